@@ -1,13 +1,16 @@
 # Tests: tests/ROOM/**/*.cpp is the executable test_ROOM; a folder of a kind below (tests/ROOM/fuzz, ...) is one of its own.
 include_guard(GLOBAL)
 
+set(TG_TESTS "" CACHE STRING "Test executables to make, without their test_ (base;uop;uop_fuzz), empty for all")
+
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay long)
 
 function(tg_add_test target label room)
   set(sources ${ARGN})
   list(LENGTH sources count)
-  if(count EQUAL 0)
+  string(REGEX REPLACE "^test_" "" name ${target})
+  if(count EQUAL 0 OR (TG_TESTS AND NOT name IN_LIST TG_TESTS))
     return()
   endif()
   add_executable(${target} ${sources})
@@ -22,11 +25,17 @@ function(tg_add_test target label room)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE TINYGRAD_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${label}" TIMEOUT 300)
+                       PROPERTIES LABELS "${label}")
+  add_dependencies(tests ${target})
+  if(label STREQUAL "unit")
+    add_dependencies(tests_unit ${target})
+  endif()
 endfunction()
 
 function(tg_tests)
   include(GoogleTest)
+  add_custom_target(tests)
+  add_custom_target(tests_unit)
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/tests/*")
   foreach(room IN LISTS entries)
     set(dir "${PROJECT_SOURCE_DIR}/tests/${room}")

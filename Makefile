@@ -1,0 +1,42 @@
+# The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
+.DEFAULT_GOAL := build
+.PHONY: help setup setup-min build demo tests test test-full bench lint clean
+
+BUILD := build/release
+CTEST := ctest --test-dir $(BUILD) --output-on-failure -j2
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup:
+	@tools/setup
+
+setup-min:
+	@tools/setup --min
+
+$(BUILD)/build.ninja:
+	cmake --preset release
+
+build: setup-min $(BUILD)/build.ninja  ## the library and the program: build/release/lib/libtinygrad.so, build/release/bin/tg
+	ninja -C $(BUILD) tinygrad tg
+
+demo: build     ## train a network on handwritten digits
+	$(BUILD)/bin/tg train digits --seed 0
+
+tests: setup-min $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+test: tests     ## build and run every test but the long ones
+	$(CTEST) --timeout 300 -LE '^long$$'
+
+test-full: tests  ## every test, counted ones with 20 times more cases
+	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
+
+bench: build    ## schedule, lowering and rendering times of whole models
+	@bench/compile $(BUILD)/bin/tg
+
+lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
+	@tools/lint
+
+clean:          ## remove everything built
+	rm -rf build
