@@ -86,6 +86,8 @@ class Scalar {
   std::string to_string() const;
 
   friend bool operator==(const Scalar&, const Scalar&) = default;
+  /// A total order for sorting, not that of the numbers.
+  friend auto operator<=>(const Scalar&, const Scalar&) = default;
 
   size_t hash() const {
     uint64_t h = (bits_ ^ (static_cast<uint64_t>(dtype_) << 56)) * 0x9e3779b97f4a7c15u;

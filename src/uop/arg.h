@@ -1,0 +1,173 @@
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/intrusive.h"
+#include "base/small_vector.h"
+#include "base/symbol.h"
+#include "dtype/scalar.h"
+#include "uop/op.h"
+
+namespace tinygrad {
+
+/// What a BUFFER node hangs on: device memory with its owner. `device/Buffer` implements it; the IR only keeps it alive.
+class Resource {
+ public:
+  virtual ~Resource() = default;
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  mutable std::atomic<uint32_t> count_{0};
+};
+
+using Axes = SmallVector<int, 6>;
+
+enum class AxisKind : uint8_t {
+  loop,    ///< a loop over output elements
+  reduce,  ///< a loop of a REDUCE
+  thread,  ///< chunks shared out among CPU threads
+  global,  ///< work-groups
+  local,   ///< work-items of a group
+  group,   ///< work-items that share a reduction
+  upcast,  ///< output elements kept side by side in registers
+  unroll,  ///< steps of a REDUCE written out
+  lane,    ///< the vector axis, always last
+};
+
+enum class Scope : uint8_t { reg, thread, group, device };
+
+// The args. Each is a small value with structural equality and order; `NoArg` for ops without one.
+
+struct NoArg {
+  auto operator<=>(const NoArg&) const = default;
+};
+/// CONST: its value; the device is empty inside kernels and index expressions.
+struct ConstArg {
+  Scalar value;
+  Symbol device;
+  auto operator<=>(const ConstArg&) const = default;
+};
+struct VarArg {
+  Symbol name;
+  int64_t min = 0, max = 0;
+  auto operator<=>(const VarArg&) const = default;
+};
+struct AxesArg {
+  Axes axes;
+  auto operator<=>(const AxesArg&) const = default;
+};
+struct ReduceArg {
+  Op op;
+  Axes axes;
+  auto operator<=>(const ReduceArg&) const = default;
+};
+/// BUFFER: `id` is unique in the process (device scope) or the kernel (nearer scopes); identity is the id alone.
+struct BufferArg {
+  uint64_t id = 0;
+  int64_t size = 0;  ///< elements of the node's dtype
+  Scope scope = Scope::device;
+  Symbol device;
+  IntrusivePtr<Resource> resource;
+  bool operator==(const BufferArg& o) const { return id == o.id && size == o.size && scope == o.scope && device == o.device; }
+  std::strong_ordering operator<=>(const BufferArg& o) const {
+    if (auto c = id <=> o.id; c != 0) return c;
+    if (auto c = size <=> o.size; c != 0) return c;
+    if (auto c = scope <=> o.scope; c != 0) return c;
+    return device <=> o.device;
+  }
+};
+/// PARAM: `alias` tells which params may overlap (equal classes may; 0: may overlap any), `align` in bytes is promised by the caller.
+struct ParamArg {
+  int32_t slot = 0;
+  uint16_t align = 0;
+  uint16_t alias = 0;
+  Symbol device;
+  auto operator<=>(const ParamArg&) const = default;
+};
+struct IndexArg {
+  int32_t width = 1;
+  auto operator<=>(const IndexArg&) const = default;
+};
+struct DeviceArg {
+  Symbol device;
+  auto operator<=>(const DeviceArg&) const = default;
+};
+struct StageArg {
+  Scope scope = Scope::device;
+  uint8_t depth = 1;
+  SmallVector<int32_t, 6> layout;  ///< order of the ranges in memory, outermost first; empty: as listed
+  auto operator<=>(const StageArg&) const = default;
+};
+/// RANGE: `id` splits identity; `order` is the loop-order key: a range with a smaller key is outside one with a larger.
+struct RangeArg {
+  int32_t id = 0;
+  AxisKind kind = AxisKind::loop;
+  int32_t order = 0;
+  auto operator<=>(const RangeArg&) const = default;
+};
+/// SPECIAL: launch dimension `dim` (0 = fastest) of the grid (global) or the group (local).
+struct SpecialArg {
+  AxisKind kind = AxisKind::global;
+  uint8_t dim = 0;
+  auto operator<=>(const SpecialArg&) const = default;
+};
+
+/// The optimizations of a kernel are a list of these; see codegen/opt.
+enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE };
+struct Opt {
+  OptOp op = OptOp::UPCAST;
+  int32_t axis = 0;
+  int32_t arg = 0;
+  auto operator<=>(const Opt&) const = default;
+};
+std::string to_string(const Opt& opt);
+struct KernelArg {
+  Symbol name;
+  std::vector<Opt> opts;
+  bool optimized = false;  ///< the opts are already in the graph
+  auto operator<=>(const KernelArg&) const = default;
+};
+struct LinearArg {
+  int32_t kind = 0;  ///< 0: calls of a schedule, 1: instructions of a kernel
+  auto operator<=>(const LinearArg&) const = default;
+};
+struct ProgramArg {
+  Symbol name;
+  Symbol target;
+  auto operator<=>(const ProgramArg&) const = default;
+};
+struct TextArg {
+  Symbol text;
+  auto operator<=>(const TextArg&) const = default;
+};
+struct FunctionArg {
+  Symbol name;
+  auto operator<=>(const FunctionArg&) const = default;
+};
+struct TupleArg {
+  int32_t index = 0;
+  auto operator<=>(const TupleArg&) const = default;
+};
+struct WmmaArg {
+  Symbol name;
+  int32_t m = 0, n = 0, k = 0;
+  DType in = DType::void_;
+  DType out = DType::void_;
+  auto operator<=>(const WmmaArg&) const = default;
+};
+
+using Arg = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
+                         SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg>;
+
+/// Equal args have equal hashes; stable across runs and machines.
+uint64_t hash_arg(const Arg& arg);
+/// Readable form, as it appears in printed graphs; empty for NoArg.
+std::string to_string(const Arg& arg);
+
+}  // namespace tinygrad

@@ -1,0 +1,149 @@
+#include "uop/graph.h"
+
+#include <algorithm>
+
+namespace tinygrad {
+
+std::span<const UOp> scope_sources(const UOp& u) {
+  switch (u.op()) {
+    case Op::FUNCTION:
+    case Op::PROGRAM: return {};
+    case Op::CALL: return u.src().subspan(1);
+    default: return u.src();
+  }
+}
+
+namespace {
+
+/// Depth-first walk with an explicit stack; `sources_of` tells what to enter.
+template <class SourcesOf>
+std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
+  struct Frame {
+    const UOp* node;
+    std::span<const UOp> sources;
+    size_t next;
+  };
+  std::vector<UOp> order;
+  NodeSet seen(256);
+  std::vector<Frame> stack;
+  auto visit = [&](const UOp& u) {
+    if (seen.insert(u)) stack.push_back({&u, sources_of(u), 0});
+  };
+  for (const UOp& root : roots) {
+    visit(root);
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      if (f.next < f.sources.size()) {
+        visit(f.sources[f.next++]);
+      } else {
+        order.push_back(*f.node);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<UOp> toposort(std::span<const UOp> roots, Scopes scopes) {
+  if (scopes == Scopes::enter) return walk(roots, [](const UOp& u) { return u.src(); });
+  return walk(roots, scope_sources);
+}
+
+std::vector<UOp> toposort(const UOp& root, Scopes scopes) { return toposort(std::span(&root, 1), scopes); }
+
+std::vector<UOp> toposort_where(std::span<const UOp> roots, const std::function<bool(const UOp&)>& enter) {
+  return walk(roots, [&](const UOp& u) { return enter(u) ? scope_sources(u) : std::span<const UOp>{}; });
+}
+
+bool reaches(const UOp& root, const UOp& node) {
+  std::vector<const UOp*> stack{&root};
+  NodeSet seen;
+  while (!stack.empty()) {
+    const UOp& u = *stack.back();
+    stack.pop_back();
+    if (u == node) return true;
+    if (!seen.insert(u)) continue;
+    for (const UOp& s : scope_sources(u)) stack.push_back(&s);
+  }
+  return false;
+}
+
+std::vector<UOp> substitute(std::span<const UOp> roots, const NodeMap<UOp>& map) {
+  const std::vector<UOp> order = toposort_where(roots, [&](const UOp& u) { return !map.contains(u); });
+  NodeMap<UOp> done(order.size());
+  for (const UOp& u : order) {
+    if (const UOp* replacement = map.find(u)) {
+      done[u] = *replacement;
+      continue;
+    }
+    UOps sources(u.src().begin(), u.src().end());
+    bool changed = false;
+    for (UOp& s : sources)
+      if (const UOp* d = done.find(s); d && *d != s) {
+        s = *d;
+        changed = true;
+      }
+    done[u] = changed ? u.with_src(sources) : u;
+  }
+  std::vector<UOp> out;
+  out.reserve(roots.size());
+  for (const UOp& r : roots) out.push_back(done[r]);
+  return out;
+}
+
+UOp substitute(const UOp& root, const NodeMap<UOp>& map) { return substitute(std::span(&root, 1), map)[0]; }
+
+namespace {
+
+struct KeyFact final : CachedFact {
+  explicit KeyFact(ContentKey k) : key(k) {}
+  ContentKey key;
+};
+
+ContentKey own_key(const UOp& u) {
+  auto fold = [&](uint64_t seed) {
+    uint64_t h = hash_combine(seed, uint64_t(u.op()) << 8 | uint64_t(u.dtype()));
+    return hash_combine(h, hash_arg(u.arg()));
+  };
+  ContentKey key{fold(0x243F6A8885A308D3ull), fold(0x13198A2E03707344ull)};
+  for (const UOp& s : u.src()) {
+    const ContentKey k = static_cast<const KeyFact*>(s->fact(FactSlot::content_key))->key;
+    key.lo = hash_combine(key.lo, k.lo);
+    key.hi = hash_combine(key.hi, k.hi);
+  }
+  return key;
+}
+
+}  // namespace
+
+ContentKey content_key(const UOp& u) {
+  if (auto* f = u->fact(FactSlot::content_key)) return static_cast<const KeyFact*>(f)->key;
+  struct Frame {
+    UOp node;
+    size_t next;
+  };
+  std::vector<Frame> stack{{u, 0}};
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    if (f.next < f.node.src_count()) {
+      const UOp& s = f.node.src(f.next++);
+      if (!s->fact(FactSlot::content_key)) stack.push_back({s, 0});
+    } else {
+      f.node->set_fact(FactSlot::content_key, new KeyFact(own_key(f.node)));
+      stack.pop_back();
+    }
+  }
+  return static_cast<const KeyFact*>(u->fact(FactSlot::content_key))->key;
+}
+
+std::strong_ordering compare(const UOp& a, const UOp& b) {
+  if (a == b) return std::strong_ordering::equal;
+  if (auto c = a.op() <=> b.op(); c != 0) return c;
+  if (auto c = a.arg() <=> b.arg(); c != 0) return c;
+  if (auto c = a.dtype() <=> b.dtype(); c != 0) return c;
+  return content_key(a) <=> content_key(b);
+}
+
+}  // namespace tinygrad
