@@ -157,7 +157,7 @@ TINYGRAD_EXPORT bool can_lossless_cast(DType from, DType to);
 /// A small float as C++ storage: bits with explicit conversions, rounded to nearest even; no arithmetic.
 template <DType D, class Bits>
 struct SmallFloat {
-  Bits bits = 0;
+  Bits bits;  // left unset by the default constructor, as a float is
 
   SmallFloat() = default;
   TINYGRAD_EXPORT explicit SmallFloat(float value);
@@ -166,7 +166,7 @@ struct SmallFloat {
   explicit operator double() const { return static_cast<double>(static_cast<float>(*this)); }
 
   static constexpr SmallFloat from_bits(Bits b) {
-    SmallFloat r;
+    SmallFloat r{};
     r.bits = b;
     return r;
   }

@@ -82,7 +82,7 @@ class Scalar {
   /// The same bytes read as another type of the same size; throws DTypeError if the sizes differ.
   Scalar bitcast(DType dtype) const;
 
-  /// Shortest text that reads back as the same value of this dtype: "1", "-0.5", "0.1", "inf", "nan", "true".
+  /// Short text that reads back as the same value of this dtype: "1", "-0.5", "0.1", "inf", "nan", "true".
   std::string to_string() const;
 
   friend bool operator==(const Scalar&, const Scalar&) = default;

@@ -1,0 +1,147 @@
+#include "dtype/convert.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "dtype/float_format.h"
+#include "dtype/visit.h"
+
+namespace tinygrad {
+
+static_assert(std::endian::native == std::endian::little, "elements are little-endian in memory");
+
+template <DType D>
+constexpr FloatFormat format_of() {
+  switch (D) {
+    case DType::fp8e4m3: return formats::fp8e4m3;
+    case DType::fp8e5m2: return formats::fp8e5m2;
+    case DType::float16: return formats::float16;
+    default: return formats::bfloat16;
+  }
+}
+
+template <DType D, class Bits>
+SmallFloat<D, Bits>::SmallFloat(float value) : SmallFloat(static_cast<double>(value)) {}
+template <DType D, class Bits>
+SmallFloat<D, Bits>::SmallFloat(double value) : bits(static_cast<Bits>(encode_float<format_of<D>()>(value))) {}
+template <DType D, class Bits>
+SmallFloat<D, Bits>::operator float() const {
+  return static_cast<float>(decode_float<format_of<D>()>(bits));
+}
+
+template struct SmallFloat<DType::fp8e4m3, uint8_t>;
+template struct SmallFloat<DType::fp8e5m2, uint8_t>;
+template struct SmallFloat<DType::float16, uint16_t>;
+template struct SmallFloat<DType::bfloat16, uint16_t>;
+
+namespace {
+
+// Any byte may stand for a bool in memory, but only 0 and 1 may be read as a C++ bool.
+template <class T>
+using InMemory = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+
+template <class T>
+uint64_t widen_element(InMemory<T> element) {
+  if constexpr (std::is_same_v<T, bool>)
+    return element != 0;
+  else if constexpr (std::is_unsigned_v<T>)
+    return element;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<uint64_t>(static_cast<int64_t>(element));
+  else
+    return std::bit_cast<uint64_t>(static_cast<double>(element));
+}
+
+template <class T>
+InMemory<T> narrow_element(uint64_t wide) {
+  if constexpr (std::is_same_v<T, bool>)
+    return wide != 0;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(wide);
+  else
+    return static_cast<T>(std::bit_cast<double>(wide));
+}
+
+constexpr double two_to_63 = 9223372036854775808.0;
+
+uint64_t float_to_integer(DType to, double value) {
+  if (value >= -two_to_63 && value < two_to_63) return static_cast<uint64_t>(static_cast<int64_t>(value));
+  if (to == DType::uint64 && value >= two_to_63 && value < 2 * two_to_63) return static_cast<uint64_t>(value);
+  return uint64_t{1} << 63;
+}
+
+// A narrower float than double is rounded from this a second time. Rounding to odd first keeps what the second rounding needs to
+// know: whether anything was cut off. (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008.)
+double magnitude_to_double(DType to, uint64_t magnitude) {
+  if (to != DType::float64 && (magnitude >> 53) != 0) {
+    const uint64_t cut = magnitude & 0x7ff;
+    magnitude = (magnitude - cut) | (cut != 0 ? 0x800 : 0);
+  }
+  return static_cast<double>(magnitude);
+}
+
+uint64_t integer_to_float(DType to, DType from, uint64_t wide) {
+  const bool negative = is_signed(from) && static_cast<int64_t>(wide) < 0;
+  const double magnitude = magnitude_to_double(to, negative ? 0 - wide : wide);
+  return std::bit_cast<uint64_t>(negative ? -magnitude : magnitude);
+}
+
+}  // namespace
+
+uint64_t widen(DType d, uint64_t storage) {
+  return visit_dtype(d, [&]<class T>(std::type_identity<T>) {
+    InMemory<T> element;
+    std::memcpy(&element, &storage, sizeof element);
+    return widen_element<T>(element);
+  });
+}
+
+uint64_t narrow(DType d, uint64_t wide) {
+  return visit_dtype(d, [&]<class T>(std::type_identity<T>) {
+    const InMemory<T> element = narrow_element<T>(wide);
+    uint64_t storage = 0;
+    std::memcpy(&storage, &element, sizeof element);
+    return storage;
+  });
+}
+
+uint64_t change_form(DType to, DType from, uint64_t wide) {
+  if (is_float(from)) {
+    const double value = std::bit_cast<double>(wide);
+    if (is_float(to)) return wide;
+    return is_bool(to) ? value != 0 : float_to_integer(to, value);
+  }
+  return is_float(to) ? integer_to_float(to, from, wide) : wide;
+}
+
+void convert_array(DType to, void* dst, DType from, const void* src, size_t count) {
+  auto* out = static_cast<std::byte*>(dst);
+  const auto* in = static_cast<const std::byte*>(src);
+  if (to == from) {
+    if (count != 0) std::memcpy(out, in, count * itemsize(to));
+    return;
+  }
+  // Through blocks in 64-bit form: a loop a type on each side instead of one for every pair.
+  constexpr size_t block = 256;
+  uint64_t wide[block];
+  for (size_t done = 0; done < count; done += block) {
+    const size_t n = std::min(block, count - done);
+    visit_dtype(from, [&]<class T>(std::type_identity<T>) {
+      InMemory<T> elements[block];
+      std::memcpy(elements, in + done * sizeof(T), n * sizeof(T));
+      for (size_t i = 0; i < n; ++i) wide[i] = widen_element<T>(elements[i]);
+    });
+    if (is_float(from) != is_float(to)) {
+      for (size_t i = 0; i < n; ++i) wide[i] = change_form(to, from, wide[i]);
+    }
+    visit_dtype(to, [&]<class T>(std::type_identity<T>) {
+      InMemory<T> elements[block];
+      for (size_t i = 0; i < n; ++i) elements[i] = narrow_element<T>(wide[i]);
+      std::memcpy(out + done * sizeof(T), elements, n * sizeof(T));
+    });
+  }
+}
+
+}  // namespace tinygrad

@@ -1,0 +1,85 @@
+#pragma once
+/// Binary floating-point layouts and the conversion between any of them and double, in integer arithmetic.
+
+#include <bit>
+#include <cstdint>
+
+namespace tinygrad {
+
+/// A layout with, from the top: a sign, `exponent_bits` biased by 2^(exponent_bits-1)-1, and `mantissa_bits`. Exponent 0 holds the
+/// subnormals. With infinities the last exponent is theirs and the NaNs'; without, only the value of all ones is a NaN.
+struct FloatFormat {
+  int exponent_bits;
+  int mantissa_bits;
+  bool has_infinity;
+  uint64_t nan;  ///< the positive NaN that conversions produce
+
+  constexpr int sign_bit() const { return exponent_bits + mantissa_bits; }
+  constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  constexpr uint64_t magnitude_mask() const { return (uint64_t{1} << sign_bit()) - 1; }
+  constexpr uint64_t mantissa_mask() const { return (uint64_t{1} << mantissa_bits) - 1; }
+  /// The least magnitude that is not a finite number: infinity, or the NaN of a layout without infinities.
+  constexpr uint64_t first_non_finite() const { return has_infinity ? magnitude_mask() - mantissa_mask() : magnitude_mask(); }
+};
+
+namespace formats {
+// The OCP 8-bit layouts (https://arxiv.org/abs/2209.05433) with the NaNs that PyTorch and tinygrad write.
+inline constexpr FloatFormat fp8e4m3{4, 3, false, 0x7f};
+inline constexpr FloatFormat fp8e5m2{5, 2, true, 0x7f};
+inline constexpr FloatFormat float16{5, 10, true, 0x7e00};
+inline constexpr FloatFormat bfloat16{8, 7, true, 0x7fc0};
+inline constexpr FloatFormat float32{8, 23, true, 0x7fc00000};
+}  // namespace formats
+
+/// The number as bits of layout F (at most float32's widths), rounded once to nearest, ties to even; past half an ulp beyond the
+/// largest finite number it is infinity, or NaN where the layout has none (as PyTorch's float8_e4m3fn: it does not saturate).
+/// A NaN keeps its sign and loses its payload.
+template <FloatFormat F>
+constexpr uint64_t encode_float(double value) {
+  const uint64_t bits = std::bit_cast<uint64_t>(value);
+  const uint64_t sign = (bits >> 63) << F.sign_bit();
+  const uint64_t magnitude = bits & ~(uint64_t{1} << 63);
+  if (magnitude > 0x7ff0000000000000u) return sign | F.nan;
+
+  // The 53-bit significand is shifted to the target's place, further for a subnormal result. A subnormal double needs no care: it
+  // has a shift of hundreds.
+  int exponent = static_cast<int>(magnitude >> 52) - 1023 + F.bias();
+  int shift = 52 - F.mantissa_bits;
+  if (exponent < 1) {
+    shift += 1 - exponent;
+    exponent = 1;
+  }
+  if (shift > 53) return sign;  // below half of the least subnormal
+  const uint64_t significand = (magnitude & 0x000fffffffffffffu) | 0x0010000000000000u;
+  const uint64_t rest = significand & ((uint64_t{1} << shift) - 1), half = uint64_t{1} << (shift - 1);
+  uint64_t kept = significand >> shift;
+  if (rest > half || (rest == half && (kept & 1))) ++kept;
+
+  // The leading bit of `kept` counts as one step of the exponent, so a carry out of the mantissa needs no special case.
+  const uint64_t result = (static_cast<uint64_t>(exponent - 1) << F.mantissa_bits) + kept;
+  if (result < F.first_non_finite()) return sign | result;
+  return sign | (F.has_infinity ? F.first_non_finite() : F.nan);
+}
+
+/// The number that bits of layout F stand for; exact. A NaN keeps its sign and loses its payload.
+template <FloatFormat F>
+constexpr double decode_float(uint64_t bits) {
+  const uint64_t sign = ((bits >> F.sign_bit()) & 1) << 63;
+  const uint64_t magnitude = bits & F.magnitude_mask();
+  if (magnitude >= F.first_non_finite()) {
+    const bool infinite = F.has_infinity && magnitude == F.first_non_finite();
+    return std::bit_cast<double>(sign | (infinite ? 0x7ff0000000000000u : 0x7ff8000000000000u));
+  }
+  int exponent = static_cast<int>(magnitude >> F.mantissa_bits);
+  uint64_t mantissa = magnitude & F.mantissa_mask();
+  if (exponent == 0) {
+    if (mantissa == 0) return std::bit_cast<double>(sign);
+    const int shift = F.mantissa_bits + 1 - std::bit_width(mantissa);
+    mantissa = (mantissa << shift) & F.mantissa_mask();
+    exponent = 1 - shift;
+  }
+  const uint64_t biased = static_cast<uint64_t>(exponent - F.bias() + 1023);
+  return std::bit_cast<double>(sign | (biased << 52) | (mantissa << (52 - F.mantissa_bits)));
+}
+
+}  // namespace tinygrad
