@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tinygrad/export.h>
+
+namespace tinygrad {
+
+struct Options;
+
+/// The options that a Context changes; what is not named stays as it is. The fields are the environment variables of
+/// docs/environment.md in lower case, in alphabetical order.
+struct ContextArgs {
+#define TG_OPTION(type, field, ...) std::optional<type> field{};
+#include <tinygrad/options.def>
+#undef TG_OPTION
+};
+
+/// Changes options for the calling thread until it goes out of scope: `Context guard{{.debug = 2, .training = true}};`.
+/// Contexts nest, and must end in the thread and in the reverse order in which they began.
+class TINYGRAD_EXPORT Context {
+ public:
+  /// Throws ValueError, changing nothing, for a value that the option does not allow.
+  explicit Context(const ContextArgs& args);
+  /// Brings options of another thread, from `current()`, into this one.
+  explicit Context(std::shared_ptr<const Options> options) noexcept;
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// The calling thread's options, to be handed to another thread. Throws ValueError for a bad environment variable.
+  static std::shared_ptr<const Options> current();
+
+ private:
+  std::shared_ptr<const Options> options_;
+  const std::shared_ptr<const Options>* previous_;
+};
+
+}  // namespace tinygrad
