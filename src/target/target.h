@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include <tinygrad/dtype.h>
 #include "base/hash.h"
 #include "base/symbol.h"
 #include "uop/op.h"
-#include <tinygrad/dtype.h>
 
 namespace tinygrad {
 
@@ -49,8 +49,9 @@ struct Target {
 };
 
 /// Fixed targets, for tests, replay and compiling for another machine.
-Target cpu_target(std::string_view arch);  ///< "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ...; ValueError for one it does not know
-Target interp_target();                    ///< the interpreted device: GPU-shaped, every op and dtype native
+Target cpu_target(
+    std::string_view arch);  ///< "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ...; ValueError for one it does not know
+Target interp_target();      ///< the interpreted device: GPU-shaped, every op and dtype native
 /// The machine this process runs on, from CPUID and the caches the system reports.
 Target host_cpu_target();
 
