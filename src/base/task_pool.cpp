@@ -1,0 +1,93 @@
+#include <pthread.h>
+#include <tinygrad/context.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/first_error.h"
+#include "base/options.h"
+#include "base/thread_pool.h"
+
+namespace tinygrad {
+
+detail::Task::Task() : options_(Context::current()) {}
+
+void detail::Task::run_if_unclaimed() {
+  if (claimed_.exchange(true, std::memory_order_acq_rel)) return;
+  Context scope(options_);
+  run();
+}
+
+struct TaskPool::State {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::deque<std::shared_ptr<detail::Task>> queue;
+  bool stop = false;
+  std::vector<std::thread> threads;
+
+  /// The next task; null when the pool ends and nothing is left.
+  std::shared_ptr<detail::Task> take() {
+    std::unique_lock lock(mutex);
+    more.wait(lock, [&] { return stop || !queue.empty(); });
+    if (queue.empty()) return nullptr;
+    auto task = std::move(queue.front());
+    queue.pop_front();
+    return task;
+  }
+};
+
+TaskPool::TaskPool(size_t threads) : state_(std::make_unique<State>()) {
+  for (size_t i = 0; i < threads; i++)
+    state_->threads.emplace_back([state = state_.get()] {
+      pthread_setname_np(pthread_self(), "tg-task");
+      while (auto task = state->take()) task->run_if_unclaimed();
+    });
+}
+
+TaskPool::~TaskPool() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->more.notify_all();
+  for (std::thread& t : state_->threads) t.join();
+}
+
+size_t TaskPool::threads() const noexcept { return state_->threads.size(); }
+
+void TaskPool::enqueue(std::shared_ptr<detail::Task> task) {
+  if (threads() == 0) return task->run_if_unclaimed();
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->queue.push_back(std::move(task));
+  }
+  state_->more.notify_one();
+}
+
+void TaskPool::parallel_for(size_t count, FunctionRef<void(size_t)> fn) {
+  std::atomic<size_t> next{0};
+  FirstError error;
+  auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) error.guard(i, [&] { fn(i); });
+  };
+  std::vector<TaskFuture<void>> helpers;
+  for (size_t i = 1; i < std::min(count, threads() + 1); i++) helpers.push_back(submit(work));
+  work();
+  for (auto& helper : helpers) helper.get();
+  error.rethrow();
+}
+
+TaskPool& task_pool() {
+  static TaskPool& pool = *[] {
+    const Options& options = current_options();
+    return new TaskPool(options.parallel >= 0 ? static_cast<size_t>(options.parallel) : cpu_thread_count(options));
+  }();
+  return pool;
+}
+
+}  // namespace tinygrad
