@@ -1,0 +1,72 @@
+#include "shape/sint.h"
+
+#include <gtest/gtest.h>
+#include <tinygrad/errors.h>
+
+#include "shape/shape.h"
+#include "uop/build.h"
+
+namespace tinygrad {
+namespace {
+
+const UOp& n() {
+  static const UOp v = variable("n", 1, 16);
+  return v;
+}
+const UOp& m() {
+  static const UOp v = variable("m", 0, 3);
+  return v;
+}
+
+TEST(SInt, NumbersFold) {
+  EXPECT_EQ((SInt(3) + 4 * SInt(2)).value(), 11);
+  EXPECT_EQ((-SInt(3)).value(), -3);
+  EXPECT_EQ(floor_div(SInt(-7), 2).value(), -4);
+  EXPECT_EQ(ceil_div(SInt(7), 2).value(), 4);
+  EXPECT_EQ(floor_mod(SInt(-7), 3).value(), 2);
+  EXPECT_TRUE(SInt(index_const(5)).known());
+  EXPECT_EQ(SInt(5).uop(), index_const(5));
+  EXPECT_THROW(floor_div(SInt(1), 0), ValueError);
+}
+
+TEST(SInt, AlgebraOfSymbols) {
+  const SInt a = n(), b = m();
+  EXPECT_EQ(a + 1 - a, SInt(1));
+  EXPECT_EQ((a + 1) * 2, 2 * a + 2);
+  EXPECT_EQ((a + b) * (a - b), a * a - b * b);
+  EXPECT_EQ((a + b).uop(), (b + a).uop());
+  EXPECT_FALSE(a == b);
+  EXPECT_FALSE(a == SInt(4));
+  EXPECT_EQ(SInt(n() * 4 + n()), 5 * a);
+  EXPECT_EQ(a * 0, SInt(0));
+}
+
+TEST(SInt, Bounds) {
+  const SInt a = n(), b = m();
+  EXPECT_EQ(a.max(), 16);
+  EXPECT_EQ((a * b).max(), 48);
+  EXPECT_EQ((a - b).min(), -2);
+  EXPECT_EQ(SInt(floor_div(n() + 3, 4)).max(), 4);
+  EXPECT_EQ(SInt(bind(n(), 7)).max(), 16);
+  EXPECT_TRUE(surely_less(b, a + 3));
+  EXPECT_FALSE(surely_less(b, a));
+  EXPECT_TRUE(surely_differ(a + 4, b));
+  EXPECT_EQ(max(a, 0), a);
+  EXPECT_EQ(min(a, 20), a);
+  EXPECT_FALSE(max(a, 5).known());
+}
+
+TEST(SInt, Errors) {
+  EXPECT_THROW(SInt(n()).value(), ValueError);
+  EXPECT_THROW(SInt(constant(DType::int32, 3)), DTypeError);
+}
+
+TEST(SInt, Printing) {
+  EXPECT_EQ(to_string(make_shape({3, 4})), "(3, 4)");
+  EXPECT_EQ(to_string(make_shape({5})), "(5,)");
+  EXPECT_EQ(to_string(Shape{}), "()");
+  EXPECT_EQ(to_string(Shape{SInt(n()) + 1, 2}), "((n+1), 2)");
+}
+
+}  // namespace
+}  // namespace tinygrad
