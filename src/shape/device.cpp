@@ -48,6 +48,7 @@ Symbol infer(const UOp& u) {
     case Op::CONST: return u.arg_as<ConstArg>().device;
     case Op::BUFFER: return u.arg_as<BufferArg>().device;
     case Op::PARAM: return u.arg_as<ParamArg>().device;
+    case Op::IOTA:
     case Op::COPY: return u.arg_as<DeviceArg>().device;
     case Op::CALL: return call_rule(u);
     case Op::MSTACK: return joined(u.src());

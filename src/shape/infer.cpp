@@ -105,6 +105,7 @@ DType infer_dtype(Op op, std::span<const UOp> sources) {
     case Op::STACK:
     case Op::MSTACK: check_same(op, sources, sources); return sources[0].dtype();
     case Op::CONST:
+    case Op::IOTA:
     case Op::BUFFER:
     case Op::PARAM:
     case Op::CAST:

@@ -251,6 +251,7 @@ Boxed tuple_element(const UOp& u) {
 Boxed infer(const UOp& u) {
   switch (u.op()) {
     case Op::BUFFER: return box(Shape{SInt(u.arg_as<BufferArg>().size)});
+    case Op::IOTA: return box(trailing_sizes(u, 0));
     case Op::PARAM: return u.src().empty() ? scalar_box() : box(trailing_sizes(u, 0));
     case Op::RESHAPE: return reshape_rule(u);
     case Op::PERMUTE: return permute_rule(u);
