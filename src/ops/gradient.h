@@ -1,0 +1,21 @@
+#pragma once
+/// Reverse-mode differentiation of graphs.
+
+#include <span>
+#include <vector>
+
+#include "uop/uop.h"
+
+namespace tinygrad::ops {
+
+/// The gradient of `root` with respect to each target, given that of `root` itself (same shape and dtype): sum over its elements of
+/// root_grad * d root / d target. A null UOp where root does not depend on the target, or only through what has no gradient (integers,
+/// comparisons, DETACH). Only nodes on a path from root to a target are visited.
+///
+/// At points without a derivative: equal operands of MAX get half each; elements that tie for the maximum of a REDUCE share equally;
+/// TRUNC has gradient 0.
+///
+/// Throws ValueError for an op that has a derivative but no rule here.
+std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const UOp> targets);
+
+}  // namespace tinygrad::ops

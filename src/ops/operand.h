@@ -1,0 +1,59 @@
+#pragma once
+/// What builders take: nodes and C++ numbers, and the settings that fill in dtypes and devices.
+
+#include <concepts>
+#include <span>
+#include <utility>
+
+#include "dtype/scalar.h"
+#include "shape/shape.h"
+#include "uop/uop.h"
+
+namespace tinygrad::ops {
+
+/// The user's settings, passed down: builders do not read the environment.
+struct OpsContext {
+  DType default_float = DType::float32;
+  DType default_int = DType::int32;
+  Symbol device;  ///< where created values live; empty: decided by what they are used with
+};
+
+/// An operand: a node, or a number that takes the dtype of what it meets. An integer beside a bool is of the default int, a
+/// floating-point number beside an integer or bool of the default float, a bool beside anything of that dtype.
+class Operand {
+ public:
+  Operand(const UOp& node) : node_(node) {}
+  Operand(const Scalar& number) : number_(number) {}
+  Operand(const SInt& size) : node_(size.known() ? UOp() : size.uop()) {
+    if (size.known()) number_ = Scalar::of(size.value());
+  }
+  template <class T>
+    requires(std::integral<T> || std::floating_point<T>)
+  Operand(T number) : number_(Scalar::of(number)) {}
+
+  bool is_number() const { return !node_; }
+  const UOp& node() const { return node_; }
+  const Scalar& number() const { return number_; }
+
+ private:
+  UOp node_;
+  Scalar number_;
+};
+
+/// The dtype both operands promote to.
+DType common_dtype(const Operand& a, const Operand& b, const OpsContext& ctx = {});
+/// The operand as a node of that dtype; a number becomes a constant of shape ().
+UOp as_node(const Operand& x, DType dtype);
+/// The operand as a node: a number gets the dtype of its kind (bool, default int, default float).
+UOp as_node(const Operand& x, const OpsContext& ctx = {});
+/// Both as nodes of the common dtype, broadcast to one shape; an operand of shape () stays as it is, as ALU nodes allow.
+std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx = {});
+/// `x` cast to the default float unless it is a float.
+UOp to_float(const UOp& x, const OpsContext& ctx = {});
+
+/// The shape that all broadcast to; ShapeError naming `op` if there is none.
+Shape broadcast_shape(const Shape& a, const Shape& b, std::string_view op = "broadcast");
+/// `x` repeated to `shape`: axes of size 1 are expanded, missing leading ones added.
+UOp broadcast_to(const UOp& x, const Shape& shape);
+
+}  // namespace tinygrad::ops

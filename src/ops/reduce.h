@@ -1,0 +1,69 @@
+#pragma once
+/// Reductions over axes, and what is made of them: softmax, running sums, sorting.
+
+#include <initializer_list>
+#include <optional>
+
+#include "ops/operand.h"
+
+namespace tinygrad::ops {
+
+/// Axes to reduce: one, several, or (the default) all.
+class ReduceAxes {
+ public:
+  ReduceAxes() = default;
+  ReduceAxes(int axis) : axes_(Axes{axis}) {}
+  ReduceAxes(std::initializer_list<int> axes) : axes_(Axes(axes)) {}
+  ReduceAxes(Axes axes) : axes_(std::move(axes)) {}
+  /// The axes from the start, in order; IndexError naming `op`.
+  Axes resolve(std::string_view op, size_t rank) const;
+
+ private:
+  std::optional<Axes> axes_;
+};
+
+/// Integers and bools are summed in at least 32 bits and stay so; narrow floats are summed in float32 and rounded once. With `dtype`,
+/// in that dtype.
+UOp sum(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
+UOp prod(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
+UOp max(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
+UOp min(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
+UOp any(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
+UOp all(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
+/// Of integers and bools a float32, or the default float.
+UOp mean(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, const OpsContext& ctx = {});
+/// The variance over n - correction; infinite or NaN where that is not positive.
+UOp var(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1, const OpsContext& ctx = {});
+UOp std_dev(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1, const OpsContext& ctx = {});
+/// The first index of the greatest (least) element, int32; without an axis, in the flattened value.
+UOp argmax(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
+UOp argmin(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
+UOp logsumexp(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, const OpsContext& ctx = {});
+/// x divided by its p-norm over the axis, at least `eps`.
+UOp normalize(const UOp& x, double p = 2.0, int axis = 1, double eps = 1e-12, const OpsContext& ctx = {});
+UOp allclose(const UOp& a, const UOp& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+
+/// exp(x) over its sum, computed in `dtype` (by default that of x).
+UOp softmax(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
+UOp log_softmax(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
+UOp softmin(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
+
+// Running reductions: element i combines elements 0 ... i of the axis.
+UOp cumsum(const UOp& x, int axis = 0);
+UOp cumprod(const UOp& x, int axis = 0);
+struct ValuesAndIndices {
+  UOp values;
+  UOp indices;  ///< int32
+};
+/// The running maximum (minimum) and where it was last reached.
+ValuesAndIndices cummax(const UOp& x, int axis = 0);
+ValuesAndIndices cummin(const UOp& x, int axis = 0);
+UOp logcumsumexp(const UOp& x, int axis = 0, const OpsContext& ctx = {});
+
+/// Stable; the indices are of the default int. A bitonic network: log2(n)^2 steps over the whole value.
+ValuesAndIndices sort(const UOp& x, int axis = -1, bool descending = false, const OpsContext& ctx = {});
+UOp argsort(const UOp& x, int axis = -1, bool descending = false, const OpsContext& ctx = {});
+/// The k greatest (least), in order.
+ValuesAndIndices topk(const UOp& x, int64_t k, int axis = -1, bool largest = true, const OpsContext& ctx = {});
+
+}  // namespace tinygrad::ops
