@@ -29,7 +29,7 @@ struct Target {
   int64_t group_memory_bytes = 0;
   bool has_buffer_offsets = true;  ///< a kernel may be given a view into a buffer at no cost
 
-  bool supports(Op op) const { return (ops_ >> int(op)) & 1; }
+  bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
@@ -44,7 +44,8 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 
  private:
-  unsigned __int128 ops_ = 0;
+  static_assert(op_count <= 128);
+  uint64_t ops_[2] = {0, 0};
   uint32_t dtypes_ = 0;
 };
 

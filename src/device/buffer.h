@@ -1,0 +1,85 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "device/device.h"
+#include "uop/uop.h"
+
+namespace tinygrad {
+
+class Buffer;
+using BufferPtr = IntrusivePtr<Buffer>;
+
+/// A run of elements on a device: the resource of a BUFFER node. Memory is taken when first needed and returned with the last
+/// reference. A view is a part of a base, which it keeps alive. Safe for several threads, but for the content.
+class Buffer final : public Resource {
+ public:
+  /// Without memory yet, but for an external pointer.
+  static BufferPtr make(Device& device, int64_t size, DType dtype, const BufferSpec& spec = {});
+  /// `size` elements of `dtype` that start `byte_offset` bytes into this one; views of views have the same base. Throws ValueError if
+  /// they are not inside.
+  BufferPtr view(int64_t byte_offset, int64_t size, DType dtype);
+  ~Buffer() override;
+
+  Device& device() const { return device_; }
+  int64_t size() const { return size_; }  ///< elements
+  DType dtype() const { return dtype_; }
+  size_t nbytes() const { return static_cast<size_t>(size_) * itemsize(dtype_); }
+  const BufferSpec& spec() const { return spec_; }
+
+  bool is_view() const { return base_ != nullptr; }
+  Buffer& base() { return base_ ? *base_ : *this; }
+  const Buffer& base() const { return base_ ? *base_ : *this; }
+  size_t byte_offset() const { return byte_offset_; }
+
+  bool is_allocated() const { return base().memory_.load(std::memory_order_acquire) != nullptr; }
+  /// Takes memory (for the base) if there is none. Throws OutOfMemoryError, having changed nothing.
+  void ensure_allocated();
+  /// Returns the memory of the base; the content is lost. Nobody may be using it.
+  void deallocate();
+
+  /// What a kernel gets; takes memory if there is none.
+  void* handle();
+  /// The elements, for devices whose memory the host reaches; else DeviceError. Takes memory if there is none.
+  std::byte* data();
+
+  /// All bytes, from or to host memory of nbytes(). Waits for the device. Reading one that is poisoned or never got memory throws
+  /// DeviceError; sizes that differ throw ValueError.
+  void copyin(std::span<const std::byte> from);
+  void copyout(std::span<std::byte> to);
+  /// All bytes of another buffer of the same nbytes(), of any device.
+  void copy_from(Buffer& from);
+
+  /// Marks the content of the base as lost, because a store to it may have run in part: reading throws DeviceError with the reason. The
+  /// mark goes when the whole base is written by copyin or copy_from.
+  void poison(std::string reason);
+  bool poisoned() const { return base().poisoned_.load(std::memory_order_acquire); }
+  /// Throws DeviceError if the content is lost.
+  void check_readable() const;
+
+ private:
+  Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset);
+  void written_whole();
+  std::string describe() const;
+
+  Device& device_;
+  const int64_t size_;
+  const DType dtype_;
+  const BufferSpec spec_;
+  const BufferPtr base_;  // null for a base
+  const size_t byte_offset_;
+
+  // Of a base only.
+  std::mutex mutex_;
+  std::atomic<void*> memory_{nullptr};
+  std::atomic<bool> poisoned_{false};
+  std::string poison_reason_;
+};
+
+/// The buffer that a BUFFER node of device scope hangs on; InternalError for any other node.
+Buffer& buffer_of(const UOp& node);
+
+}  // namespace tinygrad
