@@ -49,22 +49,22 @@ struct NoArg {
 };
 /// CONST: its value; the device is empty inside kernels and index expressions.
 struct ConstArg {
-  Scalar value;
-  Symbol device;
+  Scalar value = {};
+  Symbol device = {};
   auto operator<=>(const ConstArg&) const = default;
 };
 struct VarArg {
-  Symbol name;
+  Symbol name = {};
   int64_t min = 0, max = 0;
   auto operator<=>(const VarArg&) const = default;
 };
 struct AxesArg {
-  Axes axes;
+  Axes axes = {};
   auto operator<=>(const AxesArg&) const = default;
 };
 struct ReduceArg {
-  Op op;
-  Axes axes;
+  Op op = {};
+  Axes axes = {};
   auto operator<=>(const ReduceArg&) const = default;
 };
 /// BUFFER: `id` is unique in the process (device scope) or the kernel (nearer scopes); identity is the id alone.
@@ -72,8 +72,8 @@ struct BufferArg {
   uint64_t id = 0;
   int64_t size = 0;  ///< elements of the node's dtype
   Scope scope = Scope::device;
-  Symbol device;
-  IntrusivePtr<Resource> resource;
+  Symbol device = {};
+  IntrusivePtr<Resource> resource = {};
   bool operator==(const BufferArg& o) const { return id == o.id && size == o.size && scope == o.scope && device == o.device; }
   std::strong_ordering operator<=>(const BufferArg& o) const {
     if (auto c = id <=> o.id; c != 0) return c;
@@ -87,7 +87,7 @@ struct ParamArg {
   int32_t slot = 0;
   uint16_t align = 0;
   uint16_t alias = 0;
-  Symbol device;
+  Symbol device = {};
   auto operator<=>(const ParamArg&) const = default;
 };
 struct IndexArg {
@@ -95,13 +95,13 @@ struct IndexArg {
   auto operator<=>(const IndexArg&) const = default;
 };
 struct DeviceArg {
-  Symbol device;
+  Symbol device = {};
   auto operator<=>(const DeviceArg&) const = default;
 };
 struct StageArg {
   Scope scope = Scope::device;
   uint8_t depth = 1;
-  SmallVector<int32_t, 6> layout;  ///< order of the ranges in memory, outermost first; empty: as listed
+  SmallVector<int32_t, 6> layout = {};  ///< order of the ranges in memory, outermost first; empty: as listed
   auto operator<=>(const StageArg&) const = default;
 };
 /// RANGE: `id` splits identity; `order` is the loop-order key: a range with a smaller key is outside one with a larger.
@@ -128,8 +128,8 @@ struct Opt {
 };
 std::string to_string(const Opt& opt);
 struct KernelArg {
-  Symbol name;
-  std::vector<Opt> opts;
+  Symbol name = {};
+  std::vector<Opt> opts = {};
   bool optimized = false;  ///< the opts are already in the graph
   auto operator<=>(const KernelArg&) const = default;
 };
@@ -138,16 +138,16 @@ struct LinearArg {
   auto operator<=>(const LinearArg&) const = default;
 };
 struct ProgramArg {
-  Symbol name;
-  Symbol target;
+  Symbol name = {};
+  Symbol target = {};
   auto operator<=>(const ProgramArg&) const = default;
 };
 struct TextArg {
-  Symbol text;
+  Symbol text = {};
   auto operator<=>(const TextArg&) const = default;
 };
 struct FunctionArg {
-  Symbol name;
+  Symbol name = {};
   auto operator<=>(const FunctionArg&) const = default;
 };
 struct TupleArg {
@@ -155,7 +155,7 @@ struct TupleArg {
   auto operator<=>(const TupleArg&) const = default;
 };
 struct WmmaArg {
-  Symbol name;
+  Symbol name = {};
   int32_t m = 0, n = 0, k = 0;
   DType in = DType::void_;
   DType out = DType::void_;
