@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <new>
-#include <unordered_set>
+#include <vector>
 
 #include <tinygrad/errors.h>
 
@@ -20,20 +21,87 @@ struct Candidate {
   uint64_t hash;
 };
 
-struct Hash {
-  using is_transparent = void;
-  size_t operator()(const Node* n) const noexcept { return n->hash; }
-  size_t operator()(const Candidate& c) const noexcept { return c.hash; }
+bool same(const Node* n, const Candidate& c) {
+  return n->op == c.op && n->dtype == c.dtype && std::ranges::equal(n->sources(), c.sources) && n->arg == c.arg;
+}
+
+/// The nodes of one shard: open addressing with linear probing, the hashes beside the pointers so that a probe touches one line.
+class NodeTable {
+ public:
+  struct Cell {
+    uint64_t hash = 0;
+    const Node* node = nullptr;
+  };
+
+  NodeTable() : cells_(16) {}
+  size_t size() const { return size_; }
+
+  /// Makes room for one more node, so that insert() cannot fail.
+  void reserve_one() {
+    if ((size_ + 1) * 3 <= cells_.size() * 2) return;
+    std::vector<Cell> old(cells_.size() * 2);
+    old.swap(cells_);
+    for (const Cell& c : old)
+      if (c.node) *free_cell(c.hash) = c;
+  }
+  void insert(const Node* node) noexcept {
+    *free_cell(node->hash) = {node->hash, node};
+    ++size_;
+  }
+  Cell* find(const Candidate& c) {
+    for (size_t i = c.hash & mask(); cells_[i].node; i = (i + 1) & mask())
+      if (cells_[i].hash == c.hash && same(cells_[i].node, c)) return &cells_[i];
+    return nullptr;
+  }
+  void erase(const Node* node) noexcept {
+    size_t hole = node->hash & mask();
+    while (cells_[hole].node != node) {
+      if (!cells_[hole].node) return;
+      hole = (hole + 1) & mask();
+    }
+    --size_;
+    // Cells that probed past the hole move into it, so no tombstones are needed.
+    for (size_t i = (hole + 1) & mask(); cells_[i].node; i = (i + 1) & mask())
+      if (((i - cells_[i].hash) & mask()) >= ((i - hole) & mask())) {
+        cells_[hole] = cells_[i];
+        hole = i;
+      }
+    cells_[hole] = {};
+  }
+
+ private:
+  size_t mask() const { return cells_.size() - 1; }
+  Cell* free_cell(uint64_t hash) noexcept {
+    size_t i = hash & mask();
+    while (cells_[i].node) i = (i + 1) & mask();
+    return &cells_[i];
+  }
+
+  std::vector<Cell> cells_;
+  size_t size_ = 0;
 };
 
-struct Equal {
-  using is_transparent = void;
-  bool operator()(const Node* a, const Node* b) const noexcept { return a == b; }
-  bool operator()(const Candidate& c, const Node* n) const { return (*this)(n, c); }
-  bool operator()(const Node* n, const Candidate& c) const {
-    return n->hash == c.hash && n->op == c.op && n->dtype == c.dtype && std::ranges::equal(n->sources(), c.sources) && n->arg == c.arg;
+int32_t index_width(const Arg& arg) {
+  const auto* index = std::get_if<IndexArg>(&arg);
+  return index ? index->width : 1;
+}
+
+bool evidently_scalar(const Candidate& c) {
+  switch (c.op) {
+    case Op::CONST:
+    case Op::VAR:
+    case Op::BIND:
+    case Op::RANGE:
+    case Op::SPECIAL: return true;
+    case Op::INDEX: return c.sources.size() > 1 && c.sources[1]->scalar && index_width(c.arg) == 1;
+    case Op::REDUCE: return std::holds_alternative<ReduceArg>(c.arg) && std::get<ReduceArg>(c.arg).axes.empty() && c.sources[0]->scalar;
+    case Op::AFTER:
+    case Op::LOAD: return !c.sources.empty() && c.sources[0]->scalar;
+    default: break;
   }
-};
+  if (!in_group(c.op, Group::elementwise | Group::identity)) return false;
+  return std::ranges::all_of(c.sources, [](const UOp& s) { return s->scalar; });
+}
 
 uint64_t hash_candidate(Op op, DType dtype, std::span<const UOp> sources, const Arg& arg) {
   uint64_t h = hash_combine(uint64_t(op) << 8 | uint64_t(dtype), hash_arg(arg));
@@ -55,28 +123,25 @@ class Interner {
     const Candidate c{op, dtype, sources, arg, hash_candidate(op, dtype, sources, arg)};
     Shard& shard = shard_of(c.hash);
     std::lock_guard lock(shard.mutex);
-    if (auto it = shard.nodes.find(c); it != shard.nodes.end()) {
-      if ((*it)->retain_if_alive()) return *it;
-      shard.nodes.erase(it);  // its last owner is on the way to remove it
+    if (NodeTable::Cell* cell = shard.nodes.find(c)) {
+      if (cell->node->retain_if_alive()) return cell->node;
+      return cell->node = make(c, std::move(arg));  // its last owner is on the way to remove it, and will not find it
     }
+    shard.nodes.reserve_one();
     const Node* node = make(c, std::move(arg));
-    try {
-      shard.nodes.insert(node);
-    } catch (...) {
-      unmake(node);
-      throw;
-    }
+    shard.nodes.insert(node);
     return node;
   }
 
   /// Removes a node without owners, then those of its sources that this leaves without owners: no recursion.
   void destroy(const Node* root) noexcept {
-    thread_local std::vector<const Node*>* pending = nullptr;
+    using Work = SmallVector<const Node*, 32>;
+    thread_local Work* pending = nullptr;
     if (pending) {  // released by a destructor below us on this thread
       pending->push_back(root);
       return;
     }
-    std::vector<const Node*> work{root};
+    Work work{root};
     pending = &work;
     while (!work.empty()) {
       const Node* node = work.back();
@@ -99,7 +164,7 @@ class Interner {
  private:
   struct alignas(64) Shard {
     std::mutex mutex;
-    std::unordered_set<const Node*, Hash, Equal> nodes;
+    NodeTable nodes;
   };
 
   Shard& shard_of(uint64_t hash) { return shards_[hash >> 58]; }
@@ -107,12 +172,12 @@ class Interner {
   void forget(const Node* node) noexcept {
     Shard& shard = shard_of(node->hash);
     std::lock_guard lock(shard.mutex);
-    if (auto it = shard.nodes.find(node); it != shard.nodes.end()) shard.nodes.erase(it);
+    shard.nodes.erase(node);
   }
 
   static const Node* make(const Candidate& c, Arg&& arg) {
-    void* memory = ::operator new(sizeof(Node) + c.sources.size() * sizeof(UOp), std::align_val_t(alignof(Node)));
-    Node* node = new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()));
+    void* memory = ::operator new(sizeof(Node) + c.sources.size() * sizeof(UOp));
+    Node* node = new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), evidently_scalar(c));
     auto* slots = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));
     for (size_t i = 0; i < c.sources.size(); ++i) new (slots + i) UOp(c.sources[i]);
     return node;
@@ -121,14 +186,14 @@ class Interner {
   static void unmake(const Node* node) noexcept {
     for (const UOp& s : node->sources()) s.~UOp();
     node->~Node();
-    ::operator delete(const_cast<Node*>(node), std::align_val_t(alignof(Node)));
+    ::operator delete(const_cast<Node*>(node));
   }
 
   std::array<Shard, 64> shards_;
 };
 
 static_assert(sizeof(UOp) == 8);
-static_assert(sizeof(Node) % alignof(UOp) == 0);
+static_assert(sizeof(Node) % alignof(UOp) == 0 && alignof(Node) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
 Node::~Node() {
   for (auto& f : facts_) delete f.load(std::memory_order_relaxed);

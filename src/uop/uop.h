@@ -24,6 +24,8 @@ class Node {
  public:
   const Op op;
   const DType dtype;
+  /// Its shape is () by its structure alone; where false, nothing is known. Rules that drop an operand need it to be so.
+  const bool scalar;
   const uint32_t source_count;
   const uint64_t hash;
   const Arg arg;
@@ -41,7 +43,7 @@ class Node {
 
  private:
   friend class Interner;
-  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n) : op(o), dtype(d), source_count(n), hash(h), arg(std::move(a)) {}
+  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s) : op(o), dtype(d), scalar(s), source_count(n), hash(h), arg(std::move(a)) {}
   ~Node();
   bool retain_if_alive() const noexcept;
   static void destroy(const Node* node) noexcept;
