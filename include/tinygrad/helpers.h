@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tinygrad/counters.h>
+#include <tinygrad/export.h>
+#include <tinygrad/progress.h>
+
+namespace tinygrad {
+
+/// An environment variable as the type of the default, which an unset or empty variable gives; T is bool, int, int64_t, double
+/// or std::string. Throws ValueError when the text is no T.
+template <class T>
+TINYGRAD_EXPORT T getenv(const char* name, const T& default_value);
+
+inline std::string getenv(const char* name, const char* default_value) { return getenv(name, std::string(default_value)); }
+
+/// Prints how long a scope took, on standard error: `Timing t("forward: ");`.
+class TINYGRAD_EXPORT Timing {
+ public:
+  explicit Timing(std::string prefix = "", bool enabled = true);
+  ~Timing();
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+
+  /// Milliseconds since the start.
+  double elapsed_ms() const;
+
+ private:
+  std::string prefix_;
+  bool enabled_;
+  int64_t start_ns_;
+};
+
+struct ProfilingArgs {
+  bool enabled = true;
+  int rows = 20;          ///< how many of the spans that took longest are printed
+  std::string path = {};  ///< where to write a trace for Chrome's or Perfetto's viewer, nowhere when empty
+};
+
+/// Collects profile spans of the calling thread and the work it starts, and prints a table of them at the end of the scope.
+class TINYGRAD_EXPORT Profiling {
+ public:
+  explicit Profiling(ProfilingArgs args = {});
+  ~Profiling();
+  Profiling(const Profiling&) = delete;
+  Profiling& operator=(const Profiling&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tinygrad

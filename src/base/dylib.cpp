@@ -1,0 +1,48 @@
+#include "base/dylib.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <utility>
+
+namespace tinygrad {
+
+std::optional<DynamicLibrary> DynamicLibrary::try_open(std::initializer_list<std::string> names, std::string* why) {
+  std::string tried;
+  for (const std::string& name : names) {
+    if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynamicLibrary(handle, name);
+    const char* reason = ::dlerror();
+    tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", name, reason ? reason : "unknown error");
+  }
+  if (why) *why = fmt::format("cannot open a shared library; tried {}", tried);
+  return std::nullopt;
+}
+
+DynamicLibrary DynamicLibrary::open(std::initializer_list<std::string> names) {
+  std::string why;
+  if (auto library = try_open(names, &why)) return std::move(*library);
+  throw DeviceError(why);
+}
+
+DynamicLibrary::~DynamicLibrary() {
+  if (handle_) ::dlclose(handle_);
+}
+
+DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)), name_(std::move(other.name_)) {}
+
+DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+void* DynamicLibrary::look_up(const char* symbol_name) const noexcept { return ::dlsym(handle_, symbol_name); }
+
+void* DynamicLibrary::require(const char* symbol_name) const {
+  if (void* address = look_up(symbol_name)) return address;
+  throw DeviceError(fmt::format("{} has no symbol '{}': it is of another version than the one supported", name_, symbol_name));
+}
+
+}  // namespace tinygrad
