@@ -44,13 +44,14 @@ int64_t seconds_now() {
 }
 
 /// Write-ahead logging lets readers and a writer work at once. Changing to it needs the file for a moment alone, for which
-/// SQLite does not wait by itself.
-void use_write_ahead_log(Database& database) {
-  for (int attempt = 0;; attempt++) {
+/// SQLite does not always wait by itself.
+void use_write_ahead_log(Database& database, int busy_ms) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
+  for (;;) {
     try {
       return database.execute("PRAGMA journal_mode=WAL");
     } catch (const Failure& failure) {
-      if (failure.code != SQLITE_BUSY || attempt == 20) throw;
+      if (failure.code != SQLITE_BUSY || std::chrono::steady_clock::now() >= deadline) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
@@ -74,7 +75,7 @@ void create_tables(Database& database) {
 struct Connection {
   explicit Connection(const DiskCacheConfig& config) : database(open(config)) {
     if (!database.read_only()) {
-      use_write_ahead_log(database);
+      use_write_ahead_log(database, config.busy_ms);
       database.execute("PRAGMA synchronous=NORMAL");
       create_tables(database);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -69,7 +70,7 @@ std::vector<Row> rows_since(int64_t start_ns) {
   }
   std::vector<Row> rows;
   for (auto& [name, row] : by_name) rows.push_back(std::move(row));
-  std::ranges::stable_sort(rows, std::greater(), &Row::total_ns);
+  std::ranges::sort(rows, {}, [](const Row& row) { return std::pair(-row.total_ns, std::string_view(row.name)); });
   return rows;
 }
 }  // namespace

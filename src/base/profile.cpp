@@ -77,9 +77,7 @@ std::vector<ProfileEvent> profile_events() {
     all.insert(all.end(), thread->events.begin(), thread->events.end());
   }
   // An outer span before the inner ones that began in the same instant.
-  std::ranges::stable_sort(all, [](const ProfileEvent& a, const ProfileEvent& b) {
-    return std::tuple(a.start_ns, -a.duration_ns, a.thread) < std::tuple(b.start_ns, -b.duration_ns, b.thread);
-  });
+  std::ranges::sort(all, {}, [](const ProfileEvent& e) { return std::tuple(e.start_ns, -e.duration_ns, e.thread, e.name); });
   return all;
 }
 
