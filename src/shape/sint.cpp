@@ -72,7 +72,8 @@ SInt normalized(const UOp& expr) {
 }  // namespace
 
 SInt::SInt(const UOp& expr) {
-  if (expr.dtype() != DType::index)
+  // A linear program has its sizes as CONSTs of a machine type.
+  if (expr.dtype() != DType::index && !(expr.is(Op::CONST) && is_int(expr.dtype())))
     throw DTypeError("a size must be an index expression, got " + std::string(name(expr.dtype())) + ": " + print_expr(expr));
   if (expr.is(Op::CONST))
     value_ = const_value(expr)->as_int();

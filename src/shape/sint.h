@@ -21,7 +21,7 @@ class SInt {
   SInt() = default;
   template <std::integral T>
   SInt(T value) : value_(static_cast<int64_t>(value)) {}
-  /// A CONST becomes a number; anything else of dtype `index` stays an expression. DTypeError for other dtypes.
+  /// An integer CONST becomes a number; anything else of dtype `index` stays an expression. DTypeError for other dtypes.
   SInt(const UOp& expr);
 
   bool known() const { return !expr_; }

@@ -1,0 +1,61 @@
+#include "codegen/codegen.h"
+
+#include "base/options.h"
+#include "codegen/expand/assign_launch_dims.h"
+#include "codegen/expand/expand_unrolled.h"
+#include "codegen/expand/lower_reduces.h"
+#include "codegen/expand/vectorize_lanes.h"
+#include "codegen/late/choose_index_width.h"
+#include "codegen/late/linearize.h"
+#include "codegen/late/lower_gates.h"
+
+namespace tinygrad::codegen {
+
+CodegenOptions CodegenOptions::from(const Options& options) { return {.noopt = options.noopt, .transcendental = options.transcendental}; }
+
+namespace {
+
+UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& options) {
+  const auto* kernel = std::get_if<KernelArg>(&sink.arg());
+  if (kernel && kernel->optimized) return sink;
+  const bool choose = !options.noopt && (!kernel || kernel->opts.empty());
+  return apply_opts(sink, choose ? heuristic_opts(sink, target) : kernel ? kernel->opts : std::vector<Opt>{}, target);
+}
+
+/// The kernel on its way through the steps.
+class Pipeline {
+ public:
+  Pipeline(UOp sink, std::vector<Step>* trace) : graph_(std::move(sink)), trace_(trace) {}
+
+  void step(const char* name, UOp result) {
+    graph_ = std::move(result);
+    if (trace_) trace_->push_back({name, graph_});
+  }
+  const UOp& graph() const { return graph_; }
+
+ private:
+  UOp graph_;
+  std::vector<Step>* trace_;
+};
+
+}  // namespace
+
+UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
+  Pipeline p(sink, trace);
+  p.step("apply opts", optimize(p.graph(), target, options));
+  p.step("expand unrolled", expand_unrolled(p.graph()));
+  p.step("lower reduces", lower_reduces(p.graph()));
+  p.step("launch dims", assign_launch_dims(p.graph(), target));
+  p.step("gates", lower_gates(p.graph()));
+  p.step("index width", choose_index_width(p.graph()));
+  p.step("lanes", vectorize_lanes(p.graph()));
+  return p.graph();
+}
+
+UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
+  Pipeline p(full_rewrite_to_sink(sink, target, options, trace), trace);
+  p.step("linearize", linearize(p.graph()));
+  return p.graph();
+}
+
+}  // namespace tinygrad::codegen

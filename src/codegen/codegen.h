@@ -1,0 +1,39 @@
+#pragma once
+/// One kernel from the scheduler's SINK to the list of instructions that renderers print; docs/architecture.md has both formats.
+
+#include <span>
+#include <vector>
+
+#include "codegen/opt/apply_opts.h"
+#include "codegen/opt/heuristic_opts.h"
+#include "target/target.h"
+#include "uop/uop.h"
+
+namespace tinygrad {
+struct Options;
+}
+
+namespace tinygrad::codegen {
+
+/// What of the library's options matters here; the caller passes it down, nothing below reads the environment.
+struct CodegenOptions {
+  bool noopt = false;      ///< no heuristics: loops as the scheduler made them
+  int transcendental = 1;  ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
+
+  static CodegenOptions from(const Options& options);
+};
+
+/// One named step of the pipeline, a graph before and after it.
+struct Step {
+  const char* name;
+  UOp result;
+};
+
+/// The LINEAR program (kind 1) of a kernel. Opts in the KernelArg are applied; without any, and unless the kernel is marked `optimized`
+/// or options say otherwise, the heuristics choose them. Each step's result is added to `trace` where one is given.
+UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options = {}, std::vector<Step>* trace = nullptr);
+
+/// The same, stopped before linearizing: a graph with all ops, dtypes and indices as the target takes them.
+UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options = {}, std::vector<Step>* trace = nullptr);
+
+}  // namespace tinygrad::codegen

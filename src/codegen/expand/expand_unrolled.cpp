@@ -1,0 +1,104 @@
+#include "codegen/expand/expand_unrolled.h"
+
+#include <algorithm>
+
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/rebuild.h"
+#include "codegen/reduce_op.h"
+#include "shape/ranges.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+bool has_kind(const UOp& range, AxisKind kind) { return range.arg_as<RangeArg>().kind == kind; }
+
+/// The values with every combination of indices of the ranges put in, the last range fastest.
+std::vector<std::vector<UOp>> copies(std::span<const UOp> values, std::span<const UOp> ranges) {
+  int64_t count = 1;
+  for (const UOp& r : ranges) count *= constant_size(r);
+  std::vector<std::vector<UOp>> out;
+  for (int64_t n = 0; n < count; ++n) {
+    NodeMap<UOp> at;
+    int64_t rest = n;
+    for (size_t i = ranges.size(); i-- > 0; rest /= constant_size(ranges[i])) at[ranges[i]] = index_const(rest % constant_size(ranges[i]));
+    out.push_back(substitute(values, at));
+  }
+  return out;
+}
+
+/// The closed ranges of `sources` apart: those of the kind, and the others.
+std::pair<UOps, UOps> partition(std::span<const UOp> ranges, AxisKind kind) {
+  std::pair<UOps, UOps> out;
+  for (const UOp& r : ranges) (has_kind(r, kind) ? out.first : out.second).push_back(r);
+  return out;
+}
+
+UOp expand_end(const UOp& end) {
+  const auto [expanded, kept] = partition(closed_ranges(end), AxisKind::upcast);
+  if (expanded.empty()) return end;
+  UOps effects;
+  NodeSet seen;
+  for (const auto& copy : copies(end.src().first(1), expanded)) {
+    const std::span<const UOp> parts = copy[0].is(Op::GROUP) ? copy[0].src() : std::span(copy);
+    for (const UOp& e : parts)
+      if (seen.insert(e)) effects.push_back(e);
+  }
+  return tinygrad::end(group(effects), kept);
+}
+
+/// Combines neighbours until one set of values is left: a shallow tree.
+UOps merge_tree(const UOp& reduce, std::vector<UOps> partials) {
+  while (partials.size() > 1) {
+    std::vector<UOps> next;
+    for (size_t i = 0; i + 1 < partials.size(); i += 2) next.push_back(merge_partials(reduce, partials[i], partials[i + 1]));
+    if (partials.size() % 2) next.push_back(partials.back());
+    partials = std::move(next);
+  }
+  return partials[0];
+}
+
+/// What one copy gives: without a loop a value stands for itself under an ALU op, and in the general form a step takes it.
+UOps reduce_copy(const UOp& reduce, const std::vector<UOp>& values, const UOps& loops) {
+  if (!loops.empty()) return reduce_results(make_reduce(reduce, values, loops));
+  if (is_general_reduce(reduce)) return reduce_step(reduce, reduce_identities(reduce), values);
+  return UOps(values.begin(), values.end());
+}
+
+/// What a REDUCE gives, one value for each carried one, without its unroll ranges.
+UOps expand_reduce(const UOp& reduce) {
+  const auto [expanded, kept] = partition(closed_ranges(reduce), AxisKind::unroll);
+  if (expanded.empty() && !kept.empty()) return reduce_results(reduce);
+  const auto all = copies(reduced_values(reduce), expanded);
+  std::vector<UOps> partials;
+
+  // An accumulator for each copy shortens the chain of dependent steps. Where upcast axes make several accumulators anyway, the copies
+  // join one instead.
+  const UOps open = ranges_of(reduce);
+  const bool many = std::any_of(open.begin(), open.end(), [](const UOp& r) { return has_kind(r, AxisKind::upcast); });
+  if (many && !kept.empty() && !is_general_reduce(reduce)) {
+    for (const auto& v : all) partials.push_back(UOps(v.begin(), v.end()));
+    return {make_reduce(reduce, merge_tree(reduce, std::move(partials)), kept)};
+  }
+  // Vectors are merged before their lanes are.
+  const auto [lanes, loops] = partition(kept, AxisKind::lane);
+  for (const auto& v : all) partials.push_back(reduce_copy(reduce, v, loops));
+  const UOps merged = merge_tree(reduce, std::move(partials));
+  return lanes.empty() ? merged : reduce_partials(reduce, merged, lanes);
+}
+
+}  // namespace
+
+UOp expand_unrolled(const UOp& sink) {
+  NodeMap<UOps> reduced;
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
+    const UOp out = u.with_src(sources);
+    if (u.is(Op::END)) return expand_end(out);
+    if (u.is(Op::REDUCE)) return (reduced[u] = expand_reduce(out))[0];
+    if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return reduced[u.src(0)][size_t(u.arg_as<TupleArg>().index)];
+    return out;
+  });
+}
+
+}  // namespace tinygrad::codegen

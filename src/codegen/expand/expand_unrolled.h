@@ -1,0 +1,10 @@
+#pragma once
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// Replaces ranges of kind upcast and unroll by constants: an END gets one copy of its effect for each value of an upcast range, a
+/// REDUCE combines one copy of its value for each value of an unroll range. No such range is left.
+UOp expand_unrolled(const UOp& sink);
+
+}  // namespace tinygrad::codegen

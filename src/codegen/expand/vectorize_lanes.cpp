@@ -1,0 +1,179 @@
+#include "codegen/expand/vectorize_lanes.h"
+
+#include <fmt/format.h>
+
+#include <tinygrad/errors.h>
+
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/rebuild.h"
+#include "codegen/reduce_op.h"
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+bool is_lane(const UOp& u) { return u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == AxisKind::lane; }
+
+/// The lane range that a node depends on, or null.
+UOp lane_of(const UOp& u) {
+  UOp lane;
+  for (const UOp& r : ranges_of(u)) {
+    if (!is_lane(r)) continue;
+    if (lane) throw InternalError(fmt::format("lanes: {} depends on two vector axes", print_expr(u)));
+    lane = r;
+  }
+  return lane;
+}
+
+bool is_vector(const UOp& u) { return !shape_of(u).empty(); }
+
+// Sizes of vectors and numbers of lanes are small: int32, whatever the width of indices.
+UOp number(int64_t n) { return constant(DType::int32, n); }
+
+UOp splat(const UOp& x, int64_t n) { return is_vector(x) ? x : UOp(Op::EXPAND, x.dtype(), {x, number(n)}); }
+UOp lane(const UOp& v, int64_t i) { return UOp(Op::INDEX, v.dtype(), {v, number(i)}, IndexArg{}); }
+UOp lanes(const UOp& v, int64_t begin, int64_t end) { return UOp(Op::SHRINK, v.dtype(), {v, number(begin), number(end)}); }
+
+UOp lane_numbers(int64_t n, DType dtype) {
+  UOps numbers;
+  for (int64_t i = 0; i < n; ++i) numbers.push_back(constant(dtype, i));
+  return stack(numbers);
+}
+
+class Vectorizer {
+ public:
+  UOp run(const UOp& sink) {
+    for (const UOp& u : toposort(sink)) done_[u] = vectorize(u);
+    return done_[sink];
+  }
+
+ private:
+  UOp vectorize(const UOp& u) {
+    if (is_lane(u)) return lane_numbers(constant_size(u), u.dtype());
+    switch (u.op()) {
+      case Op::INDEX: return index_lanes(u);
+      case Op::REDUCE: return is_general_reduce(u) ? u : reduce_lanes(u)[0];
+      case Op::GETTUPLE: return is_general_reduce(u.src(0)) ? reduce_lanes(u.src(0))[size_t(u.arg_as<TupleArg>().index)] : u;
+      case Op::END:
+      case Op::AFTER: return without_lanes(u);
+      default: break;
+    }
+    UOps sources = new_sources(u);
+    const UOp lane = lane_of(u);
+    if (!lane) return u.with_src(sources);
+    const int64_t n = constant_size(lane);
+    if (u.is(Op::LOAD)) return load_lanes(u, sources, n);
+    if (u.is(Op::STORE)) return store_lanes(u, sources, n);
+    if (u.in(Group::alu))
+      for (UOp& s : sources) s = splat(s, n);
+    return u.with_src(sources);
+  }
+
+  UOps new_sources(const UOp& u) const {
+    UOps out;
+    for (const UOp& s : u.src()) {
+      const UOp* d = done_.find(s);  // none for what is inside a FUNCTION
+      out.push_back(d ? *d : s);
+    }
+    return out;
+  }
+
+  /// INDEX(m, i): at its first lane, with a width, where the lanes are neighbours.
+  UOp index_lanes(const UOp& u) {
+    const UOps sources = new_sources(u);
+    const UOp lane = lane_of(u);
+    if (!lane || stride_of(u.src(1), lane) != 1) return u.with_src(sources);
+    const UOp first = rebuild(u.src(1), [&](const UOp& node, const UOps& parts) {
+      if (node == lane) return constant(lane.dtype(), 0);
+      return node.is(Op::ADD) && is_const(parts[1], 0)   ? parts[0]
+             : node.is(Op::ADD) && is_const(parts[0], 0) ? parts[1]
+                                                         : node.with_src(parts);
+    });
+    // The lane is 0 in the index alone: memory is that of the vector program.
+    return index(sources[0], first, int32_t(constant_size(lane)));
+  }
+
+  static UOp at_each_lane(const UOp& at, int64_t n) { return is_vector(at) ? at : index(at.src(0), splat(at.src(1), n)); }
+
+  static UOp load_lanes(const UOp& u, UOps sources, int64_t n) {
+    sources[0] = at_each_lane(sources[0], n);
+    if (sources.size() > 1) sources[1] = splat(sources[1], n);
+    return u.with_src(sources);
+  }
+
+  static UOp store_lanes(const UOp& u, UOps sources, int64_t n) {
+    sources[0] = at_each_lane(sources[0], n);
+    sources[1] = splat(sources[1], n);
+    return u.with_src(sources);
+  }
+
+  UOp without_lanes(const UOp& u) const {
+    UOps sources{*done_.find(u.src(0))};
+    for (const UOp& s : u.src().subspan(1))
+      if (!is_lane(s)) sources.push_back(*done_.find(s));
+    return sources.size() == 1 ? sources[0] : u.with_src(sources);
+  }
+
+  /// Halves that are combined until one lane is left.
+  UOps reduce_lanes(const UOp& u) {
+    if (const UOps* known = reduced_.find(u)) return *known;
+    const auto closed = closed_ranges(u);
+    if (closed.size() != 1 || !is_lane(closed[0])) throw InternalError("lanes: a REDUCE over loops was not lowered");
+    int64_t n = constant_size(closed[0]);
+    UOps values;
+    for (const UOp& v : reduced_values(u)) values.push_back(splat(vector_of(v), n));
+    if (is_general_reduce(u) && u.src(2) != u.src(3)) {
+      UOps identities = reduce_identities(u);
+      for (UOp& i : identities) i = splat(i, n);
+      values = with_splats(reduce_step(u, identities, values), n);
+    }
+    for (; n > 1; n /= 2) {
+      UOps low, high;
+      for (const UOp& v : values) {
+        low.push_back(n == 2 ? lane(v, 0) : lanes(v, 0, n / 2));
+        high.push_back(n == 2 ? lane(v, 1) : lanes(v, n / 2, n));
+      }
+      values = with_splats(merge_partials(u, low, high), n / 2);
+    }
+    return reduced_[u] = values;
+  }
+
+  /// A value that reduced_values() may have wrapped in a CAST that was not in the graph.
+  UOp vector_of(const UOp& v) const {
+    if (const UOp* d = done_.find(v)) return *d;
+    return v.with_src(std::span(done_.find(v.src(0)), 1));
+  }
+
+  /// Bodies of functions mix carried vectors with scalar constants: every scalar operand of a vector node is expanded.
+  static UOps with_splats(const UOps& values, int64_t n) {
+    if (n == 1) return values;
+    NodeMap<UOp> done;
+    for (const UOp& u : toposort(values)) {
+      UOps sources;
+      bool vector = false;
+      for (const UOp& s : u.src()) {
+        sources.push_back(done[s]);
+        vector |= is_vector(sources.back());
+      }
+      if (vector && u.in(Group::alu))
+        for (UOp& s : sources) s = splat(s, n);
+      done[u] = u.with_src(sources);
+    }
+    UOps out;
+    for (const UOp& v : values) out.push_back(splat(done[v], n));
+    return out;
+  }
+
+  NodeMap<UOp> done_;
+  NodeMap<UOps> reduced_;
+};
+
+}  // namespace
+
+UOp vectorize_lanes(const UOp& sink) { return Vectorizer().run(sink); }
+
+}  // namespace tinygrad::codegen

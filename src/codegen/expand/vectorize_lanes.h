@@ -1,0 +1,11 @@
+#pragma once
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// Replaces ranges of kind lane by the vector of their values: what depends on one gets the shape (n). A LOAD or STORE at consecutive
+/// elements becomes one access of width n, one that all lanes share is made once, and any other is one access per lane. A REDUCE over
+/// lanes becomes a tree of half vectors. Scalars that meet vectors are expanded.
+UOp vectorize_lanes(const UOp& sink);
+
+}  // namespace tinygrad::codegen

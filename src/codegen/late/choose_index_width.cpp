@@ -1,0 +1,40 @@
+#include "codegen/late/choose_index_width.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "codegen/rebuild.h"
+#include "shape/sint.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+bool fits_int32(SizeBounds b) { return b.min >= std::numeric_limits<int32_t>::min() && b.max <= std::numeric_limits<int32_t>::max(); }
+
+bool needs_int64(const UOp& sink) {
+  for (const UOp& u : toposort(sink))
+    if (u.dtype() == DType::index && !fits_int32(SInt(u).bounds())) return true;
+  return false;
+}
+
+UOp as_width(const UOp& u, const UOps& sources, DType width) {
+  if (u.is(Op::CONST)) return constant(u.arg_as<ConstArg>().value.cast(width));
+  if (u.is(Op::CAST) && sources[0].dtype() == width) return sources[0];
+  return UOp(u.op(), width, sources, u.arg());
+}
+
+}  // namespace
+
+UOp choose_index_width(const UOp& sink) {
+  const DType width = needs_int64(sink) ? DType::int64 : DType::int32;
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (u.dtype() == DType::index) return as_width(u, sources, width);
+    // A value that was cast from an index of the same width is that index.
+    if (u.is(Op::CAST) && sources[0].dtype() == u.dtype()) return sources[0];
+    return u.with_src(sources);
+  });
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,303 @@
+#include "codegen/late/linearize.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <tinygrad/errors.h>
+
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+/// Nodes that only say what comes before what.
+bool is_ordering(const UOp& u) { return u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::GROUP) || u.is(Op::SINK); }
+
+/// Order of loops that are closed together: threads outside, then the order key, then the id.
+std::tuple<bool, int32_t, int32_t> nesting_key(const UOp& range) {
+  const auto& a = range.arg_as<RangeArg>();
+  return {a.kind != AxisKind::thread, a.order, a.id};
+}
+
+/// The memory an access goes to, ordering left out.
+UOp memory_of(UOp place) {
+  while (place.is(Op::INDEX) || place.is(Op::AFTER)) place = UOp(place.src(0));
+  return place;
+}
+
+class Linearizer {
+ public:
+  explicit Linearizer(const UOp& sink) : nodes_(toposort(sink)) {
+    for (size_t i = 0; i < nodes_.size(); ++i) number_[nodes_[i]] = int(i);
+    make_blocks();
+    place_nodes();
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      for (const UOp& s : nodes_[i].src()) add_edge(number_[s], int(i));
+    order_loads_before_stores();
+  }
+
+  UOp run() {
+    emit_block(0);
+    return UOp(Op::LINEAR, DType::void_, program_, LinearArg{1});
+  }
+
+ private:
+  static constexpr int none = -1;
+
+  /// A loop body; block 0 is the kernel.
+  struct Block {
+    int range = none;   ///< its RANGE among nodes_
+    int parent = none;  ///< block
+    int depth = 0;
+    std::vector<int> items;  ///< nodes and RANGEs of inner loops, in the order of the walk
+  };
+
+  /// Each loop's parent is the innermost loop that it must be inside of: what its body still depends on when the loop is closed, then
+  /// the loops closed by the same END.
+  void make_blocks() {
+    blocks_.emplace_back();
+    std::vector<UOps> outer(nodes_.size());
+    std::vector<bool> is_loop(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const UOp& u = nodes_[i];
+      if (!u.is(Op::END)) continue;
+      UOps chain = ranges_of(u);
+      UOps closed(closed_ranges(u));
+      std::sort(closed.begin(), closed.end(), [](const UOp& a, const UOp& b) { return nesting_key(a) < nesting_key(b); });
+      for (const UOp& r : closed) {
+        const auto n = size_t(number_[r]);
+        if (is_loop[n]) throw InternalError(fmt::format("linearize: range {} is closed twice", r.arg_as<RangeArg>().id));
+        is_loop[n] = true;
+        outer[n] = chain;
+        chain.push_back(r);
+      }
+    }
+    add_indirect_outer(outer);
+    std::vector<int> order;
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (is_loop[i]) order.push_back(int(i));
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return outer[size_t(a)].size() < outer[size_t(b)].size(); });
+    for (int n : order) {
+      Block b{.range = n, .parent = innermost(outer[size_t(n)]), .depth = 0, .items = {}};
+      b.depth = blocks_[size_t(b.parent)].depth + 1;
+      block_of_range_[nodes_[size_t(n)]] = int(blocks_.size());
+      blocks_.push_back(b);
+    }
+  }
+
+  /// A loop is also inside of what its outer loops are inside of.
+  void add_indirect_outer(std::vector<UOps>& outer) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (UOps& ranges : outer)
+        for (size_t i = 0; i < ranges.size(); ++i)
+          for (const UOp& r : UOps(outer[size_t(number_[ranges[i]])]))
+            if (std::find(ranges.begin(), ranges.end(), r) == ranges.end()) {
+              ranges.push_back(r);
+              changed = true;
+            }
+    }
+  }
+
+  /// The deepest block among the loops; they must be on one path.
+  int innermost(const UOps& ranges) {
+    int best = 0;
+    for (const UOp& r : ranges) {
+      const int* b = block_of_range_.find(r);
+      if (!b) throw InternalError(fmt::format("linearize: range {} is used and never closed", r.arg_as<RangeArg>().id));
+      if (blocks_[size_t(*b)].depth > blocks_[size_t(best)].depth) best = *b;
+    }
+    for (const UOp& r : ranges) {
+      int b = best;
+      while (b != none && b != block_of_range_[r]) b = blocks_[size_t(b)].parent;
+      if (b == none) throw InternalError(fmt::format("linearize: loop {} would have to be in two loops at once", r.arg_as<RangeArg>().id));
+    }
+    return best;
+  }
+
+  void place_nodes() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const UOp& u = nodes_[i];
+      const int* own = u.is(Op::RANGE) ? block_of_range_.find(u) : nullptr;
+      // A loop stands as one item, under the number of its RANGE, in the block around it.
+      block_.push_back(own ? blocks_[size_t(*own)].parent : innermost(ranges_of(u)));
+      blocks_[size_t(block_.back())].items.push_back(int(i));
+    }
+    next_.resize(nodes_.size());
+    waits_for_.resize(nodes_.size(), 0);
+  }
+
+  /// The item of block `at` that holds node `n`.
+  int item_in(int n, int at) const {
+    int b = block_[size_t(n)];
+    if (b == at) return n;
+    while (blocks_[size_t(b)].parent != at) b = blocks_[size_t(b)].parent;
+    return blocks_[size_t(b)].range;
+  }
+
+  /// `a` before `b`, as an order of the items that hold them in the innermost block around both.
+  void add_edge(int a, int b) {
+    int x = block_[size_t(a)], y = block_[size_t(b)];
+    while (x != y) {
+      int& deeper = blocks_[size_t(x)].depth >= blocks_[size_t(y)].depth ? x : y;
+      deeper = blocks_[size_t(deeper)].parent;
+    }
+    // A RANGE is an item of the block around its loop; its users inside are in the loop anyway.
+    const int from = item_in(a, x), to = item_in(b, x);
+    if (from == to) return;
+    next_[size_t(from)].push_back(to);
+    ++waits_for_[size_t(to)];
+  }
+
+  /// A LOAD reads the state its memory names. Of the plain one, before all stores, it must not be behind any store that it does not wait
+  /// for itself.
+  void order_loads_before_stores() {
+    std::vector<int> loads, stores;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].is(Op::LOAD) && nodes_[i].src(0).src(0).is(Op::PARAM)) loads.push_back(int(i));
+      if (nodes_[i].is(Op::STORE) && memory_of(nodes_[i].src(0)).is(Op::PARAM)) stores.push_back(int(i));
+    }
+    for (int s : stores)
+      for (int l : loads)
+        if (memory_of(nodes_[size_t(s)].src(0)) == nodes_[size_t(l)].src(0).src(0)) add_edge(l, s);
+  }
+
+  /// What goes first among the items that are ready: computation, then loops, then stores.
+  int rank(int item) const {
+    const UOp& u = nodes_[size_t(item)];
+    return u.is(Op::STORE) ? 2 : block_of_range_.contains(u) ? 1 : 0;
+  }
+
+  void emit_block(int root) {
+    struct Frame {
+      int block;
+      size_t begin;  ///< of its items in order_
+      size_t next, end;
+    };
+    std::vector<int> order;
+    std::vector<Frame> stack;
+    const auto open = [&](int block) {
+      scopes_.emplace_back();
+      const size_t begin = order.size();
+      sort_block(block, order);
+      stack.push_back({block, begin, begin, order.size()});
+    };
+    open(root);
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      if (f.next < f.end) {
+        const int item = order[f.next++];
+        const int* inner = block_of_range_.find(nodes_[size_t(item)]);
+        if (!inner) {
+          emit(item);
+        } else if (!blocks_[size_t(*inner)].items.empty()) {
+          emit(item);
+          open(*inner);
+        }
+      } else {
+        order.resize(f.begin);
+        close(f.block);
+        stack.pop_back();
+      }
+    }
+  }
+
+  void sort_block(int block, std::vector<int>& order) {
+    const auto later = [&](int a, int b) { return std::pair(rank(a), a) > std::pair(rank(b), b); };
+    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    const auto& items = blocks_[size_t(block)].items;
+    size_t count = 0;
+    for (int i : items)
+      if (waits_for_[size_t(i)] == 0) ready.push(i);
+    while (!ready.empty()) {
+      const int item = ready.top();
+      ready.pop();
+      order.push_back(item);
+      ++count;
+      for (int n : next_[size_t(item)])
+        if (--waits_for_[size_t(n)] == 0) ready.push(n);
+    }
+    if (count != items.size()) throw InternalError("linearize: loads and stores of the kernel wait for each other");
+  }
+
+  void emit(int item) {
+    const UOp& u = nodes_[size_t(item)];
+    if (u.is(Op::AFTER)) {
+      emitted_[u] = emitted_[u.src(0)];
+      return;
+    }
+    if (is_ordering(u)) return;
+    UOps sources;
+    for (const UOp& s : u.src()) sources.push_back(emitted_[s]);
+    UOp made = u.with_src(sources);
+    // Without AFTER, a load before a store and one behind it read the same place in the same way. The later one gets an address that is
+    // written differently, so that each instruction stands in the list once.
+    while (made.is(Op::LOAD) && listed_.contains(made)) {
+      push_if_new(sources[0] = another_address(sources[0]));
+      made = made.with_src(sources);
+    }
+    if (made.is(Op::INDEX) && !in_scope_.contains(made))
+      while (listed_.contains(made)) made = another_address(made);
+    emitted_[u] = made;
+    push_if_new(made);
+  }
+
+  /// INDEX(m, i + 0).
+  UOp another_address(const UOp& address) {
+    UOp zero = constant(address.src(1).dtype(), 0);
+    push_if_new(zero);
+    if (const Shape& shape = shape_of(address.src(1)); !shape.empty()) {
+      const UOp lanes = constant(DType::int32, shape[0].value());
+      push_if_new(lanes);
+      push_if_new(zero = UOp(Op::EXPAND, zero.dtype(), {zero, lanes}));
+    }
+    UOps s(address.src().begin(), address.src().end());
+    push_if_new(s[1] = s[1] + zero);
+    return address.with_src(s);
+  }
+
+  void push_if_new(const UOp& u) {
+    if (!in_scope_.contains(u)) push(u);
+  }
+  void push(const UOp& u) {
+    program_.push_back(u);
+    listed_.insert(u);
+    if (in_scope_.insert(u).second) scopes_.back().push_back(u);
+  }
+
+  void close(int block) {
+    for (const UOp& u : scopes_.back()) in_scope_.erase(u);
+    scopes_.pop_back();
+    const int range = blocks_[size_t(block)].range;
+    if (range == none) return;
+    const UOp last = program_.back();
+    push(UOp(Op::END, DType::void_, {last, emitted_[nodes_[size_t(range)]]}));
+  }
+
+  std::vector<UOp> nodes_;
+  NodeMap<int> number_;
+  std::vector<Block> blocks_;
+  NodeMap<int> block_of_range_;
+  std::vector<int> block_;  ///< of each node
+  std::vector<std::vector<int>> next_;
+  std::vector<int> waits_for_;
+  NodeMap<UOp> emitted_;              ///< what stands in the program for a node
+  std::unordered_set<UOp> listed_;    ///< all instructions so far
+  std::unordered_set<UOp> in_scope_;  ///< those of this block and of the blocks around it
+  std::vector<std::vector<UOp>> scopes_;
+  std::vector<UOp> program_;
+};
+
+}  // namespace
+
+UOp linearize(const UOp& sink) { return Linearizer(sink).run(); }
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,73 @@
+#include "codegen/opt/kernel_axes.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "shape/ranges.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+std::vector<UOp> kernel_axes(const UOp& sink) {
+  std::vector<UOp> axes;
+  for (const UOp& u : toposort(sink))
+    if (u.is(Op::RANGE))
+      if (const AxisKind kind = u.arg_as<RangeArg>().kind; kind == AxisKind::loop || kind == AxisKind::reduce) axes.push_back(u);
+  const auto key = [](const UOp& u) {
+    const auto& a = u.arg_as<RangeArg>();
+    return std::tuple(a.kind == AxisKind::reduce, a.order, a.id);
+  };
+  std::sort(axes.begin(), axes.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
+  return axes;
+}
+
+int32_t next_range_id(const UOp& sink) {
+  int32_t next = 0;
+  for (const UOp& u : toposort(sink))
+    if (u.is(Op::RANGE)) next = std::max(next, u.arg_as<RangeArg>().id + 1);
+  return next;
+}
+
+int64_t constant_size(const UOp& range) {
+  const Scalar* size = const_value(range.src(0));
+  return size ? size->as_int() : 0;
+}
+
+namespace {
+
+bool depends_on(const UOp& expr, const UOp& range) {
+  for (const UOp& r : ranges_of(expr))
+    if (r == range) return true;
+  return false;
+}
+
+}  // namespace
+
+std::optional<int64_t> stride_of(const UOp& expr, const UOp& range) {
+  // Sums and products by constants are walked with an explicit stack; what else depends on the range is not linear.
+  std::vector<std::pair<UOp, int64_t>> stack{{expr, 1}};
+  int64_t stride = 0;
+  while (!stack.empty()) {
+    const auto [u, factor] = stack.back();
+    stack.pop_back();
+    if (u == range) {
+      stride += factor;
+    } else if (!depends_on(u, range)) {
+      continue;
+    } else if (u.is(Op::ADD) || u.is(Op::SUB)) {
+      stack.emplace_back(u.src(0), factor);
+      stack.emplace_back(u.src(1), u.is(Op::SUB) ? -factor : factor);
+    } else if (u.is(Op::NEG)) {
+      stack.emplace_back(u.src(0), -factor);
+    } else if (u.is(Op::MUL) && (u.src(0).is(Op::CONST) || u.src(1).is(Op::CONST))) {
+      const size_t c = u.src(1).is(Op::CONST) ? 1 : 0;
+      stack.emplace_back(u.src(1 - c), factor * const_value(u.src(c))->as_int());
+    } else {
+      return std::nullopt;
+    }
+  }
+  return stride;
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,26 @@
+#pragma once
+/// The loops of a kernel as opts number them.
+
+#include <optional>
+#include <vector>
+
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// The RANGE nodes of kind loop, then those of kind reduce, each in the order (order key, id). Opts name an axis by its place in this
+/// list. A split leaves its outer part at the axis' place and the inner part is in the list no more, so numbers mean the same before
+/// and after other opts.
+std::vector<UOp> kernel_axes(const UOp& sink);
+
+/// One more than the largest RangeArg.id of the kernel, 0 if it has no ranges.
+int32_t next_range_id(const UOp& sink);
+
+/// The number of iterations, or 0 where it is not known before launch.
+int64_t constant_size(const UOp& range);
+
+/// The number that `range` adds to an index expression at each step; no value where the expression is not a multiple of it plus something
+/// that does not depend on it.
+std::optional<int64_t> stride_of(const UOp& expr, const UOp& range);
+
+}  // namespace tinygrad::codegen

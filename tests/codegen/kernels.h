@@ -1,0 +1,89 @@
+#pragma once
+/// Kernels as the scheduler gives them, built by hand.
+
+#include <cstdint>
+#include <vector>
+
+#include "uop/build.h"
+#include "uop/uop.h"
+
+namespace tinygrad::codegen::test {
+
+inline UOp arg(int slot, int64_t size, DType dtype = DType::float32) { return param(dtype, size, ParamArg{.slot = slot}); }
+
+inline UOp loop(int64_t size, int id) { return range(size, id); }
+inline UOp reduce_loop(int64_t size, int id) { return range(size, id, AxisKind::reduce); }
+
+inline UOp read(const UOp& memory, const UOp& at) { return load(index(memory, at)); }
+inline UOp write(const UOp& memory, const UOp& at, const UOp& value) { return store(index(memory, at), value); }
+
+inline UOp reduce_over(Op op, const UOp& x, std::vector<UOp> ranges) {
+  ranges.insert(ranges.begin(), x);
+  return UOp(Op::REDUCE, x.dtype(), ranges, ReduceArg{op, {}});
+}
+
+inline UOp kernel(std::vector<UOp> effects, std::vector<Opt> opts = {}, Symbol name = "k") {
+  return sink(effects, KernelArg{.name = name, .opts = std::move(opts), .optimized = false});
+}
+
+inline UOp ended(const UOp& effect, std::vector<UOp> ranges) { return end(effect, ranges); }
+
+/// out[i] = a[i] * b[i] + 1
+inline UOp elementwise(int64_t n, std::vector<Opt> opts = {}, DType dtype = DType::float32) {
+  const UOp i = loop(n, 0);
+  const UOp value = read(arg(1, n, dtype), i) * read(arg(2, n, dtype), i) + 1;
+  return kernel({ended(write(arg(0, n, dtype), i, value), {i})}, std::move(opts));
+}
+
+/// out[i] = sum over k of a[i, k]
+inline UOp row_sums(int64_t m, int64_t k_size, std::vector<Opt> opts = {}, Op op = Op::ADD, DType dtype = DType::float32) {
+  const UOp i = loop(m, 0), k = reduce_loop(k_size, 1);
+  const UOp sum = reduce_over(op, read(arg(1, m * k_size, dtype), i * k_size + k), {k});
+  return kernel({ended(write(arg(0, m, dtype), i, sum), {i})}, std::move(opts));
+}
+
+/// C[i, j] = sum over k of A[i, k] * B[k, j]
+inline UOp matmul(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2);
+  const UOp product = read(arg(1, m * k_size), i * k_size + k) * read(arg(2, k_size * n), k * n + j);
+  return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, product, {k})), {i, j})}, std::move(opts));
+}
+
+/// out[i, j] = exp2(x[i, j] - max over k) / sum over k of the same, the two reductions sharing their range
+inline UOp softmax(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(n, 2), x = arg(1, m * n);
+  const UOp at_k = read(x, i * n + k), top = reduce_over(Op::MAX, at_k, {k});
+  const UOp sum = reduce_over(Op::ADD, alu(Op::EXP2, {at_k - top}), {k});
+  const UOp value = alu(Op::FDIV, {alu(Op::EXP2, {read(x, i * n + j) - top}), sum});
+  return kernel({ended(write(arg(0, m * n), i * n + j, value), {i, j})}, std::move(opts));
+}
+
+/// (value, index) of the largest element of each row, ties to the smaller index: a general REDUCE
+inline UOp argmax(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const auto slot = [](DType d, int s) { return UOp(Op::PARAM, d, {}, ParamArg{.slot = s}); };
+  const UOp v0 = slot(DType::float32, 0), i0 = slot(DType::int32, 1), v1 = slot(DType::float32, 2), i1 = slot(DType::int32, 3);
+  const UOp better = (v0 < v1) | (eq(v0, v1) & (i1 < i0));
+  const UOp body = UOp(Op::FUNCTION, DType::void_, {UOp(Op::TUPLE, DType::void_, {where(better, v1, v0), where(better, i1, i0)})},
+                       FunctionArg{"argmax"});
+  const UOp i = loop(m, 0), k = reduce_loop(n, 1);
+  const UOp values = UOp(Op::TUPLE, DType::void_, {read(arg(2, m * n), i * n + k), cast(k, DType::int32)});
+  const UOp identities = UOp(Op::TUPLE, DType::void_, {constant(min_value(DType::float32)), constant(DType::int32, int64_t{INT32_MAX})});
+  const UOp both = UOp(Op::REDUCE, DType::void_, {values, identities, body, body, k}, ReduceArg{Op::FUNCTION, {}});
+  const UOp top = UOp(Op::GETTUPLE, DType::float32, {both}, TupleArg{0}), at = UOp(Op::GETTUPLE, DType::int32, {both}, TupleArg{1});
+  return kernel({ended(group(std::vector<UOp>{write(arg(0, m), i, top), write(arg(1, m, DType::int32), i, at)}), {i})}, std::move(opts));
+}
+
+/// out[i] = a[i - before] where that exists, else 0
+inline UOp padded(int64_t n, int64_t before, int64_t after, std::vector<Opt> opts = {}) {
+  const UOp i = loop(before + n + after, 0), at = i - before;
+  const UOp valid = logical_not(i < before) & (i < before + n);
+  return kernel({ended(write(arg(0, before + n + after), i, load(index_valid(arg(1, n), at, valid))), {i})}, std::move(opts));
+}
+
+/// out[i] = a[indices[i]]
+inline UOp gather(int64_t n, int64_t table, std::vector<Opt> opts = {}) {
+  const UOp i = loop(n, 0), at = cast(read(arg(2, n, DType::int32), i), DType::index);
+  return kernel({ended(write(arg(0, n), i, read(arg(1, table), at)), {i})}, std::move(opts));
+}
+
+}  // namespace tinygrad::codegen::test
