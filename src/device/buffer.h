@@ -73,7 +73,7 @@ class Buffer final : public Resource {
   const size_t byte_offset_;
 
   // Of a base only.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::atomic<void*> memory_{nullptr};
   std::atomic<bool> poisoned_{false};
   std::string poison_reason_;

@@ -39,6 +39,8 @@ class Device {
   static Device& get(std::string_view name);
   /// The name under which a device is known: upper case, without ":0".
   static Symbol canonical(std::string_view name);
+  /// The device of the option DEV, else the first that works. Throws DeviceError.
+  static Symbol default_name();
 
   /// "CPU", "CUDA:1"
   Symbol name() const { return name_; }
@@ -83,5 +85,7 @@ struct Backend {
 
 /// Adds backends to the registry, in order of preference; those of a known name are left out. runtime/ calls it.
 void register_backends(std::span<const Backend> backends);
+/// All of them, and which work.
+std::vector<DeviceStatus> registered_devices();
 
 }  // namespace tinygrad

@@ -1,0 +1,141 @@
+#include "device/buffer.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <tinygrad/counters.h>
+#include <tinygrad/errors.h>
+
+#include "uop/graph.h"
+
+namespace tinygrad {
+
+Buffer::Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset)
+    : device_(device), size_(size), dtype_(dtype), spec_(spec), base_(std::move(base)), byte_offset_(byte_offset) {
+  if (!base_ && spec.external_ptr) memory_ = spec.external_ptr;
+}
+
+BufferPtr Buffer::make(Device& device, int64_t size, DType dtype, const BufferSpec& spec) {
+  int64_t bytes = 0;
+  if (size < 0 || __builtin_mul_overflow(size, static_cast<int64_t>(itemsize(dtype)), &bytes)) {
+    throw ValueError(fmt::format("buffer on {}: {} elements of {}: the size must not be negative and its bytes must fit 63 bits",
+                                 device.name().str(), size, repr(dtype)));
+  }
+  return BufferPtr(new Buffer(device, size, dtype, spec, nullptr, 0));
+}
+
+BufferPtr Buffer::view(int64_t byte_offset, int64_t size, DType dtype) {
+  int64_t bytes = 0;
+  const auto whole = static_cast<int64_t>(nbytes());
+  if (byte_offset < 0 || byte_offset > whole || size < 0 || __builtin_mul_overflow(size, static_cast<int64_t>(itemsize(dtype)), &bytes) ||
+      bytes > whole - byte_offset) {
+    throw ValueError(
+        fmt::format("view of {} elements of {} at byte {} of {}: it must be inside", size, repr(dtype), byte_offset, describe()));
+  }
+  return BufferPtr(new Buffer(device_, size, dtype, spec_, BufferPtr(&base()), byte_offset_ + static_cast<size_t>(byte_offset)));
+}
+
+Buffer::~Buffer() {
+  if (!base_) deallocate();
+}
+
+void Buffer::ensure_allocated() {
+  Buffer& b = base();
+  if (b.memory_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(b.mutex_);
+  if (b.memory_.load(std::memory_order_relaxed)) return;
+  b.memory_.store(device_.allocator().allocate(b.nbytes(), b.spec_), std::memory_order_release);
+  GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
+}
+
+void Buffer::deallocate() {
+  Buffer& b = base();
+  std::lock_guard lock(b.mutex_);
+  void* memory = b.memory_.exchange(nullptr);
+  if (!memory || b.spec_.external_ptr) return;
+  device_.allocator().deallocate(memory, b.nbytes(), b.spec_);
+  GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
+}
+
+void* Buffer::handle() {
+  ensure_allocated();
+  void* memory = base().memory_.load(std::memory_order_acquire);
+  return byte_offset_ ? device_.allocator().offset(memory, byte_offset_) : memory;
+}
+
+std::byte* Buffer::data() {
+  std::byte* host = device_.allocator().host_pointer(handle());
+  if (!host) throw DeviceError(fmt::format("{}: its memory is not visible to the host; copy it out", describe()));
+  return host;
+}
+
+void Buffer::copyin(std::span<const std::byte> from) {
+  if (from.size() != nbytes()) throw ValueError(fmt::format("copy of {} bytes into {}: the sizes differ", from.size(), describe()));
+  void* to = handle();
+  device_.synchronize();
+  device_.allocator().copy_in(to, from.data(), from.size());
+  written_whole();
+}
+
+void Buffer::copyout(std::span<std::byte> to) {
+  if (to.size() != nbytes()) throw ValueError(fmt::format("copy of {} into {} bytes: the sizes differ", describe(), to.size()));
+  check_readable();
+  device_.synchronize();
+  device_.allocator().copy_out(to.data(), handle(), to.size());
+}
+
+void Buffer::copy_from(Buffer& from) {
+  if (from.nbytes() != nbytes()) throw ValueError(fmt::format("copy of {} into {}: the sizes differ", from.describe(), describe()));
+  from.check_readable();
+  void* to = handle();
+  void* source = from.handle();
+  from.device_.synchronize();
+  if (&from.device_ != &device_) device_.synchronize();
+  Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
+  if (&mine == &theirs) {
+    mine.copy(to, source, nbytes());
+  } else if (const std::byte* host = theirs.host_pointer(source)) {
+    mine.copy_in(to, host, nbytes());
+  } else if (std::byte* own_host = mine.host_pointer(to)) {
+    theirs.copy_out(own_host, source, nbytes());
+  } else {
+    std::vector<std::byte> between(nbytes());
+    theirs.copy_out(between.data(), source, nbytes());
+    mine.copy_in(to, between.data(), nbytes());
+  }
+  written_whole();
+}
+
+void Buffer::poison(std::string reason) {
+  Buffer& b = base();
+  std::lock_guard lock(b.mutex_);
+  b.poison_reason_ = std::move(reason);
+  b.poisoned_.store(true, std::memory_order_release);
+}
+
+void Buffer::written_whole() {
+  if (base_ && nbytes() != base_->nbytes()) return;
+  base().poisoned_.store(false, std::memory_order_release);
+}
+
+void Buffer::check_readable() const {
+  if (poisoned()) {
+    const Buffer& b = base();
+    std::lock_guard lock(b.mutex_);
+    throw DeviceError(fmt::format("{}: its content is lost: {}; write it as a whole before reading it", describe(), b.poison_reason_));
+  }
+  if (!is_allocated()) throw DeviceError(fmt::format("{}: nothing was written to it yet", describe()));
+}
+
+std::string Buffer::describe() const {
+  return fmt::format("a {} of {} elements of {} on {}", base_ ? "view" : "buffer", size_, repr(dtype_), device_.name().str());
+}
+
+Buffer& buffer_of(const UOp& node) {
+  if (node.is(Op::BUFFER)) {
+    if (auto* buffer = dynamic_cast<Buffer*>(node.arg_as<BufferArg>().resource.get())) return *buffer;
+  }
+  throw InternalError(fmt::format("{} has no buffer: only a BUFFER node of device scope has one", print_expr(node)));
+}
+
+}  // namespace tinygrad

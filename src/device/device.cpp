@@ -1,0 +1,157 @@
+#include "device/device.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include "base/log.h"
+#include "base/options.h"
+
+namespace tinygrad {
+namespace {
+
+struct OpenDevice {
+  std::once_flag opened;
+  std::unique_ptr<Device> device;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Backend> backends;
+  std::map<DeviceChoice, OpenDevice> devices;
+};
+
+// Never destroyed: buffers of global tensors are freed late.
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
+std::vector<Backend> backends() {
+  std::lock_guard lock(registry().mutex);
+  return registry().backends;
+}
+
+const Backend& find_backend(const std::vector<Backend>& known, const DeviceChoice& choice) {
+  std::string names;
+  for (const Backend& b : known) {
+    if (b.name == choice.name) return b;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
+  }
+  throw DeviceError(fmt::format("unknown device '{}'; known are {}", choice.canonical(), names.empty() ? "none" : names));
+}
+
+/// The device's renderer and architecture as DEV has them.
+DeviceChoice with_option(DeviceChoice choice) {
+  const std::string& dev = current_options().dev;
+  if (dev.empty()) return choice;
+  DeviceChoice wanted = DeviceChoice::parse(dev);
+  if (wanted.name != choice.name) return choice;
+  choice.renderer = wanted.renderer;
+  choice.arch = wanted.arch;
+  return choice;
+}
+
+}  // namespace
+
+DeviceChoice DeviceChoice::parse(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::string_view rest = text;;) {
+    const size_t colon = rest.find(':');
+    parts.push_back(rest.substr(0, colon));
+    if (colon == rest.npos) break;
+    rest.remove_prefix(colon + 1);
+  }
+  const auto empty = [](std::string_view part) { return part.empty(); };
+  DeviceChoice choice;
+  size_t next = 1;
+  if (parts.size() > 1 && !parts[1].empty()) {
+    const char* end = parts[1].data() + parts[1].size();
+    const auto [stop, error] = std::from_chars(parts[1].data(), end, choice.index);
+    if (error == std::errc() && stop == end) next = 2;
+  }
+  if (parts.size() > next + 2 || choice.index < 0 || std::any_of(parts.begin(), parts.end(), empty)) {
+    throw DeviceError(fmt::format("device '{}': expected NAME[:INDEX][:RENDERER[:ARCH]], such as CPU, CUDA:1 or CPU:LLVM:x86-64-v3", text));
+  }
+  choice.name = upper(parts[0]);
+  if (parts.size() > next) choice.renderer = upper(parts[next]);
+  if (parts.size() > next + 1) choice.arch = parts[next + 1];
+  return choice;
+}
+
+std::string DeviceChoice::canonical() const { return index == 0 ? name : fmt::format("{}:{}", name, index); }
+
+Symbol Device::canonical(std::string_view name) {
+  const DeviceChoice choice = DeviceChoice::parse(name);
+  find_backend(backends(), choice);
+  return Symbol(choice.canonical());
+}
+
+Device& Device::get(std::string_view name) {
+  DeviceChoice choice = with_option(DeviceChoice::parse(name));
+  Registry& r = registry();
+  OpenDevice* entry = nullptr;
+  Backend backend;
+  {
+    std::lock_guard lock(r.mutex);
+    backend = find_backend(r.backends, choice);
+    entry = &r.devices[choice];  // a map's elements stay where they are
+  }
+  // Opening may take long or throw; the next call then tries again.
+  std::call_once(entry->opened, [&] {
+    entry->device = backend.open(choice);
+    if (log_enabled(1)) log_line(fmt::format("opened device {} ({})", choice.canonical(), entry->device->target().name()));
+  });
+  return *entry->device;
+}
+
+std::string Device::disassemble(const std::string&) { return {}; }
+
+void register_backends(std::span<const Backend> added) {
+  std::lock_guard lock(registry().mutex);
+  std::vector<Backend>& known = registry().backends;
+  for (const Backend& b : added) {
+    if (std::none_of(known.begin(), known.end(), [&](const Backend& k) { return k.name == b.name; })) known.push_back(b);
+  }
+}
+
+std::vector<DeviceStatus> registered_devices() {
+  std::vector<DeviceStatus> out;
+  for (const Backend& b : backends()) {
+    std::string reason = b.unavailable();
+    const bool works = reason.empty();
+    out.push_back({.name = std::string(b.name), .works = works, .reason = std::move(reason)});
+  }
+  return out;
+}
+
+Symbol Device::default_name() {
+  const std::string& dev = current_options().dev;
+  if (!dev.empty()) {
+    const DeviceChoice choice = DeviceChoice::parse(dev);
+    find_backend(backends(), choice);
+    return Symbol(choice.canonical());
+  }
+  std::string reasons;
+  for (const Backend& b : backends()) {
+    if (!b.may_be_default) continue;
+    const std::string reason = b.unavailable();
+    if (reason.empty()) return b.name;
+    reasons += fmt::format("\n  {}: {}", b.name, reason);
+  }
+  throw DeviceError("no device works here:" + reasons);
+}
+
+}  // namespace tinygrad

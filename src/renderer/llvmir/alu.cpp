@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/llvmir/emitter.h"
+
+// Every op is defined for every input (uop/ops.def), while LLVM's division and shifts are not: those get selects around them, which
+// constant operands do without.
+namespace tinygrad::renderer::llvmir {
+namespace {
+
+std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
+std::string int_splat(int64_t value, const Value& like) { return splat_literal(Scalar::from_int(value, like.dtype), like.lanes); }
+
+class Alu {
+ public:
+  Alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources)
+      : out_(out), op_(op), dtype_(dtype), s_(sources), hint_(name(op)), type_(type_name(sources[0].dtype, sources[0].lanes)) {
+    for (char& c : hint_) c = static_cast<char>(c | 0x20);  // lower case, digits stay
+  }
+
+  std::string emit() {
+    const DType d = s_[0].dtype;
+    switch (op_) {
+      case Op::ADD: return binary(is_float(d) ? "fadd contract" : is_bool(d) ? "or" : "add");
+      case Op::SUB: return binary(is_float(d) ? "fsub contract" : is_bool(d) ? "xor" : "sub");
+      case Op::MUL: return binary(is_float(d) ? "fmul contract" : is_bool(d) ? "and" : "mul");
+      case Op::FDIV: return binary("fdiv");
+      case Op::XOR: return binary("xor");
+      case Op::OR: return binary("or");
+      case Op::AND: return binary("and");
+      case Op::NEG: return negate();
+      case Op::RECIPROCAL: return line("fdiv {} {}, {}", type_, int_splat(1, s_[0]), s_[0].ref);
+      case Op::SQRT: return intrinsic("llvm.sqrt");
+      case Op::TRUNC: return is_float(d) ? intrinsic("llvm.trunc") : s_[0].ref;
+      // llvm.maximum is NaN for a NaN and orders the zeros, unlike maxnum and the processors' instructions.
+      case Op::MAX: return is_bool(d) ? binary("or") : intrinsic(is_float(d) ? "llvm.maximum" : is_signed(d) ? "llvm.smax" : "llvm.umax");
+      case Op::CMPLT: return binary(is_float(d) ? "fcmp olt" : is_signed(d) ? "icmp slt" : "icmp ult");
+      case Op::CMPNE: return binary(is_float(d) ? "fcmp une" : "icmp ne");
+      case Op::CMPEQ: return binary(is_float(d) ? "fcmp oeq" : "icmp eq");
+      case Op::SHL: return shift("shl");
+      case Op::SHR: return shift(is_signed(d) ? "ashr" : "lshr");
+      case Op::CDIV:
+      case Op::CMOD: return divide();
+      case Op::WHERE: return select(typed(s_[0]), s_[1].ref, s_[2].ref, type_name(dtype_, s_[0].lanes));
+      case Op::MULACC: return mulacc();
+      default: throw InternalError(fmt::format("LLVM IR: {} must be decomposed before rendering", name(op_)));
+    }
+  }
+
+ private:
+  template <class... T>
+  std::string line(fmt::format_string<T...> text, T&&... args) {
+    return out_.define(hint_, fmt::format(text, std::forward<T>(args)...));
+  }
+  std::string binary(std::string_view instruction) { return line("{} {} {}, {}", instruction, type_, s_[0].ref, s_[1].ref); }
+  std::string intrinsic(std::string_view base) {
+    std::vector<std::string> arguments;
+    for (const Value& v : s_) arguments.push_back(typed(v));
+    return out_.call(hint_, type_, fmt::format("{}.{}", base, suffix(s_[0].dtype, s_[0].lanes)), arguments);
+  }
+  std::string select(std::string_view condition, std::string_view yes, std::string_view no, std::string_view type) {
+    return line("select {}, {} {}, {} {}", condition, type, yes, type, no);
+  }
+  std::string bits() const { return type_name(DType::bool_, s_[0].lanes); }
+
+  std::string negate() {
+    if (is_float(dtype_)) return line("fneg {} {}", type_, s_[0].ref);
+    if (is_bool(dtype_)) return s_[0].ref;
+    return line("sub {} {}, {}", type_, int_splat(0, s_[0]), s_[0].ref);
+  }
+
+  std::string mulacc() {
+    // fmuladd, not fma: a processor without fused multiply-add is not made to call a function.
+    if (is_float(dtype_)) return intrinsic("llvm.fmuladd");
+    const std::string product = line("{} {} {}, {}", is_bool(dtype_) ? "and" : "mul", type_, s_[0].ref, s_[1].ref);
+    return line("{} {} {}, {}", is_bool(dtype_) ? "or" : "add", type_, product, s_[2].ref);
+  }
+
+  /// An amount of the width or more, or a negative one, shifts everything out.
+  std::string shift(std::string_view instruction) {
+    const Value &x = s_[0], &y = s_[1];
+    const int width = bitsize(x.dtype);
+    if (y.constant && y.constant->as_uint() < static_cast<uint64_t>(width)) {
+      return line("{} {} {}, {}", instruction, type_, x.ref, splat_literal(Scalar::from_uint(y.constant->as_uint(), x.dtype), x.lanes));
+    }
+    const std::string amount_type = type_name(y.dtype, y.lanes);
+    const std::string inside = line("icmp ult {} {}, {}", amount_type, y.ref, int_splat(width, y));
+    std::string amount = y.ref;
+    if (bitsize(y.dtype) != width) amount = line("{} {} {} to {}", bitsize(y.dtype) > width ? "trunc" : "zext", amount_type, y.ref, type_);
+    const std::string condition = fmt::format("{} {}", bits(), inside);
+    if (instruction == "ashr") {
+      const std::string clamped = select(condition, amount, int_splat(width - 1, x), type_);
+      return line("ashr {} {}, {}", type_, x.ref, clamped);
+    }
+    const std::string shifted = line("{} {} {}, {}", instruction, type_, x.ref, amount);
+    return select(condition, shifted, int_splat(0, x), type_);
+  }
+
+  /// By zero: 0. The least integer by -1 wraps.
+  std::string divide() {
+    const Value &x = s_[0], &y = s_[1];
+    const bool is_signed_type = is_signed(x.dtype), quotient = op_ == Op::CDIV;
+    const std::string instruction = fmt::format("{}{}", is_signed_type ? "s" : "u", quotient ? "div" : "rem");
+    const Scalar minus_one = Scalar::from_int(-1, x.dtype);
+    if (y.constant && !y.constant->is_zero() && !(is_signed_type && *y.constant == minus_one)) return binary(instruction);
+
+    const std::string zero = int_splat(0, x), one = int_splat(1, x);
+    const std::string by_zero = bits() + " " + line("icmp eq {} {}, {}", type_, y.ref, zero);
+    if (!is_signed_type) {
+      const std::string result = line("{} {} {}, {}", instruction, type_, x.ref, select(by_zero, one, y.ref, type_));
+      return select(by_zero, zero, result, type_);
+    }
+    // With a divisor of 0 or -1 replaced by 1 the remainder is 0, as it must be.
+    const std::string by_minus_one = bits() + " " + line("icmp eq {} {}, {}", type_, y.ref, int_splat(-1, x));
+    const std::string divisor = select(by_minus_one, one, select(by_zero, one, y.ref, type_), type_);
+    const std::string result = line("{} {} {}, {}", instruction, type_, x.ref, divisor);
+    if (!quotient) return result;
+    const std::string negated = line("sub {} {}, {}", type_, zero, x.ref);
+    return select(by_zero, zero, select(by_minus_one, negated, result, type_), type_);
+  }
+
+  Emitter& out_;
+  const Op op_;
+  const DType dtype_;
+  const std::vector<Value>& s_;
+  std::string hint_;
+  const std::string type_;
+};
+
+}  // namespace
+
+Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources) {
+  for (const Value& v : sources) {
+    if (v.lanes != sources[0].lanes) {
+      throw InternalError(fmt::format("LLVM IR: {} of {} and {} lanes: sources must have one width", name(op), sources[0].lanes, v.lanes));
+    }
+  }
+  return {.ref = Alu(out, op, dtype, sources).emit(), .dtype = dtype, .lanes = sources[0].lanes};
+}
+
+}  // namespace tinygrad::renderer::llvmir

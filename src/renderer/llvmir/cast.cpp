@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include "renderer/llvmir/emitter.h"
+
+// Conversions by the rules of Scalar::cast. LLVM's own from float to integer is undefined out of range, so those are made from pieces
+// that are defined everywhere.
+namespace tinygrad::renderer::llvmir {
+namespace {
+
+class Cast {
+ public:
+  Cast(Emitter& out, const Value& x, DType to) : out_(out), x_(x), to_(to), from_type_(type(x.dtype)), to_type_(type(to)) {}
+
+  std::string emit() {
+    if (is_bool(to_)) {
+      return is_float(x_.dtype) ? line("fcmp une {} {}, {}", from_type_, x_.ref, real(0, x_.dtype))
+                                : line("icmp ne {} {}, {}", from_type_, x_.ref, splat_literal(Scalar::from_int(0, x_.dtype), x_.lanes));
+    }
+    if (is_float(x_.dtype)) return is_float(to_) ? float_to_float() : float_to_int();
+    if (is_float(to_)) return convert(is_signed(x_.dtype) ? "sitofp" : "uitofp");
+    const int from = bitsize(x_.dtype), to = bitsize(to_);
+    if (from == to) return x_.ref;
+    return convert(from > to ? "trunc" : is_signed(x_.dtype) ? "sext" : "zext");
+  }
+
+ private:
+  template <class... T>
+  std::string line(fmt::format_string<T...> text, T&&... args) {
+    return out_.define("cast", fmt::format(text, std::forward<T>(args)...));
+  }
+  std::string type(DType d) const { return type_name(d, x_.lanes); }
+  std::string real(double value, DType d) const { return splat_literal(Scalar::from_double(value, d), x_.lanes); }
+  std::string convert(std::string_view instruction) { return line("{} {} {} to {}", instruction, from_type_, x_.ref, to_type_); }
+  std::string select(const std::string& condition, const std::string& yes, const std::string& no, const std::string& t) {
+    return line("select {} {}, {} {}, {} {}", type(DType::bool_), condition, t, yes, t, no);
+  }
+
+  std::string float_to_float() {
+    const int from = bitsize(x_.dtype), to = bitsize(to_);
+    if (from == to) return x_.ref;
+    return convert(from > to ? "fptrunc" : "fpext");
+  }
+
+  std::string float_to_int() {
+    // Halves go through float, whose range they are well inside.
+    DType d = x_.dtype;
+    std::string x = x_.ref;
+    if (d == DType::float16) {
+      d = DType::float32;
+      x = line("fpext {} {} to {}", from_type_, x, type(d));
+    }
+    if (x_.lanes > 1 && bitsize(to_) <= 32) return to_narrow_lanes(x, d);
+    const std::string inside = within(x, d);
+    const std::string safe = select(inside, x, real(0, d), type(d));
+    if (to_ == DType::uint64) return to_uint64(x, d, inside, safe);
+    const std::string wide = type(DType::int64);
+    const std::string integer = select(inside, line("fptosi {} {} to {}", type(d), safe, wide), whole(INT64_MIN), wide);
+    return bitsize(to_) == 64 ? integer : line("trunc {} {} to {}", wide, integer, to_type_);
+  }
+
+  /// From 2^63 up to 2^64: converts what is above 2^63 and adds it again. All else is as for int64.
+  std::string to_uint64(const std::string& x, DType d, const std::string& inside, const std::string& safe) {
+    const std::string t = type(d), wide = type(DType::int64);
+    const std::string from63 = line("fcmp oge {} {}, {}", t, x, real(0x1p63, d));
+    const std::string below64 = line("fcmp olt {} {}, {}", t, x, real(0x1p64, d));
+    const std::string high = line("and {} {}, {}", type(DType::bool_), from63, below64);
+    const std::string above = line("fsub {} {}, {}", t, x, real(0x1p63, d));
+    const std::string integer = line("fptosi {} {} to {}", t, select(high, above, safe, t), wide);
+    const std::string with_top = line("xor {} {}, {}", wide, integer, whole(INT64_MIN));
+    return select(inside, integer, select(high, with_top, whole(INT64_MIN), wide), wide);
+  }
+
+  std::string whole(int64_t value) const { return splat_literal(Scalar::from_int(value, DType::int64), x_.lanes); }
+
+  /// |x| < 2^63, false for NaN. -2^63 itself gives the same as what is outside.
+  std::string within(const std::string& x, DType d) {
+    const std::string t = type(d);
+    const std::string magnitude = out_.call("cast", t, "llvm.fabs." + suffix(d, x_.lanes), {t + " " + x});
+    return line("fcmp olt {} {}, {}", t, magnitude, real(0x1p63, d));
+  }
+
+  /// Vectors to at most 32 bits, where processors convert vectors to int32 only: the value modulo 2^32, as a float in [-2^31, 2^31), is
+  /// exact.
+  std::string to_narrow_lanes(const std::string& x, DType d) {
+    const std::string t = type(d), of = suffix(d, x_.lanes);
+    const std::string safe = select(within(x, d), x, real(0, d), t);
+    const std::string cut = out_.call("cast", t, "llvm.trunc." + of, {t + " " + safe});
+    const std::string turns = line("fmul {} {}, {}", t, cut, real(0x1p-32, d));
+    const std::string full = out_.call("cast", t, "llvm.roundeven." + of, {t + " " + turns});
+    const std::string rest = line("fsub {} {}, {}", t, cut, line("fmul {} {}, {}", t, full, real(0x1p32, d)));
+    const std::string at_top = line("fcmp oge {} {}, {}", t, rest, real(0x1p31, d));
+    const std::string wrapped = select(at_top, real(-0x1p31, d), rest, t);
+    const std::string integer = line("fptosi {} {} to {}", t, wrapped, type(DType::int32));
+    return bitsize(to_) == 32 ? integer : line("trunc {} {} to {}", type(DType::int32), integer, to_type_);
+  }
+
+  Emitter& out_;
+  const Value& x_;
+  const DType to_;
+  const std::string from_type_, to_type_;
+};
+
+}  // namespace
+
+Value emit_cast(Emitter& out, const Value& x, DType dtype) {
+  return {.ref = x.dtype == dtype ? x.ref : Cast(out, x, dtype).emit(), .dtype = dtype, .lanes = x.lanes};
+}
+
+Value emit_bitcast(Emitter& out, const Value& x, DType dtype) {
+  const std::string from = type_name(x.dtype, x.lanes), to = type_name(dtype, x.lanes);
+  std::string ref = x.ref;
+  if (is_bool(x.dtype) && !is_bool(dtype)) {
+    ref = out.define("bitcast", fmt::format("zext {} {} to {}", from, x.ref, to));
+  } else if (is_bool(dtype) && !is_bool(x.dtype)) {
+    ref = out.define("bitcast", fmt::format("icmp ne {} {}, {}", from, x.ref, splat_literal(Scalar::from_int(0, x.dtype), x.lanes)));
+  } else if (from != to) {
+    ref = out.define("bitcast", fmt::format("bitcast {} {} to {}", from, x.ref, to));
+  }
+  return {.ref = std::move(ref), .dtype = dtype, .lanes = x.lanes};
+}
+
+}  // namespace tinygrad::renderer::llvmir

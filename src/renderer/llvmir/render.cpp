@@ -1,0 +1,450 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/llvmir/emitter.h"
+#include "renderer/llvmir/llvmir.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::renderer {
+namespace {
+
+using namespace llvmir;
+
+/// A RANGE whose END has not come yet.
+struct OpenLoop {
+  std::string variable, type, header, exit;
+  std::string bound, before;  // the first value that is not taken; the block that enters the loop
+  std::string first;
+  size_t phi_line;
+};
+
+/// The address of an INDEX: of one element or a run of them, or one per lane.
+struct Address {
+  std::vector<std::string> pointers;
+  int lanes = 1;
+  bool per_lane = false;
+  int32_t slot = -1;  // of the PARAM it is in
+};
+
+class Renderer {
+ public:
+  Renderer(const Target& target, const UOp& linear, const KernelInfo& info) : target_(target), linear_(linear), info_(info) {}
+
+  std::string render() {
+    prepare_alias_classes();
+    for (const UOp& u : linear_.src()) visit(u);
+    if (!loops_.empty())
+      throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
+    out_.line("ret void");
+    return fmt::format(
+        "target triple = \"x86_64-unknown-linux-gnu\"\n\n"
+        "define void @{}(ptr noalias %bufs, ptr noalias %vars, i64 %chunk_begin, i64 %chunk_end) #0 {{\nentry:\n{}}}\n\n"
+        "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"target-cpu\"=\"{}\" \"prefer-vector-width\"=\"{}\" }}\n{}",
+        kernel_symbol(info_.name), out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, metadata());
+  }
+
+ private:
+  // Aliasing. A PARAM of class c > 0 shares no memory with one of another class > 0: metadata on each access says so.
+
+  void prepare_alias_classes() {
+    for (const KernelParam& p : info_.params) {
+      if (p.alias != 0) classes_[p.alias] = 0;
+    }
+    int next = 2;  // !0 is the empty node, !1 the domain
+    for (auto& [id, scope] : classes_) {
+      scope = next;
+      next += 3;  // the scope, the list of it alone, the list of the others
+    }
+  }
+
+  std::string alias_suffix(int32_t slot) const {
+    if (classes_.size() < 2) return {};
+    for (const KernelParam& p : info_.params) {
+      if (p.slot != slot || p.alias == 0) continue;
+      const int scope = classes_.at(p.alias);
+      return fmt::format(", !alias.scope !{}, !noalias !{}", scope + 1, scope + 2);
+    }
+    return {};
+  }
+
+  std::string metadata() const {
+    std::string text = "!0 = !{}\n";
+    if (classes_.size() < 2) return "\n" + text;
+    text += "!1 = distinct !{!1, !\"kernel\"}\n";
+    for (const auto& [id, scope] : classes_) {
+      std::vector<std::string> others;
+      for (const auto& [other_id, other] : classes_) {
+        if (other != scope) others.push_back(fmt::format("!{}", other));
+      }
+      text += fmt::format("!{} = distinct !{{!{}, !1, !\"class {}\"}}\n!{} = !{{!{}}}\n!{} = !{{{}}}\n", scope, scope, id, scope + 1, scope,
+                          scope + 2, fmt::join(others, ", "));
+    }
+    return "\n" + text;
+  }
+
+  // Values.
+
+  const Value& value(const UOp& u) {
+    const int32_t* at = positions_.find(u);
+    if (!at) throw InternalError(fmt::format("LLVM IR: {} is used before it stands in kernel {}", print_expr(u), info_.name));
+    return values_[static_cast<size_t>(*at)];
+  }
+  void set(const UOp& u, Value v) {
+    positions_[u] = static_cast<int32_t>(values_.size());
+    values_.push_back(std::move(v));
+  }
+  void set(const UOp& u, std::string ref, int lanes = 1) { set(u, Value{.ref = std::move(ref), .dtype = u.dtype(), .lanes = lanes}); }
+  static std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
+
+  void visit(const UOp& u) {
+    switch (u.op()) {
+      case Op::PARAM: return parameter(u);
+      case Op::VAR: return variable(u);
+      case Op::CONST: {
+        const Scalar& c = u.arg_as<ConstArg>().value;
+        // Constants of dtype index are the sizes and lane numbers inside other instructions.
+        if (u.dtype() == DType::index) return;
+        return set(u, Value{.ref = literal(c), .dtype = u.dtype(), .lanes = 1, .constant = &c});
+      }
+      case Op::BUFFER: return private_memory(u);
+      case Op::RANGE: return open_loop(u);
+      case Op::END:
+        for (size_t i = 1; i < u.src_count(); ++i) close_loop();
+        return;
+      case Op::IF: return open_if(u);
+      case Op::ENDIF: return close_if();
+      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
+      case Op::LOAD: return load(u);
+      case Op::STORE: return store(u);
+      case Op::EXPAND: return splat(u);
+      case Op::STACK: return stack(u);
+      case Op::SHRINK: return shrink(u);
+      case Op::CAST: return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
+      case Op::BITCAST: return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
+      case Op::GROUP:
+      case Op::SINK: return;
+      default: break;
+    }
+    if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+    std::vector<Value> sources;
+    for (const UOp& s : u.src()) sources.push_back(value(s));
+    set(u, emit_alu(out_, u.op(), u.dtype(), sources));
+  }
+
+  void parameter(const UOp& u) {
+    const auto& arg = u.arg_as<ParamArg>();
+    const std::string name = fmt::format("%buf{}", arg.slot);
+    out_.entry_line(fmt::format("{}.at = getelementptr inbounds ptr, ptr %bufs, i64 {}", name, arg.slot));
+    out_.entry_line(fmt::format("{} = load ptr, ptr {}.at, align 8, !invariant.load !0", name, name));
+    set(u, name);
+  }
+
+  void variable(const UOp& u) {
+    const auto& variables = info_.variables;
+    const auto& arg = u.arg_as<VarArg>();
+    const auto at = std::find(variables.begin(), variables.end(), arg.name);
+    if (at == variables.end())
+      throw InternalError(fmt::format("LLVM IR: variable {} is not listed for kernel {}", arg.name.str(), info_.name));
+    const std::string name = fmt::format("%var{}", at - variables.begin());
+    out_.entry_line(
+        fmt::format("{}.at = getelementptr inbounds i64, ptr %vars, i64 {}  ; {}", name, at - variables.begin(), arg.name.str()));
+    out_.entry_line(fmt::format("{}.wide = load i64, ptr {}.at, align 8, !invariant.load !0", name, name));
+    const std::string type = type_name(u.dtype());
+    if (type == "i64") return set(u, name + ".wide");
+    out_.entry_line(fmt::format("{} = trunc i64 {}.wide to {}", name, name, type));
+    set(u, name);
+  }
+
+  void private_memory(const UOp& u) {
+    const auto& arg = u.arg_as<BufferArg>();
+    if (arg.scope != Scope::reg && arg.scope != Scope::thread) {
+      throw InternalError(fmt::format("LLVM IR: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
+    }
+    const std::string name = fmt::format("%mem{}", memories_++);
+    out_.entry_line(fmt::format("{} = alloca [{} x {}], align 64", name, arg.size, memory_type_name(u.dtype())));
+    set(u, name);
+  }
+
+  // Control flow. Loops test at the end: a range that may be empty is tested once before.
+
+  void open_loop(const UOp& u) {
+    const auto& arg = u.arg_as<RangeArg>();
+    const std::string number = std::to_string(loop_count_++), type = type_name(u.dtype());
+    OpenLoop loop{.variable = "%r" + number,
+                  .type = type,
+                  .header = "loop" + number,
+                  .exit = "done" + number,
+                  .bound = {},
+                  .before = {},
+                  .first = "0",
+                  .phi_line = 0};
+    const Scalar* size = const_value(u.src(0));
+    bool may_be_empty = !size || size->as_int() <= 0;
+    if (arg.kind == AxisKind::thread) {
+      loop.first = chunk_number("%chunk_begin", u.dtype());
+      loop.bound = chunk_number("%chunk_end", u.dtype());
+      may_be_empty = true;
+    } else {
+      loop.bound = size ? literal(size->cast(u.dtype())) : value(u.src(0)).ref;
+    }
+    if (may_be_empty) {
+      const std::string some = out_.define("some", fmt::format("icmp slt {} {}, {}", type, loop.first, loop.bound));
+      out_.line(fmt::format("br i1 {}, label %{}, label %{}", some, loop.header, loop.exit));
+    } else {
+      out_.line(fmt::format("br label %{}", loop.header));
+    }
+    loop.before = out_.current_block();
+    out_.block(loop.header);
+    loop.phi_line = out_.reserve();
+    set(u, loop.variable);
+    loops_.push_back(std::move(loop));
+  }
+
+  std::string chunk_number(const std::string& wide, DType dtype) {
+    return bitsize(dtype) == 64 ? wide : out_.define("chunk", fmt::format("trunc i64 {} to {}", wide, type_name(dtype)));
+  }
+
+  void close_loop() {
+    if (loops_.empty()) throw InternalError(fmt::format("LLVM IR: an END without a RANGE in kernel {}", info_.name));
+    const OpenLoop loop = std::move(loops_.back());
+    loops_.pop_back();
+    const std::string next = loop.variable + ".next";
+    out_.line(fmt::format("{} = add nuw nsw {} {}, 1", next, loop.type, loop.variable));
+    const std::string more = out_.define("more", fmt::format("icmp slt {} {}, {}", loop.type, next, loop.bound));
+    out_.fill(loop.phi_line, fmt::format("{} = phi {} [ {}, %{} ], [ {}, %{} ]", loop.variable, loop.type, loop.first, loop.before, next,
+                                         out_.current_block()));
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}", more, loop.header, loop.exit));
+    out_.block(loop.exit);
+  }
+
+  void open_if(const UOp& u) {
+    const std::string inside = out_.fresh("if");
+    ifs_.push_back(inside + ".end");
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}", value(u.src(0)).ref, inside, ifs_.back()));
+    out_.block(inside);
+  }
+
+  void close_if() {
+    if (ifs_.empty()) throw InternalError(fmt::format("LLVM IR: an ENDIF without an IF in kernel {}", info_.name));
+    out_.line(fmt::format("br label %{}", ifs_.back()));
+    out_.block(ifs_.back());
+    ifs_.pop_back();
+  }
+
+  // Memory.
+
+  void address(const UOp& u) {
+    if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
+    const Value& at = value(u.src(1));
+    const std::string base = value(u.src(0)).ref, element = memory_type_name(u.dtype());
+    Address a{.pointers = {},
+              .lanes = u.arg_as<IndexArg>().width,
+              .per_lane = at.lanes > 1,
+              .slot = u.src(0).is(Op::PARAM) ? u.src(0).arg_as<ParamArg>().slot : -1};
+    if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
+    // Not inbounds: what a gate keeps from being accessed may be anywhere.
+    for (int i = 0; i < at.lanes; ++i) {
+      const std::string offset = at.lanes == 1 ? typed(at) : type_name(at.dtype) + " " + extract(at, i);
+      a.pointers.push_back(out_.define("at", fmt::format("getelementptr {}, ptr {}, {}", element, base, offset)));
+    }
+    if (a.per_lane) a.lanes = at.lanes;
+    addresses_.push_back(std::move(a));
+    set(u, "");
+    address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
+  }
+
+  const Address& address_of(const UOp& index) {
+    const int32_t* at = address_of_.find(index);
+    if (!at) throw InternalError(fmt::format("LLVM IR: {} is not an address", print_expr(index)));
+    return addresses_[static_cast<size_t>(*at)];
+  }
+
+  void load(const UOp& u) {
+    const Address& a = address_of(u.src(0));
+    if (u.src_count() == 1) return set(u, plain_load(a, u.dtype()), a.lanes);
+    const Value &alternative = value(u.src(1)), &gate = value(u.src(2));
+    if (gate.lanes > 1) return set(u, masked_load(a, alternative, gate), a.lanes);
+    const std::string label = out_.fresh("load"), type = type_name(u.dtype(), a.lanes), before = out_.current_block();
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
+    out_.block(label);
+    const std::string loaded = plain_load(a, u.dtype()), inside = out_.current_block();
+    out_.line(fmt::format("br label %{}.end", label));
+    out_.block(label + ".end");
+    set(u, out_.define("gated", fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, alternative.ref, before, loaded, inside)), a.lanes);
+  }
+
+  std::string access(const Address& a, DType dtype) const { return fmt::format("align {}{}", itemsize(dtype), alias_suffix(a.slot)); }
+
+  std::string plain_load(const Address& a, DType dtype) {
+    if (!a.per_lane) {
+      const std::string type = memory_type_name(dtype, a.lanes);
+      return from_memory(out_.define("load", fmt::format("load {}, ptr {}, {}", type, a.pointers[0], access(a, dtype))), dtype, a.lanes);
+    }
+    const std::string element = memory_type_name(dtype), type = memory_type_name(dtype, a.lanes);
+    std::string gathered = "poison";
+    for (int i = 0; i < a.lanes; ++i) {
+      const std::string one =
+          out_.define("load", fmt::format("load {}, ptr {}, {}", element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
+      gathered = out_.define("gather", fmt::format("insertelement {} {}, {} {}, i64 {}", type, gathered, element, one, i));
+    }
+    return from_memory(gathered, dtype, a.lanes);
+  }
+
+  std::string masked_load(const Address& a, const Value& alternative, const Value& gate) {
+    const DType dtype = alternative.dtype;
+    const std::string type = memory_type_name(dtype, a.lanes), other = fmt::format("{} {}", type, to_memory(alternative));
+    const std::string align = fmt::format("i32 {}", itemsize(dtype)), mask = typed(gate), of = memory_suffix(dtype, a.lanes);
+    std::string loaded;
+    if (a.per_lane) {
+      loaded = out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, a.lanes), {pointers(a), align, mask, other});
+    } else {
+      loaded = out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {"ptr " + a.pointers[0], align, mask, other});
+    }
+    return from_memory(loaded, dtype, a.lanes);
+  }
+
+  void store(const UOp& u) {
+    const Address& a = address_of(u.src(0));
+    const Value& x = value(u.src(1));
+    if (x.lanes != a.lanes)
+      throw InternalError(fmt::format("LLVM IR: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes, info_.name));
+    if (u.src_count() == 2) return plain_store(a, x);
+    const Value& gate = value(u.src(2));
+    if (gate.lanes > 1) return masked_store(a, x, gate);
+    const std::string label = out_.fresh("store");
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
+    out_.block(label);
+    plain_store(a, x);
+    out_.line(fmt::format("br label %{}.end", label));
+    out_.block(label + ".end");
+  }
+
+  void plain_store(const Address& a, const Value& x) {
+    const std::string stored = to_memory(x), type = memory_type_name(x.dtype, x.lanes);
+    if (!a.per_lane) return out_.line(fmt::format("store {} {}, ptr {}, {}", type, stored, a.pointers[0], access(a, x.dtype)));
+    const std::string element = memory_type_name(x.dtype);
+    for (int i = 0; i < a.lanes; ++i) {
+      const std::string one = out_.define("lane", fmt::format("extractelement {} {}, i64 {}", type, stored, i));
+      out_.line(fmt::format("store {} {}, ptr {}, {}", element, one, a.pointers[static_cast<size_t>(i)], access(a, x.dtype)));
+    }
+  }
+
+  void masked_store(const Address& a, const Value& x, const Value& gate) {
+    const std::string type = memory_type_name(x.dtype, x.lanes), stored = fmt::format("{} {}", type, to_memory(x));
+    const std::string align = fmt::format("i32 {}", itemsize(x.dtype)), mask = typed(gate), of = memory_suffix(x.dtype, x.lanes);
+    if (a.per_lane) {
+      out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, a.lanes), {stored, pointers(a), align, mask});
+    } else {
+      out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, "ptr " + a.pointers[0], align, mask});
+    }
+  }
+
+  static std::string memory_suffix(DType dtype, int lanes) { return suffix(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
+
+  std::string from_memory(const std::string& loaded, DType dtype, int lanes) {
+    if (!is_bool(dtype)) return loaded;
+    return out_.define("bool", fmt::format("icmp ne {} {}, {}", memory_type_name(dtype, lanes), loaded,
+                                           splat_literal(Scalar::from_int(0, DType::uint8), lanes)));
+  }
+  std::string to_memory(const Value& x) {
+    if (!is_bool(x.dtype)) return x.ref;
+    return out_.define("byte", fmt::format("zext {} to {}", typed(x), memory_type_name(x.dtype, x.lanes)));
+  }
+
+  std::string pointers(const Address& a) {
+    const std::string type = fmt::format("<{} x ptr>", a.lanes);
+    std::string joined = "poison";
+    for (int i = 0; i < a.lanes; ++i) {
+      joined = out_.define("ptrs", fmt::format("insertelement {} {}, ptr {}, i64 {}", type, joined, a.pointers[static_cast<size_t>(i)], i));
+    }
+    return type + " " + joined;
+  }
+
+  // Vectors.
+
+  std::string extract(const Value& v, int64_t i) { return out_.define("lane", fmt::format("extractelement {}, i64 {}", typed(v), i)); }
+
+  void lane(const UOp& u) {
+    const Value& v = value(u.src(0));
+    const Scalar* at = const_value(u.src(1));
+    if (!at || at->as_int() < 0 || at->as_int() >= v.lanes) throw InternalError(fmt::format("LLVM IR: {} is not a lane", print_expr(u)));
+    set(u, v.lanes == 1 ? v.ref : extract(v, at->as_int()));
+  }
+
+  void splat(const UOp& u) {
+    const Value& x = value(u.src(0));
+    const Scalar* size = const_value(u.src(1));
+    if (!size || x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} is not a scalar for a known number of lanes", print_expr(u)));
+    const int lanes = static_cast<int>(size->as_int());
+    if (lanes == 1) return set(u, x);
+    if (x.constant) {
+      return set(u, Value{.ref = splat_literal(*x.constant, lanes), .dtype = u.dtype(), .lanes = lanes, .constant = x.constant});
+    }
+    const std::string type = type_name(x.dtype, lanes);
+    const std::string one = out_.define("one", fmt::format("insertelement {} poison, {}, i64 0", type, typed(x)));
+    set(u, out_.define("splat", fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, one, type, lanes)), lanes);
+  }
+
+  void stack(const UOp& u) {
+    const int lanes = static_cast<int>(u.src_count());
+    if (lanes == 1) return set(u, value(u.src(0)));
+    const std::string type = type_name(u.dtype(), lanes);
+    std::string joined = "poison";
+    for (int i = 0; i < lanes; ++i) {
+      const Value& x = value(u.src(static_cast<size_t>(i)));
+      if (x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} joins vectors; it may join scalars only", print_expr(u)));
+      joined = out_.define("stack", fmt::format("insertelement {} {}, {}, i64 {}", type, joined, typed(x), i));
+    }
+    set(u, joined, lanes);
+  }
+
+  void shrink(const UOp& u) {
+    const Value& v = value(u.src(0));
+    const Scalar *begin = const_value(u.src(1)), *end = const_value(u.src(2));
+    if (!begin || !end) throw InternalError(fmt::format("LLVM IR: {} is not a known run of lanes", print_expr(u)));
+    const int64_t first = begin->as_int(), lanes = end->as_int() - first;
+    if (lanes == v.lanes) return set(u, v);
+    if (lanes == 1) return set(u, extract(v, first));
+    std::vector<std::string> numbers;
+    for (int64_t i = first; i < first + lanes; ++i) numbers.push_back(fmt::format("i32 {}", i));
+    const std::string type = type_name(v.dtype, v.lanes);
+    set(u,
+        out_.define("part",
+                    fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, v.ref, type, lanes, fmt::join(numbers, ", "))),
+        static_cast<int>(lanes));
+  }
+
+  const Target& target_;
+  const UOp& linear_;
+  const KernelInfo& info_;
+  Emitter out_;
+  std::map<uint16_t, int> classes_;  // alias class -> metadata number of its scope
+  NodeMap<int32_t> positions_, address_of_;
+  std::vector<Value> values_;
+  std::vector<Address> addresses_;
+  std::vector<OpenLoop> loops_;
+  std::vector<std::string> ifs_;
+  int loop_count_ = 0, memories_ = 0;
+};
+
+}  // namespace
+
+std::string kernel_symbol(std::string_view kernel_name) {
+  std::string out(kernel_name);
+  for (char& c : out) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (!plain) c = '_';
+  }
+  return "kernel_" + out;
+}
+
+std::string render_llvmir(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(target, linear, info).render();
+}
+
+}  // namespace tinygrad::renderer

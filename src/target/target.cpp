@@ -1,0 +1,108 @@
+#include "target/target.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+namespace tinygrad {
+namespace {
+
+struct CpuArch {
+  std::string_view name;
+  int vector_bits;
+  int vector_registers;
+  int64_t l1_bytes, l2_bytes, l3_bytes;
+};
+
+// The caches are those of a core of the first machines of the kind, and a share of the last level.
+constexpr CpuArch kCpuArchs[] = {
+    {"x86-64-v2", 128, 16, 32 << 10, 256 << 10, 8 << 20},     {"x86-64-v3", 256, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"x86-64-v4", 512, 32, 32 << 10, 1 << 20, 16 << 20},      {"haswell", 256, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"skylake-avx512", 512, 32, 32 << 10, 1 << 20, 16 << 20}, {"icelake-server", 512, 32, 48 << 10, 1280 << 10, 32 << 20},
+    {"sapphirerapids", 512, 32, 48 << 10, 2 << 20, 32 << 20}, {"znver2", 256, 16, 32 << 10, 512 << 10, 16 << 20},
+    {"znver3", 256, 16, 32 << 10, 512 << 10, 32 << 20},       {"znver4", 512, 32, 32 << 10, 1 << 20, 32 << 20},
+};
+
+}  // namespace
+
+void Target::set_ops(std::initializer_list<Op> ops) {
+  ops_[0] = ops_[1] = 0;
+  for (Op op : ops) ops_[int(op) / 64] |= uint64_t{1} << (int(op) % 64);
+}
+
+void Target::set_dtypes(std::initializer_list<DType> dtypes) {
+  dtypes_ = 0;
+  for (DType d : dtypes) dtypes_ |= uint32_t{1} << int(d);
+}
+
+ContentKey Target::key() const {
+  ContentHasher h;
+  h.add(device.str()).add(renderer.str()).add(arch.str());
+  h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
+  h.add(has_threads).add(has_groups).add(max_group_items);
+  for (int64_t n : max_global) h.add(n);
+  h.add(group_memory_bytes).add(has_buffer_offsets);
+  return h.add(ops_[0]).add(ops_[1]).add(dtypes_).finish();
+}
+
+std::string Target::name() const {
+  std::string text(device.str());
+  for (Symbol part : {renderer, arch}) {
+    if (part.empty()) break;
+    text += ':';
+    text += part.str();
+  }
+  return text;
+}
+
+Target cpu_target(std::string_view arch) {
+  std::string known;
+  for (const CpuArch& a : kCpuArchs) {
+    if (a.name != arch) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
+      continue;
+    }
+    Target t;
+    t.device = "CPU";
+    t.renderer = "LLVM";
+    t.arch = arch;
+    t.vector_bits = a.vector_bits;
+    t.vector_registers = a.vector_registers;
+    t.l1_bytes = a.l1_bytes;
+    t.l2_bytes = a.l2_bytes;
+    t.l3_bytes = a.l3_bytes;
+    t.has_threads = true;
+    t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
+               Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
+               Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});
+    // bfloat16 and fp8 have neither registers nor conversions; float16 has conversions and is computed in float32 by the compiler.
+    t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
+                  DType::uint64, DType::float16, DType::float32, DType::float64});
+    return t;
+  }
+  throw ValueError(fmt::format("CPU: unknown architecture '{}'; known are {}", arch, known));
+}
+
+Target interp_target() {
+  Target t;
+  t.device = "INTERP";
+  t.renderer = "INTERP";
+  t.vector_bits = 128;
+  t.vector_registers = 64;
+  t.l1_bytes = 32 << 10;
+  t.l2_bytes = 1 << 20;
+  t.l3_bytes = 0;
+  t.has_groups = true;
+  t.max_group_items = 256;
+  for (int64_t& n : t.max_global) n = INT32_MAX;
+  t.group_memory_bytes = 48 << 10;
+#define TG_OP(name, groups, arity, doc) Op::name,
+  t.set_ops({
+#include "uop/ops.def"
+  });
+#undef TG_OP
+  t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
+                DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64});
+  return t;
+}
+
+}  // namespace tinygrad
