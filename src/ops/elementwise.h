@@ -24,6 +24,8 @@ UOp fmod(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp pow(const Operand& base, const Operand& exponent, const OpsContext& ctx = {});
 UOp maximum(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp minimum(const Operand& a, const Operand& b, const OpsContext& ctx = {});
+/// A map that reverses order and is its own inverse: -x of floats, ~x of integers and bools.
+UOp inverse(const UOp& x);
 /// -x; of a bool its negation.
 UOp neg(const UOp& x);
 UOp abs(const UOp& x);

@@ -30,11 +30,11 @@ UOp max(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp min(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp any(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp all(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
-/// Of integers and bools a float32, or the default float.
-UOp mean(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, const OpsContext& ctx = {});
+/// Of integers and bools a float32, as the following.
+UOp mean(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 /// The variance over n - correction; infinite or NaN where that is not positive.
-UOp var(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1, const OpsContext& ctx = {});
-UOp std_dev(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1, const OpsContext& ctx = {});
+UOp var(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1);
+UOp std_dev(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1);
 /// The first index of the greatest (least) element, int32; without an axis, in the flattened value.
 UOp argmax(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
 UOp argmin(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
@@ -55,12 +55,12 @@ struct ValuesAndIndices {
   UOp values;
   UOp indices;  ///< int32
 };
-/// The running maximum (minimum) and where it was last reached.
+/// The running maximum (minimum) and the last index where it was reached.
 ValuesAndIndices cummax(const UOp& x, int axis = 0);
 ValuesAndIndices cummin(const UOp& x, int axis = 0);
 UOp logcumsumexp(const UOp& x, int axis = 0, const OpsContext& ctx = {});
 
-/// Stable; the indices are of the default int. A bitonic network: log2(n)^2 steps over the whole value.
+/// Stable, NaN greatest; the indices are of the default int. Each element's place is counted: n^2 comparisons, in two kernels.
 ValuesAndIndices sort(const UOp& x, int axis = -1, bool descending = false, const OpsContext& ctx = {});
 UOp argsort(const UOp& x, int axis = -1, bool descending = false, const OpsContext& ctx = {});
 /// The k greatest (least), in order.

@@ -1,0 +1,70 @@
+#include "ops/activation.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+
+namespace tinygrad::ops {
+
+// relu is a choice, not a MAX: its gradient at 0 is 0.
+UOp relu(const UOp& x) { return ops::where(gt(x, 0), x, 0); }
+UOp relu6(const UOp& x) { return sub(relu(x), relu(sub(x, 6))); }
+
+UOp sigmoid(const UOp& x, const OpsContext& ctx) { return reciprocal(add(exp2(mul(to_float(x, ctx), -1 / std::numbers::ln2)), 1)); }
+UOp logsigmoid(const UOp& x, const OpsContext& ctx) { return neg(softplus(neg(to_float(x, ctx)))); }
+
+UOp hardsigmoid(const UOp& x, double alpha, double beta, const OpsContext& ctx) {
+  const Expr y = Expr(to_float(x, ctx)) * alpha + beta;
+  return Expr(relu(y)) - relu(y - 1);
+}
+UOp hardswish(const UOp& x, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return v * relu6(v + 3) * (1.0 / 6);
+}
+UOp hardtanh(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) { return clamp(x, min, max, ctx); }
+
+UOp leaky_relu(const UOp& x, double neg_slope, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return ops::where(v < 0, v * neg_slope, v);
+}
+
+UOp gelu(const UOp& x, Gelu form, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  if (form == Gelu::erf) return v * 0.5 * (Expr(erf(v * std::numbers::sqrt2 * 0.5)) + 1);
+  return v * 0.5 * (Expr(tanh((v + v * v * v * 0.044715) * std::sqrt(2 / std::numbers::pi))) + 1);
+}
+UOp quick_gelu(const UOp& x, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return v * sigmoid(v * 1.702);
+}
+UOp silu(const UOp& x, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return v * sigmoid(v);
+}
+
+UOp elu(const UOp& x, double alpha, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return Expr(relu(v)) - Expr(relu(1 - Expr(exp(v)))) * alpha;
+}
+UOp celu(const UOp& x, double alpha, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return Expr(maximum(v, 0)) + minimum((Expr(exp(v / alpha)) - 1) * alpha, 0);
+}
+UOp selu(const UOp& x, double alpha, double gamma, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return Expr(ops::where(v < 0, (Expr(exp(v)) - 1) * alpha, v)) * gamma;
+}
+
+UOp softplus(const UOp& x, double beta, const OpsContext& ctx) { return mul(logaddexp(mul(to_float(x, ctx), beta), 0), 1 / beta); }
+UOp softsign(const UOp& x, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return v / (Expr(abs(v)) + 1);
+}
+UOp mish(const UOp& x, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx);
+  return v * tanh(softplus(v));
+}
+
+}  // namespace tinygrad::ops

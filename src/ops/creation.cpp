@@ -1,0 +1,128 @@
+#include "ops/creation.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "shape/device.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+/// A number as a constant that lives on the context's device.
+UOp placed_constant(const Scalar& value, const OpsContext& ctx) { return UOp(Op::CONST, value.dtype(), {}, ConstArg{value, ctx.device}); }
+
+bool holds(DType dtype, double value) {
+  if (!is_int(dtype)) return true;
+  return value >= min_value(dtype).as_double() && value <= max_value(dtype).as_double();
+}
+
+UOp full_of(const Shape& shape, const UOp& value) {
+  for (const SInt& s : shape)
+    if (surely_less(s, 0)) throw ShapeError(fmt::format("full: {} has a negative size", to_string(shape)));
+  return broadcast_to(value, shape);
+}
+
+/// ceil((stop - start) / step), at least 0.
+int64_t arange_length(const Scalar& start, const Scalar& stop, const Scalar& step, bool ints) {
+  if (ints) {
+    const int64_t d = step.as_int(), span = stop.as_int() - start.as_int();
+    return (span > 0) == (d > 0) && span != 0 ? (std::abs(span) + std::abs(d) - 1) / std::abs(d) : 0;
+  }
+  return std::max<int64_t>(0, int64_t(std::ceil((stop.as_double() - start.as_double()) / step.as_double())));
+}
+
+DType arange_dtype(double first, double last, bool ints, const OpsContext& ctx) {
+  if (!ints) return ctx.default_float;
+  return holds(ctx.default_int, first) && holds(ctx.default_int, last) ? ctx.default_int : DType::int64;
+}
+
+UOp triangle(const UOp& x, int64_t diagonal, bool upper) {
+  const Shape& shape = shape_of(x);
+  if (shape.size() < 2) throw ShapeError(fmt::format("{}: expects at least two axes, got {}", upper ? "triu" : "tril", to_string(shape)));
+  const SInt &rows = shape[shape.size() - 2], &columns = shape[shape.size() - 1];
+  const UOp above = le(add(iota_along(0, 2, rows), upper ? diagonal : diagonal + 1), iota_along(1, 2, columns));
+  return upper ? ops::where(above, x, 0) : ops::where(above, 0, x);
+}
+
+}  // namespace
+
+UOp iota(const SInt& n, DType dtype, const OpsContext& ctx) {
+  if (!is_int(dtype)) throw DTypeError(fmt::format("iota: expects an integer dtype, got {}", repr(dtype)));
+  if (dtype == DType::int32 && n.max() > std::numeric_limits<int32_t>::max()) dtype = DType::int64;
+  return UOp(Op::IOTA, dtype, {n.uop()}, DeviceArg{ctx.device});
+}
+
+UOp iota_along(int axis, size_t rank, const SInt& n, DType dtype, const OpsContext& ctx) {
+  Shape shape(rank, SInt(1));
+  shape[size_t(resolve_axis("iota", axis, rank))] = n;
+  return ops::reshape(iota(n, dtype, ctx), shape);
+}
+
+UOp full(const Shape& shape, const Operand& value, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (!value.is_number()) return full_of(shape, dtype ? tinygrad::cast(value.node(), *dtype) : value.node());
+  const DType own = as_node(value, ctx).dtype();
+  return full_of(shape, placed_constant(value.number().cast(dtype.value_or(own)), ctx));
+}
+
+UOp zeros(const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) { return full(shape, 0.0, dtype, ctx); }
+UOp ones(const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) { return full(shape, 1.0, dtype, ctx); }
+
+UOp full_like(const UOp& x, const Operand& value, std::optional<DType> dtype) {
+  return full(shape_of(x), value, dtype.value_or(x.dtype()), OpsContext{.device = device_of(x)});
+}
+UOp zeros_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 0, dtype); }
+UOp ones_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 1, dtype); }
+
+UOp arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, const OpsContext& ctx) {
+  const bool ints = !is_float(start.dtype()) && !is_float(stop.dtype()) && !is_float(step.dtype());
+  if (step.is_zero() || step.is_nan()) throw ValueError("arange: the step is 0 or NaN");
+  const int64_t n = arange_length(start, stop, step, ints);
+  const double first = start.as_double(), last = first + double(n - 1) * step.as_double();
+  const DType out = dtype.value_or(arange_dtype(first, last, ints, ctx));
+  if (n == 0) return full(Shape{0}, 0, out, ctx);
+  if (!holds(out, first) || !holds(out, last)) throw ValueError(fmt::format("arange: {} does not hold {} to {}", repr(out), first, last));
+  // Wide enough for the arithmetic, then cast: positions of floats are counted in integers, so that they do not add up rounding.
+  const DType work = ints                                 ? (is_int(out) && bitsize(out) >= 32 ? out : DType::int64)
+                     : is_float(out) && bitsize(out) > 16 ? out
+                                                          : DType::float32;
+  const UOp position = tinygrad::cast(iota(n, ints ? work : DType::int32, ctx), work);
+  const Scalar by = step.cast(work), from = start.cast(work);
+  UOp y = by.is_one() ? position : mul(position, constant(by));
+  if (!from.is_zero()) y = add(y, constant(from));
+  return tinygrad::cast(y, out);
+}
+
+UOp arange(const SInt& stop, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (stop.known()) return arange(Scalar::of(int64_t{0}), Scalar::of(stop.value()), Scalar::of(int64_t{1}), dtype, ctx);
+  return tinygrad::cast(iota(stop, ctx.default_int, ctx), dtype.value_or(ctx.default_int));
+}
+
+UOp linspace(double start, double stop, int64_t steps, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (steps < 0) throw ValueError(fmt::format("linspace: {} steps, expects at least 0", steps));
+  const DType out = dtype.value_or(ctx.default_float);
+  if (is_bool(out)) throw DTypeError("linspace: got dtypes.bool, expects a number");
+  if (steps <= 1) return full(Shape{steps}, start, out, ctx);
+  const DType work = is_float(out) ? least_upper_dtype(out, DType::float32) : least_upper_float(out, ctx.default_float);
+  const UOp position = tinygrad::cast(iota(steps, DType::int32, ctx), work);
+  return tinygrad::cast(add(mul(position, (stop - start) / double(steps - 1)), start), out);
+}
+
+UOp eye(const SInt& n, std::optional<SInt> m, std::optional<DType> dtype, const OpsContext& ctx) {
+  const SInt& columns = m ? *m : n;
+  if (surely_less(n, 0) || surely_less(columns, 0))
+    throw ValueError(fmt::format("eye: negative size ({}, {})", to_string(n), to_string(columns)));
+  const UOp diagonal = ops::eq(iota_along(0, 2, n, DType::int32, ctx), iota_along(1, 2, columns, DType::int32, ctx));
+  return tinygrad::cast(diagonal, dtype.value_or(ctx.default_float));
+}
+
+UOp triu(const UOp& x, int64_t diagonal) { return triangle(x, diagonal, true); }
+UOp tril(const UOp& x, int64_t diagonal) { return triangle(x, diagonal, false); }
+
+}  // namespace tinygrad::ops

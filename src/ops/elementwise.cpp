@@ -1,0 +1,252 @@
+#include "ops/elementwise.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include "ops/creation.h"
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
+#include "shape/device.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+UOp binary(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  return alu(op, {x, y});
+}
+
+UOp bits(std::string_view what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  if (is_float(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers or bool", what, repr(x.dtype())));
+  return alu(op, {x, y});
+}
+
+UOp shift(std::string_view what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  if (!is_int(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers", what, repr(x.dtype())));
+  return alu(op, {x, y});
+}
+
+/// x^n by repeated squaring.
+UOp power(UOp x, uint64_t n) {
+  UOp y;
+  for (; n; n >>= 1) {
+    if (n & 1) y = y ? mul(y, x) : x;
+    if (n > 1) x = mul(x, x);
+  }
+  return y;
+}
+
+/// The exponents that PyTorch computes without a power function; null for others.
+UOp power_of_float(const UOp& x, double e) {
+  if (e == 0) return ones_like(x);
+  if (e == 1) return x;
+  if (e == 2 || e == 3) return power(x, uint64_t(e));
+  if (e == 0.5) return sqrt(x);
+  if (e == -0.5) return rsqrt(x);
+  if (e == -1) return reciprocal(x);
+  if (e == -2) return reciprocal(mul(x, x));
+  return {};
+}
+
+UOp power_of_int(const UOp& x, int64_t e) {
+  if (e == 0) return ones_like(x);
+  if (e > 0) return power(x, uint64_t(e));
+  // 1/x truncated is 1, -1 or 0, and so are its powers.
+  const UOp one = ops::eq(x, 1);
+  if (is_unsigned(x.dtype())) return tinygrad::cast(one, x.dtype());
+  return ops::where(one, 1, ops::where(ops::eq(x, -1), as_node(e % 2 ? -1 : 1, x.dtype()), 0));
+}
+
+}  // namespace
+
+UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::ADD, a, b, ctx); }
+UOp sub(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::SUB, a, b, ctx); }
+UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::MUL, a, b, ctx); }
+
+UOp div(const Operand& a, const Operand& b, Rounding rounding, const OpsContext& ctx) {
+  auto [x, y] = broadcast_operands(a, b, ctx);
+  if (is_int(x.dtype()) && rounding != Rounding::none) return alu(rounding == Rounding::trunc ? Op::CDIV : Op::FLOORDIV, {x, y});
+  const UOp q = alu(Op::FDIV, {to_float(x, ctx), to_float(y, ctx)});
+  return rounding == Rounding::none ? q : rounding == Rounding::trunc ? trunc(q) : floor(q);
+}
+
+UOp fmod(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  if (is_int(x.dtype())) return alu(Op::CMOD, {x, y});
+  if (is_bool(x.dtype())) throw DTypeError("fmod: got dtypes.bool, expects numbers");
+  // A quotient of 0 has the whole dividend as its remainder, also under an infinite divisor.
+  const Expr q = trunc(div(x, y));
+  return ops::where(ops::eq(q, 0), x, Expr(x) - q * y);
+}
+
+UOp mod(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  if (is_int(x.dtype())) return alu(Op::FLOORMOD, {x, y});
+  const Expr r = fmod(x, y);
+  return ops::where(Expr(ops::ne(r, 0)) & ops::ne(r < 0, lt(y, 0)), r + y, r);
+}
+
+UOp pow(const Operand& base, const Operand& exponent, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(base, exponent, ctx);
+  if (is_bool(x.dtype())) throw DTypeError("pow: got dtypes.bool, expects numbers");
+  if (!exponent.is_number()) return alu(Op::POW, {x, y});
+  if (!is_float(x.dtype())) return power_of_int(x, exponent.number().as_int());
+  const UOp special = power_of_float(x, exponent.number().as_double());
+  return special ? special : alu(Op::POW, {x, y});
+}
+
+UOp maximum(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::MAX, a, b, ctx); }
+
+UOp minimum(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  return inverse(maximum(inverse(x), inverse(y)));
+}
+
+UOp inverse(const UOp& x) { return is_float(x.dtype()) ? -x : bitwise_not(x); }
+
+UOp neg(const UOp& x) { return is_bool(x.dtype()) ? ops::logical_not(x) : -x; }
+UOp abs(const UOp& x) { return is_bool(x.dtype()) || is_unsigned(x.dtype()) ? x : maximum(x, neg(x)); }
+
+UOp sign(const UOp& x) {
+  if (is_bool(x.dtype())) return x;
+  const UOp positive = ops::where(lt(0, x), as_node(1, x.dtype()), 0);
+  return is_unsigned(x.dtype()) ? positive : ops::where(lt(x, 0), -1, positive);
+}
+
+UOp square(const UOp& x) { return mul(x, x); }
+UOp reciprocal(const UOp& x, const OpsContext& ctx) { return alu(Op::RECIPROCAL, {to_float(x, ctx)}); }
+
+UOp clamp(const UOp& x, const std::optional<Operand>& min, const std::optional<Operand>& max, const OpsContext& ctx) {
+  if (!min && !max) throw ValueError("clamp: neither a minimum nor a maximum given, expects at least one");
+  const UOp y = min ? ops::where(lt(x, *min, ctx), *min, x, ctx) : x;
+  return max ? ops::where(gt(y, *max, ctx), *max, y, ctx) : y;
+}
+
+UOp lerp(const UOp& start, const UOp& end, const Operand& weight, const OpsContext& ctx) {
+  return add(start, mul(sub(end, start, ctx), weight, ctx), ctx);
+}
+
+UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  const Expr f = to_float(x, ctx), s = to_float(y, ctx), magnitude = abs(f);
+  return ops::where((s < 0) | lt(reciprocal(s), 0), -magnitude, magnitude);
+}
+
+UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [p, q] = broadcast_operands(a, b, ctx);
+  const Expr x = to_float(p, ctx), y = to_float(q, ctx), m = maximum(x, y);
+  return Expr(log(Expr(exp(x - m)) + exp(y - m))) + m;
+}
+
+UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPEQ, a, b, ctx); }
+UOp ne(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPNE, a, b, ctx); }
+UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPLT, a, b, ctx); }
+UOp gt(const Operand& a, const Operand& b, const OpsContext& ctx) { return lt(b, a, ctx); }
+
+UOp le(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  // With NaN neither is less nor equal, so the negation of > will not do for floats.
+  if (!is_float(x.dtype())) return ops::logical_not(lt(y, x));
+  return bitwise_or(lt(x, y), ops::eq(x, y));
+}
+
+UOp ge(const Operand& a, const Operand& b, const OpsContext& ctx) { return le(b, a, ctx); }
+
+UOp where(const Operand& condition, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  const UOp c = as_node(condition, DType::bool_);
+  Shape shape = broadcast_shape(broadcast_shape(shape_of(x), shape_of(y), "where"), shape_of(c), "where");
+  // A source of shape () stands for every element; if all three are, so is the result.
+  auto fit = [&](const UOp& u) { return shape_of(u).empty() ? u : broadcast_to(u, shape); };
+  return alu(Op::WHERE, {fit(c), fit(x), fit(y)});
+}
+
+UOp masked_fill(const UOp& x, const UOp& mask, const Operand& value, const OpsContext& ctx) { return ops::where(mask, value, x, ctx); }
+
+UOp isnan(const UOp& x) { return ops::ne(x, x); }
+
+UOp isinf(const UOp& x, bool detect_positive, bool detect_negative) {
+  if (!is_float(x.dtype()) || !(detect_positive || detect_negative)) return broadcast_to(bool_const(false), shape_of(x));
+  const double inf = std::numeric_limits<double>::infinity();
+  if (!detect_negative) return ops::eq(x, inf);
+  if (!detect_positive) return ops::eq(x, -inf);
+  return bitwise_or(ops::eq(x, inf), ops::eq(x, -inf));
+}
+
+UOp isfinite(const UOp& x) { return ops::logical_not(bitwise_or(isinf(x), isnan(x))); }
+
+UOp isclose(const UOp& a, const Operand& b, const CloseOptions& options, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx);
+  const Expr bound = Expr(abs(y)) * options.rtol + options.atol;
+  const Expr near = Expr(isfinite(x)) & isfinite(y) & le(abs(sub(x, y)), bound);
+  const Expr same = near | ops::eq(x, y);
+  return options.equal_nan ? same | (Expr(isnan(x)) & isnan(y)) : same;
+}
+
+UOp logical_not(const UOp& x) { return ops::ne(tinygrad::cast(x, DType::bool_), true); }
+
+UOp bitwise_not(const UOp& x) {
+  if (is_bool(x.dtype())) return ops::logical_not(x);
+  if (is_float(x.dtype())) throw DTypeError(fmt::format("bitwise_not: got {}, expects integers or bool", repr(x.dtype())));
+  return bitwise_xor(x, constant(Scalar::of(int64_t{-1}, x.dtype())));
+}
+
+UOp bitwise_and(const Operand& a, const Operand& b, const OpsContext& ctx) { return bits("bitwise_and", Op::AND, a, b, ctx); }
+UOp bitwise_or(const Operand& a, const Operand& b, const OpsContext& ctx) { return bits("bitwise_or", Op::OR, a, b, ctx); }
+UOp bitwise_xor(const Operand& a, const Operand& b, const OpsContext& ctx) { return bits("bitwise_xor", Op::XOR, a, b, ctx); }
+UOp lshift(const Operand& a, const Operand& b, const OpsContext& ctx) { return shift("lshift", Op::SHL, a, b, ctx); }
+UOp rshift(const Operand& a, const Operand& b, const OpsContext& ctx) { return shift("rshift", Op::SHR, a, b, ctx); }
+
+namespace {
+
+DType unsigned_of(size_t bytes) {
+  return bytes == 1 ? DType::uint8 : bytes == 2 ? DType::uint16 : bytes == 4 ? DType::uint32 : DType::uint64;
+}
+
+/// Each unsigned element as `parts` narrower ones, low first.
+UOp split_bits(const UOp& x, size_t parts, DType narrow) {
+  const UOp wide = ops::unsqueeze(x, -1);
+  const UOp amount = mul(iota_along(-1, rank_of(wide), int64_t(parts), DType::int32), bitsize(narrow));
+  const UOp shifted = rshift(wide, tinygrad::cast(amount, x.dtype()));
+  return ops::flatten(tinygrad::cast(shifted, narrow), -2, -1);
+}
+
+/// Runs of unsigned elements of the last axis as one wider element each, low first.
+UOp join_bits(const UOp& x, size_t parts, DType wide) {
+  const UOp runs = tinygrad::cast(ops::unflatten(x, -1, Shape{-1, SInt(parts)}), wide);
+  const UOp amount = mul(iota_along(-1, rank_of(runs), int64_t(parts), DType::int32), bitsize(x.dtype()));
+  return sum(lshift(runs, tinygrad::cast(amount, wide)), -1, false, wide);
+}
+
+}  // namespace
+
+UOp bitcast(const UOp& x, DType dtype) {
+  const size_t from = itemsize(x.dtype()), to = itemsize(dtype);
+  if (from == to) return tinygrad::bitcast(x, dtype);
+  const Shape& shape = shape_of(x);
+  if (shape.empty() || (to > from && !(floor_mod(shape.back() * SInt(from), SInt(to)) == 0)))
+    throw ShapeError(
+        fmt::format("bitcast: the last axis of {} {} is not a whole number of {}", to_string(shape), repr(x.dtype()), repr(dtype)));
+  const UOp raw = tinygrad::bitcast(x, unsigned_of(from));
+  return tinygrad::bitcast(to < from ? split_bits(raw, from / to, unsigned_of(to)) : join_bits(raw, to / from, unsigned_of(to)), dtype);
+}
+
+UOp threefry(const UOp& counter, const UOp& key) { return binary(Op::THREEFRY, counter, key, {}); }
+
+UOp detach(const UOp& x) { return UOp(Op::DETACH, x.dtype(), {x}); }
+
+UOp contiguous(const UOp& x) {
+  if (x.is(Op::CONTIGUOUS) || x.is(Op::BUFFER) || x.is(Op::COPY)) return x;
+  return UOp(Op::CONTIGUOUS, x.dtype(), {x});
+}
+
+UOp contiguous_backward(const UOp& x) { return UOp(Op::CONTIGUOUS_BACKWARD, x.dtype(), {x}); }
+
+UOp copy_to(const UOp& x, Symbol device) { return device_of(x) == device ? x : UOp(Op::COPY, x.dtype(), {x}, DeviceArg{device}); }
+
+}  // namespace tinygrad::ops

@@ -1,0 +1,125 @@
+// Mathematical functions over EXP2, LOG2, SIN and SQRT.
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+constexpr double pi = std::numbers::pi, ln2 = std::numbers::ln2;
+
+/// f(x) in at least float32, rounded to x's dtype once.
+template <class F>
+UOp in_float32(const UOp& x, const OpsContext& ctx, F&& f) {
+  const UOp v = to_float(x, ctx);
+  return tinygrad::cast(f(Expr(tinygrad::cast(v, least_upper_dtype(v.dtype(), DType::float32)))), v.dtype());
+}
+
+/// By Horner's rule, the highest power first.
+template <size_t N>
+Expr polynomial(const Expr& x, const std::array<double, N>& coefficients) {
+  Expr y = x * coefficients[0];
+  for (size_t i = 1; i + 1 < N; ++i) y = (y + coefficients[i]) * x;
+  return y + coefficients[N - 1];
+}
+
+UOp unary(Op op, const UOp& x, const OpsContext& ctx) { return alu(op, {to_float(x, ctx)}); }
+
+}  // namespace
+
+UOp trunc(const UOp& x) { return is_float(x.dtype()) ? alu(Op::TRUNC, {x}) : x; }
+
+UOp floor(const UOp& x) {
+  if (!is_float(x.dtype())) return x;
+  const Expr t = trunc(x);
+  return ops::where(lt(x, t), t - 1, t);
+}
+
+UOp ceil(const UOp& x) {
+  if (!is_float(x.dtype())) return x;
+  const Expr t = trunc(x);
+  return ops::where(lt(t, x), t + 1, t);
+}
+
+UOp round(const UOp& x) {
+  if (!is_float(x.dtype())) return x;
+  // x - trunc(x) is exact, unlike x + 0.5.
+  const Expr t = trunc(x), rest = abs(sub(x, t)), half = t * 0.5;
+  const Expr away = (rest > 0.5) | (Expr(ops::eq(rest, 0.5)) & ops::ne(trunc(half), half));
+  return ops::where(away, t + ops::where(lt(x, 0), as_node(-1, x.dtype()), 1), t);
+}
+
+UOp sqrt(const UOp& x, const OpsContext& ctx) { return unary(Op::SQRT, x, ctx); }
+UOp rsqrt(const UOp& x, const OpsContext& ctx) { return reciprocal(sqrt(x, ctx)); }
+UOp exp2(const UOp& x, const OpsContext& ctx) { return unary(Op::EXP2, x, ctx); }
+UOp log2(const UOp& x, const OpsContext& ctx) { return unary(Op::LOG2, x, ctx); }
+UOp sin(const UOp& x, const OpsContext& ctx) { return unary(Op::SIN, x, ctx); }
+
+UOp exp(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return exp2(v * (1 / ln2)); });
+}
+UOp log(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return Expr(log2(v)) * ln2; });
+}
+UOp log10(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return Expr(log2(v)) * std::log10(2.0); });
+}
+
+UOp cos(const UOp& x, const OpsContext& ctx) {
+  // 1 - 2 sin^2(x/2): x/2 is exact, where pi/2 - x loses as many digits as x has before the point.
+  return in_float32(x, ctx, [](const Expr& v) { return 1.0 - Expr(square(sin(v * 0.5))) * 2.0; });
+}
+UOp tan(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return div(sin(v), cos(v)); });
+}
+
+UOp asin(const UOp& x, const OpsContext& ctx) {
+  static constexpr std::array<double, 8> a = {-0.0012624911, 0.0066700901, -0.0170881256, 0.0308918810,
+                                              -0.0501743046, 0.0889789874, -0.2145988016, 1.5707963050};
+  return in_float32(x, ctx, [](const Expr& v) {
+    const Expr m = abs(v);
+    return copysign(pi / 2 - Expr(sqrt(1.0 - m)) * polynomial(m, a), v);
+  });
+}
+UOp acos(const UOp& x, const OpsContext& ctx) { return sub(pi / 2, asin(x, ctx)); }
+UOp atan(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return asin(v / sqrt(v * v + 1.0)); });
+}
+
+UOp sinh(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return (Expr(exp(v)) - exp(-v)) * 0.5; });
+}
+UOp cosh(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return (Expr(exp(v)) + exp(-v)) * 0.5; });
+}
+UOp tanh(const UOp& x, const OpsContext& ctx) {
+  // 2 sigmoid(2x) - 1.
+  return in_float32(x, ctx, [](const Expr& v) { return 2.0 / (1.0 + Expr(exp2(v * (-2 / ln2)))) - 1.0; });
+}
+UOp asinh(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) {
+    const Expr m = abs(v);
+    return copysign(log(m + sqrt(m * m + 1.0)), v);
+  });
+}
+UOp acosh(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return log(v + sqrt(v * v - 1.0)); });
+}
+UOp atanh(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) { return Expr(log((v + 1.0) / (1.0 - v))) * 0.5; });
+}
+
+UOp erf(const UOp& x, const OpsContext& ctx) {
+  static constexpr std::array<double, 6> a = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0};
+  return in_float32(x, ctx, [](const Expr& v) {
+    const Expr m = abs(v), t = 1.0 / (m * 0.3275911 + 1.0);
+    return Expr(sign(v)) * (1.0 - polynomial(t, a) * exp(-(m * m)));
+  });
+}
+
+}  // namespace tinygrad::ops

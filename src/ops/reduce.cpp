@@ -1,0 +1,168 @@
+#include "ops/reduce.h"
+
+#include <tinygrad/errors.h>
+
+#include <algorithm>
+
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+bool listed(const Axes& axes, size_t axis) { return std::find(axes.begin(), axes.end(), int(axis)) != axes.end(); }
+
+Shape reduced_shape(const Shape& in, const Axes& axes, bool keepdim) {
+  Shape out;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!listed(axes, i))
+      out.push_back(in[i]);
+    else if (keepdim)
+      out.push_back(1);
+  }
+  return out;
+}
+
+/// REDUCE over the axes that have more than one element; the others only disappear.
+UOp reduce_axes(Op op, const UOp& x, const Axes& axes, bool keepdim) {
+  const Shape& in = shape_of(x);
+  Axes real;
+  for (int a : axes)
+    if (!(in[size_t(a)] == 1)) real.push_back(a);
+  return ops::reshape(real.empty() ? x : tinygrad::reduce(op, x, real), reduced_shape(in, axes, keepdim));
+}
+
+SInt count_of(const Shape& in, const Axes& axes) {
+  SInt n = 1;
+  for (int a : axes) n *= in[size_t(a)];
+  return n;
+}
+
+bool is_narrow(DType d) { return is_float(d) && bitsize(d) <= 16; }
+
+/// Of at least float32, for means.
+UOp to_wide_float(const UOp& x) { return tinygrad::cast(x, is_float(x.dtype()) ? sum_acc_dtype(x.dtype()) : DType::float32); }
+
+}  // namespace
+
+Axes ReduceAxes::resolve(std::string_view op, size_t rank) const {
+  Axes out;
+  if (!axes_) {
+    for (size_t i = 0; i < rank; ++i) out.push_back(int(i));
+    return out;
+  }
+  // A scalar counts as having one axis, as in tinygrad and PyTorch.
+  if (rank == 0) {
+    resolve_axes(op, *axes_, 1);
+    return {};
+  }
+  out = resolve_axes(op, *axes_, rank);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+UOp sum(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType> dtype) {
+  const Axes a = axes.resolve("sum", rank_of(x));
+  const UOp total = reduce_axes(Op::ADD, tinygrad::cast(x, dtype.value_or(sum_acc_dtype(x.dtype()))), a, keepdim);
+  return !dtype && is_narrow(x.dtype()) ? tinygrad::cast(total, x.dtype()) : total;
+}
+
+UOp prod(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType> dtype) {
+  return reduce_axes(Op::MUL, tinygrad::cast(x, dtype.value_or(x.dtype())), axes.resolve("prod", rank_of(x)), keepdim);
+}
+
+UOp max(const UOp& x, const ReduceAxes& axes, bool keepdim) { return reduce_axes(Op::MAX, x, axes.resolve("max", rank_of(x)), keepdim); }
+UOp min(const UOp& x, const ReduceAxes& axes, bool keepdim) { return inverse(ops::max(inverse(x), axes, keepdim)); }
+UOp any(const UOp& x, const ReduceAxes& axes, bool keepdim) {
+  return reduce_axes(Op::OR, tinygrad::cast(x, DType::bool_), axes.resolve("any", rank_of(x)), keepdim);
+}
+UOp all(const UOp& x, const ReduceAxes& axes, bool keepdim) {
+  return reduce_axes(Op::AND, tinygrad::cast(x, DType::bool_), axes.resolve("all", rank_of(x)), keepdim);
+}
+
+UOp mean(const UOp& x, const ReduceAxes& axes, bool keepdim) {
+  const Axes a = axes.resolve("mean", rank_of(x));
+  const UOp total = sum(is_float(x.dtype()) ? to_wide_float(x) : x, a, keepdim);
+  return tinygrad::cast(div(to_wide_float(total), count_of(shape_of(x), a)), is_float(x.dtype()) ? x.dtype() : DType::float32);
+}
+
+UOp var(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) {
+  const Axes a = axes.resolve("var", rank_of(x));
+  const UOp v = to_wide_float(x);
+  const UOp squares = square(sub(v, mean(v, a, true)));
+  const SInt n = max(count_of(shape_of(x), a) - correction, SInt(0));
+  return tinygrad::cast(div(sum(squares, a, keepdim), n), is_float(x.dtype()) ? x.dtype() : DType::float32);
+}
+
+UOp std_dev(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) { return sqrt(var(x, axes, keepdim, correction)); }
+
+UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) {
+  if (!axis) {
+    const UOp flat = argmax(ops::flatten(x), 0, false);
+    return keepdim ? ops::reshape(flat, Shape(rank_of(x), SInt(1))) : flat;
+  }
+  const size_t rank = rank_of(x);
+  if (rank == 0) return argmax(ops::flatten(x), std::nullopt, false);
+  const int a = resolve_axis("argmax", *axis, rank);
+  const SInt& n = shape_of(x)[size_t(a)];
+  if (n == 0) throw ValueError("argmax: the axis has no elements");
+  Expr best = ops::eq(x, ops::max(x, a, true));
+  if (is_float(x.dtype())) best = best | isnan(x);  // the maximum is NaN if any element is
+  // The greatest of n, n-1, ..., 1 over the best elements is at the first of them.
+  const UOp from_end = sub(n, iota_along(a, rank, n));
+  return tinygrad::cast(sub(n, ops::max(ops::where(best, from_end, 0), a, keepdim)), DType::int32);
+}
+
+UOp argmin(const UOp& x, std::optional<int> axis, bool keepdim) { return argmax(inverse(x), axis, keepdim); }
+
+UOp logsumexp(const UOp& x, const ReduceAxes& axes, bool keepdim, const OpsContext& ctx) {
+  const UOp v = to_float(x, ctx);
+  const Axes a = axes.resolve("logsumexp", rank_of(x));
+  const UOp greatest = detach(ops::max(v, a, true));
+  const UOp m = ops::where(isinf(greatest), 0, greatest);  // inf - inf is NaN
+  return add(log(sum(exp(sub(v, m)), a, keepdim)), ops::reshape(m, reduced_shape(shape_of(v), a, keepdim)));
+}
+
+UOp normalize(const UOp& x, double p, int axis, double eps, const OpsContext& ctx) {
+  const UOp v = to_float(x, ctx);
+  const UOp norm = p == 0 ? sum(ops::ne(v, 0), axis, true) : pow(sum(pow(abs(v), p), axis, true), 1 / p);
+  return div(v, maximum(tinygrad::cast(norm, v.dtype()), eps));
+}
+
+UOp allclose(const UOp& a, const UOp& b, double rtol, double atol, bool equal_nan) {
+  return all(isclose(a, b, {.rtol = rtol, .atol = atol, .equal_nan = equal_nan}));
+}
+
+namespace {
+
+struct Shifted {
+  Expr x, exp, sum;
+};
+
+/// x - max(x), its exponentials and their sum.
+Shifted shifted(const UOp& x, const Axes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
+  const UOp v = dtype ? tinygrad::cast(x, *dtype) : to_float(x, ctx);
+  const UOp m = sub(v, detach(ops::max(v, axes, true)));
+  const UOp e = exp(m);
+  return {m, e, sum(e, axes, true)};
+}
+
+}  // namespace
+
+UOp softmax(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
+  const Shifted s = shifted(x, axes.resolve("softmax", rank_of(x)), dtype, ctx);
+  return s.exp * reciprocal(s.sum);
+}
+UOp log_softmax(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
+  const Shifted s = shifted(x, axes.resolve("log_softmax", rank_of(x)), dtype, ctx);
+  return s.x - log(s.sum);
+}
+UOp softmin(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
+  return softmax(neg(to_float(x, ctx)), axes, dtype, ctx);
+}
+
+}  // namespace tinygrad::ops

@@ -1,0 +1,137 @@
+// Running reductions and sorting.
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/index.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+/// A reduction as a pair: over an axis and of two values, with its identity.
+struct Combine {
+  UOp (*over_last)(const UOp&);
+  UOp (*two)(const Operand&, const Operand&, const OpsContext&);
+  Scalar (*identity)(DType);
+};
+
+constexpr Combine sums{[](const UOp& x) { return sum(x, -1, false, x.dtype()); }, add, [](DType d) { return Scalar::of(0, d); }};
+constexpr Combine products{[](const UOp& x) { return prod(x, -1); }, mul, [](DType d) { return Scalar::of(1, d); }};
+constexpr Combine maxima{[](const UOp& x) { return ops::max(x, -1); }, maximum, min_value};
+
+/// True where j <= i, of shape (n, n) over (i, j).
+UOp up_to(const SInt& n) { return le(iota_along(1, 2, n), iota_along(0, 2, n)); }
+
+/// Element i of the last axis combines those up to i: n^2 steps.
+UOp scan_whole(const UOp& x, const Combine& c) {
+  const UOp pairs = ops::where(up_to(shape_of(x).back()), ops::unsqueeze(x, -2), constant(c.identity(x.dtype())));
+  return c.over_last(pairs);
+}
+
+/// Longer axes in pieces, each on top of all before it.
+UOp scan_last(const UOp& x, const Combine& c) {
+  constexpr int64_t piece = 256;
+  const SInt n = shape_of(x).back();
+  if (!n.known() || n.value() <= 2 * piece) return scan_whole(x, c);
+  const Operand identity = c.identity(x.dtype());
+  const SInt padded = ceil_div(n, piece) * SInt(piece);
+  const UOp within = scan_whole(ops::unflatten(pad_axis(x, -1, 0, padded - n, identity), -1, Shape{-1, piece}), c);
+  const UOp totals = ops::squeeze(shrink_axis(within, -1, piece - 1, piece), -1);
+  const UOp before = pad_axis(scan_last(totals, c), -1, 1, -1, identity);
+  return shrink_axis(ops::flatten(c.two(within, ops::unsqueeze(before, -1), {}), -2, -1), -1, 0, n);
+}
+
+UOp scan(std::string_view op, const UOp& x, int axis, const Combine& c) {
+  const Shape& in = shape_of(x);
+  if (in.empty()) return x;
+  const int a = resolve_axis(op, axis, in.size());
+  if (numel(in) == 0) return x;
+  return ops::transpose(scan_last(ops::transpose(x, a, -1), c), a, -1);
+}
+
+/// NaN counts as equal to NaN.
+UOp same(const UOp& a, const UOp& b) {
+  const UOp equal = ops::eq(a, b);
+  return is_float(a.dtype()) ? bitwise_or(equal, bitwise_and(isnan(a), isnan(b))) : equal;
+}
+
+/// a < b with NaN greatest.
+UOp before(const UOp& a, const UOp& b) {
+  const UOp less = lt(a, b);
+  return is_float(a.dtype()) ? bitwise_or(less, bitwise_and(isnan(b), ops::logical_not(isnan(a)))) : less;
+}
+
+}  // namespace
+
+UOp cumsum(const UOp& x, int axis) {
+  const UOp wide = tinygrad::cast(x, sum_acc_dtype(x.dtype()));
+  const UOp y = scan("cumsum", wide, axis, sums);
+  return is_float(x.dtype()) ? tinygrad::cast(y, x.dtype()) : y;
+}
+
+UOp cumprod(const UOp& x, int axis) { return scan("cumprod", x, axis, products); }
+
+ValuesAndIndices cummax(const UOp& x, int axis) {
+  if (rank_of(x) == 0) return {x, constant(DType::int32, 0)};
+  const int a = resolve_axis("cummax", axis, rank_of(x));
+  const UOp values = scan("cummax", x, axis, maxima);
+  const UOp xt = ops::transpose(x, a, -1), vt = ops::transpose(values, a, -1);
+  const SInt& n = shape_of(xt).back();
+  const UOp reached = bitwise_and(same(ops::unsqueeze(xt, -2), ops::unsqueeze(vt, -1)), up_to(n));
+  const UOp last = ops::max(ops::where(reached, iota(n), 0), -1);
+  return {values, ops::transpose(tinygrad::cast(last, DType::int32), a, -1)};
+}
+
+ValuesAndIndices cummin(const UOp& x, int axis) {
+  const auto [values, indices] = cummax(inverse(x), axis);
+  return {inverse(values), indices};
+}
+
+UOp logcumsumexp(const UOp& x, int axis, const OpsContext& ctx) {
+  const UOp v = to_float(x, ctx);
+  if (rank_of(x) == 0) return v;
+  const int a = resolve_axis("logcumsumexp", axis, rank_of(x));
+  const UOp t = ops::transpose(v, a, -1);
+  const UOp greatest = detach(scan("logcumsumexp", t, -1, maxima));
+  const UOp m = ops::where(isinf(greatest), 0, greatest);
+  const double none = -std::numeric_limits<double>::infinity();
+  const UOp terms = ops::where(up_to(shape_of(t).back()), sub(ops::unsqueeze(t, -2), ops::unsqueeze(m, -1)), none);
+  return ops::transpose(add(log(sum(exp(terms), -1)), m), a, -1);
+}
+
+UOp argsort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
+  const Shape& in = shape_of(x);
+  if (in.empty()) return constant(ctx.default_int, 0);
+  const int a = resolve_axis("sort", axis, in.size());
+  const UOp t = ops::transpose(x, a, -1);
+  const SInt& n = in[size_t(a)];
+  // Over (..., i, j): j comes before i.
+  const UOp xi = ops::unsqueeze(t, -1), xj = ops::unsqueeze(t, -2);
+  const UOp first = lt(iota_along(1, 2, n), iota_along(0, 2, n));
+  const UOp precedes = bitwise_or(descending ? before(xi, xj) : before(xj, xi), bitwise_and(same(xi, xj), first));
+  const UOp place = contiguous(sum(precedes, -1));
+  // Over (..., k, i): i has the place k.
+  const UOp found = ops::eq(ops::unsqueeze(place, -2), iota_along(0, 2, n));
+  return ops::transpose(tinygrad::cast(sum(ops::where(found, iota(n), 0), -1), ctx.default_int), a, -1);
+}
+
+ValuesAndIndices sort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
+  const UOp indices = argsort(x, axis, descending, ctx);
+  return {rank_of(x) == 0 ? x : gather(x, axis, indices), indices};
+}
+
+ValuesAndIndices topk(const UOp& x, int64_t k, int axis, bool largest, const OpsContext& ctx) {
+  const Shape& in = shape_of(x);
+  const int a = resolve_axis("topk", axis, in.size());
+  if (k < 0 || surely_less(in[size_t(a)], k)) throw ValueError(fmt::format("topk: k = {} for axis {} of {}", k, a, to_string(in)));
+  const UOp indices = shrink_axis(argsort(x, a, largest, ctx), a, 0, k);
+  return {gather(x, a, indices), indices};
+}
+
+}  // namespace tinygrad::ops
