@@ -43,7 +43,7 @@ struct StructuralLess {
 /// The graph as text, one numbered node a line, sources before users.
 std::string print_graph(std::span<const UOp> roots);
 std::string print_graph(const UOp& root);
-/// An expression on one line, for messages and tests: `(r0*4+r1)`. Deep graphs are cut with "...".
+/// An expression on one line, for messages and tests: `(r0*4+r1)`. Deep and large graphs are cut with "...".
 std::string print_expr(const UOp& u);
 
 }  // namespace tinygrad

@@ -146,10 +146,12 @@ std::string_view infix(Op op) {
 }
 
 constexpr int max_expr_depth = 64;
+// A graph that shares nodes is exponentially larger when written as an expression.
+constexpr int max_expr_nodes = 1000;
 
-std::string expr(const UOp& u, int depth) {
+std::string expr(const UOp& u, int depth, int& budget) {
   if (!u) return "null";
-  if (depth > max_expr_depth) return "...";
+  if (depth > max_expr_depth || --budget < 0) return "...";
   switch (u.op()) {
     case Op::CONST: return u.arg_as<ConstArg>().value.to_string();
     case Op::VAR: return std::string(u.arg_as<VarArg>().name.str());
@@ -158,15 +160,21 @@ std::string expr(const UOp& u, int depth) {
     case Op::BUFFER: return fmt::format("b{}", u.arg_as<BufferArg>().id);
     default: break;
   }
-  if (auto sign = infix(u.op()); !sign.empty()) return fmt::format("({}{}{})", expr(u.src(0), depth + 1), sign, expr(u.src(1), depth + 1));
   std::vector<std::string> sources;
-  for (const UOp& s : u.src()) sources.push_back(expr(s, depth + 1));
+  for (const UOp& s : u.src()) {
+    sources.push_back(expr(s, depth + 1, budget));
+    if (budget < 0) break;
+  }
+  if (auto sign = infix(u.op()); !sign.empty() && sources.size() == 2) return fmt::format("({}{}{})", sources[0], sign, sources[1]);
   const std::string arg = to_string(u.arg());
   return fmt::format("{}({}{}{})", name(u.op()), fmt::join(sources, ", "), arg.empty() ? "" : "; ", arg);
 }
 
 }  // namespace
 
-std::string print_expr(const UOp& u) { return expr(u, 0); }
+std::string print_expr(const UOp& u) {
+  int budget = max_expr_nodes;
+  return expr(u, 0, budget);
+}
 
 }  // namespace tinygrad
