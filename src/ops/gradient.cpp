@@ -1,0 +1,230 @@
+#include "ops/gradient.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <array>
+#include <numbers>
+
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
+#include "shape/device.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+constexpr double ln2 = std::numbers::ln2;
+
+/// The gradients of a node's sources, given its own: one a source, null where there is none. Shapes may be those of the node where a
+/// source of shape () was broadcast.
+using Rule = UOps (*)(const UOp& node, const Expr& g);
+
+/// Where a gradient flows, a choice between it and 0.
+Expr only(const UOp& condition, const UOp& g) { return ops::where(condition, g, 0); }
+
+/// The greater takes the gradient, equals take half each.
+Expr share(const UOp& x, const UOp& y, const Expr& g) { return ops::where(lt(y, x), g, only(ops::eq(x, y), g * 0.5)); }
+
+UOps pow_rule(const UOp& u, const Expr& g) {
+  const Expr b = u.src(0), e = u.src(1), value = u;
+  const Expr to_base = ops::where(ops::eq(e, 0), 0, e * pow(b, e - 1));
+  // d b^e / d e = b^e log(b); at b = 0 it is 0, or -inf where the power itself is infinite.
+  const Expr at_zero = ops::where(lt(e, 0), -std::numeric_limits<double>::infinity(), as_node(0, u.dtype()));
+  return {g * to_base, g * ops::where(ops::eq(b, 0), at_zero, value * log2(b) * ln2)};
+}
+
+UOps max_rule(const UOp& u, const Expr& g) { return {share(u.src(0), u.src(1), g), share(u.src(1), u.src(0), g)}; }
+
+/// A reduced value given back its axes, of size 1.
+UOp keep_axes(const UOp& reduced, const UOp& x, const Axes& axes) {
+  Shape shape = shape_of(x);
+  for (int a : axes) shape[size_t(a)] = 1;
+  return ops::reshape(reduced, shape);
+}
+
+/// prod(x) / x[i], by the product of the others: where x[i] is the only zero, that of the rest; where another is zero, 0.
+Expr product_of_others(const UOp& u, const UOp& x, const Axes& axes) {
+  const Expr zero = ops::eq(x, 0), safe = ops::where(zero, 1, x);
+  const Expr zeros = sum(zero, axes, true);
+  const UOp rest = only(ops::eq(zeros, 1), prod(safe, axes, true));
+  return ops::where(zero, rest, Expr(keep_axes(u, x, axes)) / safe);
+}
+
+UOps reduce_rule(const UOp& u, const Expr& g) {
+  const auto& [op, axes] = u.arg_as<ReduceArg>();
+  if (u.src_count() != 1)
+    throw ValueError("gradient: a general REDUCE, or one over ranges, has no gradient rule; differentiate before lowering");
+  const UOp& x = u.src(0);
+  const Expr wide = keep_axes(g, x, axes);
+  if (op == Op::ADD) return {broadcast_to(wide, shape_of(x))};
+  if (op == Op::MUL) return {wide * product_of_others(u, x, axes)};
+  if (op != Op::MAX) throw ValueError(fmt::format("gradient: REDUCE by {} has no derivative", name(op)));
+  const Expr best = tinygrad::cast(ops::eq(x, keep_axes(u, x, axes)), u.dtype());
+  return {best * (wide / sum(best, axes, true))};
+}
+
+Pairs pairs_of(const UOp& u) {
+  Pairs out;
+  for (size_t i = 1; i < u.src_count(); i += 2) out.emplace_back(SInt(u.src(i)), SInt(u.src(i + 1)));
+  return out;
+}
+
+UOps pad_rule(const UOp& u, const Expr& g) {
+  Pairs bounds = pairs_of(u);
+  const Shape& in = shape_of(u.src(0));
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i].second = bounds[i].first + in[i];
+  return {ops::shrink(g, bounds)};
+}
+
+UOps shrink_rule(const UOp& u, const Expr& g) {
+  Pairs amounts = pairs_of(u);
+  const Shape& in = shape_of(u.src(0));
+  for (size_t i = 0; i < amounts.size(); ++i) amounts[i].second = in[i] - amounts[i].second;
+  return {ops::pad(g, amounts)};
+}
+
+UOps permute_rule(const UOp& u, const Expr& g) {
+  const Axes& axes = u.arg_as<AxesArg>().axes;
+  Axes back(axes.size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) back[size_t(axes[i])] = int(i);
+  return {ops::permute(g, back)};
+}
+
+UOps stack_rule(const UOp& u, const Expr& g) {
+  UOps out;
+  for (size_t i = 0; i < u.src_count(); ++i) out.push_back(ops::reshape(shrink_axis(g, 0, i, i + 1), shape_of(u.src(i))));
+  return out;
+}
+
+/// AFTER(x, effect...): the value is what a store into x put there, else x itself.
+UOps after_rule(const UOp& u, const Expr& g) {
+  UOps out(u.src_count());
+  for (size_t i = 1; i < u.src_count(); ++i)
+    if (u.src(i).is(Op::STORE) && u.src(i).src(0) == u.src(0)) {
+      out[i] = g;
+      return out;
+    }
+  out[0] = g;
+  return out;
+}
+
+UOps to_first(const UOp& u, const UOp& g) {
+  UOps out(u.src_count());
+  out[0] = g;
+  return out;
+}
+
+Rule rule_of(Op op) {
+  switch (op) {
+    case Op::ADD: return [](const UOp&, const Expr& g) { return UOps{g, g}; };
+    case Op::SUB: return [](const UOp&, const Expr& g) { return UOps{g, -g}; };
+    case Op::MUL: return [](const UOp& u, const Expr& g) { return UOps{g * u.src(1), g * u.src(0)}; };
+    case Op::FDIV:
+      return [](const UOp& u, const Expr& g) {
+        const Expr quotient = g / u.src(1);
+        return UOps{quotient, -quotient * u};
+      };
+    case Op::MULACC: return [](const UOp& u, const Expr& g) { return UOps{g * u.src(1), g * u.src(0), g}; };
+    case Op::NEG: return [](const UOp&, const Expr& g) { return UOps{-g}; };
+    case Op::RECIPROCAL: return [](const UOp& u, const Expr& g) { return UOps{-g * u * u}; };
+    case Op::SQRT: return [](const UOp& u, const Expr& g) { return UOps{g / (Expr(u) * 2)}; };
+    case Op::EXP2: return [](const UOp& u, const Expr& g) { return UOps{g * u * ln2}; };
+    case Op::LOG2: return [](const UOp& u, const Expr& g) { return UOps{g / (Expr(u.src(0)) * ln2)}; };
+    case Op::SIN: return [](const UOp& u, const Expr& g) { return UOps{g * cos(u.src(0))}; };
+    case Op::POW: return pow_rule;
+    case Op::MAX: return max_rule;
+    case Op::WHERE: return [](const UOp& u, const Expr& g) { return UOps{UOp(), only(u.src(0), g), ops::where(u.src(0), 0, g)}; };
+    case Op::CAST: return [](const UOp& u, const Expr& g) { return UOps{tinygrad::cast(g, u.src(0).dtype())}; };
+    case Op::REDUCE: return reduce_rule;
+    case Op::RESHAPE: return [](const UOp& u, const Expr& g) { return to_first(u, ops::reshape(g, shape_of(u.src(0)))); };
+    case Op::EXPAND: return [](const UOp& u, const Expr& g) { return to_first(u, g); };
+    case Op::PAD: return pad_rule;
+    case Op::SHRINK: return shrink_rule;
+    case Op::PERMUTE: return permute_rule;
+    case Op::FLIP: return [](const UOp& u, const Expr& g) { return UOps{ops::flip(g, u.arg_as<AxesArg>().axes)}; };
+    case Op::STACK: return stack_rule;
+    case Op::COPY: return [](const UOp& u, const Expr& g) { return UOps{copy_to(g, device_of(u.src(0)))}; };
+    case Op::CONTIGUOUS: return [](const UOp&, const Expr& g) { return UOps{g}; };
+    case Op::CONTIGUOUS_BACKWARD: return [](const UOp&, const Expr& g) { return UOps{contiguous(g)}; };
+    case Op::AFTER: return after_rule;
+    case Op::STORE: return [](const UOp&, const Expr& g) { return UOps{UOp(), g}; };
+    default: return nullptr;
+  }
+}
+
+/// Nodes through which no gradient passes: what they give changes in steps, or they say so.
+bool stops(const UOp& u) {
+  return u.is(Op::DETACH) || u.is(Op::TRUNC) || u.is(Op::BITCAST) || u.in(Group::comparison) || !(is_float(u.dtype()) || u.is(Op::STORE));
+}
+
+/// A gradient with the shape of its value: axes that were broadcast are summed.
+UOp fitted(const UOp& g, const UOp& value) {
+  const Shape &have = shape_of(g), &want = shape_of(value);
+  if (have == want) return g;
+  if (have.empty()) return broadcast_to(g, want);
+  Axes axes;
+  const size_t added = have.size() - want.size();
+  for (size_t i = 0; i < have.size(); ++i)
+    if (i < added || (want[i - added] == 1 && !(have[i] == 1))) axes.push_back(int(i));
+  return ops::reshape(sum(g, axes), want);
+}
+
+/// The nodes to visit, sources before users: those that a target can be reached from without crossing one that stops gradients.
+std::vector<UOp> nodes_on_paths(const UOp& root, const NodeSet& targets) {
+  const std::vector<UOp> order = toposort_where(std::span(&root, 1), [](const UOp& u) { return !stops(u); });
+  NodeSet reaching(order.size());
+  std::vector<UOp> out;
+  for (const UOp& u : order) {
+    bool reaches = targets.contains(u);
+    if (!stops(u))
+      for (const UOp& s : scope_sources(u)) reaches = reaches || reaching.contains(s);
+    if (reaches && reaching.insert(u)) out.push_back(u);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const UOp> targets) {
+  NodeSet wanted(targets.size());
+  for (const UOp& t : targets) wanted.insert(t);
+  const std::vector<UOp> path = nodes_on_paths(root, wanted);
+  NodeSet on_path(path.size());
+  for (const UOp& u : path) on_path.insert(u);
+  NodeMap<UOp> grads(path.size());
+  if (on_path.contains(root)) grads[root] = fitted(root_grad, root);
+
+  for (size_t i = path.size(); i-- > 0;) {
+    const UOp& u = path[i];
+    const UOp* own = grads.find(u);
+    if (!own || stops(u)) continue;
+    bool needed = false;
+    for (const UOp& s : scope_sources(u)) needed = needed || on_path.contains(s);
+    if (!needed) continue;  // a target that depends on no other
+    const Rule rule = rule_of(u.op());
+    if (!rule) throw ValueError(fmt::format("gradient: {} has no gradient rule; use detach() before it", name(u.op())));
+    const UOps parts = rule(u, Expr(*own));
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const UOp& s = u.src(k);
+      if (!parts[k] || !on_path.contains(s)) continue;
+      const UOp part = s.is(Op::STORE) ? parts[k] : fitted(parts[k], s);
+      UOp& total = grads[s];
+      total = total ? add(total, part) : part;
+    }
+  }
+
+  std::vector<UOp> out;
+  for (const UOp& t : targets) {
+    const UOp* g = grads.find(t);
+    out.push_back(g ? *g : UOp());
+  }
+  return out;
+}
+
+}  // namespace tinygrad::ops

@@ -1,0 +1,179 @@
+#include "ops/random.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+int64_t count_of(std::string_view op, const Shape& shape) {
+  if (!all_known(shape)) throw ShapeError(fmt::format("{}: the shape {} is symbolic, expects numbers", op, to_string(shape)));
+  for (const SInt& s : shape)
+    if (s.value() < 0) throw ShapeError(fmt::format("{}: {} has a negative size", op, to_string(shape)));
+  return numel(shape).value();
+}
+
+/// Two uint32 values as one uint64.
+UOp joined(const UOp& low, const UOp& high) {
+  return bitwise_or(lshift(tinygrad::cast(high, DType::uint64), 32), tinygrad::cast(low, DType::uint64));
+}
+
+/// The two words of each Threefry block: all the low ones, then all the high ones.
+UOp blocks(const UOp& key, const UOp& low, const UOp& high) {
+  const UOp bits = threefry(joined(low, high), key);
+  const UOp words[] = {tinygrad::cast(bits, DType::uint32), tinygrad::cast(rshift(bits, 32), DType::uint32)};
+  return cat(words);
+}
+
+/// A vector of two words as one uint64 scalar.
+UOp as_key(const UOp& words) { return ops::reshape(joined(shrink_axis(words, 0, 0, 1), shrink_axis(words, 0, 1, 2)), {}); }
+
+/// The words from the `offset`-th on, at most 2^32 - 1 of them: each run of as many has a key of its own, made from the counter.
+UOp run_of_bits(const RandomState& state, int64_t offset, int64_t count) {
+  const UOp low = shrink_axis(state.counter, 0, 0, 1), high = shrink_axis(state.counter, 0, 1, 2);
+  const UOp from = add(low, constant(DType::uint32, offset & 0xffffffff));
+  const UOp carry = tinygrad::cast(lt(from, low), DType::uint32);
+  const UOp above = add(add(high, constant(DType::uint32, offset >> 32)), carry);
+  const UOp key = as_key(blocks(as_key(state.key), from, above));
+  const int64_t half = (count + 1) / 2;
+  const UOp position = iota(half, DType::uint32);
+  return shrink_axis(blocks(key, position, add(position, constant(DType::uint32, half))), 0, 0, count);
+}
+
+void check_state(const RandomState& state) {
+  for (const UOp& u : {state.key, state.counter})
+    if (u.dtype() != DType::uint32 || shape_of(u) != make_shape({2}))
+      throw DTypeError(
+          fmt::format("random: key and counter must be two uint32 words each, got {} {}", to_string(shape_of(u)), repr(u.dtype())));
+}
+
+DType checked_float(std::string_view op, std::optional<DType> dtype, const OpsContext& ctx) {
+  const DType d = dtype.value_or(ctx.default_float);
+  if (!is_float(d)) throw DTypeError(fmt::format("{}: got {}, expects a float dtype", op, repr(d)));
+  return d;
+}
+
+int64_t fan_in(std::string_view op, const Shape& shape) {
+  if (shape.empty()) throw ShapeError(fmt::format("{}: got (), expects at least one axis", op));
+  count_of(op, shape);
+  return numel(Shape(shape.begin() + 1, shape.end())).value();
+}
+
+}  // namespace
+
+UOp random_bits(const RandomState& state, int64_t count) {
+  check_state(state);
+  if (count == 0) return zeros(Shape{0}, DType::uint32);
+  constexpr int64_t run = std::numeric_limits<uint32_t>::max();
+  std::vector<UOp> parts;
+  for (int64_t offset = 0; offset < count; offset += run) parts.push_back(run_of_bits(state, offset, std::min(run, count - offset)));
+  return parts.size() == 1 ? parts[0] : cat(parts);
+}
+
+int64_t random_words(int64_t count, DType dtype) { return (count * int64_t(itemsize(dtype)) + 3) / 4; }
+
+UOp rand(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  const DType d = checked_float("rand", dtype, ctx);
+  const int64_t n = count_of("rand", shape);
+  const DType raw = itemsize(d) == 1 ? DType::uint8 : itemsize(d) == 2 ? DType::uint16 : itemsize(d) == 4 ? DType::uint32 : DType::uint64;
+  if (n == 0) return zeros(shape, d, ctx);
+  const UOp bits = ops::bitcast(random_bits(state, random_words(n, d)), raw);
+  const UOp one = constant(Scalar::of(1.0, d).bitcast(raw));
+  const UOp mantissa = bitwise_or(rshift(bits, bitsize(d) - finfo(d).mantissa_bits), one);
+  return ops::reshape(sub(shrink_axis(ops::bitcast(mantissa, d), 0, 0, n), 1), shape);
+}
+
+UOp randn(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  const DType d = checked_float("randn", dtype, ctx);
+  Shape two{2};
+  two.append(shape.begin(), shape.end());
+  const UOp u = rand(state, two, DType::float32, ctx);
+  const Expr angle = ops::reshape(shrink_axis(u, 0, 0, 1), shape), radius = ops::reshape(shrink_axis(u, 0, 1, 2), shape);
+  // 1 - u is in (0, 1], so its logarithm is finite.
+  return tinygrad::cast(Expr(cos(angle * (2 * std::numbers::pi))) * sqrt(Expr(log(1 - radius)) * -2), d);
+}
+
+UOp randint(const RandomState& state, const Shape& shape, int64_t low, int64_t high, DType dtype, const OpsContext& ctx) {
+  if (low >= high) throw ValueError(fmt::format("randint: low {} must be less than high {}", low, high));
+  if (!is_int(dtype)) throw DTypeError(fmt::format("randint: got {}, expects an integer dtype", repr(dtype)));
+  return add(tinygrad::cast(mul(rand(state, shape, DType::float32, ctx), double(high - low)), dtype), low);
+}
+
+UOp uniform(const RandomState& state, const Shape& shape, double low, double high, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (low >= high) throw ValueError(fmt::format("uniform: low {} must be less than high {}", low, high));
+  const UOp scaled = mul(rand(state, shape, ctx.default_float, ctx), high - low);
+  return add(tinygrad::cast(scaled, dtype.value_or(ctx.default_float)), low, ctx);
+}
+
+UOp normal(const RandomState& state, const Shape& shape, double mean, double std, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (std < 0) throw ValueError(fmt::format("normal: the standard deviation {} is negative", std));
+  return add(mul(randn(state, shape, dtype, ctx), std), mean);
+}
+
+UOp scaled_uniform(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  return mul(uniform(state, shape, -1.0, 1.0, dtype, ctx), 1 / std::sqrt(double(count_of("scaled_uniform", shape))));
+}
+
+UOp glorot_uniform(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  const int64_t in = fan_in("glorot_uniform", shape);
+  const double bound = std::sqrt(6.0 / double(shape[0].value() + in));
+  return uniform(state, shape, -bound, bound, dtype, ctx);
+}
+
+UOp kaiming_uniform(const RandomState& state, const Shape& shape, double a, std::optional<DType> dtype, const OpsContext& ctx) {
+  const double bound = std::sqrt(6.0 / (1 + a * a) / double(fan_in("kaiming_uniform", shape)));
+  return uniform(state, shape, -bound, bound, dtype, ctx);
+}
+
+UOp kaiming_normal(const RandomState& state, const Shape& shape, double a, std::optional<DType> dtype, const OpsContext& ctx) {
+  const double std = std::sqrt(2.0 / (1 + a * a) / double(fan_in("kaiming_normal", shape)));
+  return normal(state, shape, 0.0, std, dtype, ctx);
+}
+
+UOp randperm(const RandomState& state, int64_t n, DType dtype, const OpsContext& ctx) {
+  return tinygrad::cast(argsort(contiguous(rand(state, Shape{n}, {}, ctx)), 0, false, ctx), dtype);
+}
+
+UOp multinomial(const RandomState& state, const UOp& weights, int64_t samples, bool replacement, const OpsContext& ctx) {
+  const Shape& in = shape_of(weights);
+  if (in.empty() || in.size() > 2) throw ShapeError(fmt::format("multinomial: expects weights (n) or (rows, n), got {}", to_string(in)));
+  if (samples <= 0) throw ValueError(fmt::format("multinomial: {} samples, expects at least 1", samples));
+  const UOp w = in.size() == 1 ? ops::unsqueeze(weights, 0) : weights;
+  const SInt &rows = shape_of(w)[0], &n = shape_of(w)[1];
+  if (!replacement && surely_less(n, samples))
+    throw ValueError(fmt::format("multinomial: {} samples without replacement from {}", samples, to_string(n)));
+  UOp drawn;
+  if (replacement || samples == 1) {
+    const UOp sums = tinygrad::cast(cumsum(w, 1), DType::float32);
+    const UOp cdf = div(sums, shrink_axis(sums, 1, n - 1, n));
+    const UOp u = rand(state, Shape{samples, rows, 1}, DType::float32, ctx);
+    drawn = ops::transpose(sum(ge(u, cdf), 2), 0, 1);
+  } else {  // Efraimidis and Spirakis (2006)
+    const UOp u = rand(state, shape_of(w), DType::float32, ctx);
+    drawn = topk(contiguous(div(log2(u), w)), samples, 1).indices;
+  }
+  return tinygrad::cast(in.size() == 1 ? ops::squeeze(drawn, 0) : drawn, DType::int32);
+}
+
+UOp dropout(const RandomState& state, const UOp& x, double p, const OpsContext& ctx) {
+  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: the probability {} is not within [0, 1]", p));
+  if (p == 0) return x;
+  if (p == 1) return zeros_like(x);
+  // Stored, so that forward and backward read one mask.
+  const UOp keep = contiguous(ge(rand(state, shape_of(x), {}, ctx), p));
+  return div(ops::where(keep, x, 0), 1.0 - p, Rounding::none, ctx);
+}
+
+}  // namespace tinygrad::ops
