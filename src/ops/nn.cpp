@@ -1,0 +1,167 @@
+// Normalizations, attention and losses.
+#include "ops/nn.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/activation.h"
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/index.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
+#include "uop/build.h"
+
+namespace tinygrad::ops {
+
+UOp layernorm(const UOp& x, const Axes& axes, double eps) {
+  const UOp v = to_float(x);
+  const Expr centered = sub(v, mean(v, axes, true));
+  return centered * rsqrt(Expr(mean(square(centered), axes, true)) + eps);
+}
+
+UOp batchnorm(const UOp& x, const UOp& weight, const UOp& bias, const UOp& mean, const UOp& invstd, const Axes& axes) {
+  const Shape& in = shape_of(x);
+  Shape shape(in.size(), SInt(1));
+  for (int a : resolve_axes("batchnorm", axes, in.size())) shape[size_t(a)] = in[size_t(a)];
+  auto along = [&](const UOp& u) { return ops::reshape(u, shape); };
+  Expr y = Expr(x) - along(mean);
+  if (weight) y = y * along(weight);
+  y = y * (rank_of(invstd) == axes.size() ? along(invstd) : invstd);
+  return bias ? y + along(bias) : y;
+}
+
+UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& value, const AttentionOptions& o) {
+  if (rank_of(query) < 2 || rank_of(key) < 2 || rank_of(value) < 2)
+    throw ShapeError(fmt::format("scaled_dot_product_attention: got {}, {} and {}, expects (..., length, features)",
+                                 to_string(shape_of(query)), to_string(shape_of(key)), to_string(shape_of(value))));
+  if (o.is_causal && o.mask)
+    throw ValueError("scaled_dot_product_attention: is_causal and a mask exclude each other; put both into the mask");
+  auto with_heads_of_query = [&](const UOp& u) {
+    if (!o.enable_gqa) return u;
+    const int64_t heads = shape_of(query)[rank_of(query) - 3].value(), own = shape_of(u)[rank_of(u) - 3].value();
+    return repeat_interleave(u, heads / own, -3);
+  };
+  const UOp k = with_heads_of_query(key), v = with_heads_of_query(value);
+  const DType acc = least_upper_dtype({query.dtype(), k.dtype(), DType::float32});
+  UOp scores = div(matmul(query, ops::transpose(k, -1, -2), acc), std::sqrt(double(shape_of(query).back().value())));
+  const double none = -std::numeric_limits<double>::infinity();
+  if (o.is_causal) {
+    const Shape& s = shape_of(scores);
+    const UOp seen = ge(iota_along(0, 2, s[s.size() - 2]), iota_along(1, 2, s.back()));
+    scores = ops::where(seen, scores, none);
+  } else if (o.mask) {
+    scores = is_bool(o.mask.dtype()) ? ops::where(o.mask, scores, none) : add(scores, o.mask);
+  }
+  const UOp weights = softmax(tinygrad::cast(scores, query.dtype()), -1);
+  return matmul(o.dropout ? o.dropout(weights) : weights, v);
+}
+
+namespace {
+
+UOp reduced(const UOp& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean: return mean(losses);
+    case Reduction::sum: return sum(losses);
+    case Reduction::none: break;
+  }
+  return losses;
+}
+
+void check_smoothing(std::string_view op, double label_smoothing) {
+  if (!(label_smoothing >= 0 && label_smoothing <= 1))
+    throw ValueError(fmt::format("{}: label_smoothing {} is not within [0, 1]", op, label_smoothing));
+}
+
+void check_targets(std::string_view op, const UOp& y, const Shape& want) {
+  if (!is_int(y.dtype())) throw DTypeError(fmt::format("{}: the targets are {}, expects integer class indices", op, repr(y.dtype())));
+  if (shape_of(y) != want)
+    throw ShapeError(fmt::format("{}: the targets have the shape {}, expects {}", op, to_string(shape_of(y)), to_string(want)));
+}
+
+Shape without(const Shape& shape, size_t axis) {
+  Shape out = shape;
+  out.erase(out.begin() + axis);
+  return out;
+}
+
+/// Whether each class, along `axis`, is the target.
+UOp is_class(const UOp& y, int axis, const SInt& classes) {
+  const UOp hot = one_hot(y, classes, DType::bool_);
+  Axes order;
+  for (int i = 0; i + 1 < int(rank_of(hot)); ++i) order.push_back(i);
+  order.insert(order.begin() + axis, int(rank_of(hot)) - 1);
+  return ops::permute(hot, order);
+}
+
+}  // namespace
+
+UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
+  const Expr p = to_float(x, ctx), t = to_float(y, ctx);
+  return reduced(-t * log(p) - (1 - t) * log(1 - p), reduction);
+}
+
+UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction, const UOp& pos_weight, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx), t = to_float(y, ctx);
+  const Expr positive = t * logsigmoid(v), negative = (1 - t) * logsigmoid(-v);
+  return reduced(-((pos_weight ? positive * pos_weight : positive) + negative), reduction);
+}
+
+UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_index, double label_smoothing, Reduction reduction,
+                                    const OpsContext& ctx) {
+  const Shape& in = shape_of(x);
+  if (in.empty()) throw ShapeError("sparse_categorical_crossentropy: got (), expects (..., classes)");
+  check_smoothing("sparse_categorical_crossentropy", label_smoothing);
+  check_targets("sparse_categorical_crossentropy", y, without(in, in.size() - 1));
+  const UOp log_probs = log_softmax(x, -1, {}, ctx);
+  Expr likelihood = sum(ops::where(one_hot(y, in.back(), DType::bool_), log_probs, 0), -1);
+  if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, -1)) * label_smoothing;
+  if (ignore_index == -1) return neg(reduced(likelihood, reduction));
+  const UOp counted = ops::ne(y, ignore_index);
+  const UOp kept = ops::where(counted, likelihood, 0);
+  if (reduction != Reduction::mean) return neg(reduced(kept, reduction));
+  return neg(div(sum(kept), sum(counted)));
+}
+
+UOp cross_entropy(const UOp& x, const UOp& y, Reduction reduction, double label_smoothing, const OpsContext& ctx) {
+  const Shape& in = shape_of(x);
+  if (in.empty()) throw ShapeError("cross_entropy: got (), expects (classes) or (batch, classes, ...)");
+  check_smoothing("cross_entropy", label_smoothing);
+  const int axis = in.size() == 1 ? 0 : 1;
+  const SInt& classes = in[size_t(axis)];
+  const UOp log_probs = log_softmax(x, axis, {}, ctx);
+  Expr likelihood = log_probs;
+  if (shape_of(y) == in) {
+    const Expr target = tinygrad::cast(y, log_probs.dtype());
+    const Expr smooth = label_smoothing == 0 ? target : target * (1 - label_smoothing) + label_smoothing / double(classes.value());
+    likelihood = sum(smooth * log_probs, axis);
+  } else {
+    check_targets("cross_entropy", y, without(in, size_t(axis)));
+    likelihood = sum(ops::where(is_class(y, axis, classes), log_probs, 0), axis);
+    if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, axis)) * label_smoothing;
+  }
+  return neg(reduced(likelihood, reduction));
+}
+
+UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_t> ignore_index, Reduction reduction,
+             const OpsContext& ctx) {
+  const Shape& in = shape_of(x);
+  if (in.size() < 2) throw ShapeError(fmt::format("nll_loss: got {}, expects (batch, classes, ...)", to_string(in)));
+  check_targets("nll_loss", y, without(in, 1));
+  const UOp v = to_float(x, ctx), hot = is_class(y, 1, in[1]);
+  Expr weights = full(shape_of(y), 1, v.dtype());
+  if (weight) {
+    Shape along(in.size(), SInt(1));
+    along[1] = in[1];
+    weights = sum(ops::where(hot, ops::reshape(tinygrad::cast(weight, v.dtype()), along), 0), 1);
+  }
+  if (ignore_index) weights = ops::where(ops::ne(y, *ignore_index), weights, 0);
+  const Expr losses = Expr(neg(sum(ops::where(hot, v, 0), 1))) * weights;
+  return reduction == Reduction::mean ? div(sum(losses), sum(weights)) : reduced(losses, reduction);
+}
+
+}  // namespace tinygrad::ops
