@@ -48,11 +48,11 @@ class Tqdm {
   using InnerEnd = decltype(std::end(std::declval<Range&>()));
 
  public:
-  class iterator {
+  class Iterator {
    public:
-    iterator(Inner it, ProgressBar* bar) : it_(std::move(it)), bar_(bar) {}
+    Iterator(Inner it, ProgressBar* bar) : it_(std::move(it)), bar_(bar) {}
     decltype(auto) operator*() const { return *it_; }
-    iterator& operator++() {
+    Iterator& operator++() {
       ++it_;
       bar_->update();
       return *this;
@@ -66,7 +66,7 @@ class Tqdm {
 
   Tqdm(Range&& range, ProgressArgs args) : range_(std::forward<Range>(range)), bar_(with_total(range_, std::move(args))) {}
 
-  iterator begin() { return iterator(std::begin(range_), &bar_); }
+  Iterator begin() { return Iterator(std::begin(range_), &bar_); }
   InnerEnd end() { return std::end(range_); }
   /// For a text from inside the loop: `auto steps = trange(100); for (auto i : steps) steps.bar().set_postfix(...);`.
   ProgressBar& bar() { return bar_; }
@@ -92,18 +92,18 @@ Tqdm<Range> tqdm(Range&& range, ProgressArgs args = {}) {
 namespace detail {
 /// The integers from 0 to below `count`.
 struct Counting {
-  struct iterator {
+  struct Iterator {
     int64_t value;
     int64_t operator*() const { return value; }
-    iterator& operator++() {
+    Iterator& operator++() {
       ++value;
       return *this;
     }
-    bool operator!=(const iterator& other) const { return value != other.value; }
+    bool operator!=(const Iterator& other) const { return value != other.value; }
   };
   int64_t count;
-  iterator begin() const { return {0}; }
-  iterator end() const { return {count}; }
+  Iterator begin() const { return {0}; }
+  Iterator end() const { return {count}; }
   size_t size() const { return static_cast<size_t>(count); }
 };
 }  // namespace detail

@@ -84,10 +84,10 @@ size_t detail::cgroup_quota(const std::string& root, const std::string& membersh
     for (;; path.resize(path.rfind('/'))) {
       while (!path.empty() && path.back() == '/') path.pop_back();
       if (unified) {
-        limit(quota_of(first_line(root + path + "/cpu.max")));
+        limit(quota_of(first_line(fmt::format("{}{}/cpu.max", root, path))));
       } else {
-        std::string group = root + "/cpu" + path + "/cpu.cfs_";
-        limit(quota_of(first_line(group + "quota_us") + " " + first_line(group + "period_us")));
+        std::string prefix = fmt::format("{}/cpu{}/cpu.cfs_", root, path);
+        limit(quota_of(fmt::format("{} {}", first_line(prefix + "quota_us"), first_line(prefix + "period_us"))));
       }
       if (path.find('/') == path.npos) break;
     }

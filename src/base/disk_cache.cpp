@@ -139,7 +139,7 @@ struct DiskCache::State {
 Connection* DiskCache::State::connection() {
   if (owner != getpid()) {
     // SQLite's connections must not be used, nor closed, after a fork.
-    (void)open_connection.release();
+    [[maybe_unused]] Connection* leaked = open_connection.release();
     owner = getpid();
   }
   if (!open_connection && !off) open_connection = std::make_unique<Connection>(config);

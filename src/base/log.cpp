@@ -19,7 +19,9 @@ struct Log {
   std::mutex mutex;
   LogSink sink;
   std::string status;  // shown below the log now
-  const bool terminal = isatty(STDERR_FILENO) != 0;
+
+  /// Asked each time: a program may redirect its standard error.
+  bool on_terminal() const { return !sink && isatty(STDERR_FILENO) != 0; }
 };
 
 Log& the_log() {
@@ -52,7 +54,7 @@ void log_line(std::string_view text) {
 void log_status(std::string_view text) {
   Log& log = the_log();
   std::lock_guard lock(log.mutex);
-  if (log.sink || !log.terminal) return;
+  if (!log.on_terminal()) return;
   log.status = text;
   write_all(fmt::format("{}{}", kClearLine, text));
 }
@@ -60,7 +62,7 @@ void log_status(std::string_view text) {
 bool log_is_terminal() {
   Log& log = the_log();
   std::lock_guard lock(log.mutex);
-  return log.terminal && !log.sink;
+  return log.on_terminal();
 }
 
 int log_columns() {

@@ -1,7 +1,10 @@
 #include "base/progress.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <tinygrad/context.h>
 #include <tinygrad/progress.h>
+#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -118,6 +121,60 @@ TEST_F(Progress, ThreadsShareABar) {
     for (auto& t : threads) t.join();
   }
   EXPECT_NE(lines_.at(0).find(" 4000/4000 "), std::string::npos);
+}
+
+/// Standard error is a terminal while it lives.
+class Terminal {
+ public:
+  Terminal() {
+    EXPECT_EQ(openpty(&master_, &slave_, nullptr, nullptr, nullptr), 0);
+    saved_ = dup(STDERR_FILENO);
+    dup2(slave_, STDERR_FILENO);
+  }
+  ~Terminal() { restore(), close(master_); }
+  /// All that was written.
+  std::string text() {
+    restore();
+    std::string all;
+    char buffer[4096];
+    for (ssize_t n; (n = read(master_, buffer, sizeof buffer)) > 0;) all.append(buffer, static_cast<size_t>(n));
+    return all;
+  }
+
+ private:
+  void restore() {
+    if (saved_ < 0) return;
+    dup2(saved_, STDERR_FILENO);
+    close(saved_), close(slave_);
+    saved_ = -1;
+  }
+  int master_ = -1, slave_ = -1, saved_ = -1;
+};
+
+TEST(ProgressOnATerminal, IsRedrawnInPlaceBelowTheLog) {
+  Terminal terminal;
+  {
+    ProgressBar bar({.description = "work", .total = 1000});
+    for (int i = 0; i < 1000; i++) bar.update();  // in far less than the time between two redraws
+    log_line("a line");
+  }
+  std::string text = terminal.text();
+  constexpr std::string_view kClear = "\r\x1b[K";
+  size_t first = text.find(std::string(kClear) + "work:   0%|"), line = text.find(std::string(kClear) + "a line\r\n"),
+         last = text.find(std::string(kClear) + "work: 100%|");
+  EXPECT_EQ(first, 0u) << text;
+  EXPECT_LT(first, line) << text;
+  EXPECT_LT(line, last) << text;
+  EXPECT_NE(last, text.npos) << text;
+  EXPECT_TRUE(text.ends_with("\r\n")) << text;
+}
+
+TEST(ProgressOnATerminal, ColoursFollowNoColor) {
+  Terminal terminal;
+  Context with{{.no_color = false}};
+  EXPECT_EQ(colored("x", Color::kRed), "\x1b[91mx\x1b[0m");
+  Context without{{.no_color = true}};
+  EXPECT_EQ(colored("x", Color::kRed), "x");
 }
 
 }  // namespace
