@@ -1,0 +1,36 @@
+#pragma once
+/// The one way from a kernel graph to something that runs.
+
+#include <memory>
+#include <string>
+
+#include "base/options.h"
+#include "device/device.h"
+#include "uop/uop.h"
+
+namespace tinygrad {
+
+/// A kernel, optimized, compiled and loaded. Const, shared by everybody who runs the same kernel graph on the same device.
+struct Program {
+  KernelInfo info;
+  UOp linear;          ///< the linear program
+  std::string source;  ///< its text
+  std::unique_ptr<Kernel> kernel;
+};
+
+/// The program of a kernel's SINK on a device, from the process's cache if it was made before with options that generate the same code.
+/// Throws CompileError and DeviceError; nothing is kept then. Safe for many threads: a kernel that several ask for at once is made once.
+std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options);
+
+/// Code generation without compiling: the linear program and its description.
+struct RenderedProgram {
+  UOp linear;
+  KernelInfo info;
+  std::string source;
+};
+RenderedProgram render_program(const UOp& sink, Device& device, const Options& options);
+
+/// Programs made by this process so far; for tests.
+size_t programs_made();
+
+}  // namespace tinygrad

@@ -1,0 +1,73 @@
+#include "schedule/cost.h"
+
+#include <algorithm>
+
+#include "shape/shape.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+constexpr size_t most_nodes = 400;
+
+double own_cost(const UOp& u, const CostModel& model) {
+  switch (u.op()) {
+    case Op::EXP2:
+    case Op::LOG2:
+    case Op::SIN:
+    case Op::POW:
+    case Op::THREEFRY: return model.transcendental;
+    case Op::SQRT:
+    case Op::RECIPROCAL:
+    case Op::FDIV:
+    case Op::CDIV:
+    case Op::CMOD:
+    case Op::FLOORDIV:
+    case Op::FLOORMOD: return model.transcendental / 4;
+    default: return u.in(Group::elementwise) || u.is(Op::REDUCE) ? 1 : 0;
+  }
+}
+
+double elements(const UOp& u) {
+  double n = 1;
+  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+  return n;
+}
+
+}  // namespace
+
+double inline_cost(const UOp& root, const CostModel& model, const std::function<bool(const UOp&)>& is_stored) {
+  struct Item {
+    const UOp* node;
+    double times;  // evaluations for one element of the root
+    bool in_loop;  // of a REDUCE below the root: what does not change there is still evaluated each time
+  };
+  std::vector<Item> stack{{&root, 1.0, false}};
+  NodeSet seen;
+  double cost = 0;
+  while (!stack.empty()) {
+    const auto [u, times, in_loop] = stack.back();
+    stack.pop_back();
+    if (!seen.insert(*u)) continue;
+    if (seen.size() > most_nodes) return 1e30;
+    if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
+      cost += times * model.per_loaded_byte * itemsize(u->dtype());
+      continue;
+    }
+    double inner = times;
+    if (u->is(Op::REDUCE)) {
+      const Shape& in = shape_of(u->src(0).is(Op::TUPLE) ? u->src(0).src(0) : u->src(0));
+      for (int a : u->arg_as<ReduceArg>().axes) inner *= double(in[size_t(a)].max());
+    }
+    // What is broadcast is computed once for all elements that share it.
+    if (u->is(Op::EXPAND) && !in_loop) inner *= elements(u->src(0)) / std::max(elements(*u), 1.0);
+    cost += inner * own_cost(*u, model);
+    const size_t sources = u->in(Group::movement) ? 1 : u->src_count();
+    for (size_t i = 0; i < sources; ++i)
+      if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE)});
+  }
+  return cost;
+}
+
+}  // namespace tinygrad::schedule

@@ -1,0 +1,63 @@
+#include "schedule/finish_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shape/sint.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+UOp copy_call(const Kernel& k) {
+  const UOp from = UOp(Op::PARAM, k.copied.dtype(), k.copied.src(), ParamArg{.slot = 1, .device = k.copied.arg_as<ParamArg>().device});
+  const UOp body(Op::COPY, k.target.dtype(), {from}, DeviceArg{k.device});
+  return UOp(Op::CALL, DType::void_, {body, k.target, k.copied});
+}
+
+/// "E_32_10" for elementwise kernels, "r_32_10_784" for those that reduce: the sizes of the loops.
+Symbol kernel_name(std::span<const UOp> ranges) {
+  bool reduces = false;
+  std::string sizes;
+  for (const UOp& r : ranges) {
+    reduces = reduces || r.arg_as<RangeArg>().kind == AxisKind::reduce;
+    sizes += fmt::format("_{}", SInt(r.src(0)).max());
+  }
+  return Symbol((reduces ? "r" : "E") + sizes);
+}
+
+}  // namespace
+
+UOp finish_kernel(const Kernel& k) {
+  if (k.copied) return copy_call(k);
+  const UOp draft = sink(UOps{end(store(index(k.target, k.target_index), k.value), k.ranges)});
+
+  NodeMap<UOp> map;
+  std::vector<UOp> ranges(k.ranges.begin(), k.ranges.end()), params{k.target}, variables;
+  NodeSet seen;
+  for (const UOp& r : ranges) seen.insert(r);
+  seen.insert(k.target);
+  for (const UOp& u : toposort(draft)) {
+    if (u.is(Op::VAR)) variables.push_back(u);
+    if (u.is(Op::RANGE) && seen.insert(u)) ranges.push_back(u);
+    if (u.is(Op::PARAM) && seen.insert(u)) params.push_back(u);
+  }
+  std::sort(variables.begin(), variables.end(), StructuralLess());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const RangeArg arg{.id = int32_t(i), .kind = ranges[i].arg_as<RangeArg>().kind, .order = int32_t(i)};
+    map[ranges[i]] = range(ranges[i].src(0), arg);
+  }
+  for (size_t i = 0; i < params.size(); ++i)
+    map[params[i]] = UOp(Op::PARAM, params[i].dtype(), params[i].src(), ParamArg{.slot = int32_t(i), .alias = uint16_t(i + 1)});
+
+  const UOp body = substitute(draft, map);
+  UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges), .opts = {}})};
+  sources.append(params.begin(), params.end());
+  sources.append(variables.begin(), variables.end());
+  return UOp(Op::CALL, DType::void_, sources);
+}
+
+}  // namespace tinygrad::schedule

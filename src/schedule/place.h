@@ -1,0 +1,23 @@
+#pragma once
+#include "uop/uop.h"
+
+namespace tinygrad::schedule {
+
+/// One element of a value: an index expression an axis, and a condition (null: always true) outside which it is not to be read.
+struct Place {
+  UOps at;
+  UOp valid;
+
+  friend bool operator==(const Place& a, const Place& b) { return a.valid == b.valid && a.at == b.at; }
+};
+
+/// Where element `out` of the movement node `u` comes from in its source. A PAD adds the condition that the element is not padding.
+Place source_place(const UOp& u, const Place& out);
+
+/// The flat index of a place in row-major storage of a value of `u`'s shape, laid out for the upper bounds of its sizes.
+UOp flat_index(const UOp& u, const Place& place);
+
+/// Both conditions; either may be null.
+UOp both(const UOp& a, const UOp& b);
+
+}  // namespace tinygrad::schedule

@@ -1,0 +1,475 @@
+#include "schedule/rangeify.h"
+
+#include <algorithm>
+#include <map>
+
+#include <tinygrad/errors.h>
+
+#include "schedule/cost.h"
+#include "schedule/place.h"
+#include "schedule/prepare.h"
+#include "shape/device.h"
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "symbolic/simplify.h"
+#include "uop/build.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+constexpr size_t most_uses = 16;
+
+/// A place at which a kernel needs a value.
+struct Use {
+  int kernel = 0;
+  Place place;
+  SmallVector<int, 3> source_uses;  ///< for each source, which of its uses serves this one
+  UOps ranges;                      ///< opened here, by a REDUCE
+};
+
+struct Value {
+  std::vector<Use> uses;
+  std::vector<UOp> exprs;  ///< one a use
+  int kernel = -1;         ///< that stores it, if it is stored
+  UOp storage;             ///< the PARAM it is stored in
+  int depth = 0;           ///< REDUCEs on the longest way down to memory
+};
+
+struct RangeInfo {
+  double size = 1;
+  SmallVector<int, 6> around;  ///< ids of the ranges it stands in, itself included, sorted
+};
+
+class Rangeify {
+ public:
+  Rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary)
+      : order_(order),
+        effects_(effects),
+        target_of_(target_of),
+        next_slot_(first_temporary),
+        numbers_(order.size()),
+        values_(order.size()) {
+    for (size_t i = 0; i < order.size(); ++i) numbers_[order[i]] = int(i);
+  }
+
+  Kernels run(const NodeSet& forced) {
+    forced_ = &forced;
+    measure_depths();
+    give_storage_to_outputs();
+    for (size_t i = order_.size(); i-- > 0;) place(order_[i]);
+    for (const UOp& u : order_) lower(u);
+    Kernels out;
+    std::vector<size_t> by_root(kernels_.size());
+    for (size_t i = 0; i < by_root.size(); ++i) by_root[i] = by_root.size() - 1 - i;  // made from outputs to inputs
+    std::vector<int> renumbered(kernels_.size());
+    for (size_t i = 0; i < by_root.size(); ++i) renumbered[by_root[i]] = int(i);
+    for (size_t i : by_root) {
+      for (int& a : kernels_[i].after) a = renumbered[size_t(a)];
+      out.kernels.push_back(std::move(kernels_[i]));
+    }
+    out.temporaries = std::move(temporaries_);
+    return out;
+  }
+
+ private:
+  Value& value(const UOp& u) { return values_[size_t(*numbers_.find(u))]; }
+
+  void measure_depths() {
+    for (const UOp& u : order_) {
+      int depth = 0;
+      for (const UOp& s : scope_sources(u)) depth = std::max(depth, value(s).depth);
+      value(u).depth = depth + (u.is(Op::REDUCE) ? 1 : 0);
+    }
+  }
+
+  /// A value that is stored whole into memory nothing else touches lives there for its other users too.
+  void give_storage_to_outputs() {
+    NodeMap<int> users;
+    for (const UOp& u : order_)
+      for (const UOp& s : scope_sources(u))
+        if (!u.is(Op::SINK)) ++users[s];
+    for (const UOp& store : effects_.stores()) {
+      const UOp& target = store.src(0);
+      if (!is_whole_memory(target)) continue;
+      bool alone = true;
+      for (const UOp* t = &target;; t = &t->src(0)) {
+        const int allowed = 1 + (t->is(Op::PARAM) && users.contains(store) ? *users.find(store) : 0);
+        alone = alone && users[*t] <= allowed;
+        if (t->is(Op::PARAM)) break;
+      }
+      if (users.contains(store)) alone = alone && only_state_of_unread(store, users);
+      const UOp* v = &store.src(1);
+      while (v->is(Op::RESHAPE)) v = &v->src(0);
+      if (!alone || !can_be_stored(*v) || value(*v).storage) continue;
+      value(*v).storage = memory_of(target);
+      value(*v).kernel = -2;  // to be made when it is placed
+      elided_.insert(store);
+      store_of_[*v] = effects_.number(store);
+    }
+  }
+  /// The AFTERs of a store are there only to be sunk.
+  bool only_state_of_unread(const UOp& store, NodeMap<int>& users) {
+    for (const UOp& u : order_)
+      if (std::ranges::find(scope_sources(u), store) != scope_sources(u).end() && !u.is(Op::SINK) &&
+          (!u.is(Op::AFTER) || users.contains(u)))
+        return false;
+    return true;
+  }
+
+  static bool can_be_stored(const UOp& u) {
+    return u.dtype() != DType::void_ && u.dtype() != DType::index && !u.in(Group::movement) && !u.in(Group::memory) && !u.is(Op::AFTER) &&
+           !u.is(Op::CONST) && !u.is(Op::VAR);
+  }
+
+  // Ranges.
+
+  UOp new_range(const SInt& size, AxisKind kind, SmallVector<int, 6> around) {
+    if (size.known() && size.value() == 1) return index_const(0);
+    const int id = int(ranges_.size());
+    around.push_back(id);
+    ranges_.push_back({double(std::max<int64_t>(size.max(), 1)), std::move(around)});
+    return range(size.uop(), {.id = id, .kind = kind});
+  }
+
+  /// The ranges that an expression's evaluation stands in: those it depends on, and those they stand in.
+  SmallVector<int, 6> around(const Use& use) const {
+    SmallVector<int, 6> all;
+    auto join = [&](const UOp& e) {
+      for (const UOp& r : ranges_of(e))
+        for (int id : ranges_[size_t(r.arg_as<RangeArg>().id)].around) all.push_back(id);
+    };
+    for (const UOp& e : use.place.at) join(e);
+    // Nothing is computed once for all of a kernel that many threads share.
+    const Kernel& k = kernels_[size_t(use.kernel)];
+    const bool each_item = target_of_(k.device).has_groups;
+    for (size_t i = 0; i < k.ranges.size() && (i == 0 || each_item); ++i) join(k.ranges[i]);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+  double evaluations(const Use& use) const {
+    double n = 1;
+    for (int id : around(use)) n *= ranges_[size_t(id)].size;
+    return n;
+  }
+
+  // From users to sources.
+
+  int new_kernel(const UOp& root, const Shape& shape, Symbol device) {
+    Kernel k;
+    k.root = root;
+    k.device = device;
+    SmallVector<int, 6> outer;
+    for (const SInt& n : shape) {
+      const UOp r = new_range(n, AxisKind::loop, outer);
+      if (r.is(Op::RANGE)) {
+        k.ranges.push_back(r);
+        outer.push_back(r.arg_as<RangeArg>().id);
+      }
+      root_place_.push_back(r);
+    }
+    kernels_.push_back(std::move(k));
+    return int(kernels_.size()) - 1;
+  }
+  Use root_use(const UOp& root, const Shape& shape, Symbol device) {
+    root_place_.clear();
+    Use use{new_kernel(root, shape, device), {}, {}, {}};
+    use.place.at = root_place_;
+    return use;
+  }
+
+  int add_use(const UOp& u, int kernel, Place place) {
+    auto& uses = value(u).uses;
+    for (size_t i = 0; i < uses.size(); ++i)
+      if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
+    uses.push_back({kernel, std::move(place), {}, {}});
+    return int(uses.size()) - 1;
+  }
+
+  void place(const UOp& u) {
+    if (u.is(Op::STORE)) return place_store(u);
+    if (u.in(Group::effect) || value(u).uses.empty()) {
+      if (value(u).kernel != -2) return;  // an output that only its store uses still has to be made
+    }
+    const bool memory = u.is(Op::PARAM) || u.is(Op::AFTER);
+    if (memory && !forced_->contains(u)) return;
+    if (forced_->contains(u) || value(u).kernel == -2 || worth_storing(u)) {
+      place_stored(u);
+    } else {
+      for (Use& use : value(u).uses) pass_on(u, use);
+    }
+  }
+
+  void place_store(const UOp& u) {
+    if (elided_.contains(u)) return;
+    const Shape& shape = shape_of(u.src(1));
+    const UOp memory = memory_of(u.src(0));
+    Use use = root_use(u, shape_of(u.src(0)), device_of(memory));
+    Kernel& k = kernels_[size_t(use.kernel)];
+    k.store = effects_.number(u);
+    k.target = memory;
+    Place target = use.place;
+    for (const UOp* t = &u.src(0); !t->is(Op::PARAM); t = &t->src(0)) {
+      if (t->is(Op::AFTER)) continue;
+      target = source_place(*t, target);
+    }
+    k.target_index = target.at[0];
+    store_use_[u] = add_use(u.src(1), use.kernel, shape.empty() ? Place{} : use.place);
+  }
+
+  void place_stored(const UOp& u) {
+    Value& v = value(u);
+    const Shape& shape = shape_of(u);
+    Symbol device = device_of(u);
+    if (v.storage) device = device_of(v.storage);
+    if (device.empty()) device = kernels_[size_t(v.uses[0].kernel)].device;
+    if (!v.storage) {
+      int64_t size = 1;
+      for (int64_t n : max_sizes(shape)) size *= n;
+      v.storage = param(u.dtype(), std::max<int64_t>(size, 1), {.slot = next_slot_++, .device = device});
+      temporaries_.push_back(v.storage);
+    }
+    Use use = root_use(u, shape, device);
+    v.kernel = use.kernel;
+    Kernel& k = kernels_[size_t(v.kernel)];
+    k.target = v.storage;
+    if (const int* s = store_of_.find(u)) k.store = *s;
+    k.target_index = flat_index(u, use.place);
+    if (u.is(Op::COPY))
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, use.place));
+    else if (!u.is(Op::PARAM) && !u.is(Op::AFTER))
+      pass_on(u, use);
+    root_uses_[u] = std::move(use);
+  }
+
+  bool worth_storing(const UOp& u) {
+    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return true;
+    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA)) return false;
+    const auto& uses = value(u).uses;
+    double n = 1;
+    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+    double times = 0;
+    for (const Use& use : uses) times += evaluations(use);
+    const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
+    if (uses.size() == 1 && times <= n && !starves) return false;
+    if (uses.size() > most_uses) return true;
+    const double cost = inline_cost(u, model_, [this](const UOp& s) { return value(s).storage || forced_->contains(s); });
+    if (starves && n * cost > 50 * model_.per_kernel) return true;
+    const double store = n * cost + itemsize(u.dtype()) * (n * model_.per_stored_byte + times * model_.per_loaded_byte) + model_.per_kernel;
+    return store < times * cost;
+  }
+
+  /// The kernel has few outputs, and this value could have been computed by many threads.
+  bool starves_threads(const Use& use, double n) const {
+    double outputs = 1;
+    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) outputs *= ranges_[size_t(r.arg_as<RangeArg>().id)].size;
+    return outputs < model_.per_call_parallel && n >= model_.per_call_parallel;
+  }
+
+  void pass_on(const UOp& u, Use& use) {
+    if (u.in(Group::movement)) {
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, source_place(u, use.place)));
+      return;
+    }
+    switch (u.op()) {
+      case Op::CONST:
+      case Op::VAR:
+      case Op::IOTA: return;
+      case Op::REDUCE: return pass_on_reduce(u, use);
+      case Op::STACK:
+        for (size_t i = 0; i < u.src_count(); ++i) {
+          const UOp here = symbolic::simplify_index(eq(use.place.at[0], index_const(int64_t(i))));
+          Place p{UOps(use.place.at.begin() + 1, use.place.at.end()), both(use.place.valid, here)};
+          use.source_uses.push_back(add_use(u.src(i), use.kernel, std::move(p)));
+        }
+        return;
+      default:
+        for (const UOp& s : scope_sources(u)) {
+          const bool scalar = s.dtype() != DType::void_ && shape_of(s).empty();
+          use.source_uses.push_back(add_use(s, use.kernel, scalar ? Place{{}, use.place.valid} : use.place));
+        }
+    }
+  }
+
+  void pass_on_reduce(const UOp& u, Use& use) {
+    const auto& arg = u.arg_as<ReduceArg>();
+    const UOp& x = u.src(0);
+    const Shape& shape = shape_of(x.is(Op::TUPLE) ? x.src(0) : x);
+    use.ranges = reduce_ranges(u, use, arg.axes, shape);
+    Place inner{{}, use.place.valid};
+    size_t next_kept = 0;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      auto it = std::find(arg.axes.begin(), arg.axes.end(), int(axis));
+      inner.at.push_back(it == arg.axes.end() ? use.place.at[next_kept++] : use.ranges[size_t(it - arg.axes.begin())]);
+    }
+    use.source_uses.push_back(add_use(x, use.kernel, std::move(inner)));
+  }
+
+  /// Reduces of one kernel, at one place, of one depth, over axes of the same sizes, share their ranges.
+  UOps reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
+    UOps key{index_const(use.kernel), index_const(value(u).depth), use.place.valid ? use.place.valid : bool_const(true)};
+    for (const UOp& e : use.place.at) key.push_back(e);
+    for (int a : axes) key.push_back(shape[size_t(a)].uop());
+    const UOp k(Op::TUPLE, DType::void_, key);
+    if (const UOps* shared = reduce_ranges_.find(k)) return *shared;
+    held_.push_back(k);
+    SmallVector<int, 6> outer = around(use);
+    UOps out;
+    for (int a : axes) {
+      out.push_back(new_range(shape[size_t(a)], AxisKind::reduce, outer));
+      if (out.back().is(Op::RANGE)) outer.push_back(out.back().arg_as<RangeArg>().id);
+    }
+    reduce_ranges_[k] = out;
+    return out;
+  }
+
+  // From sources to users.
+
+  void lower(const UOp& u) {
+    Value& v = value(u);
+    if (u.is(Op::STORE)) {
+      if (const int* use = store_use_.find(u)) kernel_of_store(u).value = value(u.src(1)).exprs[size_t(*use)];
+      return;
+    }
+    if (v.kernel >= 0) {
+      lower_stored(u, v);
+    } else {
+      for (const Use& use : v.uses) v.exprs.push_back(expression(u, use));
+    }
+  }
+
+  Kernel& kernel_of_store(const UOp& u) {
+    for (Kernel& k : kernels_)
+      if (k.root == u) return k;
+    throw InternalError("rangeify: a store has no kernel");
+  }
+
+  void lower_stored(const UOp& u, Value& v) {
+    Kernel& k = kernels_[size_t(v.kernel)];
+    const Use& root = *root_uses_.find(u);
+    if (u.is(Op::COPY)) {
+      const UOp* s = &u.src(0);
+      while (s->is(Op::RESHAPE)) s = &s->src(0);
+      const Value& source = value(*s);
+      k.copied = source.storage ? source.storage : *s;
+      if (source.kernel >= 0)
+        k.after.push_back(source.kernel);
+      else
+        k.reads.push_back(*s);
+      k.target_index = UOp();
+    } else {
+      k.value = expression(u, root);
+    }
+    for (const Use& use : v.uses) {
+      kernels_[size_t(use.kernel)].after.push_back(v.kernel);
+      v.exprs.push_back(read(v.storage, flat_index(u, use.place), use.place.valid));
+    }
+  }
+
+  static UOp read(const UOp& memory, const UOp& at, const UOp& valid) {
+    return load(valid && !is_const(valid, 1) ? index_valid(memory, at, valid) : index(memory, at));
+  }
+
+  /// `u` at a place, from the expressions of its sources.
+  UOp expression(const UOp& u, const Use& use) {
+    auto source = [&](size_t i) -> const UOp& { return value(u.src(i)).exprs[size_t(use.source_uses[i])]; };
+    switch (u.op()) {
+      case Op::CONST: return constant(u.arg_as<ConstArg>().value);
+      case Op::VAR: return u;
+      case Op::IOTA: return cast(use.place.at[0], u.dtype());
+      case Op::PARAM:
+      case Op::AFTER: return read_state(u, use);
+      case Op::RESHAPE:
+      case Op::PERMUTE:
+      case Op::EXPAND:
+      case Op::SHRINK:
+      case Op::FLIP:
+      case Op::CONTIGUOUS: return source(0);
+      case Op::PAD: return padded(u, use, source(0));
+      case Op::REDUCE: return reduced(u, use, source(0));
+      case Op::STACK: {
+        UOp out = source(0);
+        for (size_t i = 1; i < u.src_count(); ++i) out = where(use.place.at[0] < int64_t(i), out, source(i));
+        return out;
+      }
+      default: {
+        UOps sources;
+        for (size_t i = 0; i < u.src_count(); ++i) sources.push_back(source(i));
+        return UOp(u.op(), u.dtype(), sources, u.arg());
+      }
+    }
+  }
+
+  UOp read_state(const UOp& state, const Use& use) {
+    kernels_[size_t(use.kernel)].reads.push_back(state);
+    Place p = use.place;
+    const UOp* t = &state;
+    for (; !t->is(Op::PARAM); t = &t->src(0))
+      if (!t->is(Op::AFTER)) p = source_place(*t, p);
+    return read(*t, p.at[0], p.valid);
+  }
+
+  static UOp padded(const UOp& u, const Use& use, const UOp& inside) {
+    const UOp valid = source_place(u, {use.place.at, {}}).valid;
+    if (!valid || is_const(valid, 1)) return inside;
+    const bool gated = inside.is(Op::LOAD) && inside.src(0).src_count() == 3 && inside.src(0).src(2) == both(use.place.valid, valid);
+    return gated ? inside : where(valid, inside, constant(u.dtype(), 0));
+  }
+
+  static UOp reduced(const UOp& u, const Use& use, const UOp& x) {
+    UOps sources{x};
+    for (size_t i = 1; i < u.src_count(); ++i) sources.push_back(u.src(i));  // identity, step and merge of the general form
+    const size_t fixed = sources.size();
+    for (const UOp& r : use.ranges)
+      if (r.is(Op::RANGE)) sources.push_back(r);
+    const ReduceArg arg{u.arg_as<ReduceArg>().op, {}};
+    if (sources.size() == fixed && fixed == 1) return x;
+    return UOp(Op::REDUCE, u.dtype(), sources, arg);
+  }
+
+  const std::vector<UOp>& order_;
+  const Effects& effects_;
+  const TargetOf& target_of_;
+  const NodeSet* forced_ = nullptr;
+  const CostModel model_{};
+  int32_t next_slot_;
+  NodeMap<int> numbers_;
+  std::vector<Value> values_;
+  std::vector<Kernel> kernels_;
+  std::vector<RangeInfo> ranges_;
+  std::vector<UOp> temporaries_;
+  UOps root_place_;
+  NodeSet elided_;
+  NodeMap<int> store_of_, store_use_;
+  NodeMap<Use> root_uses_;
+  NodeMap<UOps> reduce_ranges_;
+  std::vector<UOp> held_;
+};
+
+/// True if a kernel reads what it writes over at another element than the one it writes.
+bool overlaps_itself(const Kernel& k, const Effects& effects) {
+  if (k.store < 0 || !k.value) return false;
+  const UOp state = state_of(effects.stores()[size_t(k.store)].src(0));
+  if (std::find(k.reads.begin(), k.reads.end(), state) == k.reads.end()) return false;
+  for (const UOp& u : toposort(k.value))
+    if (u.is(Op::INDEX) && u.src(0) == k.target && u.src(1) != k.target_index) return true;
+  return false;
+}
+
+}  // namespace
+
+Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary) {
+  NodeSet forced;
+  for (const UOp& u : effects.hazards(order)) forced.insert(u);
+  for (;;) {
+    Kernels out = Rangeify(order, effects, target_of, first_temporary).run(forced);
+    bool again = false;
+    for (const Kernel& k : out.kernels)
+      if (overlaps_itself(k, effects)) again = forced.insert(k.root.is(Op::STORE) ? k.root.src(1) : k.root) || again;
+    if (!again) return out;
+  }
+}
+
+}  // namespace tinygrad::schedule

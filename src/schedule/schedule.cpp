@@ -1,0 +1,101 @@
+#include "schedule/schedule.h"
+
+#include <list>
+#include <mutex>
+
+#include "schedule/effects.h"
+#include "schedule/finish_kernel.h"
+#include "schedule/memory_plan.h"
+#include "schedule/normalize.h"
+#include "schedule/order.h"
+#include "schedule/prepare.h"
+#include "schedule/rangeify.h"
+#include "shape/device.h"
+#include "uop/build.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
+  const UOp prepared = prepare(n.sink);
+  const std::vector<UOp> order = toposort(prepared);
+  const Effects effects(order);
+  const int32_t first_temporary = int32_t(n.inputs.size());
+  const Kernels kernels = rangeify(order, effects, target_of, first_temporary);
+  std::vector<UOp> calls;
+  for (int k : order_kernels(kernels.kernels, effects)) calls.push_back(finish_kernel(kernels.kernels[size_t(k)]));
+  auto plan = std::make_shared<Plan>();
+  plan->input_count = n.inputs.size();
+  plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
+  plan_memory(calls, kernels.temporaries, first_temporary, options.memory_plan, *plan);
+  return plan;
+}
+
+/// The plans of the last graphs, least recently used ones dropped.
+class PlanCache {
+ public:
+  static PlanCache& instance() {
+    static PlanCache* cache = new PlanCache;
+    return *cache;
+  }
+
+  std::shared_ptr<const Plan> find(const UOp& key) {
+    std::lock_guard lock(mutex_);
+    const auto* it = places_.find(key);
+    if (!it) return nullptr;
+    entries_.splice(entries_.begin(), entries_, *it);
+    ++counts_.found;
+    return (*it)->plan;
+  }
+  void add(const UOp& key, std::shared_ptr<const Plan> plan) {
+    std::lock_guard lock(mutex_);
+    ++counts_.made;
+    if (places_.contains(key)) return;
+    entries_.push_front({key, std::move(plan)});
+    if (entries_.size() > most_plans) entries_.pop_back();
+    places_ = NodeMap<std::list<Entry>::iterator>(entries_.size());  // nodes of dropped keys may be reused for others
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) places_[it->key] = it;
+  }
+  CacheCounts counts() {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  static constexpr size_t most_plans = 256;
+  struct Entry {
+    UOp key;
+    std::shared_ptr<const Plan> plan;
+  };
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+  NodeMap<std::list<Entry>::iterator> places_;
+  CacheCounts counts_;
+};
+
+/// The graph together with all else the plan depends on: the targets of its devices and the options.
+UOp cache_key(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
+  ContentHasher h;
+  h.add(options.memory_plan);
+  for (const UOp& b : n.inputs) h.add(target_of(b.arg_as<BufferArg>().device).key());
+  return n.sink.with_arg(KernelArg{.name = Symbol(h.finish().to_hex()), .opts = {}});
+}
+
+}  // namespace
+
+Schedule make_schedule(const UOp& sink, const TargetOf& target_of, const ScheduleOptions& options) {
+  Normalized n = normalize(sink);
+  std::shared_ptr<const Plan> plan;
+  const UOp key = cache_key(n, target_of, options);
+  if (options.cache) plan = PlanCache::instance().find(key);
+  if (!plan) {
+    plan = make_plan(n, target_of, options);
+    if (options.cache) PlanCache::instance().add(key, plan);
+  }
+  return {std::move(plan), std::move(n.inputs), std::move(n.variables)};
+}
+
+CacheCounts schedule_cache_counts() { return PlanCache::instance().counts(); }
+
+}  // namespace tinygrad::schedule

@@ -1,0 +1,58 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "target/target.h"
+#include "uop/uop.h"
+
+namespace tinygrad::schedule {
+
+/// Memory that a schedule needs between its kernels: a slice of an arena.
+struct Temporary {
+  DType dtype;
+  int64_t size;  ///< elements
+  size_t arena;
+  int64_t offset;  ///< bytes, a multiple of 64
+};
+
+struct Arena {
+  Symbol device;
+  int64_t bytes;
+};
+
+/// A schedule that names no memory: what the cache keeps. The arguments of its calls are PARAMs: slots below `input_count` are the
+/// buffers of the graph it was made for, the following ones are the temporaries.
+struct Plan {
+  UOp linear;
+  size_t input_count = 0;
+  std::vector<Temporary> temporaries;
+  std::vector<Arena> arenas;
+};
+
+/// A plan with what fills its slots in this use.
+struct Schedule {
+  std::shared_ptr<const Plan> plan;
+  std::vector<UOp> inputs;                         ///< BUFFERs, by slot
+  std::vector<std::pair<UOp, int64_t>> variables;  ///< VARs with the values that were bound, by name
+};
+
+struct ScheduleOptions {
+  bool cache = true;        ///< look the graph up first (SCACHE)
+  bool memory_plan = true;  ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
+};
+
+using TargetOf = std::function<const Target&(Symbol device)>;
+
+/// Cuts a graph of effects into kernels. `sink` is a SINK of STOREs into views of BUFFERs, or of AFTERs of such. The result depends on the
+/// structure of the graph alone. Graphs that differ only in which BUFFERs they use, or in the values of bound variables, share one Plan.
+Schedule make_schedule(const UOp& sink, const TargetOf& target_of, const ScheduleOptions& options = {});
+
+/// Number of plans made, and found in the cache, by this process; for tests.
+struct CacheCounts {
+  size_t made = 0, found = 0;
+};
+CacheCounts schedule_cache_counts();
+
+}  // namespace tinygrad::schedule

@@ -1,0 +1,148 @@
+#include "schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+namespace {
+
+const Target& avx512(Symbol) {
+  static const Target target = cpu_target("x86-64-v4");
+  return target;
+}
+
+UOp memory(int64_t size, DType dtype = DType::float32) { return buffer(dtype, {.id = next_buffer_id(), .size = size, .device = "CPU"}); }
+UOp matrix(int64_t rows, int64_t columns) { return reshape(memory(rows * columns), {rows, columns}); }
+
+/// `value` stored into fresh memory.
+UOp output(const UOp& value, std::initializer_list<int64_t> shape) {
+  int64_t size = 1;
+  for (int64_t n : shape) size *= n;
+  return store(reshape(memory(size, value.dtype()), shape), value);
+}
+
+Schedule scheduled(std::initializer_list<UOp> effects) {
+  return make_schedule(sink(std::span<const UOp>(effects.begin(), effects.size())), avx512, {.cache = false});
+}
+size_t kernels(std::initializer_list<UOp> effects) { return scheduled(effects).plan->linear.src_count(); }
+
+UOp matmul(const UOp& a, const UOp& b, int64_t m, int64_t k, int64_t n) {
+  const UOp x = expand(reshape(a, {m, 1, k}), {m, n, k});
+  const UOp y = expand(reshape(permute(b, {1, 0}), {1, n, k}), {m, n, k});
+  return reduce(Op::ADD, x * y, {2});
+}
+UOp relu(const UOp& x) { return max(x, constant(DType::float32, 0.0)); }
+
+TEST(Schedule, ElementwiseChainIsOneKernel) {
+  const UOp a = matrix(64, 64), b = matrix(64, 64), c = matrix(64, 64);
+  EXPECT_EQ(kernels({output(relu(a * b + c), {64, 64})}), 1u);
+}
+
+TEST(Schedule, MatmulWithEpilogueIsOneKernel) {
+  const UOp y = matmul(matrix(64, 32), matrix(32, 48), 64, 32, 48);
+  EXPECT_EQ(kernels({output(relu(y + expand(matrix(1, 48), {64, 48})), {64, 48})}), 1u);
+}
+
+TEST(Schedule, ChainOfMatmulsIsStagedBetween) {
+  const UOp h = relu(matmul(matrix(64, 32), matrix(32, 48), 64, 32, 48));
+  EXPECT_EQ(kernels({output(matmul(h, matrix(48, 16), 64, 48, 16), {64, 16})}), 2u);
+}
+
+TEST(Schedule, RowSoftmaxIsOneKernel) {
+  const UOp x = matrix(128, 64);
+  auto rows = [](const UOp& v) { return expand(reshape(v, {128, 1}), {128, 64}); };
+  const UOp e = alu(Op::EXP2, {x - rows(reduce(Op::MAX, x, {1}))});
+  EXPECT_EQ(kernels({output(e * alu(Op::RECIPROCAL, {rows(reduce(Op::ADD, e, {1}))}), {128, 64})}), 1u);
+}
+
+TEST(Schedule, FullSumBroadcastBackIsTwoKernels) {
+  const UOp x = matrix(256, 256);
+  const UOp total = expand(reshape(reduce(Op::ADD, x, {0, 1}), {1, 1}), {256, 256});
+  EXPECT_EQ(kernels({output(x - total, {256, 256})}), 2u);
+}
+
+TEST(Schedule, AnOutputUsedByAnotherIsComputedOnce) {
+  const UOp y = matmul(matrix(64, 64), matrix(64, 64), 64, 64, 64);
+  EXPECT_EQ(kernels({output(y, {64, 64}), output(matmul(y, matrix(64, 64), 64, 64, 64), {64, 64})}), 2u);
+}
+
+TEST(Schedule, InPlaceUpdateNeedsNoCopy) {
+  const UOp b = memory(16);
+  const Schedule s = scheduled({after(b, UOps{store(b, b + constant(DType::float32, 1.0))})});
+  EXPECT_EQ(s.plan->linear.src_count(), 1u);
+  EXPECT_EQ(s.plan->temporaries.size(), 0u);
+}
+
+TEST(Schedule, OverlappingUpdateIsStaged) {
+  const UOp b = memory(16);
+  EXPECT_EQ(kernels({store(b, flip(b, {0}))}), 2u);
+  EXPECT_EQ(kernels({store(shrink(b, {2, 4}), shrink(b, {1, 3}))}), 2u);
+  EXPECT_EQ(kernels({store(shrink(b, {0, 8}), shrink(b, {0, 8}) + shrink(b, {0, 8}))}), 1u);
+}
+
+TEST(Schedule, TwoStatesOfOneBufferInOneValue) {
+  const UOp b = memory(16);
+  const UOp now = after(b, UOps{store(b, b * constant(DType::float32, 2.0))});
+  const Schedule s = scheduled({output(b + now, {16})});
+  // The old state is copied, then the store runs, then the sum.
+  ASSERT_EQ(s.plan->linear.src_count(), 3u);
+  EXPECT_EQ(s.plan->temporaries.size(), 1u);
+}
+
+TEST(Schedule, ReadersOfTheOldStateRunBeforeTheStore) {
+  const UOp b = memory(16);
+  const UOp old = output(b + constant(DType::float32, 1.0), {16});
+  const Schedule s = scheduled({after(b, UOps{store(b, b * constant(DType::float32, 2.0))}), old});
+  ASSERT_EQ(s.plan->linear.src_count(), 2u);
+  const int32_t slot_of_b = s.inputs[0] == b ? 0 : 1;
+  EXPECT_NE(s.plan->linear.src(0).src(1).arg_as<ParamArg>().slot, slot_of_b);
+  EXPECT_EQ(s.plan->linear.src(1).src(1).arg_as<ParamArg>().slot, slot_of_b);
+}
+
+TEST(Schedule, StoresRunInTheOrderOfTheirStates) {
+  const UOp b = memory(16);
+  const UOp one = after(b, UOps{store(b, b + constant(DType::float32, 1.0))});
+  const UOp two = after(one, UOps{store(one, one * constant(DType::float32, 3.0))});
+  EXPECT_EQ(kernels({two}), 2u);
+}
+
+TEST(Schedule, EqualGraphsOnOtherMemoryShareAPlan) {
+  auto build = [] {
+    const UOp a = matrix(8, 8);
+    return sink(UOps{output(a * a, {8, 8})});
+  };
+  const Schedule first = make_schedule(build(), avx512), second = make_schedule(build(), avx512);
+  EXPECT_EQ(first.plan, second.plan);
+  EXPECT_NE(first.inputs[0], second.inputs[0]);
+}
+
+TEST(Schedule, BoundValuesAreNotPartOfThePlan) {
+  const UOp b = memory(32), n = variable("n", 1, 32);
+  auto build = [&](int64_t value) {
+    const UOp size = bind(n, value);
+    const UOp view = shrink(b, UOps{index_const(0), size});
+    return sink(UOps{store(memory(1), reshape(reduce(Op::ADD, view, {0}), {1}))});
+  };
+  const Schedule first = make_schedule(build(3), avx512), second = make_schedule(build(7), avx512);
+  EXPECT_EQ(first.plan, second.plan);
+  ASSERT_EQ(second.variables.size(), 1u);
+  EXPECT_EQ(second.variables[0].second, 7);
+}
+
+TEST(Schedule, TemporariesWithDisjointLivesShareMemory) {
+  UOp x = matrix(64, 64);
+  for (int i = 0; i < 4; ++i) x = matmul(relu(x), matrix(64, 64), 64, 64, 64);
+  const Schedule s = scheduled({output(x, {64, 64})});
+  ASSERT_EQ(s.plan->arenas.size(), 1u);
+  EXPECT_LE(s.plan->arenas[0].bytes, 2 * 64 * 64 * 4);
+}
+
+TEST(Schedule, KernelsOfTwoSchedulesAreTheSameNodes) {
+  auto build = [] { return output(relu(matrix(16, 16)), {16, 16}); };
+  EXPECT_EQ(scheduled({build()}).plan->linear.src(0).src(0), scheduled({build()}).plan->linear.src(0).src(0));
+}
+
+}  // namespace
+}  // namespace tinygrad::schedule
