@@ -1,6 +1,8 @@
 #include "codegen/codegen.h"
 
 #include "base/options.h"
+#include "codegen/decomp/decompose_ops.h"
+#include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/expand/assign_launch_dims.h"
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/expand/lower_reduces.h"
@@ -47,7 +49,9 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("lower reduces", lower_reduces(p.graph()));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
+  p.step("emulate dtypes", emulate_dtypes(p.graph(), target));
   p.step("index width", choose_index_width(p.graph()));
+  p.step("decompose ops", decompose_ops(p.graph(), target, options.transcendental));
   p.step("lanes", vectorize_lanes(p.graph()));
   return p.graph();
 }

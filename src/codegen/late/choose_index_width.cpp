@@ -19,10 +19,17 @@ bool needs_int64(const UOp& sink) {
   return false;
 }
 
+/// Where no operand is negative, the processor's division is that of indices.
+Op division(const UOp& u) {
+  if (!u.is(Op::FLOORDIV) && !u.is(Op::FLOORMOD)) return u.op();
+  if (SInt(u.src(0)).min() < 0 || SInt(u.src(1)).min() < 0) return u.op();
+  return u.is(Op::FLOORDIV) ? Op::CDIV : Op::CMOD;
+}
+
 UOp as_width(const UOp& u, const UOps& sources, DType width) {
   if (u.is(Op::CONST)) return constant(u.arg_as<ConstArg>().value.cast(width));
   if (u.is(Op::CAST) && sources[0].dtype() == width) return sources[0];
-  return UOp(u.op(), width, sources, u.arg());
+  return UOp(division(u), width, sources, u.arg());
 }
 
 }  // namespace

@@ -1,0 +1,139 @@
+#include "codegen/decomp/decompose_ops.h"
+
+#include <bit>
+
+#include "codegen/decomp/transcendental.h"
+#include "rewrite/rewrite.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+using rewrite::Capture;
+using rewrite::Match;
+using rewrite::pat;
+using rewrite::Rules;
+
+struct Context {
+  const Target& target;
+  int transcendental;
+
+  bool lacks(Op op) const { return !target.supports(op); }
+  bool approximates(Op op) const { return transcendental == 2 || (transcendental == 1 && lacks(op)); }
+};
+
+constexpr Capture x{0}, y{1}, z{2};
+
+bool is_fixed_int(DType d) { return is_int(d) && d != DType::index; }
+bool is_wide_float(DType d) { return d == DType::float32 || d == DType::float64; }
+bool is_narrow_float(DType d) { return is_float(d) && !is_wide_float(d); }
+
+/// log2 of a CONST that is a power of two, or -1.
+int power_of_two(const UOp& u) {
+  const Scalar* c = const_value(u);
+  if (!c || c->as_int() <= 0 || !std::has_single_bit(uint64_t(c->as_int()))) return -1;
+  return std::countr_zero(uint64_t(c->as_int()));
+}
+
+/// Where the quotient towards zero has to be one less: there is a remainder and its sign is not the divisor's.
+UOp rounds_down(const UOp& remainder, const UOp& divisor) {
+  const UOp zero = constant(remainder.dtype(), 0);
+  return ne(remainder, zero) & ne(remainder < zero, divisor < zero);
+}
+
+UOp floor_quotient(const UOp& a, const UOp& b) {
+  const DType d = a.dtype();
+  if (const int k = power_of_two(b); k >= 0) return a >> constant(d, k);
+  const UOp q = alu(Op::CDIV, {a, b});
+  if (is_unsigned(d)) return q;
+  return where(rounds_down(alu(Op::CMOD, {a, b}), b), q - constant(d, 1), q);
+}
+
+UOp floor_remainder(const UOp& a, const UOp& b) {
+  const DType d = a.dtype();
+  if (const int k = power_of_two(b); k >= 0) return a & constant(d, (int64_t{1} << k) - 1);
+  const UOp r = alu(Op::CMOD, {a, b});
+  if (is_unsigned(d)) return r;
+  return where(rounds_down(r, b), r + b, r);
+}
+
+UOp rotated(const UOp& v, int by) { return (v << constant(v.dtype(), by)) | (v >> constant(v.dtype(), 32 - by)); }
+
+/// Threefry-2x32 with 20 rounds; the first word is the low half of counter, key and result.
+UOp threefry(const UOp& counter, const UOp& key) {
+  constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  const auto low = [](const UOp& u) { return cast(u, DType::uint32); };
+  const auto high = [](const UOp& u) { return cast(u >> constant(DType::uint64, 32), DType::uint32); };
+  const UOp words[3] = {low(key), high(key), low(key) ^ high(key) ^ constant(DType::uint32, 0x1bd11bda)};
+  UOp a = low(counter) + words[0], b = high(counter) + words[1];
+  for (int i = 0; i < 5; ++i) {
+    for (int by : rotations[i % 2]) {
+      a = a + b;
+      b = rotated(b, by) ^ a;
+    }
+    a = a + words[(i + 1) % 3];
+    b = b + words[(i + 2) % 3] + constant(DType::uint32, i + 1);
+  }
+  return (cast(b, DType::uint64) << constant(DType::uint64, 32)) | cast(a, DType::uint64);
+}
+
+/// Float functions of 8- and 16-bit types are those of float32, rounded.
+UOp through_float32(const UOp& u) {
+  UOps sources;
+  for (const UOp& s : u.src()) sources.push_back(cast(s, DType::float32));
+  return cast(alu(u.op(), sources), u.dtype());
+}
+
+// The table. Rules look at the target in their context, so one table serves all.
+
+// clang-format off
+const Rules<Context>& op_rules() {
+  static const Rules<Context> rules = {
+    {pat({Op::EXP2, Op::LOG2, Op::SIN, Op::POW}).dtype(is_narrow_float).named(z),
+     [](const Match& m, Context& c) { return c.approximates(m[z].op()) ? through_float32(m[z]) : UOp(); }, "narrow function"},
+    {pat(Op::EXP2, {x}).dtype(is_wide_float),
+     [](const Match& m, Context& c) { return c.approximates(Op::EXP2) ? exp2_by_arithmetic(m[x]) : UOp(); }, "exp2"},
+    {pat(Op::LOG2, {x}).dtype(is_wide_float),
+     [](const Match& m, Context& c) { return c.approximates(Op::LOG2) ? log2_by_arithmetic(m[x]) : UOp(); }, "log2"},
+    {pat(Op::SIN, {x}).dtype(is_wide_float),
+     [](const Match& m, Context& c) { return c.approximates(Op::SIN) ? sin_by_arithmetic(m[x]) : UOp(); }, "sin"},
+    {pat(Op::POW, {x, y}).dtype(is_wide_float),
+     [](const Match& m, Context& c) { return c.lacks(Op::POW) ? pow_by_arithmetic(m[x], m[y], c.target.supports(DType::float64)) : UOp(); }, "pow"},
+    {pat(Op::THREEFRY, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::THREEFRY) ? threefry(m[x], m[y]) : UOp(); }, "threefry"},
+
+    {pat(Op::FLOORDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORDIV) ? floor_quotient(m[x], m[y]) : UOp(); }, "floordiv"},
+    {pat(Op::FLOORMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORMOD) ? floor_remainder(m[x], m[y]) : UOp(); }, "floormod"},
+    {pat(Op::CMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) {
+       // A quotient by zero is 0, its remainder too.
+       const UOp zero = constant(m[x].dtype(), 0);
+       return c.lacks(Op::CMOD) ? where(eq(m[y], zero), zero, m[x] - alu(Op::CDIV, {m[x], m[y]}) * m[y]) : UOp(); }, "cmod"},
+
+    {pat(Op::RECIPROCAL, {x}), [](const Match& m, Context& c) { return c.lacks(Op::RECIPROCAL) ? alu(Op::FDIV, {constant(m[x].dtype(), 1), m[x]}) : UOp(); }, "reciprocal"},
+    {pat(Op::FDIV, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::FDIV) && !c.lacks(Op::RECIPROCAL) ? m[x] * alu(Op::RECIPROCAL, {m[y]}) : UOp(); }, "fdiv"},
+    {pat(Op::NEG, {x}).dtype(is_bool), x, "neg of bool"},
+    {pat(Op::NEG, {x}).dtype(is_float), [](const Match& m, Context& c) { return c.lacks(Op::NEG) ? m[x] * constant(m[x].dtype(), -1) : UOp(); }, "neg"},
+    {pat(Op::NEG, {x}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(Op::NEG) ? constant(m[x].dtype(), 0) - m[x] : UOp(); }, "neg of int"},
+    {pat(Op::TRUNC, {x}).dtype(is_int), x, "trunc of int"},
+    {pat(Op::MULACC, {x, y, z}), [](const Match& m, Context& c) { return c.lacks(Op::MULACC) ? m[x] * m[y] + m[z] : UOp(); }, "mulacc"},
+
+    // Arithmetic on bool is logic.
+    {pat(Op::ADD, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] | m[y]; }, "add of bool"},
+    {pat(Op::MUL, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] & m[y]; }, "mul of bool"},
+    {pat(Op::SUB, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] ^ m[y]; }, "sub of bool"},
+    {pat(Op::MAX, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] | m[y]; }, "max of bool"},
+    {pat(Op::MAX, {x, y}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(Op::MAX) ? where(m[x] < m[y], m[y], m[x]) : UOp(); }, "max of int"},
+    {pat(Op::CMPEQ, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::CMPEQ) ? logical_not(ne(m[x], m[y])) : UOp(); }, "cmpeq"},
+  };
+  return rules;
+}
+// clang-format on
+
+}  // namespace
+
+UOp decompose_ops(const UOp& sink, const Target& target, int transcendental) {
+  Context context{target, transcendental};
+  return rewrite::graph_rewrite(sink, op_rules(), context, {.name = "decompose ops"});
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,163 @@
+#include "codegen/decomp/emulate_dtypes.h"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <tinygrad/errors.h>
+
+#include "codegen/rebuild.h"
+#include "dtype/float_format.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+FloatFormat format_of(DType d) {
+  switch (d) {
+    case DType::fp8e4m3: return formats::fp8e4m3;
+    case DType::fp8e5m2: return formats::fp8e5m2;
+    case DType::float16: return formats::float16;
+    case DType::bfloat16: return formats::bfloat16;
+    default: throw InternalError(fmt::format("emulate dtypes: {} has no layout here", repr(d)));
+  }
+}
+
+DType storage_of(DType d) { return itemsize(d) == 1 ? DType::uint8 : DType::uint16; }
+
+UOp u32(uint64_t value) { return constant(Scalar::from_uint(value, DType::uint32)); }
+UOp f32(double value) { return constant(DType::float32, value); }
+UOp as_bits(const UOp& x) { return bitcast(x, DType::uint32); }
+UOp as_float(const UOp& x) { return bitcast(x, DType::float32); }
+
+constexpr uint64_t float32_sign = 0x80000000, float32_infinity = 0x7f800000;
+
+}  // namespace
+
+UOp encode_float(const UOp& x, DType to) {
+  const FloatFormat f = format_of(to);
+  const int shift = 23 - f.mantissa_bits, bias_change = 127 - f.bias();
+  const UOp bits = as_bits(x), magnitude = bits & u32(~float32_sign & 0xffffffff), sign = bits & u32(float32_sign);
+  // Rounding is an addition to the bits: a carry goes into the exponent where it must.
+  UOp out = (magnitude + u32((uint64_t{1} << (shift - 1)) - 1) + ((magnitude >> u32(uint64_t(shift))) & u32(1))) >> u32(uint64_t(shift));
+  if (bias_change != 0) {
+    out = out - u32(uint64_t(bias_change) << f.mantissa_bits);
+    // Below the normal numbers, adding a number whose last place is the least subnormal rounds and aligns at once.
+    const double aligner = std::ldexp(1.0, 23 + 1 - f.bias() - f.mantissa_bits);
+    const UOp subnormal = as_bits(as_float(magnitude) + f32(aligner)) - as_bits(f32(aligner));
+    out = where(magnitude < u32(uint64_t(bias_change + 1) << 23), subnormal, out);
+    const uint64_t beyond = f.has_infinity ? f.first_non_finite() : f.nan;
+    out = where(out < u32(f.first_non_finite()), out, u32(beyond));
+    // Large exponents wrapped above.
+    out = where(magnitude < u32(uint64_t(127 + f.bias() + 2) << 23), out, u32(beyond));
+  }
+  out = where(u32(float32_infinity) < magnitude, u32(f.nan), out);
+  return out | (sign >> u32(uint64_t(31 - f.sign_bit())));
+}
+
+UOp decode_float(const UOp& bits, DType from) {
+  const FloatFormat f = format_of(from);
+  const int shift = 23 - f.mantissa_bits, bias_change = 127 - f.bias();
+  const UOp magnitude = bits & u32(f.magnitude_mask()), sign = (bits & u32(uint64_t{1} << f.sign_bit()))
+                                                               << u32(uint64_t(31 - f.sign_bit()));
+  UOp value = magnitude << u32(uint64_t(shift));
+  if (bias_change != 0) {
+    // The product is exact, for subnormal numbers too.
+    value = as_bits(as_float(value) * f32(std::ldexp(1.0, bias_change)));
+    if (f.has_infinity) value = where(eq(magnitude, u32(f.first_non_finite())), u32(float32_infinity), value);
+  }
+  const uint64_t first_nan = f.first_non_finite() + (f.has_infinity ? 1 : 0);
+  value = where(magnitude < u32(first_nan), value, u32(formats::float32.nan));
+  return as_float(value | sign);
+}
+
+namespace {
+
+/// float64 to float32 such that rounding further to at most 22 bits gives what rounding once would: an inexact result gets an odd last
+/// bit ("round to odd"; Boldo and Melquiond, "When double rounding is odd", 2005).
+UOp round_to_odd(const UOp& x) {
+  const auto magnitude = [](const UOp& v) { return bitcast(bitcast(v, DType::int64) & constant(DType::int64, INT64_MAX), DType::float64); };
+  const UOp near = cast(x, DType::float32), back = cast(near, DType::float64), inexact = ne(back, x);
+  const UOp towards_zero = where(magnitude(x) < magnitude(back), as_bits(near) - u32(1), as_bits(near));
+  return where(ne(x, x), near, as_float(where(inexact, towards_zero | u32(1), as_bits(near))));
+}
+
+/// An integer as float64 or float32 that rounds further to a narrow float as the integer itself would.
+UOp integer_to_float32(const UOp& x, bool has_float64) {
+  const DType d = x.dtype();
+  if (bitsize(d) <= 16 || !has_float64) return cast(x, DType::float32);
+  if (bitsize(d) <= 32) return round_to_odd(cast(x, DType::float64));
+  // Of a large one the lowest 11 bits only say whether there is more: a float64 holds the rest.
+  const auto num = [&](int64_t v) { return constant(d, v); };
+  const UOp folded = (x & num(~int64_t{2047})) | where(eq(x & num(2047), num(0)), num(0), num(1024));
+  const UOp top = x >> num(52), small = is_unsigned(d) ? eq(top, num(0)) : eq(top, num(0)) | eq(top, num(-1));
+  return round_to_odd(cast(where(small, x, folded), DType::float64));
+}
+
+/// Ops on values of a dtype whose result is always one.
+bool is_exact(Op op) { return op == Op::NEG || op == Op::MAX || op == Op::WHERE || op == Op::TRUNC; }
+
+class Emulation {
+ public:
+  explicit Emulation(const Target& target) : target_(target), has_float64_(target.supports(DType::float64)) {}
+
+  bool emulates(DType d) const { return is_float(d) && bitsize(d) < 32 && !target_.supports(d); }
+
+  UOp operator()(const UOp& u, const UOps& sources) const {
+    const DType d = u.dtype();
+    if (u.is(Op::STORE) && emulates(u.src(1).dtype())) {
+      UOps s = sources;
+      s[1] = to_storage(s[1], u.src(1).dtype());
+      return u.with_src(s);
+    }
+    if (u.is(Op::BITCAST) && emulates(u.src(0).dtype())) {
+      const UOp bits = to_storage(sources[0], u.src(0).dtype());
+      return emulates(d) ? from_storage(bits, d) : bitcast(bits, d);
+    }
+    if (!emulates(d)) return u.with_src(sources);
+    switch (u.op()) {
+      case Op::CONST: return constant(u.arg_as<ConstArg>().value.cast(DType::float32));
+      case Op::PARAM:
+      case Op::BUFFER: return UOp(u.op(), storage_of(d), sources, u.arg());
+      case Op::INDEX:
+      case Op::AFTER: return UOp(u.op(), sources[0].dtype(), sources, u.arg());
+      case Op::LOAD: return load(u, sources);
+      case Op::BITCAST: return from_storage(bitcast(sources[0], storage_of(d)), d);
+      case Op::CAST: return convert(u.src(0).dtype(), sources[0], d);
+      default: break;
+    }
+    const UOp wide(u.op(), DType::float32, sources, u.arg());
+    return u.in(Group::alu) && !is_exact(u.op()) ? rounded(wide, d) : wide;
+  }
+
+ private:
+  static UOp to_storage(const UOp& x, DType d) { return cast(encode_float(x, d), storage_of(d)); }
+  static UOp from_storage(const UOp& bits, DType d) { return decode_float(cast(bits, DType::uint32), d); }
+  static UOp rounded(const UOp& x, DType d) { return decode_float(encode_float(x, d), d); }
+
+  static UOp load(const UOp& u, const UOps& sources) {
+    const DType d = u.dtype();
+    UOps s = sources;
+    if (s.size() > 1) s[1] = is_const(u.src(1), 0) ? constant(storage_of(d), 0) : to_storage(s[1], d);
+    return from_storage(UOp(Op::LOAD, storage_of(d), s, u.arg()), d);
+  }
+
+  /// A conversion rounds once, whatever it comes from.
+  UOp convert(DType from, const UOp& x, DType to) const {
+    if (emulates(from) && can_lossless_cast(from, to)) return x;
+    if (from == DType::float64) return rounded(round_to_odd(x), to);
+    if (is_int(from)) return rounded(integer_to_float32(x, has_float64_), to);
+    return rounded(cast(x, DType::float32), to);
+  }
+
+  const Target& target_;
+  const bool has_float64_;
+};
+
+}  // namespace
+
+UOp emulate_dtypes(const UOp& sink, const Target& target) { return rebuild(sink, Emulation(target)); }
+
+}  // namespace tinygrad::codegen

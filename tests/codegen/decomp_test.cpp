@@ -1,0 +1,221 @@
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "codegen/decomp/decompose_ops.h"
+#include "codegen/decomp/emulate_dtypes.h"
+#include "codegen/decomp/transcendental.h"
+#include "codegen/evaluate_scalar.h"
+#include "dtype/float_format.h"
+#include "dtype/scalar_ops.h"
+#include "support/test_scale.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+namespace {
+
+const UOp x64 = variable("x", 0, 0).with_dtype(DType::float64), y64 = variable("y", 0, 0).with_dtype(DType::float64);
+const UOp x32 = x64.with_dtype(DType::float32), y32 = y64.with_dtype(DType::float32);
+
+/// The distance in units in the last place of the exact result, given in long double.
+double ulps(double got, long double exact, DType d) {
+  const double rounded = Scalar::from_double(double(exact), d).as_double();
+  if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) && std::isnan(rounded) ? 0 : INFINITY;
+  if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : INFINITY;
+  if (std::isinf(got) || std::isinf(rounded)) return std::abs(got) >= 3e38 && std::abs(rounded) >= 3e38 ? 1 : INFINITY;
+  const int mantissa = d == DType::float64 ? 52 : 23, least = d == DType::float64 ? -1074 : -149;
+  const double ulp = std::ldexp(1.0, std::max(std::ilogb(double(exact)) - mantissa, least));
+  return double(std::abs(got - exact) / ulp);
+}
+
+/// Random numbers with every exponent as likely as the others, and the special ones.
+std::vector<double> samples(DType d, uint64_t seed, size_t count) {
+  std::vector<double> out = {0.0,  -0.0,       1,         -1,     2,      0.5,           INFINITY,   -INFINITY,  NAN,
+                             0.25, 0.49999997, 0.5000001, 1e-45,  -1e-45, 1.1754944e-38, 3.4e38,     126.99999,  127.5,
+                             128,  -126,       -149,      -149.5, -150.5, 3.14159274,    1.57079637, 16367173.0, 1e22};
+  if (d == DType::float64) out.insert(out.end(), {5e-324, 1.7e308, 1023.99999, -1074, -1074.9, 6381956970095103.0 * 0x1p797, 1e300});
+  std::mt19937_64 random(seed);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = random();
+    out.push_back(Scalar::from_storage_bits(d == DType::float64 ? bits : bits & 0xffffffff, d).as_double());
+    out.push_back(Scalar::from_double((double(random()) / 0x1p63 - 1) * std::pow(10.0, double(random() % 6)) / 100, d).as_double());
+  }
+  return out;
+}
+
+using Exact = std::function<long double(long double)>;
+
+double worst_error(const UOp& expr, const UOp& x, const Exact& exact, size_t count) {
+  const DType d = x.dtype();
+  test::ScalarProgram program(expr, {x});
+  double worst = 0;
+  for (double v : samples(d, 7, count)) {
+    const Scalar in = Scalar::from_double(v, d);
+    const double error = ulps(program.run({in}).as_double(), exact(in.as_double()), d);
+    if (error > worst && error > 4)
+      ADD_FAILURE() << "at " << in.to_string() << " got " << program.run({in}).to_string() << " for " << double(exact(in.as_double()));
+    worst = std::max(worst, error);
+  }
+  return worst;
+}
+
+size_t count() { return size_t(4000 * tinygrad::test::test_scale()); }
+
+TEST(Transcendental, Exp2) {
+  const Exact exact = [](long double v) { return std::exp2(v); };
+  EXPECT_LE(worst_error(exp2_by_arithmetic(x32), x32, exact, count()), 1.5);
+  EXPECT_LE(worst_error(exp2_by_arithmetic(x64), x64, exact, count()), 1.5);
+}
+
+TEST(Transcendental, Log2) {
+  const Exact exact = [](long double v) { return std::log2(v); };
+  EXPECT_LE(worst_error(log2_by_arithmetic(x32), x32, exact, count()), 2.5);
+  EXPECT_LE(worst_error(log2_by_arithmetic(x64), x64, exact, count()), 1);
+}
+
+TEST(Transcendental, Sin) {
+  const Exact exact = [](long double v) { return std::sin(v); };
+  EXPECT_LE(worst_error(sin_by_arithmetic(x32), x32, exact, count()), 2.5);
+  EXPECT_LE(worst_error(sin_by_arithmetic(x64), x64, exact, count()), 2.5);
+}
+
+void check_pow(const UOp& expr, const UOp& x, const UOp& y, double bound) {
+  const DType d = x.dtype();
+  test::ScalarProgram program(expr, {x, y});
+  double worst = 0;
+  const auto check = [&](double a, double b) {
+    const Scalar u = Scalar::from_double(a, d), v = Scalar::from_double(b, d);
+    const long double exact = std::pow(static_cast<long double>(u.as_double()), static_cast<long double>(v.as_double()));
+    const double error = ulps(program.run({u, v}).as_double(), exact, d);
+    EXPECT_LE(error, bound) << u.to_string() << " ** " << v.to_string() << " gave " << program.run({u, v}).to_string() << ", not "
+                            << double(exact);
+    worst = std::max(worst, error);
+  };
+  const double special[] = {0.0, -0.0, 1,        -1,        2,   -2,   3,     -3,    0.5,      -0.5,
+                            1.5, -1.5, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-30, 16777217, 33554433};
+  for (double a : special)
+    for (double b : special) check(a, b);
+  std::mt19937_64 random(3);
+  for (size_t i = 0; i < count(); ++i) {
+    const double a = std::exp2((double(random()) / 0x1p63 - 1) * 20), b = (double(random()) / 0x1p63 - 1) * 30;
+    check(a, b);
+    check(-a, std::round(b));
+    check(1 + (double(random()) / 0x1p63 - 1) * 1e-3, b * 1000);
+  }
+}
+
+TEST(Transcendental, PowOfFloat32IsRoundedFromFloat64) { check_pow(pow_by_arithmetic(x32, y32, true), x32, y32, 1); }
+TEST(Transcendental, PowOfFloat32Alone) { check_pow(pow_by_arithmetic(x32, y32, false), x32, y32, 200); }
+TEST(Transcendental, PowOfFloat64) { check_pow(pow_by_arithmetic(x64, y64, true), x64, y64, 8); }
+
+TEST(Decompose, Integers) {
+  const Target none;
+  for (DType d : {DType::int8, DType::uint8, DType::int32, DType::uint32, DType::int64, DType::uint64}) {
+    const UOp a = x64.with_dtype(d), b = y64.with_dtype(d);
+    for (Op op : {Op::FLOORDIV, Op::FLOORMOD, Op::CMOD, Op::MAX, Op::NEG}) {
+      if (op == Op::NEG && is_unsigned(d)) continue;
+      const UOp expr = op == Op::NEG ? -a : alu(op, {a, b});
+      test::ScalarProgram before(expr, {a, b}), after(decompose_ops(expr, none, 1), {a, b});
+      for (int64_t i : {0, 1, -1, 2, 7, -7, 100, 127, -128})
+        for (int64_t k : {0, 1, -1, 2, 3, -3, 8, -8, 127}) {
+          const std::vector<Scalar> in = {Scalar::from_int(i, d), Scalar::from_int(k, d)};
+          EXPECT_EQ(before.run(in), after.run(in)) << name(op) << " " << name(d) << " " << i << " " << k;
+        }
+    }
+    for (int64_t divisor : {1, 8, 7, 64}) {
+      const UOp expr = floor_div(a, divisor) * 3 + floor_mod(a, divisor);
+      test::ScalarProgram before(expr, {a}), after(decompose_ops(expr, none, 1), {a});
+      for (int64_t i = -128; i < 128; ++i) EXPECT_EQ(before.run({Scalar::from_int(i, d)}), after.run({Scalar::from_int(i, d)}));
+    }
+  }
+}
+
+TEST(Decompose, Threefry) {
+  const UOp a = x64.with_dtype(DType::uint64), b = y64.with_dtype(DType::uint64);
+  test::ScalarProgram program(decompose_ops(alu(Op::THREEFRY, {a, b}), Target{}, 1), {a, b});
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100; ++i) {
+    const Scalar u = Scalar::from_uint(random(), DType::uint64), v = Scalar::from_uint(random(), DType::uint64);
+    EXPECT_EQ(program.run({u, v}), scalar::threefry(u, v));
+  }
+}
+
+constexpr DType narrow[] = {DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16};
+
+TEST(EmulatedDTypes, EveryValueIsDecoded) {
+  const UOp bits = x64.with_dtype(DType::uint32);
+  for (DType d : narrow) {
+    test::ScalarProgram program(decode_float(bits, d), {bits});
+    for (uint64_t b = 0; b < uint64_t{1} << bitsize(d); ++b) {
+      const double expected = Scalar::from_storage_bits(b, d).as_double(),
+                   got = program.run({Scalar::from_uint(b, DType::uint32)}).as_double();
+      EXPECT_TRUE(std::isnan(expected) ? std::isnan(got) : got == expected && std::signbit(got) == std::signbit(expected))
+          << repr(d) << " " << b;
+    }
+  }
+}
+
+TEST(EmulatedDTypes, EncodingRoundsToNearestEven) {
+  for (DType d : narrow) {
+    test::ScalarProgram program(encode_float(x32, d), {x32});
+    const auto check = [&](float v) {
+      const uint64_t got = program.run({Scalar::of(v)}).as_uint(), expected = Scalar::of(v).cast(d).storage_bits();
+      const bool is_nan = Scalar::from_storage_bits(expected, d).is_nan();
+      EXPECT_TRUE(is_nan ? Scalar::from_storage_bits(got, d).is_nan() : got == expected) << repr(d) << " " << v << " gave " << got;
+    };
+    for (uint64_t b = 0; b + 1 < uint64_t{1} << (bitsize(d) - 1); ++b) {
+      const float low = float(Scalar::from_storage_bits(b, d).as_double()), high = float(Scalar::from_storage_bits(b + 1, d).as_double());
+      if (!std::isfinite(low) || (bitsize(d) == 16 && b % 7)) continue;
+      const float middle = std::isfinite(high) ? low + (high - low) / 2 : low * 1.01f;
+      for (float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, INFINITY)}) check(v), check(-v);
+    }
+    for (double v : samples(DType::float32, 11, count())) check(float(v));
+  }
+}
+
+TEST(EmulatedDTypes, ConversionsRoundOnce) {
+  const Target all = [] {
+    Target t;
+    t.set_dtypes({DType::float32, DType::float64, DType::int64, DType::uint64, DType::int32});
+    return t;
+  }();
+  std::mt19937_64 random(5);
+  for (DType d : narrow) {
+    for (DType from : {DType::float64, DType::int64, DType::uint64, DType::int32}) {
+      const UOp a = x64.with_dtype(from), expr = cast(cast(a, d), DType::float64);
+      test::ScalarProgram before(expr, {a}), after(emulate_dtypes(expr, all), {a});
+      for (size_t i = 0; i < count(); ++i) {
+        // A midpoint of the narrow type, and a little more or less.
+        const double low = Scalar::from_storage_bits(random(), d).as_double(), high = Scalar::from_storage_bits(random(), d).as_double();
+        if (!std::isfinite(low) || !std::isfinite(high)) continue;
+        const double v = low * (1 + 0x1p-9) + double(int(random() % 3) - 1) * high * 0x1p-40;
+        const Scalar in = Scalar::from_double(from == DType::float64 ? v : v * double(random() >> (random() % 64)), from);
+        EXPECT_EQ(before.run({in}), after.run({in})) << repr(from) << " to " << repr(d) << ": " << in.to_string();
+      }
+    }
+  }
+}
+
+TEST(EmulatedDTypes, ArithmeticIsThatOfTheDType) {
+  Target t;
+  t.set_dtypes({DType::float32});
+  std::mt19937_64 random(9);
+  for (DType d : narrow) {
+    const UOp bits = x64.with_dtype(d == DType::float16 || d == DType::bfloat16 ? DType::uint16 : DType::uint8),
+              bits2 = y64.with_dtype(bits.dtype());
+    const UOp a = bitcast(bits, d), b = bitcast(bits2, d);
+    const UOp expr = cast(max(a * b + a, a - b), DType::float32);
+    test::ScalarProgram before(expr, {bits, bits2}), after(emulate_dtypes(expr, t), {bits, bits2});
+    for (size_t i = 0; i < count(); ++i) {
+      const std::vector<Scalar> in = {Scalar::from_uint(random(), bits.dtype()), Scalar::from_uint(random(), bits.dtype())};
+      EXPECT_EQ(before.run(in), after.run(in)) << repr(d) << " " << in[0].to_string() << " " << in[1].to_string();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tinygrad::codegen
