@@ -10,6 +10,8 @@
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
+#include "rewrite/rewrite.h"
+#include "symbolic/simplify.h"
 
 namespace tinygrad::codegen {
 
@@ -22,6 +24,11 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
   if (kernel && kernel->optimized) return sink;
   const bool choose = !options.noopt && (!kernel || kernel->opts.empty());
   return apply_opts(sink, choose ? heuristic_opts(sink, target) : kernel ? kernel->opts : std::vector<Opt>{}, target);
+}
+
+UOp simplify(const UOp& graph) {
+  static const rewrite::Rules<> rules = symbolic::index_rules() + symbolic::data_rules();
+  return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 
 /// The kernel on its way through the steps.
@@ -44,14 +51,17 @@ class Pipeline {
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   Pipeline p(sink, trace);
+  p.step("simplify", simplify(p.graph()));
   p.step("apply opts", optimize(p.graph(), target, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
+  p.step("simplify expanded", simplify(p.graph()));
   p.step("lower reduces", lower_reduces(p.graph()));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
   p.step("emulate dtypes", emulate_dtypes(p.graph(), target));
   p.step("index width", choose_index_width(p.graph()));
   p.step("decompose ops", decompose_ops(p.graph(), target, options.transcendental));
+  p.step("simplify decomposed", simplify(p.graph()));
   p.step("lanes", vectorize_lanes(p.graph()));
   return p.graph();
 }

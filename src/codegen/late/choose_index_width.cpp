@@ -4,25 +4,27 @@
 #include <limits>
 
 #include "codegen/rebuild.h"
-#include "shape/sint.h"
+#include "symbolic/bounds.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
 
 namespace {
 
-bool fits_int32(SizeBounds b) { return b.min >= std::numeric_limits<int32_t>::min() && b.max <= std::numeric_limits<int32_t>::max(); }
+bool fits_int32(const symbolic::Bounds& b) {
+  return b.min >= std::numeric_limits<int32_t>::min() && b.max <= std::numeric_limits<int32_t>::max();
+}
 
 bool needs_int64(const UOp& sink) {
   for (const UOp& u : toposort(sink))
-    if (u.dtype() == DType::index && !fits_int32(SInt(u).bounds())) return true;
+    if (u.dtype() == DType::index && !fits_int32(symbolic::bounds(u))) return true;
   return false;
 }
 
 /// Where no operand is negative, the processor's division is that of indices.
 Op division(const UOp& u) {
   if (!u.is(Op::FLOORDIV) && !u.is(Op::FLOORMOD)) return u.op();
-  if (SInt(u.src(0)).min() < 0 || SInt(u.src(1)).min() < 0) return u.op();
+  if (symbolic::bounds(u.src(0)).min < 0 || symbolic::bounds(u.src(1)).min < 0) return u.op();
   return u.is(Op::FLOORDIV) ? Op::CDIV : Op::CMOD;
 }
 
