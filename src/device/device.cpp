@@ -131,6 +131,7 @@ std::vector<DeviceStatus> registered_devices() {
   std::vector<DeviceStatus> out;
   for (const Backend& b : backends()) {
     std::string reason = b.unavailable();
+    if (reason.empty() && b.missing_compiler) reason = b.missing_compiler();
     const bool works = reason.empty();
     out.push_back({.name = std::string(b.name), .works = works, .reason = std::move(reason)});
   }

@@ -64,7 +64,7 @@ class Device {
   virtual void synchronize() {}
 
  protected:
-  Device(Symbol name, Target target, std::unique_ptr<Allocator> allocator)
+  Device(std::string_view name, Target target, std::unique_ptr<Allocator> allocator)
       : name_(name), target_(std::move(target)), allocator_(std::move(allocator)) {}
 
  private:
@@ -79,6 +79,8 @@ struct Backend {
   bool may_be_default = true;  ///< the default device is the first of the table that works
   /// Why no device of this kind can be opened here; empty if one can. Must be quick and quiet.
   std::string (*unavailable)() = nullptr;
+  /// Why kernels that are not in the disk cache cannot be compiled; may take long, null where there is nothing to miss.
+  std::string (*missing_compiler)() = nullptr;
   /// Throws DeviceError.
   std::unique_ptr<Device> (*open)(const DeviceChoice& choice) = nullptr;
 };

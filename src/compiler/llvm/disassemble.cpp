@@ -1,0 +1,61 @@
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include "compiler/llvm/llvm.h"
+#include "compiler/llvm/llvm_api.h"
+
+namespace tinygrad::compiler {
+namespace {
+
+/// The bytes of the object's .text, empty if it has none.
+std::vector<uint8_t> text_section(const LlvmApi& llvm, const std::string& object) {
+  const std::unique_ptr<LLVMOpaqueMemoryBuffer, void (*)(LLVMMemoryBufferRef)> buffer(
+      llvm.CreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "object"), llvm.DisposeMemoryBuffer);
+  char* message = nullptr;
+  const std::unique_ptr<LLVMOpaqueBinary, void (*)(LLVMBinaryRef)> binary(llvm.CreateBinary(buffer.get(), nullptr, &message),
+                                                                          llvm.DisposeBinary);
+  if (!binary) {
+    const std::string text = message;
+    llvm.DisposeMessage(message);
+    throw CompileError(fmt::format("disassemble: not an object: {}", text));
+  }
+  const std::unique_ptr<LLVMOpaqueSectionIterator, void (*)(LLVMSectionIteratorRef)> section(
+      llvm.ObjectFileCopySectionIterator(binary.get()), llvm.DisposeSectionIterator);
+  std::vector<uint8_t> bytes;
+  for (; !llvm.ObjectFileIsSectionIteratorAtEnd(binary.get(), section.get()); llvm.MoveToNextSection(section.get())) {
+    const char* name = llvm.GetSectionName(section.get());
+    if (!name || std::string_view(name) != ".text") continue;
+    const char* contents = llvm.GetSectionContents(section.get());
+    bytes.assign(contents, contents + llvm.GetSectionSize(section.get()));
+    break;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string disassemble_llvm(const std::string& object, std::string_view arch) {
+  const LlvmApi& llvm = llvm_api();
+  std::vector<uint8_t> code = text_section(llvm, object);
+  const std::unique_ptr<void, void (*)(LLVMDisasmContextRef)> disassembler(
+      llvm.CreateDisasmCPU("x86_64-unknown-linux-gnu", std::string(arch).c_str(), nullptr, 0, nullptr, nullptr), llvm.DisasmDispose);
+  if (!disassembler) throw CompileError(fmt::format("disassemble: LLVM has no disassembler for {}", arch));
+  std::string text;
+  char line[256];
+  for (size_t at = 0; at < code.size();) {
+    size_t size = llvm.DisasmInstruction(disassembler.get(), code.data() + at, code.size() - at, at, line, sizeof line);
+    if (size == 0) {
+      fmt::format_to(std::back_inserter(text), "{:6x}: .byte {:#04x}\n", at, code[at]);
+      size = 1;
+    } else {
+      fmt::format_to(std::back_inserter(text), "{:6x}:{}\n", at, line);
+    }
+    at += size;
+  }
+  return text;
+}
+
+}  // namespace tinygrad::compiler

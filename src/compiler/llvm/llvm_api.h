@@ -1,0 +1,40 @@
+#pragma once
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Disassembler.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Object.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <string>
+
+namespace tinygrad::compiler {
+
+// Every function of LLVM's C API that is used.
+#define TG_LLVM_FUNCTIONS(X)                                                                                                              \
+  X(ContextCreate)                                                                                                                        \
+  X(ContextDispose) X(ContextSetDiagnosticHandler) X(GetDiagInfoSeverity) X(GetDiagInfoDescription) X(DisposeMessage)                     \
+      X(CreateMemoryBufferWithMemoryRangeCopy) X(DisposeMemoryBuffer) X(GetBufferStart) X(GetBufferSize) X(ParseIRInContext)              \
+          X(DisposeModule) X(SetModuleDataLayout) X(VerifyModule) X(CreateTargetDataLayout) X(DisposeTargetData) X(GetTargetFromTriple)   \
+              X(CreateTargetMachine) X(DisposeTargetMachine) X(TargetMachineEmitToMemoryBuffer) X(CreatePassBuilderOptions)               \
+                  X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage) X(InitializeX86TargetInfo)          \
+                      X(InitializeX86Target) X(InitializeX86TargetMC) X(InitializeX86AsmPrinter) X(InitializeX86Disassembler)             \
+                          X(CreateDisasmCPU) X(DisasmInstruction) X(DisasmDispose) X(CreateBinary) X(DisposeBinary)                       \
+                              X(ObjectFileCopySectionIterator) X(ObjectFileIsSectionIteratorAtEnd) X(MoveToNextSection) X(GetSectionName) \
+                                  X(GetSectionContents) X(GetSectionSize) X(DisposeSectionIterator)
+
+/// LLVM's C API, from a library opened at run time.
+struct LlvmApi {
+#define X(name) decltype(&LLVM##name) name = nullptr;
+  TG_LLVM_FUNCTIONS(X)
+#undef X
+  std::string library;  ///< the name that opened
+};
+
+/// The library of the option LLVM_PATH, or of the newest version found; opened at the first use and kept. Throws CompileError saying what
+/// was tried and how to install it.
+const LlvmApi& llvm_api();
+
+}  // namespace tinygrad::compiler

@@ -1,0 +1,51 @@
+#include "runtime/backends.h"
+
+#include "compiler/llvm/llvm.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/null/null.h"
+
+namespace tinygrad::runtime {
+namespace {
+
+// In order of preference.
+constexpr Backend kBackends[] = {
+    {.name = "CPU", .unavailable = cpu_unavailable, .missing_compiler = compiler::llvm_missing, .open = open_cpu},
+    {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .open = open_null},
+};
+
+}  // namespace
+
+void install_backends() {
+  static const bool once = (register_backends(kBackends), true);
+  (void)once;
+}
+
+Device& open_device(std::string_view name) {
+  install_backends();
+  return Device::get(name);
+}
+
+Symbol default_device_name() {
+  install_backends();
+  return Device::default_name();
+}
+
+}  // namespace tinygrad::runtime
+
+namespace tinygrad {
+
+std::vector<DeviceStatus> available_devices() {
+  runtime::install_backends();
+  return registered_devices();
+}
+
+std::string default_device() { return std::string(runtime::default_device_name().str()); }
+
+std::string canonical_device(std::string_view name) {
+  runtime::install_backends();
+  return std::string(Device::canonical(name).str());
+}
+
+void synchronize(std::string_view device) { runtime::open_device(device).synchronize(); }
+
+}  // namespace tinygrad

@@ -1,0 +1,219 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "compiler/llvm/llvm.h"
+#include "runtime/backends.h"
+#include "runtime/program_builder.h"
+
+namespace tinygrad {
+namespace {
+
+using testing::buffer_from;
+using testing::Program;
+using testing::ProgramBuilder;
+using testing::values_of;
+
+Device& cpu() { return runtime::open_device("CPU"); }
+
+std::vector<float> ramp(size_t n, float step = 1) {
+  std::vector<float> out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(i) * step;
+  return out;
+}
+BufferPtr floats(const std::vector<float>& v) { return buffer_from(cpu(), v, DType::float32); }
+BufferPtr zeros(size_t n) { return floats(std::vector<float>(n)); }
+
+TEST(Cpu, AddsVectorsInALoop) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 64, 0), x = b.param(DType::float32, 64, 1), y = b.param(DType::float32, 64, 2);
+  const UOp r = b.range(8), at = b.alu(Op::MUL, {r, b.number(8)});
+  b.store(out, at, b.alu(Op::ADD, {b.load(x, at, 8), b.load(y, at, 8)}), 8);
+  b.end(r);
+  Program p(cpu(), b.linear(), "add");
+  const BufferPtr buffers[] = {zeros(64), floats(ramp(64)), floats(ramp(64, 2))};
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0]), ramp(64, 3));
+  EXPECT_EQ(p.info.flops.evaluate({}), 64);
+  EXPECT_EQ(p.info.bytes.evaluate({}), 3 * 64 * 4);
+}
+
+TEST(Cpu, ReducesIntoARegister) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 4, 0), x = b.param(DType::float32, 40, 1);
+  const UOp acc = b.reg(DType::float32, 1), zero = b.number(0);
+  const UOp row = b.range(4);
+  b.store(acc, zero, b.constant(DType::float32, 0));
+  const UOp col = b.range(10);
+  const UOp at = b.alu(Op::ADD, {b.alu(Op::MUL, {row, b.number(10)}), col});
+  b.store(acc, zero, b.alu(Op::ADD, {b.load(acc, zero), b.load(x, at)}));
+  b.end(col);
+  // Loaded after the loop: the same node again would be the value from before.
+  const UOp total = b.add(UOp(Op::LOAD, DType::float32, {b.index(acc, b.alu(Op::ADD, {zero, zero}))}));
+  b.store(out, row, total);
+  b.end(row);
+  Program p(cpu(), b.linear(), "row sums");
+  const BufferPtr buffers[] = {zeros(4), floats(ramp(40))};
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{45, 145, 245, 345}));
+  // The register is no memory.
+  EXPECT_EQ(p.info.bytes.evaluate({}), 44 * 4);
+}
+
+TEST(Cpu, GatesLoadsAndStores) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 16, 0), x = b.param(DType::float32, 5, 1);
+  const UOp r = b.range(16);
+  const UOp inside = b.alu(Op::CMPLT, {r, b.number(5)}), stored = b.alu(Op::CMPLT, {r, b.number(10)});
+  b.store(out, r, b.load(x, r, b.constant(DType::float32, -1), inside), stored);
+  b.end(r);
+  Program p(cpu(), b.linear(), "gates");
+  const BufferPtr buffers[] = {floats(std::vector<float>(16, 7)), floats({1, 2, 3, 4, 5})};
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{1, 2, 3, 4, 5, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7}));
+}
+
+TEST(Cpu, MasksLanes) {
+  for (const DType d : {DType::float32, DType::int8, DType::int64, DType::float16, DType::bool_}) {
+    ProgramBuilder b;
+    const UOp out = b.param(d, 8, 0), x = b.param(d, 3, 1), zero = b.number(0);
+    std::vector<UOp> lanes;
+    for (int i = 0; i < 8; ++i) lanes.push_back(b.number(i));
+    const UOp at = b.add(stack(lanes));
+    const UOp inside = b.alu(Op::CMPLT, {at, b.splat(b.number(3), 8)}), stored = b.alu(Op::CMPLT, {at, b.splat(b.number(6), 8)});
+    const UOp run = b.load(x, zero, b.splat(b.constant(d, 1), 8), inside, 8);
+    b.store(out, zero, run, stored, 8);
+    Program p(cpu(), b.linear(), "mask");
+    const size_t bytes = itemsize(d);
+    std::vector<std::byte> from(3 * bytes), to(8 * bytes), want(8 * bytes);
+    for (size_t i = 0; i < 8; ++i) {
+      const Scalar fill = i < 3 ? Scalar::from_int(0, d) : Scalar::from_int(i < 6 ? 1 : 0, d);
+      fill.to_bytes(want.data() + i * bytes);
+    }
+    BufferPtr buffers[] = {buffer_from(cpu(), to, DType::uint8)->view(0, 8, d), buffer_from(cpu(), from, DType::uint8)->view(0, 3, d)};
+    p.run(buffers);
+    EXPECT_EQ(values_of<std::byte>(*buffers[0]), want) << repr(d);
+  }
+}
+
+TEST(Cpu, GathersAndScattersByLane) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::int32, 8, 0), x = b.param(DType::int32, 8, 1);
+  const UOp from = b.stack({b.number(7), b.number(1), b.number(5), b.number(0)});
+  const UOp to = b.stack({b.number(3), b.number(2), b.number(100), b.number(6)});
+  const UOp yes = b.constant(DType::bool_, 1), no = b.constant(DType::bool_, 0);
+  const UOp gathered = b.load(x, from);
+  const UOp some = b.load(x, to, b.splat(b.constant(DType::int32, -1), 4), b.stack({yes, yes, no, yes}));
+  b.store(out, to, b.alu(Op::ADD, {gathered, some}), b.stack({yes, yes, no, yes}));
+  b.store(out, b.stack({b.number(0), b.number(1)}), b.part(some, 1, 3));
+  b.store(out, b.number(7), b.lane(some, 3));
+  Program p(cpu(), b.linear(), "gather");
+  BufferPtr buffers[] = {buffer_from(cpu(), std::vector<int32_t>(8), DType::int32),
+                         buffer_from(cpu(), std::vector<int32_t>{10, 11, 12, 13, 14, 15, 16, 17}, DType::int32)};
+  p.run(buffers);
+  EXPECT_EQ(values_of<int32_t>(*buffers[0]), (std::vector<int32_t>{12, -1, 23, 30, 0, 0, 26, 16}));
+}
+
+UOp scaled_by_chunk() {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 1000, 0), n = b.var("n", 1000), scale = b.var("k", 9);
+  const UOp r = b.range(n, AxisKind::thread);
+  b.store(out, r, b.cast(b.alu(Op::MUL, {r, scale}), DType::float32));
+  b.end(r);
+  return b.linear();
+}
+
+TEST(Cpu, RunsChunksOfAThreadRange) {
+  Program p(cpu(), scaled_by_chunk(), "chunks");
+  ASSERT_EQ(p.info.variables, (std::vector<Symbol>{"k", "n"}));  // by name
+  EXPECT_EQ(p.info.launch_dims(std::vector<int64_t>{3, 77}).chunks, 77);
+  const BufferPtr buffers[] = {zeros(1000)};
+  p.run(buffers, std::vector<int64_t>{3, 1000});
+  EXPECT_EQ(values_of<float>(*buffers[0]), ramp(1000, 3));
+  p.run(buffers, std::vector<int64_t>{5, 10});
+  const auto got = values_of<float>(*buffers[0]);
+  EXPECT_EQ(got[9], 45);
+  EXPECT_EQ(got[10], 30);
+  p.run(buffers, std::vector<int64_t>{9, 0});  // nothing to do
+  EXPECT_EQ(values_of<float>(*buffers[0]), got);
+}
+
+TEST(Cpu, SkipsEmptyLoops) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 8, 0), n = b.var("n", 8);
+  const UOp r = b.range(n);
+  b.store(out, r, b.constant(DType::float32, 1));
+  b.end(r);
+  Program p(cpu(), b.linear(), "loop");
+  const BufferPtr buffers[] = {zeros(8)};
+  p.run(buffers, std::vector<int64_t>{0});
+  EXPECT_EQ(values_of<float>(*buffers[0]), std::vector<float>(8));
+  p.run(buffers, std::vector<int64_t>{3});
+  EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{1, 1, 1, 0, 0, 0, 0, 0}));
+}
+
+TEST(Cpu, AliasClassesAreInTheText) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 8, 0, 1), x = b.param(DType::float32, 8, 1, 2), zero = b.number(0);
+  b.store(out, zero, b.load(x, zero, 8), 8);
+  Program p(cpu(), b.linear(), "alias");
+  EXPECT_NE(p.source.find("!alias.scope"), std::string::npos);
+  const BufferPtr buffers[] = {zeros(8), floats(ramp(8))};
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0]), ramp(8));
+}
+
+TEST(Cpu, BranchesOnIf) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, 4, 0);
+  const UOp r = b.range(4), odd = b.alu(Op::CMPEQ, {b.alu(Op::AND, {r, b.number(1)}), b.number(1)});
+  const UOp block = b.add(UOp(Op::IF, DType::void_, {odd}));
+  b.store(out, r, b.constant(DType::float32, 5));
+  b.add(UOp(Op::ENDIF, DType::void_, {block}));
+  b.end(r);
+  Program p(cpu(), b.linear(), "if");
+  const BufferPtr buffers[] = {zeros(4)};
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{0, 5, 0, 5}));
+}
+
+TEST(Cpu, ChecksPromisedAlignment) {
+  ProgramBuilder b;
+  const UOp out = b.add(param(DType::float32, 8, ParamArg{.slot = 0, .align = 32, .alias = 0, .device = {}}));
+  b.store(out, b.number(0), b.constant(DType::float32, 1));
+  Program p(cpu(), b.linear(), "aligned");
+  const BufferPtr whole = zeros(16), buffers[] = {whole->view(4, 8, DType::float32)};
+  EXPECT_THROW(p.run(buffers), DeviceError);
+}
+
+TEST(Cpu, CompilesForOtherProcessors) {
+  // Linear programs for wider machines than this one are rendered and compiled, not run.
+  for (const char* arch : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4"}) {
+    Context guard{{.dev = std::string("NULL:LLVM:") + arch}};
+    Device& device = runtime::open_device("NULL");
+    EXPECT_EQ(device.target().arch, Symbol(arch));
+    const std::string source = device.render(scaled_by_chunk(), describe_kernel(scaled_by_chunk(), "k"));
+    EXPECT_FALSE(compiler::compile_llvmir(source, arch).empty());
+  }
+}
+
+TEST(Cpu, Disassembles) {
+  const KernelInfo info = describe_kernel(scaled_by_chunk(), "k");
+  const std::string text = cpu().disassemble(cpu().compile(cpu().render(scaled_by_chunk(), info)));
+  EXPECT_NE(text.find("ret"), std::string::npos) << text;
+}
+
+TEST(Null, RunsNothing) {
+  Device& device = runtime::open_device("NULL");
+  Program p(device, scaled_by_chunk(), "chunks");
+  const BufferPtr buffer = Buffer::make(device, 1000, DType::float32);
+  const BufferPtr buffers[] = {buffer};
+  p.run(buffers, std::vector<int64_t>{1, 1000});
+  EXPECT_EQ(values_of<float>(*buffer), std::vector<float>(1000));
+}
+
+}  // namespace
+}  // namespace tinygrad
