@@ -10,7 +10,7 @@
 namespace tinygrad::rewrite {
 namespace {
 
-constexpr Capture x{0}, c{1}, d{2};
+constexpr Capture x{0}, y{1}, c{2}, d{3}, root{4};
 
 UOp var(const char* name) { return variable(name, 0, 100); }
 
