@@ -2,6 +2,7 @@
 
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/interp/device.h"
 #include "runtime/null/null.h"
 
 namespace tinygrad::runtime {
@@ -10,6 +11,7 @@ namespace {
 // In order of preference.
 constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .missing_compiler = compiler::llvm_missing, .open = open_cpu},
+    {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .open = open_null},
 };
 

@@ -1,0 +1,56 @@
+#include "runtime/interp/device.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/interp/kernel.h"
+#include "uop/graph.h"
+
+namespace tinygrad::runtime {
+
+namespace {
+
+/// Host memory; a handle is its address.
+class InterpAllocator final : public Allocator {
+ public:
+  using Allocator::Allocator;
+
+  void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
+  std::byte* host_pointer(void* handle) const override { return static_cast<std::byte*>(handle); }
+  void copy_in(void* handle, const std::byte* from, size_t bytes) override { copy_bytes(handle, from, bytes); }
+  void copy_out(std::byte* to, void* handle, size_t bytes) override { copy_bytes(to, handle, bytes); }
+  void copy(void* to, void* from, size_t bytes) override { copy_bytes(to, from, bytes); }
+
+ protected:
+  // Freed memory is not kept: a sanitizer sees a kernel that uses it.
+  void* take(size_t bytes, const BufferSpec& spec) override {
+    return spec.external_ptr ? spec.external_ptr : std::malloc(bytes == 0 ? 1 : bytes);
+  }
+  void give_back(void* handle, size_t, const BufferSpec& spec) noexcept override {
+    if (!spec.external_ptr) std::free(handle);
+  }
+
+ private:
+  static void copy_bytes(void* to, const void* from, size_t bytes) {
+    if (bytes != 0) std::memmove(to, from, bytes);
+  }
+};
+
+class InterpDevice final : public Device {
+ public:
+  explicit InterpDevice(const std::string& name) : Device(name, interp_target(), std::make_unique<InterpAllocator>(name)) {}
+
+  std::string render(const UOp& linear, const KernelInfo&) override { return print_graph(linear); }
+  std::string compile(const std::string&) override { return {}; }
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
+    return interp::make_kernel(info, linear);
+  }
+};
+
+}  // namespace
+
+std::string interp_unavailable() { return {}; }
+
+std::unique_ptr<Device> open_interp(const DeviceChoice& choice) { return std::make_unique<InterpDevice>(choice.canonical()); }
+
+}  // namespace tinygrad::runtime

@@ -1,0 +1,287 @@
+#include "runtime/interp/machine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <tinygrad/errors.h>
+
+#include "runtime/interp/alu.h"
+#include "uop/graph.h"
+
+namespace tinygrad::runtime::interp {
+
+namespace {
+
+size_t product(const int64_t (&sizes)[3]) { return static_cast<size_t>(sizes[0] * sizes[1] * sizes[2]); }
+
+}  // namespace
+
+Machine::Machine(const Program& program, std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims)
+    : program_(program), variables_(variables), dims_(dims), items_(product(dims.local)) {
+  for (int d = 0; d < 3; ++d)
+    if (dims.global[d] < 0 || dims.local[d] < 1)
+      throw InternalError(
+          fmt::format("kernel {}: cannot launch {} groups of {} items in dimension {}", program.name, dims.global[d], dims.local[d], d));
+  parallel_ = items_ > 1 || product(dims.global) > 1 || dims.chunks > 1;
+  uniform_.resize(size_t(program.uniform_numbers));
+  varying_.resize(size_t(program.varying_numbers) * items_);
+  set_up_memory(buffers);
+}
+
+void Machine::set_up_memory(std::span<void* const> buffers) {
+  std::map<void*, int> shadow_of;  // slots may be given the same memory
+  for (const Memory& m : program_.memories)
+    if (m.scope == Scope::device && m.stored && size_t(m.slot) < buffers.size()) shadow_of[buffers[size_t(m.slot)]] = -1;
+  for (const Memory& m : program_.memories) {
+    Storage s;
+    s.size = m.size;
+    if (m.scope == Scope::device) {
+      if (m.slot < 0 || size_t(m.slot) >= buffers.size())
+        throw InternalError(fmt::format("kernel {}: launched with {} buffers, but uses slot {}", program_.name, buffers.size(), m.slot));
+      s.bytes = static_cast<std::byte*>(buffers[size_t(m.slot)]);
+      if (const auto found = shadow_of.find(s.bytes); parallel_ && found != shadow_of.end()) {
+        if (found->second < 0) found->second = int(shadows_.size()), shadows_.emplace_back();
+        s.shadow = found->second;
+      }
+    } else if (m.scope == Scope::group) {
+      s.elements.resize(size_t(m.size));
+      s.shadow = int(shadows_.size());
+      shadows_.emplace_back().resize(m.size);
+    } else {
+      s.elements.resize(size_t(m.size) * items_);
+      s.written.resize(size_t(m.size) * items_);
+    }
+    storage_.push_back(std::move(s));
+  }
+}
+
+void Machine::run() {
+  for (group_[2] = 0; group_[2] < dims_.global[2]; ++group_[2])
+    for (group_[1] = 0; group_[1] < dims_.global[1]; ++group_[1])
+      for (group_[0] = 0; group_[0] < dims_.global[0]; ++group_[0]) run_group();
+}
+
+void Machine::begin_group() {
+  ++now_.epoch;
+  now_.group_begin = now_.epoch;
+  now_.first_item += uint32_t(items_);
+}
+
+void Machine::run_group() {
+  begin_group();
+  for (size_t m = 0; m < storage_.size(); ++m) {
+    std::fill(storage_[m].written.begin(), storage_[m].written.end(), uint8_t{0});
+    if (program_.memories[m].scope == Scope::group) shadows_[size_t(storage_[m].shadow)].clear();
+  }
+  for (size_t pc = 0; pc < program_.code.size();) pc = step(pc);
+}
+
+// Executes the instruction at `pc`; gives the next one.
+size_t Machine::step(size_t pc) {
+  const Instruction& i = program_.code[pc];
+  switch (i.op) {
+    case Op::CONST: data(reg(i.dst))[0] = program_.node(i).arg_as<ConstArg>().value.bits(); break;
+    case Op::VAR: data(reg(i.dst))[0] = uint64_t(variables_[size_t(i.extra)]); break;
+    case Op::PARAM: run_param(i); break;
+    case Op::SPECIAL: run_special(i); break;
+    case Op::RANGE: return run_range(i, pc);
+    case Op::END: return run_end(i, pc);
+    case Op::IF: return run_if(i, pc);
+    case Op::ENDIF: masks_.pop_back(); break;
+    case Op::BARRIER: run_barrier(i); break;
+    case Op::LOAD: run_load(i); break;
+    case Op::STORE: run_store(i); break;
+    case Op::INDEX:
+    case Op::SHRINK:
+    case Op::EXPAND:
+    case Op::STACK: run_lanes(i); break;
+    default: run_elementwise(i);
+  }
+  return pc + 1;
+}
+
+void Machine::run_param(const Instruction& i) {
+  Storage& s = storage_[size_t(i.memory)];
+  s.size = uniform_value(i, i.src[0]);
+  if (s.shadow >= 0) shadows_[size_t(s.shadow)].resize(s.size);
+}
+
+void Machine::run_special(const Instruction& i) {
+  const int64_t size = uniform_value(i, i.src[0]);
+  const int64_t launched = i.kind == AxisKind::global ? dims_.global[i.extra] : dims_.local[i.extra];
+  if (size != launched) fail(i, 0, fmt::format("the dimension has size {}, but {} were launched", size, launched));
+  uint64_t* out = data(reg(i.dst));
+  if (i.kind == AxisKind::global) {
+    out[0] = uint64_t(group_[i.extra]);
+    return;
+  }
+  size_t below = 1;
+  for (int d = 0; d < i.extra; ++d) below *= size_t(dims_.local[d]);
+  for (size_t item = 0; item < items_; ++item) out[item] = item / below % size_t(size);
+}
+
+size_t Machine::run_range(const Instruction& i, size_t pc) {
+  const int64_t n = uniform_value(i, i.src[0]);
+  if (i.kind == AxisKind::thread && n != dims_.chunks)
+    fail(i, 0, fmt::format("the thread range has size {}, but {} chunks were launched", n, dims_.chunks));
+  data(reg(i.dst))[0] = 0;
+  return n > 0 ? pc + 1 : size_t(i.jump) + 1;
+}
+
+size_t Machine::run_end(const Instruction& i, size_t pc) {
+  const Instruction& begin = program_.code[size_t(i.jump)];
+  uint64_t& at = data(reg(i.dst))[0];
+  if (int64_t(++at) >= uniform_value(begin, begin.src[0])) return pc + 1;
+  if (begin.kind == AxisKind::thread) begin_group();  // nothing orders the iterations of different threads
+  return size_t(i.jump) + 1;
+}
+
+size_t Machine::run_if(const Instruction& i, size_t pc) {
+  std::vector<uint8_t> mask(items_);
+  bool any = false;
+  for (size_t item = 0; item < items_; ++item) {
+    mask[item] = active(item) && at(i.src[0], 0, item) != 0;
+    any = any || mask[item];
+  }
+  if (!any) return size_t(i.jump) + 1;
+  masks_.push_back(std::move(mask));
+  return pc + 1;
+}
+
+void Machine::run_barrier(const Instruction& i) {
+  for (size_t item = 0; item < items_; ++item)
+    if (!active(item)) fail(i, item, "the item does not reach a barrier that others of its group wait at");
+  ++now_.epoch;
+}
+
+// The one value that all active items have.
+int64_t Machine::uniform_value(const Instruction& i, int32_t r) const {
+  if (reg(r).uniform) return int64_t(data(reg(r))[0]);
+  bool any = false;
+  uint64_t value = 0;
+  for (size_t item = 0; item < items_; ++item) {
+    if (!active(item)) continue;
+    if (any && at(r, 0, item) != value)
+      fail(i, item, fmt::format("the size is {}, for an earlier item {}: loops must be uniform", int64_t(at(r, 0, item)), int64_t(value)));
+    value = at(r, 0, item);
+    any = true;
+  }
+  return int64_t(value);
+}
+
+void Machine::run_load(const Instruction& i) {
+  const Register& dst = reg(i.dst);
+  const bool vector_index = reg(i.src[0]).lanes > 1;
+  const Memory& memory = program_.memories[size_t(i.memory)];
+  Storage& storage = storage_[size_t(i.memory)];
+  const size_t n = count(dst);
+  uint64_t* out = data(dst);
+  for (size_t lane = 0; lane < size_t(dst.lanes); ++lane) {
+    for (size_t item = 0; item < n; ++item) {
+      uint64_t& to = out[lane * n + item];
+      to = 0;
+      if (!dst.uniform && !active(item)) continue;
+      if (i.src[2] >= 0 && !at(i.src[2], lane, item)) {
+        to = at(i.src[1], lane, item);
+        continue;
+      }
+      const int64_t address = int64_t(at(i.src[0], lane, item)) + (vector_index ? 0 : int64_t(lane));
+      to = read(i, storage, memory, address, item);
+    }
+  }
+}
+
+void Machine::run_store(const Instruction& i) {
+  const size_t lanes = size_t(reg(i.src[1]).lanes);
+  const bool vector_index = reg(i.src[0]).lanes > 1;
+  const Memory& memory = program_.memories[size_t(i.memory)];
+  Storage& storage = storage_[size_t(i.memory)];
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    for (size_t item = 0; item < items_; ++item) {
+      if (!active(item) || (i.src[2] >= 0 && !at(i.src[2], lane, item))) continue;
+      const int64_t address = int64_t(at(i.src[0], lane, item)) + (vector_index ? 0 : int64_t(lane));
+      write(i, storage, memory, address, item, at(i.src[1], lane, item));
+    }
+  }
+}
+
+uint64_t Machine::read(const Instruction& i, Storage& storage, const Memory& memory, int64_t address, size_t item) {
+  check_bounds(i, storage, address, item);
+  const auto e = size_t(address);
+  if (memory.scope == Scope::reg) {
+    if (!storage.written[e * items_ + item]) fail(i, item, fmt::format("element {} is read before it is written", address));
+    return storage.elements[e * items_ + item];
+  }
+  if (memory.scope == Scope::group && !shadows_[size_t(storage.shadow)].written(address))
+    fail(i, item, fmt::format("element {} is read before it is written", address));
+  if (storage.shadow >= 0 && !shadows_[size_t(storage.shadow)].read(address, now_.first_item + uint32_t(item), now_))
+    fail(i, item, fmt::format("race: another item writes element {}, and no barrier is between", address));
+  if (memory.scope == Scope::group) return storage.elements[e];
+  return Scalar::from_bytes(storage.bytes + e * itemsize(memory.dtype), memory.dtype).bits();
+}
+
+void Machine::write(const Instruction& i, Storage& storage, const Memory& memory, int64_t address, size_t item, uint64_t value) {
+  check_bounds(i, storage, address, item);
+  const auto e = size_t(address);
+  if (memory.scope == Scope::reg) {
+    storage.elements[e * items_ + item] = value;
+    storage.written[e * items_ + item] = 1;
+    return;
+  }
+  if (storage.shadow >= 0 && !shadows_[size_t(storage.shadow)].write(address, now_.first_item + uint32_t(item), now_))
+    fail(i, item, fmt::format("race: another item reads or writes element {}, and no barrier is between", address));
+  if (memory.scope == Scope::group)
+    storage.elements[e] = value;
+  else
+    scalar_of(value, memory.dtype).to_bytes(storage.bytes + e * itemsize(memory.dtype));
+}
+
+void Machine::check_bounds(const Instruction& i, const Storage& storage, int64_t address, size_t item) const {
+  if (address < 0 || address >= storage.size)
+    fail(i, item, fmt::format("index {} is out of bounds of memory of {} elements", address, storage.size));
+}
+
+void Machine::copy_lane(int32_t from, int32_t lane, int32_t to, int32_t to_lane) {
+  const size_t n = count(reg(to));
+  uint64_t* out = data(reg(to)) + size_t(to_lane) * n;
+  for (size_t item = 0; item < n; ++item) out[item] = at(from, size_t(lane), item);
+}
+
+void Machine::run_lanes(const Instruction& i) {
+  for (int32_t lane = 0; lane < reg(i.dst).lanes; ++lane) {
+    if (i.op == Op::STACK)
+      copy_lane(program_.operands[size_t(i.extra + lane)], 0, i.dst, lane);
+    else
+      copy_lane(i.src[0], i.op == Op::EXPAND ? 0 : i.extra + lane, i.dst, lane);
+  }
+}
+
+void Machine::run_elementwise(const Instruction& i) {
+  const Register& dst = reg(i.dst);
+  const size_t n = count(dst), sources = program_.node(i).src_count();
+  const DType in_dtype = reg(i.src[i.op == Op::WHERE ? 1 : 0]).dtype;
+  bool mixed = false;  // a source that the items share beside one that each has
+  for (size_t k = 0; k < sources; ++k) mixed = mixed || count(reg(i.src[k])) != n;
+  const size_t runs = mixed ? size_t(dst.lanes) : 1;
+  const size_t length = mixed ? n : n * size_t(dst.lanes);
+  for (size_t run = 0; run < runs; ++run) {
+    Operand in[3];
+    for (size_t k = 0; k < sources; ++k) {
+      const Register& r = reg(i.src[k]);
+      in[k] = {data(r) + run * count(r), count(r) == n ? size_t{1} : size_t{0}};
+    }
+    apply(i.op, dst.dtype, in_dtype, data(dst) + run * n, in, length);
+  }
+}
+
+void Machine::fail(const Instruction& i, size_t item, std::string_view what) const {
+  const auto x = size_t(dims_.local[0]), y = size_t(dims_.local[1]);
+  throw InternalError(fmt::format("kernel {}: {}: in item ({}, {}, {}) of group ({}, {}, {}): {}", program_.name,
+                                  print_expr(program_.node(i)), item % x, item / x % y, item / x / y, group_[0], group_[1], group_[2],
+                                  what));
+}
+
+}  // namespace tinygrad::runtime::interp
