@@ -105,6 +105,13 @@ UOps ranges_of(const UOp& u) {
   return UOps(list.begin(), list.end());
 }
 
+bool is_open_over(const UOp& u, std::span<const UOp> ranges) {
+  const Shared& list = fact_of(u);
+  for (const UOp& r : ranges)
+    if (u == r || (list && std::find(list->ranges.begin(), list->ranges.end(), r) != list->ranges.end())) return true;
+  return false;
+}
+
 bool is_closed(const UOp& u) { return !u.is(Op::RANGE) && !fact_of(u); }
 
 }  // namespace tinygrad

@@ -14,6 +14,9 @@ UOps ranges_of(const UOp& u);
 /// True if the value does not depend on any open range.
 bool is_closed(const UOp& u);
 
+/// True if one of `ranges` is among ranges_of(u).
+bool is_open_over(const UOp& u, std::span<const UOp> ranges);
+
 /// The ranges that a node closes itself: the trailing sources of END, REDUCE and STAGE; none for other ops.
 std::span<const UOp> closed_ranges(const UOp& u);
 

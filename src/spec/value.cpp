@@ -43,11 +43,17 @@ std::shared_ptr<Data> filled(const Scalar& s, AxisIds axes, Sizes sizes) {
   return out;
 }
 
-Value iota(DType dtype, int64_t n, AxisIds axes) {
-  auto out = std::make_shared<Data>(dtype, std::move(axes), Sizes{n});
-  for (int64_t i = 0; i < n; ++i) Scalar::from_int(i, dtype).to_bytes(out->bytes() + size_t(i) * itemsize(dtype));
+namespace {
+
+Value counted(std::shared_ptr<Data> out) {
+  for (size_t i = 0; i < out->count(); ++i) Scalar::from_uint(i, out->dtype).to_bytes(out->bytes() + i * itemsize(out->dtype));
   return out;
 }
+
+}  // namespace
+
+Value iota(DType dtype, int64_t n) { return counted(std::make_shared<Data>(dtype, AxisIds{}, Sizes{n})); }
+Value axis_iota(DType dtype, uint32_t axis, int64_t n) { return counted(std::make_shared<Data>(dtype, AxisIds{axis}, Sizes{n})); }
 
 std::shared_ptr<Data> copy_of(const Data& x) {
   auto out = std::make_shared<Data>(x.dtype, x.axes, x.sizes);
@@ -150,6 +156,24 @@ Sizes Frame::sizes() const {
 }
 
 Value broadcast(const Value& x, const Frame& frame) { return broadcast(x, frame.axes, frame.axis_sizes, frame.shape); }
+
+Value stacked(std::span<const Value> values) {
+  Frame frame;
+  for (const Value& v : values) frame.include(*v);
+  Sizes sizes = frame.axis_sizes;
+  sizes.push_back(int64_t(values.size()));
+  sizes.append(frame.shape.begin(), frame.shape.end());
+  auto out = std::make_shared<Data>(values[0]->dtype, frame.axes, sizes);
+  const Sizes box = frame.sizes();
+  Sizes to = row_major(sizes);
+  const int64_t step = to[frame.axes.size()];
+  to.erase(to.begin() + frame.axes.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value v = broadcast(values[i], frame);
+    copy_strided(itemsize(v->dtype), box, out->bytes(), {to, int64_t(i) * step}, v->bytes(), {row_major(box)});
+  }
+  return out;
+}
 
 namespace {
 

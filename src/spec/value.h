@@ -56,11 +56,16 @@ Sizes row_major(std::span<const int64_t> sizes);
 Value single(const Scalar& s);
 /// All elements set to `s`.
 std::shared_ptr<Data> filled(const Scalar& s, AxisIds axes, Sizes sizes);
-/// 0 .. n-1.
-Value iota(DType dtype, int64_t n, AxisIds axes = {});
+/// 0 .. n-1, of shape (n).
+Value iota(DType dtype, int64_t n);
+/// 0 .. n-1 along a named axis.
+Value axis_iota(DType dtype, uint32_t axis, int64_t n);
 std::shared_ptr<Data> copy_of(const Data& x);
 /// The same elements with another shape of as many.
 Value with_shape(const Value& x, std::span<const int64_t> shape);
+
+/// Values of one shape side by side along a new leading axis.
+Value stacked(std::span<const Value> values);
 
 /// Copies an N-dimensional box of elements of `item` bytes; strides and offsets are in elements.
 struct Strided {
