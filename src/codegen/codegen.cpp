@@ -10,6 +10,7 @@
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
+#include "codegen/opt/merge_ranges.h"
 #include "rewrite/rewrite.h"
 #include "symbolic/simplify.h"
 
@@ -52,6 +53,7 @@ class Pipeline {
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   Pipeline p(sink, trace);
   p.step("simplify", simplify(p.graph()));
+  p.step("merge ranges", merge_ranges(p.graph()));
   p.step("apply opts", optimize(p.graph(), target, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));

@@ -166,7 +166,7 @@ TEST(Opts, WrongOnesAreNamed) {
   rejects(test::elementwise(64, {unroll(0, 2)}), "not reduced");
   rejects(test::row_sums(4, 8, {upcast(1, 2)}), "is reduced");
   rejects(test::elementwise(64, {lane(0, 3)}), "power of two");
-  rejects(test::matmul(8, 8, 8, {lane(0, 4), lane(1, 4)}), "has a vector axis");
+  rejects(test::matmul(8, 8, 8, {lane(0, 4), lane(1, 4)}), "two vector axes");
   rejects(test::elementwise(64, {upcast(0, 65)}), "size 64");
   rejects(test::elementwise(64, {{OptOp::LOCAL, 0, 8}}), "no work-groups");
 }

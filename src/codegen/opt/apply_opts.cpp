@@ -1,5 +1,6 @@
 #include "codegen/opt/apply_opts.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -117,14 +118,24 @@ AxisKind inner_kind(const Opt& opt, bool reduce_axis) {
   }
 }
 
-void check_kernel(const UOp& sink, const Opt& opt, const Target& target) {
+/// True if some value depends on the range and on a vector axis.
+bool meets_lane(const UOp& sink, const UOp& range) {
+  for (const UOp& u : toposort(sink)) {
+    const UOps open = ranges_of(u);
+    const auto is_lane = [](const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane; };
+    if (std::any_of(open.begin(), open.end(), is_lane) && is_open(u, range)) return true;
+  }
+  return false;
+}
+
+void check_kernel(const UOp& sink, const UOp& range, const Opt& opt, const Target& target) {
   const auto has = [&](AxisKind kind) {
     for (const UOp& u : toposort(sink))
       if (u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == kind) return true;
     return false;
   };
   if (opt.op == OptOp::LANE && !std::has_single_bit(uint32_t(opt.arg))) fail(opt, "the number of lanes is not a power of two");
-  if (opt.op == OptOp::LANE && has(AxisKind::lane)) fail(opt, "the kernel has a vector axis");
+  if (opt.op == OptOp::LANE && meets_lane(sink, range)) fail(opt, "a value would have two vector axes");
   if (opt.op == OptOp::THREAD && !target.has_threads) fail(opt, "the target has no threads");
   if (opt.op == OptOp::THREAD && has(AxisKind::thread)) fail(opt, "the kernel has a thread axis");
   if (opt.op == OptOp::LOCAL && !target.has_groups) fail(opt, "the target has no work-groups");
@@ -160,7 +171,7 @@ UOp apply_opts(const UOp& sink, std::span<const Opt> opts, const Target& target)
     if (opt.axis < 0 || size_t(opt.axis) >= axes.size()) fail(opt, fmt::format("the kernel has {} axes", axes.size()));
     const UOp& range = axes[size_t(opt.axis)];
     const AxisKind kind = inner_kind(opt, range.arg_as<RangeArg>().kind == AxisKind::reduce);
-    check_kernel(kernel, opt, target);
+    check_kernel(kernel, range, opt, target);
     kernel = apply_split(kernel, make_split(kernel, range, opt, kind));
   }
   return kernel;

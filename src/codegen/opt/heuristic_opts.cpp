@@ -1,7 +1,229 @@
 #include "codegen/opt/heuristic_opts.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/nest.h"
+#include "shape/ranges.h"
+
+// A small cost model of the innermost loops: what a choice of vector axis and register tile saves in loads and instructions. All numbers
+// are in cycles of a core that starts two vector operations a cycle.
 namespace tinygrad::codegen {
 
-std::vector<Opt> heuristic_opts(const UOp&, const Target&) { return {}; }
+namespace {
+
+constexpr double tiny_kernel = 64;        // cycles: not worth a vector
+constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
+constexpr int64_t most_chunks = 256;
+constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
+
+/// A vector axis and its number of lanes.
+struct Lane {
+  int axis = -1;  ///< place in the nest; -1: none
+  int64_t lanes = 1;
+};
+
+/// Copies of output axes: at most two are tiled.
+struct Tile {
+  int axis[2] = {-1, -1};
+  int64_t count[2] = {1, 1};
+  int64_t copies() const { return count[0] * count[1]; }
+};
+
+class CpuHeuristic {
+ public:
+  CpuHeuristic(const Nest& nest, const Target& target) : nest_(nest), target_(target) {}
+
+  std::vector<Opt> run(bool may_thread) {
+    std::vector<Opt> opts;
+    if (nest_.total_cost < tiny_kernel) return opts;
+    for (const NestAxis& a : nest_.axes) left_.push_back(a.size);
+    choose_lane();
+    if (lane_.axis >= 0) add(opts, OptOp::LANE, lane_.axis, lane_.lanes);
+    choose_tile();
+    for (int t = 0; t < 2; ++t)
+      if (tile_.count[t] > 1) add(opts, OptOp::UPCAST, tile_.axis[t], tile_.count[t]);
+    unroll(opts);
+    if (may_thread) choose_threads(opts);
+    return opts;
+  }
+
+ private:
+  static bool has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
+
+  void add(std::vector<Opt>& opts, OptOp op, int axis, int64_t n) {
+    opts.push_back({op, int32_t(nest_.axes[size_t(axis)].number), int32_t(n)});
+    int64_t& left = left_[size_t(axis)];
+    left = (left + n - 1) / n;
+  }
+
+  // Vector axis.
+
+  void choose_lane() {
+    double best = work_with({}) * 0.8;
+    for (size_t a = 0; a < nest_.axes.size(); ++a)
+      for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2) {
+        const Lane lane{int(a), n};
+        if (const double w = work_with(lane); w < best) best = w, lane_ = lane;
+      }
+  }
+
+  /// Of the nest, when the lane axis is a vector.
+  double work_with(const Lane& lane) const {
+    double sum = 0;
+    for (const NestWork& w : nest_.works) sum += w.cost * w.trips * share(w, lane);
+    // Joining the lanes of a reduction takes a shuffle and an operation for each half.
+    if (lane.axis >= 0 && nest_.axes[size_t(lane.axis)].is_reduce) {
+      double outputs = 1;
+      for (const NestAxis& a : nest_.axes)
+        if (!a.is_reduce) outputs *= double(a.size);
+      sum += outputs * 4 * std::log2(double(lane.lanes)) * nest_.reduces;
+    }
+    return sum;
+  }
+
+  /// How much of a piece of work is left with lanes.
+  double share(const NestWork& w, const Lane& lane) const {
+    if (!has(w.inside, lane.axis)) return 1;
+    const NestAxis& a = nest_.axes[size_t(lane.axis)];
+    const double vectors = double((a.size + lane.lanes - 1) / lane.lanes) / double(a.size);
+    if (!w.is_access || !has(w.depends, lane.axis)) return vectors;
+    if (stride_of(w.node.src(0).src(1), a.range) != 1) return 1.5;  // one access per lane, and putting them together
+    // The end of a row is masked, if it is no whole vector.
+    return vectors * (a.size % lane.lanes ? 1.5 : 1);
+  }
+
+  // Register tile: copies along an axis share the loads that do not depend on it and give the processor independent work.
+
+  void choose_tile() {
+    double best = tile_cost({});
+    const int axes = int(nest_.axes.size());
+    for (int a = 0; a < axes; ++a)
+      for (int b = a; b < axes; ++b)
+        for (int64_t n : tile_counts(a))
+          for (int64_t m : b == a ? std::vector<int64_t>{1} : tile_counts(b)) {
+            const Tile t{{a, b == a ? -1 : b}, {n, m}};
+            if (!fits_registers(t)) continue;
+            if (const double c = tile_cost(t); c < best * 0.999) best = c, tile_ = t;
+          }
+  }
+
+  std::vector<int64_t> tile_counts(int axis) const {
+    std::vector<int64_t> out{1};
+    if (nest_.axes[size_t(axis)].is_reduce) return out;
+    const int64_t most = nest_.reduces ? 8 : 4;
+    for (int64_t n = 2; n <= most; ++n)
+      if (left_[size_t(axis)] % n == 0) out.push_back(n);
+    return out;
+  }
+
+  bool fits_registers(const Tile& t) const {
+    const int64_t bits = lane_.lanes * nest_.item_bytes * 8;
+    const int64_t each = target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
+    const int64_t accumulators = t.copies() * std::max(1, nest_.reduces) * each;
+    return accumulators + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
+  }
+
+  double tile_cost(const Tile& t) const {
+    double sum = 0;
+    for (const NestWork& w : nest_.works) {
+      double c = w.cost * w.trips * share(w, lane_);
+      for (int i = 0; i < 2; ++i)
+        if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
+      // Steps of a reduction wait for each other.
+      if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
+      sum += c;
+    }
+    // Copies without anything to share still save loop overhead, one cycle an iteration.
+    return sum + innermost_trips() / double(t.copies());
+  }
+
+  double innermost_trips() const {
+    double most = 0;
+    for (const NestWork& w : nest_.works) most = std::max(most, w.trips * (has(w.inside, lane_.axis) ? 1 / double(lane_.lanes) : 1));
+    return most;
+  }
+
+  // Reductions: short loops are written out; a long one with few accumulators gets more of them.
+
+  void unroll(std::vector<Opt>& opts) {
+    int64_t copies = tile_.copies() * std::max(1, nest_.reduces);
+    bool innermost = true;
+    for (size_t i = nest_.axes.size(); i-- > 0;) {
+      if (!nest_.axes[i].is_reduce) continue;
+      const int64_t size = left_[i];
+      if (size > 1 && size <= 8 && copies * size <= 128) {
+        add(opts, OptOp::UNROLL, int(i), size);
+        copies *= size;
+      } else if (innermost && copies < 8) {
+        for (int64_t n : {8, 4, 2})
+          if (size % n == 0 && size > n && copies * n <= 8) {
+            add(opts, OptOp::UNROLL, int(i), n);
+            break;
+          }
+        return;
+      } else {
+        return;
+      }
+      innermost = false;
+    }
+  }
+
+  // Threads: the outermost axis that is long enough, in chunks that are worth starting a thread for.
+
+  void choose_threads(std::vector<Opt>& opts) {
+    if (!target_.has_threads) return;
+    const double work = work_with(lane_);
+    const auto wanted = int64_t(std::min(work / cycles_a_chunk, double(most_chunks)));
+    if (wanted < 2) return;
+    int axis = -1;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (nest_.axes[i].is_reduce || left_[i] < 2) continue;
+      if (axis < 0 || (left_[size_t(axis)] < 16 && left_[i] > left_[size_t(axis)])) axis = int(i);
+    }
+    if (axis < 0) return;
+    const int64_t size = left_[size_t(axis)];
+    int64_t chunks = std::min(wanted, size);
+    // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
+    while (size % chunks != 0) --chunks;
+    if (chunks * 4 < std::min(wanted, size)) chunks = size;
+    add(opts, OptOp::THREAD, axis, chunks);
+  }
+
+  const Nest& nest_;
+  const Target& target_;
+  std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
+  Lane lane_;
+  Tile tile_;
+};
+
+/// Work-groups along the innermost output axis.
+std::vector<Opt> group_opts(const Nest& nest, const Target& target) {
+  int axis = -1;
+  for (size_t i = 0; i < nest.axes.size(); ++i)
+    if (!nest.axes[i].is_reduce) axis = int(i);
+  if (axis < 0) return {};
+  const NestAxis& a = nest.axes[size_t(axis)];
+  for (int64_t n = std::min<int64_t>(32, target.max_group_items); n > 1; n /= 2)
+    if (a.size % n == 0) return {{OptOp::LOCAL, a.number, int32_t(n)}};
+  return {};
+}
+
+}  // namespace
+
+std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
+  std::vector<Opt> opts;
+  const bool one_nest = sink.src_count() == 1;
+  for (const UOp& end : sink.src()) {
+    if (!end.is(Op::END)) continue;
+    const Nest nest = analyze_nest(sink, end);
+    const auto more =
+        target.has_groups ? (one_nest ? group_opts(nest, target) : std::vector<Opt>{}) : CpuHeuristic(nest, target).run(one_nest);
+    opts.insert(opts.end(), more.begin(), more.end());
+  }
+  return opts;
+}
 
 }  // namespace tinygrad::codegen

@@ -1,0 +1,112 @@
+#include "codegen/opt/nest.h"
+
+#include <algorithm>
+
+#include "codegen/opt/kernel_axes.h"
+#include "shape/ranges.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+double cost_of(const UOp& u) {
+  switch (u.op()) {
+    case Op::EXP2:
+    case Op::LOG2: return 10;
+    case Op::SIN:
+    case Op::POW: return 40;
+    case Op::THREEFRY: return 60;
+    case Op::SQRT:
+    case Op::FDIV:
+    case Op::RECIPROCAL: return 4;
+    case Op::CDIV:
+    case Op::CMOD:
+    case Op::FLOORDIV:
+    case Op::FLOORMOD: return 10;
+    default: return 0.5;
+  }
+}
+
+class Analysis {
+ public:
+  Analysis(const UOp& sink, const UOp& end) : nodes_(toposort(end)) {
+    const std::vector<UOp> numbered = kernel_axes(sink);
+    for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
+    add_loops(UOps(closed_ranges(end)), 0);
+    for (const UOp& u : nodes_)
+      if (u.is(Op::REDUCE)) {
+        ++nest_.reduces;
+        add_loops(UOps(closed_ranges(u)), bits_around(ranges_of(u)));
+        note_dtype(u.dtype());
+      }
+  }
+
+  Nest run() {
+    for (const UOp& u : nodes_) {
+      const bool access = u.is(Op::LOAD) || u.is(Op::STORE);
+      if (access) note_dtype(u.is(Op::STORE) ? u.src(1).dtype() : u.dtype());
+      const bool steps = u.is(Op::REDUCE);
+      if (access || steps || (u.in(Group::alu) && u.dtype() != DType::index)) add_work(u, access, steps);
+    }
+    return std::move(nest_);
+  }
+
+ private:
+  void note_dtype(DType d) {
+    if (d != DType::void_) nest_.item_bytes = std::max(nest_.item_bytes, int64_t(itemsize(d)));
+  }
+
+  /// Loops closed together, inside of others.
+  void add_loops(UOps ranges, uint64_t around) {
+    std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
+      const auto &x = a.arg_as<RangeArg>(), &y = b.arg_as<RangeArg>();
+      return std::pair(x.order, x.id) < std::pair(y.order, y.id);
+    });
+    for (const UOp& r : ranges) {
+      const int* number = number_.find(r);
+      if (!number || constant_size(r) == 0 || nest_.axes.size() == 64 || place_.contains(r)) continue;
+      const size_t place = nest_.axes.size();
+      place_[r] = int(place);
+      nest_.axes.push_back({r, *number, constant_size(r), r.arg_as<RangeArg>().kind == AxisKind::reduce});
+      around |= uint64_t{1} << place;
+      around_.push_back(around);
+    }
+  }
+
+  uint64_t bits_of(const UOps& ranges) const {
+    uint64_t bits = 0;
+    for (const UOp& r : ranges)
+      if (const int* p = place_.find(r)) bits |= uint64_t{1} << *p;
+    return bits;
+  }
+  uint64_t bits_around(const UOps& ranges) const {
+    uint64_t bits = 0;
+    for (const UOp& r : ranges)
+      if (const int* p = place_.find(r)) bits |= around_[size_t(*p)];
+    return bits;
+  }
+
+  /// A REDUCE counts as the step it makes inside its loops.
+  void add_work(const UOp& u, bool access, bool steps) {
+    UOps ranges = ranges_of(u);
+    if (steps) ranges.append(closed_ranges(u).begin(), closed_ranges(u).end());
+    NestWork w{.node = u, .is_access = access, .inside = bits_around(ranges), .depends = bits_of(ranges)};
+    w.cost = access ? 1 : cost_of(u);
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);
+    nest_.total_cost += w.cost * w.trips;
+    nest_.works.push_back(w);
+  }
+
+  std::vector<UOp> nodes_;
+  NodeMap<int> number_, place_;
+  std::vector<uint64_t> around_;
+  Nest nest_;
+};
+
+}  // namespace
+
+Nest analyze_nest(const UOp& sink, const UOp& end) { return Analysis(sink, end).run(); }
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,40 @@
+#pragma once
+/// What the heuristics know of one loop nest of a kernel.
+
+#include <vector>
+
+#include "uop/node_map.h"
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// A loop of the nest. Axes are named by their place in Nest::axes.
+struct NestAxis {
+  UOp range;
+  int number = 0;  ///< as opts number it
+  int64_t size = 0;
+  bool is_reduce = false;
+};
+
+/// Something that is done in the nest.
+struct NestWork {
+  UOp node;  ///< LOAD, STORE or an ALU op
+  bool is_access = false;
+  uint64_t inside = 0;   ///< the axes of all loops around it, as bits
+  uint64_t depends = 0;  ///< those that change it
+  double trips = 1;      ///< how often it is done
+  double cost = 1;       ///< of once, as scalars, in cycles
+};
+
+struct Nest {
+  std::vector<NestAxis> axes;  ///< output axes from the outside in, then reduced ones
+  std::vector<NestWork> works;
+  int reduces = 0;         ///< accumulators
+  int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
+  double total_cost = 0;
+};
+
+/// The nest that an END closes. Axes whose size is not known before launch, or that were already optimized, are left out.
+Nest analyze_nest(const UOp& sink, const UOp& end);
+
+}  // namespace tinygrad::codegen
