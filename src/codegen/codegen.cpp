@@ -10,6 +10,7 @@
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
+#include "codegen/late/speculate_loads.h"
 #include "codegen/opt/merge_ranges.h"
 #include "rewrite/rewrite.h"
 #include "symbolic/simplify.h"
@@ -65,6 +66,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("decompose ops", decompose_ops(p.graph(), target, options.transcendental));
   p.step("simplify decomposed", simplify(p.graph()));
   p.step("lanes", vectorize_lanes(p.graph()));
+  p.step("speculate loads", speculate_loads(p.graph()));
   return p.graph();
 }
 

@@ -114,6 +114,59 @@ UOps after_rule(const UOp& u, const Expr& g) {
   return out;
 }
 
+/// The gradient of element i of a tuple is a tuple with zeros for the others; those of several elements add up.
+UOps element_rule(const UOp& u, const Expr& g) {
+  const UOp& from = u.src(0);
+  const UOp& tuple = from.is(Op::CALL) ? from.src(0).src(0) : from;
+  if (!tuple.is(Op::TUPLE)) throw ValueError("gradient: a general REDUCE has no gradient rule; use detach() before it");
+  const auto index = size_t(u.arg_as<TupleArg>().index);
+  UOps parts;
+  for (size_t i = 0; i < tuple.src_count(); ++i)
+    parts.push_back(i == index ? UOp(g) : broadcast_to(constant(tuple.src(i).dtype(), 0), shape_of(tuple.src(i))));
+  return {UOp(Op::TUPLE, DType::void_, parts)};
+}
+
+UOp add_up(const UOp& a, const UOp& b) {
+  if (!a.is(Op::TUPLE)) return add(a, b);
+  UOps parts;
+  for (size_t i = 0; i < a.src_count(); ++i) parts.push_back(add(a.src(i), b.src(i)));
+  return UOp(Op::TUPLE, DType::void_, parts);
+}
+
+UOp param_like(const UOp& u, int32_t slot) {
+  return UOp(Op::PARAM, u.dtype(), size_nodes(shape_of(u)), ParamArg{.slot = slot, .device = device_of(u)});
+}
+
+/// The gradient of a FUNCTION is a FUNCTION of its arguments and the gradients of its values, one for each argument that has a gradient.
+UOps call_rule(const UOp& u, const Expr& g) {
+  const UOp& function = u.src(0);
+  if (!function.is(Op::FUNCTION)) throw ValueError(fmt::format("gradient: a CALL of a {} has no gradient", name(function.op())));
+  const UOp& body = function.src(0);
+  const auto args = int32_t(u.src_count() - 1);
+  UOps given(u.src().begin() + 1, u.src().end()), seeds;
+  const std::span<const UOp> values = body.is(Op::TUPLE) ? body.src() : std::span(&body, 1);
+  for (const UOp& v : values) {
+    seeds.push_back(param_like(v, args + int32_t(seeds.size())));
+    given.push_back(body.is(Op::TUPLE) ? g.src(seeds.size() - 1) : g);
+  }
+  std::vector<UOp> params;
+  for (const UOp& p : toposort(body))
+    if (p.is(Op::PARAM) && is_float(p.dtype())) params.push_back(p);
+  const UOp seed = body.is(Op::TUPLE) ? UOp(Op::TUPLE, DType::void_, seeds) : seeds[0];
+  const std::vector<UOp> inside = gradient(body, seed, params);
+  const Symbol backward_name(std::string(function.arg_as<FunctionArg>().name.str()) + "_backward");
+  UOps out(u.src_count());
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!inside[i]) continue;
+    UOps sources{UOp(Op::FUNCTION, inside[i].dtype(), {inside[i]}, FunctionArg{backward_name})};
+    sources.append(given.begin(), given.end());
+    UOp& total = out[size_t(params[i].arg_as<ParamArg>().slot) + 1];
+    const UOp call(Op::CALL, inside[i].dtype(), sources);
+    total = total ? add(total, call) : call;
+  }
+  return out;
+}
+
 UOps to_first(const UOp& u, const UOp& g) {
   UOps out(u.src_count());
   out[0] = g;
@@ -153,6 +206,9 @@ Rule rule_of(Op op) {
     case Op::CONTIGUOUS: return [](const UOp&, const Expr& g) { return UOps{g}; };
     case Op::CONTIGUOUS_BACKWARD: return [](const UOp&, const Expr& g) { return UOps{contiguous(g)}; };
     case Op::AFTER: return after_rule;
+    case Op::CALL: return call_rule;
+    case Op::GETTUPLE: return element_rule;
+    case Op::TUPLE: return [](const UOp&, const Expr& g) { return UOps(g.src()); };
     case Op::STORE: return [](const UOp&, const Expr& g) { return UOps{UOp(), g}; };
     default: return nullptr;
   }
@@ -160,11 +216,13 @@ Rule rule_of(Op op) {
 
 /// Nodes through which no gradient passes: what they give changes in steps, or they say so.
 bool stops(const UOp& u) {
-  return u.is(Op::DETACH) || u.is(Op::TRUNC) || u.is(Op::BITCAST) || u.in(Group::comparison) || !(is_float(u.dtype()) || u.is(Op::STORE));
+  if (u.is(Op::STORE) || u.is(Op::TUPLE) || u.is(Op::CALL)) return false;
+  return u.is(Op::DETACH) || u.is(Op::TRUNC) || u.is(Op::BITCAST) || u.in(Group::comparison) || !is_float(u.dtype());
 }
 
 /// A gradient with the shape of its value: axes that were broadcast are summed.
 UOp fitted(const UOp& g, const UOp& value) {
+  if (value.dtype() == DType::void_) return g;  // of a STORE or a TUPLE
   const Shape &have = shape_of(g), &want = shape_of(value);
   if (have == want) return g;
   if (have.empty()) return broadcast_to(g, want);
@@ -213,9 +271,9 @@ std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const
     for (size_t k = 0; k < parts.size(); ++k) {
       const UOp& s = u.src(k);
       if (!parts[k] || !on_path.contains(s)) continue;
-      const UOp part = s.is(Op::STORE) ? parts[k] : fitted(parts[k], s);
+      const UOp part = fitted(parts[k], s);
       UOp& total = grads[s];
-      total = total ? add(total, part) : part;
+      total = total ? add_up(total, part) : part;
     }
   }
 

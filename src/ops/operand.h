@@ -15,7 +15,7 @@ namespace tinygrad::ops {
 struct OpsContext {
   DType default_float = DType::float32;
   DType default_int = DType::int32;
-  Symbol device;  ///< where created values live; empty: decided by what they are used with
+  Symbol device = {};  ///< where created values live; empty: decided by what they are used with
 };
 
 /// An operand: a node, or a number that takes the dtype of what it meets. An integer beside a bool is of the default int, a

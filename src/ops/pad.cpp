@@ -1,3 +1,4 @@
+// Values surrounded by zeros, constants or their own edges.
 #include <fmt/format.h>
 #include <tinygrad/errors.h>
 
@@ -79,7 +80,7 @@ UOp pad_edges(UOp x, const Pairs& amounts, PadMode mode) {
     if (mode == PadMode::reflect && (!surely_less(before, n) || !surely_less(after, n)))
       throw ValueError(fmt::format("pad: reflected padding ({}, {}) of axis {} must be less than its size {}", to_string(before),
                                    to_string(after), axis, to_string(n)));
-    std::vector<UOp> parts;
+    UOps parts;
     if (!(before == 0)) parts.push_back(edge(x, axis, before, true, mode));
     parts.push_back(x);
     if (!(after == 0)) parts.push_back(edge(x, axis, after, false, mode));
@@ -133,119 +134,6 @@ Pairs grouped_padding(std::span<const int64_t> flat, size_t rank) {
   Pairs out = none(rank);
   for (size_t i = 0; i < flat.size() / 2; ++i) out[rank - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
   return out;
-}
-
-namespace {
-
-void check_cat(std::span<const UOp> values, size_t axis) {
-  const Shape& first = shape_of(values[0]);
-  for (const UOp& v : values) {
-    const Shape& s = shape_of(v);
-    bool fits = s.size() == first.size();
-    for (size_t i = 0; fits && i < s.size(); ++i) fits = i == axis || s[i] == first[i];
-    if (!fits)
-      throw ShapeError(
-          fmt::format("cat: cannot join {} and {} along axis {}: only that axis may differ", to_string(first), to_string(s), axis));
-  }
-}
-
-}  // namespace
-
-UOp cat(std::span<const UOp> values, int axis) {
-  if (values.empty()) throw ValueError("cat: got no values, expects at least one");
-  const size_t rank = rank_of(values[0]);
-  const auto a = size_t(resolve_axis("cat", axis, rank));
-  check_cat(values, a);
-  DType dtype = values[0].dtype();
-  SInt total = 0;
-  std::vector<UOp> parts;
-  for (const UOp& v : values) {
-    dtype = least_upper_dtype(dtype, v.dtype());
-    total += shape_of(v)[a];
-    if (!(shape_of(v)[a] == 0)) parts.push_back(v);
-  }
-  if (parts.empty()) return tinygrad::cast(values[0], dtype);
-  // The first part whose end lies behind the position; adding the padded parts would lose the sign of -0.0.
-  const UOp position = iota_along(int(a), rank, total);
-  UOp joined;
-  SInt end = total;
-  for (size_t i = parts.size(); i-- > 0;) {
-    const SInt begin = end - shape_of(parts[i])[a];
-    const UOp part = pad_axis(tinygrad::cast(parts[i], dtype), int(a), begin, total - end);
-    joined = joined ? ops::where(lt(position, end), part, joined) : part;
-    end = begin;
-  }
-  return joined;
-}
-
-UOp stack(std::span<const UOp> values, int axis) {
-  if (values.empty()) throw ValueError("stack: got no values, expects at least one");
-  const Shape& first = shape_of(values[0]);
-  const int a = resolve_axis("stack", axis, first.size(), true);
-  std::vector<UOp> parts;
-  for (const UOp& v : values) {
-    if (shape_of(v) != first)
-      throw ShapeError(fmt::format("stack: the values must have one shape, got {} and {}", to_string(first), to_string(shape_of(v))));
-    parts.push_back(ops::unsqueeze(v, a));
-  }
-  return cat(parts, a);
-}
-
-namespace {
-
-struct Window {
-  int64_t kernel, stride, dilation;
-};
-
-/// Windows over the last axis: (..., out, kernel).
-UOp pool_last(const UOp& x, Window w) {
-  const Shape& in = shape_of(x);
-  const int last = int(in.size()) - 1;
-  const int64_t n = in[size_t(last)].value();
-  const int64_t out = (n - w.dilation * (w.kernel - 1) - 1) / w.stride + 1;
-  if (w.kernel <= 1 || (w.dilation == 1 && w.kernel <= w.stride)) {  // windows do not overlap: cut the axis, then each piece
-    const UOp y = out * w.stride > n ? pad_axis(x, last, 0, out * w.stride - n) : shrink_axis(x, last, 0, out * w.stride);
-    return shrink_axis(ops::unflatten(y, last, Shape{out, w.stride}), last + 1, 0, w.kernel);
-  }
-  // Copies of x read as rows longer than x by the dilation: row k begins k * dilation further into x.
-  const int64_t reps = std::max<int64_t>(1, (out * w.stride - w.dilation + n - 1) / n), row = n * reps + w.dilation;
-  Shape copies(in.size(), SInt(1));
-  copies[size_t(last)] = (w.kernel * row + n - 1) / n;
-  UOp y = shrink_axis(ops::repeat(x, copies), last, 0, w.kernel * row);
-  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, 0, out * w.stride);
-  y = shrink_axis(ops::unflatten(y, last + 1, Shape{out, w.stride}), last + 2, 0, 1);
-  return ops::transpose(ops::squeeze(y, last + 2), last, last + 1);
-}
-
-}  // namespace
-
-UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation) {
-  const Shape in = shape_of(x);
-  const size_t count = kernel.size(), lead = in.size() - count;
-  if (count > in.size() || stride.size() != count || dilation.size() != count)
-    throw ValueError(
-        fmt::format("pool: {} kernel sizes, {} strides and {} dilations for {}", count, stride.size(), dilation.size(), to_string(in)));
-  UOp y = x;
-  for (size_t i = 0; i < count; ++i) {
-    const Window w{kernel[i], stride[i], dilation[i]};
-    if (w.kernel < 0 || w.stride < 1 || w.dilation < 1)
-      throw ValueError(
-          fmt::format("pool: kernel {}, stride {}, dilation {}: the last two must be at least 1", w.kernel, w.stride, w.dilation));
-    if (w.dilation * (w.kernel - 1) + 1 > in[lead + i].value())
-      throw ShapeError(
-          fmt::format("pool: a window of {} elements {} apart does not fit axis {} of {}", w.kernel, w.dilation, lead + i, to_string(in)));
-    // The axis to the end, its windows behind those made before: (lead..., later axes..., o0, k0, ..., oi, ki).
-    Axes order;
-    for (size_t a = 0; a < rank_of(y); ++a)
-      if (a != lead) order.push_back(int(a));
-    order.push_back(int(lead));
-    y = pool_last(ops::permute(y, order), w);
-  }
-  Axes order;
-  for (size_t a = 0; a < lead; ++a) order.push_back(int(a));
-  for (size_t i = 0; i < count; ++i) order.push_back(int(lead + 2 * i));
-  for (size_t i = 0; i < count; ++i) order.push_back(int(lead + 2 * i + 1));
-  return ops::permute(y, order);
 }
 
 }  // namespace tinygrad::ops

@@ -8,7 +8,7 @@
 #include "renderer/kernel_info.h"
 #include "uop/build.h"
 
-namespace tinygrad::testing {
+namespace tinygrad::test {
 
 /// Builds a linear program instruction by instruction; each method adds what it returns.
 class ProgramBuilder {
@@ -90,4 +90,4 @@ std::vector<T> values_of(Buffer& buffer) {
   return out;
 }
 
-}  // namespace tinygrad::testing
+}  // namespace tinygrad::test

@@ -101,7 +101,8 @@ class Vectorizer {
 
   static UOp load_lanes(const UOp& u, UOps sources, int64_t n) {
     sources[0] = at_each_lane(sources[0], n);
-    if (sources.size() > 1) sources[1] = splat(sources[1], n);
+    // With a gate of its own each lane of a run can be masked; one gate would be a branch.
+    for (size_t i = 1; i < sources.size(); ++i) sources[i] = splat(sources[i], n);
     return u.with_src(sources);
   }
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double tiny_kernel = 64;        // cycles: not worth a vector
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
+constexpr double line_bytes = 64;
 constexpr int64_t most_chunks = 256;
 constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
 
@@ -40,8 +41,8 @@ class CpuHeuristic {
     std::vector<Opt> opts;
     if (nest_.total_cost < tiny_kernel) return opts;
     for (const NestAxis& a : nest_.axes) left_.push_back(a.size);
-    choose_lane();
-    if (lane_.axis >= 0) add(opts, OptOp::LANE, lane_.axis, lane_.lanes);
+    choose_lanes();
+    for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
     choose_tile();
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add(opts, OptOp::UPCAST, tile_.axis[t], tile_.count[t]);
@@ -59,40 +60,68 @@ class CpuHeuristic {
     left = (left + n - 1) / n;
   }
 
-  // Vector axis.
+  // Vector axes: one, or two that no value depends on together, as in a softmax, whose reductions and results run over rows apart.
 
-  void choose_lane() {
-    double best = work_with({}) * 0.8;
+  using Lanes = std::vector<Lane>;
+
+  void choose_lanes() {
+    Lanes candidates;
     for (size_t a = 0; a < nest_.axes.size(); ++a)
-      for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2) {
-        const Lane lane{int(a), n};
-        if (const double w = work_with(lane); w < best) best = w, lane_ = lane;
-      }
+      for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2)
+        if (n <= nest_.axes[a].size) candidates.push_back({int(a), n});
+    double best = work_with({}) * 0.8;
+    const auto consider = [&](const Lanes& lanes) {
+      if (const double w = work_with(lanes); w < best) best = w, lanes_ = lanes;
+    };
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      consider({candidates[i]});
+      for (size_t k = i + 1; k < candidates.size(); ++k)
+        if (!meet(candidates[i].axis, candidates[k].axis)) consider({candidates[i], candidates[k]});
+    }
   }
 
-  /// Of the nest, when the lane axis is a vector.
-  double work_with(const Lane& lane) const {
+  bool meet(int a, int b) const {
+    return std::any_of(nest_.works.begin(), nest_.works.end(), [&](const NestWork& w) { return has(w.depends, a) && has(w.depends, b); });
+  }
+
+  /// Of the nest, with vectors.
+  double work_with(const Lanes& lanes) const {
     double sum = 0;
-    for (const NestWork& w : nest_.works) sum += w.cost * w.trips * share(w, lane);
-    // Joining the lanes of a reduction takes a shuffle and an operation for each half.
-    if (lane.axis >= 0 && nest_.axes[size_t(lane.axis)].is_reduce) {
-      double outputs = 1;
-      for (const NestAxis& a : nest_.axes)
-        if (!a.is_reduce) outputs *= double(a.size);
-      sum += outputs * 4 * std::log2(double(lane.lanes)) * nest_.reduces;
-    }
+    for (const NestWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
+    for (const Lane& l : lanes)
+      if (nest_.axes[size_t(l.axis)].is_reduce) sum += join_cost(l);
     return sum;
   }
 
+  /// Joining the lanes of a reduction takes a shuffle and an operation for each half.
+  double join_cost(const Lane& l) const {
+    double outputs = 0;
+    for (const NestWork& w : nest_.works)
+      if (w.node.is(Op::REDUCE) && has(w.depends, l.axis)) {
+        double trips = 1;
+        for (size_t i = 0; i < nest_.axes.size(); ++i)
+          if (has(w.inside, int(i)) && !nest_.axes[i].is_reduce) trips *= double(nest_.axes[i].size);
+        outputs += trips;
+      }
+    return outputs * 4 * std::log2(double(l.lanes));
+  }
+
   /// How much of a piece of work is left with lanes.
-  double share(const NestWork& w, const Lane& lane) const {
-    if (!has(w.inside, lane.axis)) return 1;
-    const NestAxis& a = nest_.axes[size_t(lane.axis)];
-    const double vectors = double((a.size + lane.lanes - 1) / lane.lanes) / double(a.size);
-    if (!w.is_access || !has(w.depends, lane.axis)) return vectors;
-    if (stride_of(w.node.src(0).src(1), a.range) != 1) return 1.5;  // one access per lane, and putting them together
-    // The end of a row is masked, if it is no whole vector.
-    return vectors * (a.size % lane.lanes ? 1.5 : 1);
+  double share(const NestWork& w, const Lanes& lanes) const {
+    double left = 1;
+    for (const Lane& l : lanes) {
+      if (!has(w.inside, l.axis)) continue;
+      const NestAxis& a = nest_.axes[size_t(l.axis)];
+      const double vectors = double((a.size + l.lanes - 1) / l.lanes) / double(a.size);
+      if (!w.is_access || !has(w.depends, l.axis)) {
+        left *= vectors;
+      } else if (stride_of(w.node.src(0).src(1), a.range) == 1) {
+        left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
+      } else {
+        left *= 2;  // one access per lane, and putting them together
+      }
+    }
+    return left;
   }
 
   // Register tile: copies along an axis share the loads that do not depend on it and give the processor independent work.
@@ -120,16 +149,22 @@ class CpuHeuristic {
   }
 
   bool fits_registers(const Tile& t) const {
-    const int64_t bits = lane_.lanes * nest_.item_bytes * 8;
+    const int64_t bits = widest() * nest_.item_bytes * 8;
     const int64_t each = target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
     const int64_t accumulators = t.copies() * std::max(1, nest_.reduces) * each;
     return accumulators + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
   }
 
+  int64_t widest() const {
+    int64_t n = 1;
+    for (const Lane& l : lanes_) n = std::max(n, l.lanes);
+    return n;
+  }
+
   double tile_cost(const Tile& t) const {
     double sum = 0;
     for (const NestWork& w : nest_.works) {
-      double c = w.cost * w.trips * share(w, lane_);
+      double c = w.cost * w.trips * share(w, lanes_) * (w.is_access ? line_cost(w, t) : 1);
       for (int i = 0; i < 2; ++i)
         if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
       // Steps of a reduction wait for each other.
@@ -140,9 +175,26 @@ class CpuHeuristic {
     return sum + innermost_trips() / double(t.copies());
   }
 
+  /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
+  double line_cost(const NestWork& w, const Tile& t) const {
+    int innermost = -1;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(w.inside, int(i))) innermost = int(i);
+    if (innermost < 0 || !has(w.depends, innermost)) return 1;
+    const UOp& at = w.node.src(0).src(1);
+    const auto stride = stride_of(at, nest_.axes[size_t(innermost)].range);
+    if (stride && std::abs(*stride) <= 1) return 0.5;
+    double shared = 1;
+    for (int i = 0; i < 2; ++i)
+      if (t.axis[i] >= 0 && stride_of(at, nest_.axes[size_t(t.axis[i])].range) == 1) shared = double(t.count[i]);
+    const double vectors_a_line = std::max(1.0, line_bytes / double(widest() * nest_.item_bytes));
+    return 0.5 + 1.5 / std::min(shared, vectors_a_line);
+  }
+
   double innermost_trips() const {
     double most = 0;
-    for (const NestWork& w : nest_.works) most = std::max(most, w.trips * (has(w.inside, lane_.axis) ? 1 / double(lane_.lanes) : 1));
+    for (const NestWork& w : nest_.works)
+      if (!w.is_access) most = std::max(most, w.trips * share(w, lanes_));
     return most;
   }
 
@@ -175,7 +227,7 @@ class CpuHeuristic {
 
   void choose_threads(std::vector<Opt>& opts) {
     if (!target_.has_threads) return;
-    const double work = work_with(lane_);
+    const double work = work_with(lanes_);
     const auto wanted = int64_t(std::min(work / cycles_a_chunk, double(most_chunks)));
     if (wanted < 2) return;
     int axis = -1;
@@ -195,7 +247,7 @@ class CpuHeuristic {
   const Nest& nest_;
   const Target& target_;
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
-  Lane lane_;
+  Lanes lanes_;
   Tile tile_;
 };
 
@@ -216,9 +268,8 @@ std::vector<Opt> group_opts(const Nest& nest, const Target& target) {
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
   std::vector<Opt> opts;
   const bool one_nest = sink.src_count() == 1;
-  for (const UOp& end : sink.src()) {
-    if (!end.is(Op::END)) continue;
-    const Nest nest = analyze_nest(sink, end);
+  for (const UOp& effect : sink.src()) {
+    const Nest nest = analyze_nest(sink, effect);
     const auto more =
         target.has_groups ? (one_nest ? group_opts(nest, target) : std::vector<Opt>{}) : CpuHeuristic(nest, target).run(one_nest);
     opts.insert(opts.end(), more.begin(), more.end());

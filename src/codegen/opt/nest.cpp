@@ -30,10 +30,10 @@ double cost_of(const UOp& u) {
 
 class Analysis {
  public:
-  Analysis(const UOp& sink, const UOp& end) : nodes_(toposort(end)) {
+  Analysis(const UOp& sink, const UOp& effect) : nodes_(toposort(effect)) {
     const std::vector<UOp> numbered = kernel_axes(sink);
     for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
-    add_loops(UOps(closed_ranges(end)), 0);
+    add_loops(UOps(closed_ranges(effect)), 0);
     for (const UOp& u : nodes_)
       if (u.is(Op::REDUCE)) {
         ++nest_.reduces;
@@ -107,6 +107,6 @@ class Analysis {
 
 }  // namespace
 
-Nest analyze_nest(const UOp& sink, const UOp& end) { return Analysis(sink, end).run(); }
+Nest analyze_nest(const UOp& sink, const UOp& effect) { return Analysis(sink, effect).run(); }
 
 }  // namespace tinygrad::codegen

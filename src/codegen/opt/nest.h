@@ -34,7 +34,8 @@ struct Nest {
   double total_cost = 0;
 };
 
-/// The nest that an END closes. Axes whose size is not known before launch, or that were already optimized, are left out.
-Nest analyze_nest(const UOp& sink, const UOp& end);
+/// The nest of an effect of the kernel, mostly an END. Axes whose size is not known before launch, or that were already optimized, are left
+/// out.
+Nest analyze_nest(const UOp& sink, const UOp& effect);
 
 }  // namespace tinygrad::codegen

@@ -13,18 +13,17 @@
 namespace tinygrad::compiler {
 
 // Every function of LLVM's C API that is used.
-#define TG_LLVM_FUNCTIONS(X)                                                                                                              \
-  X(ContextCreate)                                                                                                                        \
-  X(ContextDispose)                                                                                                                       \
-  X(ContextSetDiagnosticHandler) X(GetDiagInfoSeverity) X(GetDiagInfoDescription) X(DisposeMessage)                                       \
-      X(CreateMemoryBufferWithMemoryRangeCopy) X(DisposeMemoryBuffer) X(GetBufferStart) X(GetBufferSize) X(ParseIRInContext)              \
-          X(DisposeModule) X(SetModuleDataLayout) X(VerifyModule) X(CreateTargetDataLayout) X(DisposeTargetData) X(GetTargetFromTriple)   \
-              X(CreateTargetMachine) X(DisposeTargetMachine) X(TargetMachineEmitToMemoryBuffer) X(CreatePassBuilderOptions)               \
-                  X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage) X(InitializeX86TargetInfo)          \
-                      X(InitializeX86Target) X(InitializeX86TargetMC) X(InitializeX86AsmPrinter) X(InitializeX86Disassembler)             \
-                          X(CreateDisasmCPU) X(DisasmInstruction) X(DisasmDispose) X(CreateBinary) X(DisposeBinary)                       \
-                              X(ObjectFileCopySectionIterator) X(ObjectFileIsSectionIteratorAtEnd) X(MoveToNextSection) X(GetSectionName) \
-                                  X(GetSectionContents) X(GetSectionSize) X(DisposeSectionIterator)
+// clang-format off
+#define TG_LLVM_FUNCTIONS(X) \
+  X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler) X(GetDiagInfoSeverity) X(GetDiagInfoDescription) X(DisposeMessage) \
+  X(CreateMemoryBufferWithMemoryRangeCopy) X(DisposeMemoryBuffer) X(GetBufferStart) X(GetBufferSize) X(ParseIRInContext) \
+  X(DisposeModule) X(SetModuleDataLayout) X(VerifyModule) X(CreateTargetDataLayout) X(DisposeTargetData) X(GetTargetFromTriple) \
+  X(CreateTargetMachine) X(DisposeTargetMachine) X(TargetMachineEmitToMemoryBuffer) X(CreatePassBuilderOptions) \
+  X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage) X(InitializeX86TargetInfo) X(InitializeX86Target) \
+  X(InitializeX86TargetMC) X(InitializeX86AsmPrinter) X(InitializeX86Disassembler) X(CreateDisasmCPU) X(DisasmInstruction) \
+  X(DisasmDispose) X(CreateBinary) X(DisposeBinary) X(ObjectFileCopySectionIterator) X(ObjectFileIsSectionIteratorAtEnd) \
+  X(MoveToNextSection) X(GetSectionName) X(GetSectionContents) X(GetSectionSize) X(DisposeSectionIterator)
+// clang-format on
 
 /// LLVM's C API, from a library opened at run time.
 struct LlvmApi {

@@ -32,8 +32,7 @@ class Alu {
       case Op::RECIPROCAL: return line("fdiv {} {}, {}", type_, int_splat(1, s_[0]), s_[0].ref);
       case Op::SQRT: return intrinsic("llvm.sqrt");
       case Op::TRUNC: return is_float(d) ? intrinsic("llvm.trunc") : s_[0].ref;
-      // llvm.maximum is NaN for a NaN and orders the zeros, unlike maxnum and the processors' instructions.
-      case Op::MAX: return is_bool(d) ? binary("or") : intrinsic(is_float(d) ? "llvm.maximum" : is_signed(d) ? "llvm.smax" : "llvm.umax");
+      case Op::MAX: return maximum();
       case Op::CMPLT: return binary(is_float(d) ? "fcmp olt" : is_signed(d) ? "icmp slt" : "icmp ult");
       case Op::CMPNE: return binary(is_float(d) ? "fcmp une" : "icmp ne");
       case Op::CMPEQ: return binary(is_float(d) ? "fcmp oeq" : "icmp eq");
@@ -67,6 +66,33 @@ class Alu {
     if (is_float(dtype_)) return line("fneg {} {}", type_, s_[0].ref);
     if (is_bool(dtype_)) return s_[0].ref;
     return line("sub {} {}, {}", type_, int_splat(0, s_[0]), s_[0].ref);
+  }
+
+  std::string maximum() {
+    if (is_bool(dtype_)) return binary("or");
+    if (!is_float(dtype_)) return intrinsic(is_signed(dtype_) ? "llvm.smax" : "llvm.umax");
+    // llvm.maximum is NaN for a NaN and orders the zeros, unlike maxnum and the processors' instructions.
+    if (dtype_ != DType::float16) return intrinsic("llvm.maximum");
+    return half_maximum();
+  }
+
+  /// LLVM 19 makes a call of fmaxf, which loses NaNs, of llvm.maximum for halves, also of one of widened halves. The bits of floats are
+  /// in order as integers once those of negative ones are inverted.
+  std::string half_maximum() {
+    const DType bits_dtype = DType::int16;
+    const int lanes = s_[0].lanes;
+    const std::string integer = type_name(bits_dtype, lanes);
+    const auto literal = [&](int64_t v) { return splat_literal(Scalar::from_int(v, bits_dtype), lanes); };
+    const auto inverted = [&](const std::string& v) {
+      const std::string sign = line("ashr {} {}, {}", integer, v, literal(15));
+      return line("xor {} {}, {}", integer, v, line("and {} {}, {}", integer, sign, literal(0x7fff)));
+    };
+    std::vector<std::string> keys;
+    for (const Value& v : s_) keys.push_back(integer + " " + inverted(line("bitcast {} {} to {}", type_, v.ref, integer)));
+    const std::string most = out_.call(hint_, integer, "llvm.smax." + suffix(bits_dtype, lanes), keys);
+    const std::string result = line("bitcast {} {} to {}", integer, inverted(most), type_);
+    const std::string has_nan = bits() + " " + line("fcmp uno {} {}, {}", type_, s_[0].ref, s_[1].ref);
+    return select(has_nan, binary("fadd"), result, type_);
   }
 
   std::string mulacc() {

@@ -12,10 +12,10 @@
 namespace tinygrad {
 namespace {
 
-using testing::buffer_from;
-using testing::Program;
-using testing::ProgramBuilder;
-using testing::values_of;
+using test::buffer_from;
+using test::Program;
+using test::ProgramBuilder;
+using test::values_of;
 
 Device& cpu() { return runtime::open_device("CPU"); }
 

@@ -1,0 +1,114 @@
+#include "engine/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "device/buffer.h"
+#include "program/program.h"
+#include "runtime/backends.h"
+
+namespace tinygrad::engine {
+
+namespace {
+
+/// One call with everything it needs.
+struct Job {
+  std::shared_ptr<const Program> program;  // null: a copy
+  SmallVector<Buffer*, 8> buffers;
+  SmallVector<int64_t, 4> variables;
+};
+
+/// The memory behind the slots of a plan: the inputs, then the temporaries.
+struct Memory {
+  std::vector<BufferPtr> arenas, temporaries;
+  std::vector<Buffer*> slots;
+
+  Memory(const schedule::Schedule& s) {
+    for (const UOp& b : s.inputs) slots.push_back(&buffer_of(b));
+    for (const auto& a : s.plan->arenas)
+      arenas.push_back(Buffer::make(runtime::open_device(a.device.str()), std::max<int64_t>(a.bytes, 1), DType::uint8));
+    for (const auto& t : s.plan->temporaries) {
+      temporaries.push_back(arenas[t.arena]->view(t.offset, t.size, t.dtype));
+      slots.push_back(temporaries.back().get());
+    }
+  }
+};
+
+Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
+  Job job;
+  for (const UOp& a : call.src().subspan(1)) {
+    if (a.is(Op::PARAM)) {
+      job.buffers.push_back(memory.slots[size_t(a.arg_as<ParamArg>().slot)]);
+      continue;
+    }
+    const auto it = std::find_if(s.variables.begin(), s.variables.end(), [&](const auto& v) { return v.first == a; });
+    if (it == s.variables.end())
+      throw ValueError(fmt::format("realize: variable {} has no value; use bind()", a.arg_as<VarArg>().name.str()));
+    job.variables.push_back(it->second);
+  }
+  return job;
+}
+
+std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory, const Options& options) {
+  const auto calls = s.plan->linear.src();
+  std::vector<Job> jobs;
+  for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
+  task_pool().parallel_for(calls.size(), [&](size_t i) {
+    const UOp& body = calls[i].src(0);
+    if (body.is(Op::SINK)) jobs[i].program = get_program(body, jobs[i].buffers[0]->device(), options);
+  });
+  return jobs;
+}
+
+void log_launch(const Job& job, double seconds) {
+  const KernelInfo& info = job.program->info;
+  const double flops = double(info.flops.evaluate(job.variables)), bytes = double(info.bytes.evaluate(job.variables));
+  log_line(fmt::format("{:<8} {:<32} {:>9.1f} us {:>9.2f} GFLOPS {:>8.2f} GB/s", job.buffers[0]->device().name().str(), info.name,
+                       seconds * 1e6, flops / seconds * 1e-9, bytes / seconds * 1e-9));
+}
+
+void launch(const Job& job) {
+  if (!job.program) {
+    job.buffers[0]->copy_from(*job.buffers[1]);
+    return;
+  }
+  const KernelInfo& info = job.program->info;
+  SmallVector<void*, 8> handles;
+  for (Buffer* b : job.buffers) handles.push_back(b->handle());
+  const bool timed = log_enabled(2);
+  const auto seconds = job.program->kernel->launch(handles, job.variables, info.launch_dims(job.variables), timed);
+  GlobalCounters::global_ops += uint64_t(info.flops.evaluate(job.variables));
+  GlobalCounters::global_mem += uint64_t(info.bytes.evaluate(job.variables));
+  GlobalCounters::kernel_count += 1;
+  if (seconds) GlobalCounters::time_sum_s += *seconds;
+  if (timed && seconds) log_launch(job, *seconds);
+}
+
+}  // namespace
+
+const Target& target_of(Symbol device) { return runtime::open_device(device.str()).target(); }
+
+void run_schedule(const schedule::Schedule& s, const Options& options) {
+  Memory memory(s);
+  const std::vector<Job> jobs = prepare_jobs(s, memory, options);
+  for (const BufferPtr& a : memory.arenas) a->ensure_allocated();
+  for (const Job& job : jobs) {
+    job.buffers[0]->ensure_allocated();
+    for (size_t i = 1; i < job.buffers.size(); ++i) job.buffers[i]->check_readable();
+  }
+  for (const Job& job : jobs) try {
+      launch(job);
+    } catch (const std::exception& e) {
+      job.buffers[0]->poison(fmt::format("a kernel that writes it failed: {}", e.what()));
+      throw;
+    }
+}
+
+}  // namespace tinygrad::engine

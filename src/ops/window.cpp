@@ -1,0 +1,68 @@
+// Windows that slide over axes, as views.
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+#include <algorithm>
+
+#include "ops/movement.h"
+
+namespace tinygrad::ops {
+
+namespace {
+
+struct Window {
+  int64_t kernel, stride, dilation;
+};
+
+/// Windows over the last axis: (..., out, kernel).
+UOp pool_last(const UOp& x, Window w) {
+  const Shape& in = shape_of(x);
+  const int last = int(in.size()) - 1;
+  const int64_t n = in[size_t(last)].value();
+  const int64_t out = (n - w.dilation * (w.kernel - 1) - 1) / w.stride + 1;
+  if (w.kernel <= 1 || (w.dilation == 1 && w.kernel <= w.stride)) {  // windows do not overlap: cut the axis, then each piece
+    const UOp y = out * w.stride > n ? pad_axis(x, last, 0, out * w.stride - n) : shrink_axis(x, last, 0, out * w.stride);
+    return shrink_axis(ops::unflatten(y, last, Shape{out, w.stride}), last + 1, 0, w.kernel);
+  }
+  // Copies of x read as rows longer than x by the dilation: row k begins k * dilation further into x.
+  const int64_t reps = std::max<int64_t>(1, (out * w.stride - w.dilation + n - 1) / n), row = n * reps + w.dilation;
+  Shape copies(in.size(), SInt(1));
+  copies[size_t(last)] = (w.kernel * row + n - 1) / n;
+  UOp y = shrink_axis(ops::repeat(x, copies), last, 0, w.kernel * row);
+  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, 0, out * w.stride);
+  y = shrink_axis(ops::unflatten(y, last + 1, Shape{out, w.stride}), last + 2, 0, 1);
+  return ops::transpose(ops::squeeze(y, last + 2), last, last + 1);
+}
+
+}  // namespace
+
+UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation) {
+  const Shape in = shape_of(x);
+  const size_t count = kernel.size(), lead = in.size() - count;
+  if (count > in.size() || stride.size() != count || dilation.size() != count)
+    throw ValueError(
+        fmt::format("pool: {} kernel sizes, {} strides and {} dilations for {}", count, stride.size(), dilation.size(), to_string(in)));
+  UOp y = x;
+  for (size_t i = 0; i < count; ++i) {
+    const Window w{kernel[i], stride[i], dilation[i]};
+    if (w.kernel < 0 || w.stride < 1 || w.dilation < 1)
+      throw ValueError(
+          fmt::format("pool: kernel {}, stride {}, dilation {}: the last two must be at least 1", w.kernel, w.stride, w.dilation));
+    if (w.dilation * (w.kernel - 1) + 1 > in[lead + i].value())
+      throw ShapeError(
+          fmt::format("pool: a window of {} elements {} apart does not fit axis {} of {}", w.kernel, w.dilation, lead + i, to_string(in)));
+    // The axis to the end, its windows behind those made before: (lead..., later axes..., o0, k0, ..., oi, ki).
+    Axes order;
+    for (size_t a = 0; a < rank_of(y); ++a)
+      if (a != lead) order.push_back(int(a));
+    order.push_back(int(lead));
+    y = pool_last(ops::permute(y, order), w);
+  }
+  Axes order;
+  for (size_t a = 0; a < lead; ++a) order.push_back(int(a));
+  for (size_t i = 0; i < count; ++i) order.push_back(int(lead + 2 * i));
+  for (size_t i = 0; i < count; ++i) order.push_back(int(lead + 2 * i + 1));
+  return ops::permute(y, order);
+}
+
+}  // namespace tinygrad::ops

@@ -1,0 +1,208 @@
+#include "device/buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include <tinygrad/context.h>
+#include <tinygrad/counters.h>
+#include <tinygrad/errors.h>
+
+#include "device/fake_device.h"
+#include "uop/build.h"
+
+namespace tinygrad {
+namespace {
+
+using test::FakeDevice;
+
+std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (int v : values) out.push_back(static_cast<std::byte>(v));
+  return out;
+}
+
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(Buffer, TakesMemoryWhenFirstUsedAndReturnsIt) {
+  FakeDevice device("FAKE");
+  const int64_t before = GlobalCounters::mem_used;
+  {
+    const BufferPtr b = Buffer::make(device, 10, DType::float32);
+    EXPECT_FALSE(b->is_allocated());
+    EXPECT_EQ(GlobalCounters::mem_used, before);
+    void* handle = b->handle();
+    EXPECT_EQ(handle, b->handle());
+    EXPECT_TRUE(b->is_allocated());
+    EXPECT_EQ(GlobalCounters::mem_used, before + 40);
+    EXPECT_EQ(device.allocator().bytes_in_use(), 40u);
+  }
+  EXPECT_EQ(GlobalCounters::mem_used, before);
+  EXPECT_EQ(device.allocator().bytes_in_use(), 0u);
+  EXPECT_EQ(device.allocator().bytes_cached(), 40u);
+}
+
+TEST(Buffer, ViewsShareAndKeepTheBase) {
+  FakeDevice device("FAKE");
+  BufferPtr base = Buffer::make(device, 8, DType::uint8);
+  BufferPtr middle = base->view(2, 4, DType::uint8);
+  const BufferPtr inner = middle->view(2, 1, DType::uint16);
+  EXPECT_EQ(&inner->base(), base.get());
+  EXPECT_EQ(inner->byte_offset(), 4u);
+  base->copyin(bytes_of({0, 1, 2, 3, 4, 5, 6, 7}));
+  middle->copyin(bytes_of({20, 30, 40, 50}));
+  base = nullptr;
+  middle = nullptr;
+  std::vector<std::byte> got(2);
+  inner->copyout(got);
+  EXPECT_EQ(got, bytes_of({40, 50}));
+  EXPECT_EQ(inner->data(), inner->handle());
+}
+
+TEST(Buffer, ViewsMustBeInside) {
+  FakeDevice device("FAKE");
+  const BufferPtr b = Buffer::make(device, 8, DType::float32);
+  EXPECT_NO_THROW(b->view(32, 0, DType::float32));
+  EXPECT_THROW(b->view(4, 8, DType::float32), ValueError);
+  EXPECT_THROW(b->view(-4, 1, DType::float32), ValueError);
+  EXPECT_THROW(b->view(0, INT64_MAX, DType::float32), ValueError);
+  EXPECT_THROW(Buffer::make(device, -1, DType::float32), ValueError);
+  EXPECT_THROW(Buffer::make(device, INT64_MAX, DType::float32), ValueError);
+}
+
+TEST(Buffer, ExternalMemoryIsUsedInPlace) {
+  FakeDevice device("FAKE");
+  std::vector<std::byte> memory = bytes_of({1, 2, 3});
+  const int64_t before = GlobalCounters::mem_used;
+  {
+    const BufferPtr b = Buffer::make(device, 3, DType::uint8, {.external_ptr = memory.data()});
+    EXPECT_TRUE(b->is_allocated());
+    EXPECT_EQ(b->handle(), memory.data());
+    b->copyin(bytes_of({4, 5, 6}));
+  }
+  EXPECT_EQ(memory, bytes_of({4, 5, 6}));
+  EXPECT_EQ(GlobalCounters::mem_used, before);
+  EXPECT_EQ(device.counting().allocations, 0);
+}
+
+TEST(Buffer, CopiesBetweenDevices) {
+  for (const bool from_visible : {false, true}) {
+    for (const bool to_visible : {false, true}) {
+      FakeDevice a("A", from_visible), b("B", to_visible);
+      const BufferPtr from = Buffer::make(a, 3, DType::uint8), to = Buffer::make(b, 3, DType::uint8),
+                      same = Buffer::make(a, 3, DType::int8);
+      from->copyin(bytes_of({7, 8, 9}));
+      to->copy_from(*from);
+      same->copy_from(*from);
+      for (Buffer* buffer : {to.get(), same.get()}) {
+        std::vector<std::byte> got(3);
+        buffer->copyout(got);
+        EXPECT_EQ(got, bytes_of({7, 8, 9}));
+      }
+    }
+  }
+}
+
+TEST(Buffer, RefusesWrongSizesAndUnwrittenContent) {
+  FakeDevice hidden("HIDDEN", false);
+  const BufferPtr b = Buffer::make(hidden, 3, DType::uint8), other = Buffer::make(hidden, 4, DType::uint8);
+  std::vector<std::byte> three(3), two(2);
+  EXPECT_THROW(b->copyin(two), ValueError);
+  EXPECT_THROW(b->copyout(two), ValueError);
+  EXPECT_THROW(b->copyout(three), DeviceError);
+  EXPECT_THROW(b->copy_from(*other), ValueError);
+  EXPECT_THROW(b->data(), DeviceError);
+}
+
+TEST(Buffer, PoisonedContentCannotBeRead) {
+  FakeDevice device("FAKE");
+  const BufferPtr b = Buffer::make(device, 2, DType::uint8), view = b->view(0, 1, DType::uint8),
+                  other = Buffer::make(device, 2, DType::uint8);
+  b->copyin(bytes_of({1, 2}));
+  view->poison("the kernel 'E_2' failed");
+  std::vector<std::byte> got(2);
+  EXPECT_NE(message_of([&] { b->copyout(got); }).find("E_2"), std::string::npos);
+  EXPECT_THROW(other->copy_from(*b), DeviceError);
+  view->copyin(bytes_of({5}));  // only a part
+  EXPECT_TRUE(b->poisoned());
+  b->copyin(bytes_of({3, 4}));
+  EXPECT_FALSE(view->poisoned());
+  b->copyout(got);
+  EXPECT_EQ(got, bytes_of({3, 4}));
+}
+
+TEST(Buffer, IsTheResourceOfABufferNode) {
+  FakeDevice device("FAKE");
+  const BufferPtr b = Buffer::make(device, 2, DType::float32);
+  const BufferArg arg{.id = next_buffer_id(), .size = 2, .scope = Scope::device, .device = "FAKE", .resource = b};
+  const UOp node = buffer(DType::float32, arg);
+  EXPECT_EQ(&buffer_of(node), b.get());
+  EXPECT_THROW(buffer_of(index_const(1)), InternalError);
+}
+
+TEST(LruAllocator, ReusesTheSameSizeOnly) {
+  FakeDevice device("FAKE");
+  Allocator& a = device.allocator();
+  void* first = a.allocate(100, {});
+  a.deallocate(first, 100, {});
+  EXPECT_EQ(a.allocate(100, {}), first);
+  void* second = a.allocate(101, {});
+  EXPECT_EQ(device.counting().allocations, 2);
+  a.deallocate(first, 100, {});
+  a.deallocate(second, 101, {});
+  EXPECT_EQ(a.bytes_cached(), 201u);
+  a.empty_cache();
+  EXPECT_EQ(a.bytes_cached(), 0u);
+  EXPECT_EQ(device.counting().frees, 2);
+}
+
+TEST(LruAllocator, CanBeSwitchedOff) {
+  FakeDevice device("FAKE");
+  Context guard{{.lru = false}};
+  void* memory = device.allocator().allocate(100, {});
+  device.allocator().deallocate(memory, 100, {});
+  EXPECT_EQ(device.allocator().bytes_cached(), 0u);
+  EXPECT_EQ(device.counting().frees, 1);
+}
+
+TEST(LruAllocator, EmptiesItsCacheBeforeItGivesUp) {
+  FakeDevice device("FAKE");
+  Context guard{{.memory_limit = 1000}};
+  Allocator& a = device.allocator();
+  void* big = a.allocate(800, {});
+  a.deallocate(big, 800, {});
+  void* other = a.allocate(900, {});  // only fits without the cached 800
+  EXPECT_EQ(device.counting().frees, 1);
+  const std::string why = message_of([&] { a.allocate(200, {}); });
+  EXPECT_NE(why.find("200 bytes asked for"), std::string::npos) << why;
+  EXPECT_NE(why.find("900 bytes in use"), std::string::npos) << why;
+  EXPECT_THROW(a.allocate(SIZE_MAX, {}), OutOfMemoryError);
+  a.deallocate(other, 900, {});
+  void* again = a.allocate(200, {});  // nothing was lost
+  a.deallocate(again, 200, {});
+  EXPECT_EQ(a.bytes_in_use(), 0u);
+  a.empty_cache();
+}
+
+TEST(LruAllocator, FailedBufferTakesNothing) {
+  FakeDevice device("FAKE");
+  Context guard{{.memory_limit = 100}};
+  const int64_t before = GlobalCounters::mem_used;
+  const BufferPtr b = Buffer::make(device, 101, DType::uint8);
+  EXPECT_THROW(b->ensure_allocated(), OutOfMemoryError);
+  EXPECT_FALSE(b->is_allocated());
+  EXPECT_EQ(GlobalCounters::mem_used, before);
+  Context more{{.memory_limit = 200}};
+  EXPECT_NO_THROW(b->ensure_allocated());
+}
+
+}  // namespace
+}  // namespace tinygrad

@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "device/fake_device.h"
+
+namespace tinygrad {
+namespace {
+
+using test::FakeDevice;
+
+std::atomic<int> opened{0};
+std::atomic<bool> may_open{false};
+
+std::string works() { return {}; }
+std::string absent() { return "no such hardware"; }
+std::unique_ptr<Device> open_fake(const DeviceChoice& choice) {
+  ++opened;
+  return std::make_unique<FakeDevice>(choice.canonical() + choice.renderer);
+}
+std::unique_ptr<Device> open_flaky(const DeviceChoice& choice) {
+  if (!may_open) throw DeviceError("not now");
+  return std::make_unique<FakeDevice>(choice.canonical());
+}
+
+constexpr Backend kFakes[] = {
+    {.name = "GONE", .unavailable = absent, .open = open_fake},
+    {.name = "SPARE", .may_be_default = false, .unavailable = works, .open = open_fake},
+    {.name = "FAKE", .unavailable = works, .open = open_fake},
+    {.name = "FLAKY", .unavailable = works, .open = open_flaky},
+};
+
+class Registry : public testing::Test {
+ protected:
+  void SetUp() override { register_backends(kFakes); }
+};
+
+TEST_F(Registry, NamesAreCanonical) {
+  EXPECT_EQ(Device::canonical("fake:0"), Symbol("FAKE"));
+  EXPECT_EQ(Device::canonical("Fake:3"), Symbol("FAKE:3"));
+  EXPECT_EQ(&Device::get("FAKE"), &Device::get("fake:0"));
+  EXPECT_NE(&Device::get("FAKE"), &Device::get("FAKE:1"));
+  EXPECT_EQ(Device::get("FAKE:1").name(), Symbol("FAKE:1"));
+}
+
+TEST_F(Registry, UnknownDevicesListTheKnown) {
+  try {
+    Device::get("TPU");
+    FAIL() << "it is unknown";
+  } catch (const DeviceError& e) {
+    EXPECT_STREQ(e.what(), "unknown device 'TPU'; known are GONE, SPARE, FAKE, FLAKY");
+  }
+  for (const char* bad : {"", ":", "FAKE:", "FAKE:-1", "FAKE:A:B:C", "FAKE:1:A:B:C", "FAKE::"}) {
+    EXPECT_THROW(Device::get(bad), DeviceError) << bad;
+  }
+}
+
+TEST_F(Registry, DefaultIsTheFirstThatWorksOrTheOption) {
+  Context none{{.dev = ""}};
+  EXPECT_EQ(Device::default_name(), Symbol("FAKE"));
+  Context other{{.dev = "spare:2:X:y"}};
+  EXPECT_EQ(Device::default_name(), Symbol("SPARE:2"));
+  EXPECT_EQ(Device::get("SPARE:2").name(), Symbol("SPARE:2X"));  // with the renderer of the option
+  EXPECT_EQ(Device::get("FAKE").name(), Symbol("FAKE"));
+  Context unknown{{.dev = "TPU"}};
+  EXPECT_THROW(Device::default_name(), DeviceError);
+}
+
+TEST_F(Registry, SaysWhatWorks) {
+  const auto all = registered_devices();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_FALSE(all[0].works);
+  EXPECT_EQ(all[0].reason, "no such hardware");
+  EXPECT_TRUE(all[2].works);
+}
+
+TEST_F(Registry, ManyThreadsOpenOnce) {
+  opened = 0;
+  std::vector<Device*> got(8);
+  {
+    std::vector<std::jthread> threads;
+    for (Device*& d : got) threads.emplace_back([&d] { d = &Device::get("FAKE:77"); });
+  }
+  EXPECT_EQ(opened, 1);
+  for (Device* d : got) EXPECT_EQ(d, got[0]);
+}
+
+TEST_F(Registry, FailedOpeningIsTriedAgain) {
+  EXPECT_THROW(Device::get("FLAKY"), DeviceError);
+  may_open = true;
+  EXPECT_EQ(Device::get("FLAKY").name(), Symbol("FLAKY"));
+}
+
+}  // namespace
+}  // namespace tinygrad

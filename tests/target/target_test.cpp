@@ -1,0 +1,52 @@
+#include "target/target.h"
+
+#include <gtest/gtest.h>
+
+#include <tinygrad/errors.h>
+
+namespace tinygrad {
+namespace {
+
+TEST(Target, FixedCpusDiffer) {
+  const Target avx2 = cpu_target("x86-64-v3"), avx512 = cpu_target("x86-64-v4");
+  EXPECT_EQ(avx2.name(), "CPU:LLVM:x86-64-v3");
+  EXPECT_EQ(avx2.lanes(DType::float32), 8);
+  EXPECT_EQ(avx512.lanes(DType::float32), 16);
+  EXPECT_EQ(avx512.lanes(DType::int8), 64);
+  EXPECT_NE(avx2.key(), avx512.key());
+  EXPECT_EQ(avx2.key(), cpu_target("x86-64-v3").key());
+  EXPECT_THROW(cpu_target("pentium"), ValueError);
+}
+
+TEST(Target, SaysWhatIsNative) {
+  const Target cpu = cpu_target("x86-64-v3"), interp = interp_target();
+  EXPECT_TRUE(cpu.supports(Op::MULACC));
+  EXPECT_FALSE(cpu.supports(Op::EXP2));
+  EXPECT_TRUE(cpu.supports(DType::float16));
+  EXPECT_FALSE(cpu.supports(DType::bfloat16));
+  EXPECT_TRUE(interp.supports(Op::EXP2));
+  EXPECT_TRUE(interp.supports(DType::fp8e4m3));
+  EXPECT_TRUE(interp.has_groups);
+}
+
+TEST(Target, KeyHasEveryFact) {
+  const Target base = cpu_target("x86-64-v3");
+  Target t = base;
+  t.l2_bytes += 1;
+  EXPECT_NE(t.key(), base.key());
+  t = base;
+  t.set_dtypes({DType::float32});
+  EXPECT_NE(t.key(), base.key());
+  t = base;
+  t.set_ops({});
+  EXPECT_NE(t.key(), base.key());
+}
+
+TEST(Target, HostIsOneOfTheKnown) {
+  const Target host = host_cpu_target();
+  EXPECT_NO_THROW(cpu_target(host.arch.str()));
+  EXPECT_GT(host.l1_bytes, 0);
+}
+
+}  // namespace
+}  // namespace tinygrad
