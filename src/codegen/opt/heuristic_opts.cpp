@@ -81,13 +81,13 @@ class CpuHeuristic {
   }
 
   bool meet(int a, int b) const {
-    return std::any_of(nest_.works.begin(), nest_.works.end(), [&](const NestWork& w) { return has(w.depends, a) && has(w.depends, b); });
+    return std::any_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) { return has(w.depends, a) && has(w.depends, b); });
   }
 
   /// Of the nest, with vectors.
   double work_with(const Lanes& lanes) const {
     double sum = 0;
-    for (const NestWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
+    for (const NestedWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
     for (const Lane& l : lanes)
       if (nest_.axes[size_t(l.axis)].is_reduce) sum += join_cost(l);
     return sum;
@@ -96,7 +96,7 @@ class CpuHeuristic {
   /// Joining the lanes of a reduction takes a shuffle and an operation for each half.
   double join_cost(const Lane& l) const {
     double outputs = 0;
-    for (const NestWork& w : nest_.works)
+    for (const NestedWork& w : nest_.works)
       if (w.node.is(Op::REDUCE) && has(w.depends, l.axis)) {
         double trips = 1;
         for (size_t i = 0; i < nest_.axes.size(); ++i)
@@ -107,7 +107,7 @@ class CpuHeuristic {
   }
 
   /// How much of a piece of work is left with lanes.
-  double share(const NestWork& w, const Lanes& lanes) const {
+  double share(const NestedWork& w, const Lanes& lanes) const {
     double left = 1;
     for (const Lane& l : lanes) {
       if (!has(w.inside, l.axis)) continue;
@@ -163,7 +163,7 @@ class CpuHeuristic {
 
   double tile_cost(const Tile& t) const {
     double sum = 0;
-    for (const NestWork& w : nest_.works) {
+    for (const NestedWork& w : nest_.works) {
       double c = w.cost * w.trips * share(w, lanes_) * (w.is_access ? line_cost(w, t) : 1);
       for (int i = 0; i < 2; ++i)
         if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
@@ -176,7 +176,7 @@ class CpuHeuristic {
   }
 
   /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
-  double line_cost(const NestWork& w, const Tile& t) const {
+  double line_cost(const NestedWork& w, const Tile& t) const {
     int innermost = -1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (has(w.inside, int(i))) innermost = int(i);
@@ -193,7 +193,7 @@ class CpuHeuristic {
 
   double innermost_trips() const {
     double most = 0;
-    for (const NestWork& w : nest_.works)
+    for (const NestedWork& w : nest_.works)
       if (!w.is_access) most = std::max(most, w.trips * share(w, lanes_));
     return most;
   }

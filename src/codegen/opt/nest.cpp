@@ -91,7 +91,7 @@ class Analysis {
   void add_work(const UOp& u, bool access, bool steps) {
     UOps ranges = ranges_of(u);
     if (steps) ranges.append(closed_ranges(u).begin(), closed_ranges(u).end());
-    NestWork w{.node = u, .is_access = access, .inside = bits_around(ranges), .depends = bits_of(ranges)};
+    NestedWork w{.node = u, .is_access = access, .inside = bits_around(ranges), .depends = bits_of(ranges)};
     w.cost = access ? 1 : cost_of(u);
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);

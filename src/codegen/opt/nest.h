@@ -17,7 +17,7 @@ struct NestAxis {
 };
 
 /// Something that is done in the nest.
-struct NestWork {
+struct NestedWork {
   UOp node;  ///< LOAD, STORE or an ALU op
   bool is_access = false;
   uint64_t inside = 0;   ///< the axes of all loops around it, as bits
@@ -28,7 +28,7 @@ struct NestWork {
 
 struct Nest {
   std::vector<NestAxis> axes;  ///< output axes from the outside in, then reduced ones
-  std::vector<NestWork> works;
+  std::vector<NestedWork> works;
   int reduces = 0;         ///< accumulators
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
