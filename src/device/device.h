@@ -64,8 +64,8 @@ class Device {
   virtual void synchronize() {}
 
  protected:
-  Device(std::string_view name, Target target, std::unique_ptr<Allocator> allocator)
-      : name_(name), target_(std::move(target)), allocator_(std::move(allocator)) {}
+  Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator)
+      : name_(name), target_(target), allocator_(std::move(allocator)) {}
 
  private:
   Symbol name_;

@@ -224,7 +224,7 @@ UOp fit_value(const Operand& value, DType dtype, const Shape& shape) {
 
 UOp get_item(const UOp& x, std::span<const Index> indices) {
   const Parsed p = parse(x, indices);
-  const UOp view = ops::reshape(viewed(x, p.views), p.shape);
+  UOp view = ops::reshape(viewed(x, p.views), p.shape);
   if (p.tensors.empty()) return view;
   const Rows rows = join_tensors(p);
   return gather_rows(joined(view, rows, p.tensors.size()), rows.axis, rows.index);
@@ -237,7 +237,7 @@ UOp set_item(const UOp& x, std::span<const Index> indices, const Operand& value)
   if (p.tensors.empty()) {
     part = fit_value(value, x.dtype(), p.shape);
   } else {
-    const UOp view = ops::reshape(viewed(x, p.views), p.shape);
+    UOp view = ops::reshape(viewed(x, p.views), p.shape);
     const Rows rows = join_tensors(p);
     const UOp before = joined(view, rows, p.tensors.size());
     Shape selected = shape_of(before);

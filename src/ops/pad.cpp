@@ -37,7 +37,7 @@ bool all_zero(const Pairs& amounts) {
 UOp pad_constant(const UOp& x, const Pairs& amounts, const Operand& value) {
   if (all_zero(amounts)) return x;
   const std::span<const std::pair<SInt, SInt>> pairs(amounts.data(), amounts.size());
-  const UOp padded = tinygrad::pad(x, pairs);
+  UOp padded = tinygrad::pad(x, pairs);
   if (is_zero(value)) return padded;
   const UOp inside = tinygrad::pad(tinygrad::expand(bool_const(true), shape_of(x)), pairs);
   return ops::where(inside, padded, value);

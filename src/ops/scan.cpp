@@ -94,7 +94,7 @@ ValuesAndIndices cummin(const UOp& x, int axis) {
 }
 
 UOp logcumsumexp(const UOp& x, int axis, const OpsContext& ctx) {
-  const UOp v = to_float(x, ctx);
+  UOp v = to_float(x, ctx);
   if (rank_of(x) == 0) return v;
   const int a = resolve_axis("logcumsumexp", axis, rank_of(x));
   const UOp t = ops::transpose(v, a, -1);

@@ -56,15 +56,13 @@ UOps reshape_place(const Shape& in, const Shape& out, const UOps& at) {
     if (i < in.size()) a = in[i++];
     if (j < out.size()) b = out[j++];
     while (a != b) {
-      const bool take_in = a.known() && b.known() ? a.value() < b.value() : i < in.size();
-      if (take_in && i < in.size())
-        a = a * in[i++];
-      else if (j < out.size())
-        b = b * out[j++];
-      else if (i < in.size())
+      const bool more_in = i < in.size(), more_out = j < out.size();
+      if (!more_in && !more_out) break;  // symbolic sizes that are equal but do not look it: one run to the end
+      const bool take_in = a.known() && b.known() ? a.value() < b.value() : more_in;
+      if (more_in && (take_in || !more_out))
         a = a * in[i++];
       else
-        break;  // symbolic sizes that are equal but do not look it: one run to the end
+        b = b * out[j++];
     }
     const std::span ins(in.begin() + i0, i - i0), outs(out.begin() + j0, j - j0);
     if (ins.size() == 1 && outs.size() == 1)

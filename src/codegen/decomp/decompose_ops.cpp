@@ -45,7 +45,7 @@ UOp rounds_down(const UOp& remainder, const UOp& divisor) {
 UOp floor_quotient(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
   if (const int k = power_of_two(b); k >= 0) return a >> constant(d, k);
-  const UOp q = alu(Op::CDIV, {a, b});
+  UOp q = alu(Op::CDIV, {a, b});
   if (is_unsigned(d)) return q;
   return where(rounds_down(alu(Op::CMOD, {a, b}), b), q - constant(d, 1), q);
 }
@@ -53,7 +53,7 @@ UOp floor_quotient(const UOp& a, const UOp& b) {
 UOp floor_remainder(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
   if (const int k = power_of_two(b); k >= 0) return a & constant(d, (int64_t{1} << k) - 1);
-  const UOp r = alu(Op::CMOD, {a, b});
+  UOp r = alu(Op::CMOD, {a, b});
   if (is_unsigned(d)) return r;
   return where(rounds_down(r, b), r + b, r);
 }

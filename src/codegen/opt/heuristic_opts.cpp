@@ -112,7 +112,8 @@ class CpuHeuristic {
     for (const Lane& l : lanes) {
       if (!has(w.inside, l.axis)) continue;
       const NestAxis& a = nest_.axes[size_t(l.axis)];
-      const double vectors = double((a.size + l.lanes - 1) / l.lanes) / double(a.size);
+      const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
+      const double vectors = double(rounds) / double(a.size);
       if (!w.is_access || !has(w.depends, l.axis)) {
         left *= vectors;
       } else if (stride_of(w.node.src(0).src(1), a.range) == 1) {

@@ -61,7 +61,7 @@ bool can_merge(const std::vector<UOp>& nodes, const Pair& p) {
 }
 
 UOp merge(const UOp& sink, const Pair& p) {
-  const UOp merged = UOp(Op::RANGE, DType::index, {index_const(constant_size(p.outer) * constant_size(p.inner))}, p.outer.arg());
+  UOp merged(Op::RANGE, DType::index, {index_const(constant_size(p.outer) * constant_size(p.inner))}, p.outer.arg());
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     if (u == p.outer) return index_const(0);
     if (u == p.inner) return merged;
@@ -78,7 +78,7 @@ std::optional<Pair> find_pair(const UOp& sink) {
   for (const UOp& u : nodes) {
     const auto closed = closed_ranges(u);
     for (size_t i = 0; i + 1 < closed.size(); ++i)
-      if (const Pair p{closed[i], closed[i + 1]}; can_merge(nodes, p)) return p;
+      if (Pair p{closed[i], closed[i + 1]}; can_merge(nodes, p)) return p;
   }
   return std::nullopt;
 }

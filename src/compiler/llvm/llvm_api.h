@@ -27,7 +27,7 @@ namespace tinygrad::compiler {
 
 /// LLVM's C API, from a library opened at run time.
 struct LlvmApi {
-#define X(name) decltype(&LLVM##name) name = nullptr;
+#define X(name) decltype(&LLVM##name) name = nullptr;  // NOLINT(readability-identifier-naming): LLVM's names
   TG_LLVM_FUNCTIONS(X)
 #undef X
   std::string library;  ///< the name that opened

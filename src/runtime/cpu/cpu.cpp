@@ -59,8 +59,8 @@ class CpuKernel final : public Kernel {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const DeviceChoice& choice, Target target)
-      : Device(choice.canonical(), std::move(target), std::make_unique<HostAllocator>(choice.canonical())) {}
+  CpuDevice(const DeviceChoice& choice, const Target& target)
+      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical())) {}
 
   std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_llvmir(target(), linear, info); }
   std::string compile(const std::string& source) override { return compiler::compile_llvmir(source, target().arch.str()); }

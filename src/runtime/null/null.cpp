@@ -40,8 +40,8 @@ class NullKernel final : public Kernel {
 
 class NullDevice final : public Device {
  public:
-  NullDevice(const DeviceChoice& choice, Target target)
-      : Device(choice.canonical(), std::move(target), std::make_unique<NullAllocator>(choice.canonical())) {}
+  NullDevice(const DeviceChoice& choice, const Target& target)
+      : Device(choice.canonical(), target, std::make_unique<NullAllocator>(choice.canonical())) {}
 
   std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_llvmir(target(), linear, info); }
   std::string compile(const std::string&) override { return {}; }
