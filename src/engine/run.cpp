@@ -23,6 +23,18 @@ struct Job {
   std::shared_ptr<const Program> program;  // null: a copy
   SmallVector<Buffer*, 8> buffers;
   SmallVector<int64_t, 4> variables;
+
+  SmallVector<Buffer*, 8> written() const { return used_as(&KernelParam::written, 0); }
+  SmallVector<Buffer*, 8> read() const { return used_as(&KernelParam::read, 1); }
+
+ private:
+  SmallVector<Buffer*, 8> used_as(bool KernelParam::* use, size_t copy_slot) const {
+    if (!program) return {buffers[copy_slot]};
+    SmallVector<Buffer*, 8> out;
+    for (const KernelParam& p : program->info.params)
+      if (p.*use) out.push_back(buffers[size_t(p.slot)]);
+    return out;
+  }
 };
 
 /// The memory behind the slots of a plan: the inputs, then the temporaries.
@@ -98,15 +110,15 @@ const Target& target_of(Symbol device) { return runtime::open_device(device.str(
 void run_schedule(const schedule::Schedule& s, const Options& options) {
   Memory memory(s);
   const std::vector<Job> jobs = prepare_jobs(s, memory, options);
-  for (const BufferPtr& a : memory.arenas) a->ensure_allocated();
   for (const Job& job : jobs) {
-    job.buffers[0]->ensure_allocated();
-    for (size_t i = 1; i < job.buffers.size(); ++i) job.buffers[i]->check_readable();
+    for (Buffer* b : job.written()) b->ensure_allocated();
+    for (Buffer* b : job.read()) b->check_readable();
   }
-  for (const Job& job : jobs) try {
-      launch(job);
+  for (size_t i = 0; i < jobs.size(); ++i) try {
+      launch(jobs[i]);
     } catch (const std::exception& e) {
-      job.buffers[0]->poison(fmt::format("a kernel that writes it failed: {}", e.what()));
+      for (const Job& begun : std::span(jobs).first(i + 1))
+        for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
       throw;
     }
 }

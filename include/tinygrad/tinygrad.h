@@ -1,0 +1,11 @@
+#pragma once
+/// Everything.
+
+#include <tinygrad/context.h>
+#include <tinygrad/counters.h>
+#include <tinygrad/device.h>
+#include <tinygrad/dtype.h>
+#include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
+#include <tinygrad/progress.h>
+#include <tinygrad/tensor.h>

@@ -1,0 +1,48 @@
+#pragma once
+/// What a Tensor points to, and the registry of all that live.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tinygrad/tensor.h>
+
+#include "uop/uop.h"
+
+namespace tinygrad::detail {
+
+/// The state of a tensor: its node, which realize and assign replace, and its gradient. Made by make_cell() only.
+struct TensorCell : std::enable_shared_from_this<TensorCell> {
+ public:
+  explicit TensorCell(UOp node);
+  ~TensorCell();
+  TensorCell(const TensorCell&) = delete;
+  TensorCell& operator=(const TensorCell&) = delete;
+
+  UOp node() const;
+  void set_node(UOp node);
+  /// Replaces the node if it is still `expected`.
+  bool exchange(const UOp& expected, UOp replacement);
+  Tensor grad() const;
+  void set_grad(Tensor grad);
+  bool is_param() const;
+  void set_is_param(bool is_param);
+
+  const uint64_t number;  ///< cells count up, which gives them an order
+
+ private:
+  mutable std::mutex mutex_;
+  UOp node_;
+  Tensor grad_;
+  bool is_param_ = true;
+};
+
+using CellPtr = std::shared_ptr<TensorCell>;
+
+/// A registered cell.
+CellPtr make_cell(UOp node);
+/// All cells alive, in the order they were made.
+std::vector<CellPtr> live_cells();
+
+}  // namespace tinygrad::detail

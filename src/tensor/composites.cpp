@@ -1,0 +1,92 @@
+// Reductions, products, convolutions, normalizations and losses.
+#include "base/options.h"
+#include "ops/nn.h"
+#include "tensor/handle.h"
+
+namespace tinygrad {
+
+using namespace tensor;
+
+namespace {
+UOp node_or_null(const Tensor& t) { return t.defined() ? t.uop() : UOp(); }
+ops::PerAxis per_axis(const Sizes& sizes) {
+  return sizes.size() == 1 ? ops::PerAxis(sizes[0]) : ops::PerAxis(std::span<const int64_t>(sizes));
+}
+ops::Reduction to_reduction(Reduction r) { return static_cast<ops::Reduction>(r); }
+ops::PoolOptions to_pool(const PoolOptions& o) {
+  ops::PoolOptions out{
+      .kernel_size = std::span<const int64_t>(o.kernel_size), .ceil_mode = o.ceil_mode, .count_include_pad = o.count_include_pad};
+  if (!o.stride.empty()) out.stride = per_axis(o.stride);
+  out.dilation = per_axis(o.dilation);
+  out.padding = per_axis(o.padding);
+  return out;
+}
+}  // namespace
+
+Tensor Tensor::sum(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::sum(uop(), to_axes(axes), o.keepdim, o.dtype)); }
+Tensor Tensor::prod(const AxisList& axes, const ReduceOptions& o) const {
+  return wrap(ops::prod(uop(), to_axes(axes), o.keepdim, o.dtype));
+}
+Tensor Tensor::max(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::max(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::min(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::min(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::mean(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::mean(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::any(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::any(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::all(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::all(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::var(const AxisList& axes, const VarOptions& o) const {
+  return wrap(ops::var(uop(), to_axes(axes), o.keepdim, o.correction));
+}
+Tensor Tensor::std(const AxisList& axes, const VarOptions& o) const {
+  return wrap(ops::std_dev(uop(), to_axes(axes), o.keepdim, o.correction));
+}
+Tensor Tensor::argmax(std::optional<int> axis, const ReduceOptions& o) const { return wrap(ops::argmax(uop(), axis, o.keepdim)); }
+Tensor Tensor::argmin(std::optional<int> axis, const ReduceOptions& o) const { return wrap(ops::argmin(uop(), axis, o.keepdim)); }
+Tensor Tensor::logsumexp(const AxisList& axes, const ReduceOptions& o) const {
+  return wrap(ops::logsumexp(uop(), to_axes(axes), o.keepdim, context()));
+}
+Tensor Tensor::softmax(const AxisList& axes) const { return wrap(ops::softmax(uop(), to_axes(axes), {}, context())); }
+Tensor Tensor::log_softmax(const AxisList& axes) const { return wrap(ops::log_softmax(uop(), to_axes(axes), {}, context())); }
+Tensor Tensor::cumsum(int axis) const { return wrap(ops::cumsum(uop(), axis)); }
+Tensor Tensor::allclose(const Tensor& x, const CloseOptions& o) const {
+  return wrap(ops::allclose(uop(), x.uop(), o.rtol, o.atol, o.equal_nan));
+}
+
+Tensor Tensor::matmul(const Tensor& w, std::optional<DType> dtype) const { return wrap(ops::matmul(uop(), w.uop(), dtype)); }
+Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const { return wrap(ops::linear(uop(), weight.uop(), node_or_null(bias))); }
+Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o) const {
+  const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype};
+  return wrap(ops::conv2d(uop(), weight.uop(), node_or_null(bias), options));
+}
+Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& o) const {
+  const ops::ConvTransposeOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding),
+                                          per_axis(o.output_padding)};
+  return wrap(ops::conv_transpose2d(uop(), weight.uop(), node_or_null(bias), options));
+}
+Tensor Tensor::avg_pool2d(const PoolOptions& o) const { return wrap(ops::avg_pool2d(uop(), to_pool(o))); }
+Tensor Tensor::max_pool2d(const PoolOptions& o) const { return wrap(ops::max_pool2d(uop(), to_pool(o))); }
+Tensor Tensor::layernorm(const std::vector<int>& axes, double eps) const { return wrap(ops::layernorm(uop(), to_axes(axes), eps)); }
+Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis) const {
+  return wrap(ops::batchnorm(uop(), node_or_null(weight), node_or_null(bias), mean.uop(), invstd.uop(), {axis}));
+}
+Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value, const AttentionOptions& o) const {
+  ops::AttentionOptions options{.mask = node_or_null(o.mask), .is_causal = o.is_causal, .enable_gqa = o.enable_gqa};
+  if (o.dropout_p > 0) options.dropout = [p = o.dropout_p](const UOp& weights) { return wrap(weights).dropout(p).uop(); };
+  return wrap(ops::scaled_dot_product_attention(uop(), key.uop(), value.uop(), options));
+}
+Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value) const {
+  return scaled_dot_product_attention(key, value, AttentionOptions{});
+}
+Tensor Tensor::binary_crossentropy(const Tensor& y, Reduction r) const {
+  return wrap(ops::binary_crossentropy(uop(), y.uop(), to_reduction(r), context()));
+}
+Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r) const {
+  return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), to_reduction(r), {}, context()));
+}
+Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
+  return wrap(
+      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context()));
+}
+Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
+  return wrap(ops::cross_entropy(uop(), y.uop(), to_reduction(o.reduction), o.label_smoothing, context()));
+}
+
+}  // namespace tinygrad

@@ -1,0 +1,30 @@
+#pragma once
+/// How the methods of Tensor reach the graph builders.
+
+#include <string_view>
+
+#include <tinygrad/tensor.h>
+
+#include "ops/index.h"
+#include "ops/operand.h"
+#include "ops/reduce.h"
+#include "tensor/cell.h"
+
+namespace tinygrad::tensor {
+
+/// The user's settings for builders; `device` is where created values live, resolved from its name (the default where empty).
+ops::OpsContext context();
+ops::OpsContext context_on(std::string_view device);
+
+/// A number or a tensor as a builder takes it.
+ops::Operand to_operand(const Operand& x);
+std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
+
+inline Tensor wrap(const UOp& node) { return Tensor::from_uop(node); }
+
+Shape to_shape(const Sizes& sizes);
+Axes to_axes(const std::vector<int>& axes);
+ops::ReduceAxes to_axes(const AxisList& axes);
+std::vector<ops::Index> to_indices(std::span<const Index> indices);
+
+}  // namespace tinygrad::tensor

@@ -1,0 +1,128 @@
+// Random tensors: each draw gets the next stretch of one sequence for the process.
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include <tinygrad/errors.h>
+
+#include "base/options.h"
+#include "ops/creation.h"
+#include "ops/elementwise.h"
+#include "ops/movement.h"
+#include "ops/random.h"
+#include "shape/device.h"
+#include "tensor/handle.h"
+#include "tensor/memory.h"
+
+namespace tinygrad {
+
+using namespace tensor;
+
+namespace {
+
+struct Sequence {
+  std::mutex mutex;
+  uint64_t seed = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  uint64_t drawn = 0;  ///< words
+};
+
+Sequence& sequence() {
+  static auto* s = new Sequence;
+  return *s;
+}
+
+/// The next `words` words. Where they begin is data in memory of its own, so that the same program is scheduled and compiled once.
+ops::RandomState draw(int64_t words, Symbol device) {
+  Sequence& s = sequence();
+  uint64_t seed, from;
+  {
+    const std::lock_guard lock(s.mutex);
+    seed = s.seed;
+    from = s.drawn;
+    s.drawn += static_cast<uint64_t>(words);
+  }
+  const std::array<uint32_t, 4> state{uint32_t(seed), uint32_t(seed >> 32), uint32_t(from), uint32_t(from >> 32)};
+  const UOp memory = upload(std::as_bytes(std::span(state)), DType::uint32, device);
+  return {.key = ops::shrink_axis(memory, 0, 0, 2), .counter = ops::shrink_axis(memory, 0, 2, 4)};
+}
+
+int64_t count_of(const Sizes& shape) {
+  int64_t n = 1;
+  for (int64_t s : shape) {
+    if (s < 0) throw ShapeError(fmt::format("rand: {} has a negative size", to_string(to_shape(shape))));
+    if (__builtin_mul_overflow(n, s, &n)) throw ShapeError("rand: the shape has more elements than fit into 64 bits");
+  }
+  return n;
+}
+
+/// A builder called with what it draws: `values` random floats of `dtype` an element.
+template <class Build>
+Tensor drawn(const Sizes& shape, DType dtype, int values, const std::string& device, const Build& build) {
+  const ops::OpsContext ctx = context_on(device);
+  const int64_t n = count_of(shape);
+  if (n == 0) return wrap(ops::zeros(to_shape(shape), dtype, ctx));
+  return wrap(build(draw(ops::random_words(n * values, dtype), ctx.device), to_shape(shape), ctx));
+}
+
+DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().default_float); }
+
+}  // namespace
+
+void Tensor::manual_seed(uint64_t seed) {
+  Sequence& s = sequence();
+  const std::lock_guard lock(s.mutex);
+  s.seed = seed;
+  s.drawn = 0;
+}
+
+Tensor Tensor::rand(const Sizes& shape, const TensorOptions& o) {
+  return drawn(shape, float_dtype(o), 1, o.device, [&](auto state, auto s, auto ctx) { return ops::rand(state, s, o.dtype, ctx); });
+}
+Tensor Tensor::randn(const Sizes& shape, const TensorOptions& o) {
+  return drawn(shape, DType::float32, 2, o.device, [&](auto state, auto s, auto ctx) { return ops::randn(state, s, o.dtype, ctx); });
+}
+Tensor Tensor::randint(const Sizes& shape, int64_t low, int64_t high, const TensorOptions& o) {
+  return drawn(shape, DType::float32, 1, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::randint(state, s, low, high, o.dtype.value_or(ctx.default_int), ctx); });
+}
+Tensor Tensor::normal(const Sizes& shape, double mean, double std, const TensorOptions& o) {
+  return drawn(shape, DType::float32, 2, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::normal(state, s, mean, std, o.dtype, ctx); });
+}
+Tensor Tensor::uniform(const Sizes& shape, double low, double high, const TensorOptions& o) {
+  return drawn(shape, context().default_float, 1, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::uniform(state, s, low, high, o.dtype, ctx); });
+}
+Tensor Tensor::scaled_uniform(const Sizes& shape, const TensorOptions& o) {
+  return drawn(shape, context().default_float, 1, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::scaled_uniform(state, s, o.dtype, ctx); });
+}
+Tensor Tensor::glorot_uniform(const Sizes& shape, const TensorOptions& o) {
+  return drawn(shape, context().default_float, 1, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::glorot_uniform(state, s, o.dtype, ctx); });
+}
+Tensor Tensor::kaiming_uniform(const Sizes& shape, double a, const TensorOptions& o) {
+  return drawn(shape, context().default_float, 1, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::kaiming_uniform(state, s, a, o.dtype, ctx); });
+}
+Tensor Tensor::kaiming_normal(const Sizes& shape, double a, const TensorOptions& o) {
+  return drawn(shape, DType::float32, 2, o.device,
+               [&](auto state, auto s, auto ctx) { return ops::kaiming_normal(state, s, a, o.dtype, ctx); });
+}
+Tensor Tensor::randperm(int64_t n, const TensorOptions& o) {
+  return drawn({n}, DType::float32, 1, o.device,
+               [&](auto state, auto, auto ctx) { return ops::randperm(state, n, o.dtype.value_or(ctx.default_int), ctx); });
+}
+Tensor Tensor::rand_like(std::optional<DType> dtype) const { return rand(shape(), {dtype.value_or(this->dtype()), device()}); }
+Tensor Tensor::randn_like(std::optional<DType> dtype) const { return randn(shape(), {dtype.value_or(this->dtype()), device()}); }
+
+Tensor Tensor::dropout(double p) const {
+  if (p < 0 || p > 1) throw ValueError(fmt::format("dropout: p = {} is no probability", p));
+  if (!current_options().training || p == 0) return *this;
+  return drawn(shape(), context().default_float, 1, device(),
+               [&](auto state, auto, auto ctx) { return ops::dropout(state, uop(), p, ctx); });
+}
+
+}  // namespace tinygrad

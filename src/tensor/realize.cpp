@@ -1,0 +1,173 @@
+#include "tensor/realize.h"
+
+#include <mutex>
+
+#include <tinygrad/errors.h>
+
+#include "base/options.h"
+#include "engine/run.h"
+#include "runtime/backends.h"
+#include "schedule/schedule.h"
+#include "shape/device.h"
+#include "tensor/memory.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::tensor {
+
+using detail::CellPtr;
+using detail::live_cells;
+
+namespace {
+
+/// Held while states of memory change: a store runs once, whoever asks for it.
+std::mutex& states_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+/// The value under views that have each of its elements once: what is put into memory for all of them.
+UOp stored_value(const UOp& node) {
+  const UOp* u = &node;
+  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::DETACH)) u = &u->src(0);
+  return *u;
+}
+
+bool is_empty(const UOp& node) {
+  for (const SInt& s : shape_of(node))
+    if (s == 0) return true;
+  return false;
+}
+
+/// What one realize computes and stores.
+class Realization {
+ public:
+  explicit Realization(std::span<const CellPtr> cells) {
+    for (const CellPtr& c : cells) add(c->node());
+    add_readers();
+  }
+
+  bool empty() const { return effects_.empty(); }
+  UOp sink() const { return tinygrad::sink(effects_); }
+
+  /// Lets all live tensors read what is in memory now.
+  void publish() const {
+    NodeMap<UOp> known(memory_.size() + stores_.size());
+    for (const auto& [value, memory] : memory_) known[value] = memory;
+    for (const UOp& a : stores_) known[a] = buffer_of_state(a);
+    std::vector<CellPtr> cells = unfinished_cells();
+    while (!cells.empty()) {
+      std::vector<UOp> nodes;
+      for (const CellPtr& c : cells) nodes.push_back(c->node());
+      const std::vector<UOp> replaced = substitute(nodes, known);
+      std::vector<CellPtr> again;
+      for (size_t i = 0; i < cells.size(); ++i)
+        if (!cells[i]->exchange(nodes[i], replaced[i])) again.push_back(cells[i]);
+      cells = std::move(again);
+    }
+  }
+
+ private:
+  /// Live cells that are more than a view of a BUFFER.
+  static std::vector<CellPtr> unfinished_cells() {
+    std::vector<CellPtr> cells = live_cells();
+    std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
+    return cells;
+  }
+
+  bool add(const UOp& node) {
+    if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
+    const UOp value = stored_value(node);
+    if (is_empty(value) || added_.contains(value)) return false;
+    Symbol device = device_of(value);
+    if (device.empty()) device = runtime::default_device_name();
+    const UOp memory = make_memory(shape_of(value), value.dtype(), device);
+    memory_.emplace_back(value, memory);
+    return add_effect(value, store(memory, value));
+  }
+
+  bool add_effect(const UOp& key, const UOp& effect) {
+    if (!added_.insert(key)) return false;
+    effects_.push_back(effect);
+    return true;
+  }
+
+  /// Stores that this realize runs replace states; tensors that read those are computed before.
+  void add_readers() {
+    for (bool more = true; more;) {
+      more = false;
+      find_stores();
+      if (stores_.empty()) return;
+      const std::vector<CellPtr> cells = unfinished_cells();
+      std::vector<UOp> nodes;
+      for (const CellPtr& c : cells) nodes.push_back(c->node());
+      for (const UOp& reader : readers_of_replaced(nodes)) more = add(reader) || more;
+    }
+  }
+
+  void find_stores() {
+    stores_.clear();
+    run_ = NodeSet();
+    replaced_ = NodeSet();
+    for (const UOp& u : toposort(effects_))
+      if (u.is(Op::AFTER)) {
+        stores_.push_back(u);
+        run_.insert(u);
+        replaced_.insert(u.src(0));
+      }
+  }
+
+  std::vector<UOp> readers_of_replaced(const std::vector<UOp>& nodes) const {
+    const auto enter = [&](const UOp& u) { return !run_.contains(u) && !replaced_.contains(u); };
+    NodeSet reading;
+    for (const UOp& u : toposort_where(nodes, enter)) {
+      bool reads = replaced_.contains(u);
+      if (enter(u))
+        for (const UOp& s : scope_sources(u)) reads = reads || reading.contains(s);
+      if (reads) reading.insert(u);
+    }
+    std::vector<UOp> out;
+    for (const UOp& n : nodes)
+      if (reading.contains(n)) out.push_back(n);
+    return out;
+  }
+
+  std::vector<UOp> effects_;
+  NodeSet added_;
+  std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
+  std::vector<UOp> stores_;                  // AFTERs that this runs
+  NodeSet run_, replaced_;                   // the same as a set; the states they replace
+};
+
+}  // namespace
+
+void realize(std::span<const CellPtr> cells) {
+  const std::lock_guard lock(states_mutex());
+  const Realization r(cells);
+  if (r.empty()) return;
+  const Options& options = current_options();
+  const schedule::ScheduleOptions how{.cache = options.scache, .memory_plan = !options.no_memory_planner};
+  engine::run_schedule(schedule::make_schedule(r.sink(), engine::target_of, how), options);
+  r.publish();
+}
+
+UOp effects_of(std::span<const CellPtr> cells) {
+  const std::lock_guard lock(states_mutex());
+  return Realization(cells).sink();
+}
+
+void assign(detail::TensorCell& cell, const UOp& value) {
+  const std::lock_guard lock(states_mutex());
+  const UOp view = without_detach(cell.node());
+  const UOp state = state_of_view(view);
+  if (!state) return cell.set_node(value);
+  if (overlaps_itself(view))
+    throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
+  NodeMap<UOp> next;
+  const UOp stored = after(state, UOps{store(view, value)});
+  next[state] = stored;
+  for (const CellPtr& c : live_cells())
+    if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(substitute(node, next));
+}
+
+}  // namespace tinygrad::tensor

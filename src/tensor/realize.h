@@ -1,0 +1,23 @@
+#pragma once
+/// From lazy values to memory.
+
+#include <span>
+#include <vector>
+
+#include "tensor/cell.h"
+
+namespace tinygrad::tensor {
+
+/// Computes the values of cells into memory, with the stores that they wait for, in one schedule. Stores run after every live tensor that
+/// reads the state they replace has got memory of its own. Then every live tensor reads the new memory instead of computing what is in
+/// it. Whatever throws leaves all tensors as they were.
+void realize(std::span<const detail::CellPtr> cells);
+
+/// Writes `value`, which has the shape and dtype of the cell's, into its memory, where every tensor that is a view of it sees the change;
+/// a value that has no memory is replaced. The store runs when its result is needed.
+void assign(detail::TensorCell& cell, const UOp& value);
+
+/// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.
+UOp effects_of(std::span<const detail::CellPtr> cells);
+
+}  // namespace tinygrad::tensor

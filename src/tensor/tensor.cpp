@@ -1,0 +1,222 @@
+// What a Tensor is, its values, and how it changes.
+#include <tinygrad/tensor.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include <tinygrad/errors.h>
+
+#include "base/options.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "runtime/backends.h"
+#include "shape/device.h"
+#include "tensor/handle.h"
+#include "tensor/memory.h"
+#include "tensor/realize.h"
+#include "uop/build.h"
+
+namespace tinygrad {
+
+using detail::CellPtr;
+using detail::TensorCell;
+
+namespace tensor {
+
+ops::OpsContext context() {
+  const Options& o = current_options();
+  return {.default_float = parse_dtype(o.default_float), .default_int = parse_dtype(o.default_int)};
+}
+
+ops::OpsContext context_on(std::string_view device) {
+  ops::OpsContext ctx = context();
+  ctx.device = device.empty() ? runtime::default_device_name() : runtime::open_device(device).name();
+  return ctx;
+}
+
+ops::Operand to_operand(const Operand& x) {
+  return std::visit(
+      [](auto v) -> ops::Operand {
+        if constexpr (std::is_same_v<decltype(v), const Tensor*>)
+          return v->uop();
+        else
+          return v;
+      },
+      x.value());
+}
+
+std::vector<UOp> to_nodes(std::span<const Tensor> tensors) {
+  std::vector<UOp> nodes;
+  for (const Tensor& t : tensors) nodes.push_back(t.uop());
+  return nodes;
+}
+
+Shape to_shape(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
+Axes to_axes(const std::vector<int>& axes) { return {axes.begin(), axes.end()}; }
+ops::ReduceAxes to_axes(const AxisList& axes) { return axes.get() ? ops::ReduceAxes(to_axes(*axes.get())) : ops::ReduceAxes(); }
+
+namespace {
+
+ops::Index to_index(int64_t i) { return SInt(i); }
+ops::Index to_index(const Slice& s) {
+  ops::Slice out{.step = s.step};
+  if (s.start) out.start = *s.start;
+  if (s.stop) out.stop = *s.stop;
+  return out;
+}
+ops::Index to_index(NewAxis) { return ops::NewAxis{}; }
+ops::Index to_index(Ellipsis) { return ops::Ellipsis{}; }
+ops::Index to_index(const Tensor* t) { return t->uop(); }
+
+}  // namespace
+
+std::vector<ops::Index> to_indices(std::span<const Index> indices) {
+  std::vector<ops::Index> out;
+  for (const Index& i : indices) out.push_back(std::visit([](const auto& v) { return to_index(v); }, i.value()));
+  return out;
+}
+
+}  // namespace tensor
+
+using namespace tensor;
+
+TensorCell& Tensor::cell() const {
+  if (!cell_) throw ValueError("Tensor: this handle holds no tensor; give it one first");
+  return *cell_;
+}
+
+UOp Tensor::uop() const { return cell().node(); }
+Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)); }
+
+Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options) {
+  int64_t count = 1;
+  for (int64_t s : shape) {
+    if (s < 0) throw ShapeError(fmt::format("Tensor: {} has a negative size", tinygrad::to_string(to_shape(shape))));
+    if (__builtin_mul_overflow(count, s, &count)) throw ShapeError("Tensor: the shape has more elements than fit into 64 bits");
+  }
+  if (bytes.size() != static_cast<size_t>(count) * itemsize(dtype))
+    throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / std::max<size_t>(itemsize(dtype), 1),
+                                 repr(dtype), tinygrad::to_string(to_shape(shape))));
+  UOp node = count ? upload(bytes, dtype, context_on(options.device).device)
+                   : make_memory(to_shape(shape), dtype, context_on(options.device).device);
+  if (count && shape.size() != 1) node = tinygrad::reshape(node, to_shape(shape));
+  if (options.dtype && *options.dtype != dtype) node = tinygrad::cast(node, *options.dtype);
+  *this = from_uop(node);
+}
+
+DType Tensor::literal_dtype(DType written) {
+  const ops::OpsContext ctx = context();
+  return is_float(written) ? ctx.default_float : is_bool(written) ? DType::bool_ : ctx.default_int;
+}
+
+Sizes Tensor::shape() const {
+  const auto sizes = known_sizes(shape_of(uop()));
+  return {sizes.begin(), sizes.end()};
+}
+
+int64_t Tensor::size(int axis) const {
+  const Shape s = shape_of(uop());
+  const int a = axis < 0 ? axis + static_cast<int>(s.size()) : axis;
+  if (a < 0 || a >= static_cast<int>(s.size()))
+    throw IndexError(fmt::format("size: axis {} is out of range for {}", axis, tinygrad::to_string(s)));
+  return s[static_cast<size_t>(a)].value();
+}
+
+int Tensor::ndim() const { return static_cast<int>(rank_of(uop())); }
+int64_t Tensor::numel() const { return tinygrad::numel(shape_of(uop())).value(); }
+DType Tensor::dtype() const { return uop().dtype(); }
+
+std::string Tensor::device() const {
+  const Symbol d = device_of(uop());
+  return std::string(d.empty() ? runtime::default_device_name().str() : d.str());
+}
+
+std::string Tensor::to_string() const {
+  if (!defined()) return "<Tensor undefined>";
+  return fmt::format("<Tensor {} {} on {}>", tinygrad::to_string(shape_of(uop())), repr(dtype()), device());
+}
+
+// Running.
+
+const Tensor& Tensor::realize() const {
+  cell();
+  tensor::realize(std::span(&cell_, 1));
+  return *this;
+}
+
+void Tensor::realize(std::span<const Tensor> tensors) {
+  std::vector<CellPtr> cells;
+  for (const Tensor& t : tensors) {
+    t.cell();
+    cells.push_back(t.cell_);
+  }
+  tensor::realize(cells);
+}
+
+void Tensor::read(void* to, DType as, size_t count) const {
+  if (count == 0) return;
+  Tensor t = as == dtype() ? *this : cast(as);
+  t.realize();
+  if (!whole_buffer(t.uop())) {
+    t = from_uop(UOp(Op::CONTIGUOUS, as, {t.uop()}));
+    t.realize();
+  }
+  buffer_of(whole_buffer(t.uop())).copyout({static_cast<std::byte*>(to), count * itemsize(as)});
+}
+
+std::vector<std::byte> Tensor::data() const {
+  std::vector<std::byte> out(static_cast<size_t>(nbytes()));
+  read(out.data(), dtype(), static_cast<size_t>(numel()));
+  return out;
+}
+
+// Changing.
+
+Tensor& Tensor::assign(const Tensor& x) {
+  const UOp node = uop(), value = x.uop();
+  if (shape_of(node) != shape_of(value))
+    throw ShapeError(fmt::format("assign: cannot write {} into {}; the shapes must be equal", tinygrad::to_string(shape_of(value)),
+                                 tinygrad::to_string(shape_of(node))));
+  if (node.dtype() != value.dtype())
+    throw DTypeError(fmt::format("assign: cannot write {} into {}; cast the value", repr(value.dtype()), repr(node.dtype())));
+  const Symbol to = device_of(node), from = device_of(value);
+  if (!to.empty() && !from.empty() && to != from)
+    throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
+  if (node != value) tensor::assign(cell(), value);
+  return *this;
+}
+
+Tensor& Tensor::replace(const Tensor& x) {
+  const UOp node = x.uop();
+  if (cell_)
+    cell_->set_node(node);
+  else
+    *this = from_uop(node);
+  return *this;
+}
+
+Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) {
+  if (!state_of_view(uop()) || overlaps_itself(uop())) {
+    const Tensor own = clone().realize();
+    cell().set_node(own.uop());
+  }
+  const Tensor part = (*this)[indices];
+  const UOp node = part.uop();
+  const ops::Operand given = to_operand(value);
+  if (state_of_view(node)) {
+    const UOp written = ops::broadcast_to(tinygrad::cast(ops::as_node(given, context()), node.dtype()), shape_of(node));
+    Tensor(part).assign(from_uop(written));
+    return *this;
+  }
+  return assign(from_uop(tinygrad::cast(ops::set_item(uop(), to_indices({indices.begin(), indices.size()}), given), dtype())));
+}
+
+Tensor Tensor::clone() const { return from_uop(UOp(Op::CONTIGUOUS, dtype(), {uop()})).is_param_(is_param()); }
+Tensor Tensor::contiguous() const { return wrap(ops::contiguous(uop())); }
+Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backward(uop())); }
+
+Tensor Tensor::to(std::string_view device) const { return wrap(ops::copy_to(uop(), context_on(device).device)).is_param_(is_param()); }
+Tensor& Tensor::to_(std::string_view device) { return replace(to(device)); }
+
+}  // namespace tinygrad

@@ -1,0 +1,142 @@
+// Tensors as a user sees them, on every device that computes.
+#include <gtest/gtest.h>
+
+#include <tinygrad/tinygrad.h>
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+
+class TensorOn : public testing::TestWithParam<const char*> {
+ protected:
+  Context on_device_{{.dev = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(All, TensorOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+
+TEST_P(TensorOn, FromValuesAndBack) {
+  EXPECT_EQ(Tensor({1.0, 2.0, 3.0}).tolist(), (Floats{1, 2, 3}));
+  EXPECT_EQ(Tensor({1.0, 2.0}).dtype(), DType::float32);
+  EXPECT_EQ(Tensor({1, 2}).dtype(), DType::int32);
+  const Tensor m({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(m.shape(), (Sizes{2, 3}));
+  EXPECT_EQ(m.T().tolist<int>(), (std::vector<int>{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(Tensor(2.5).item(), 2.5);
+  EXPECT_EQ(Tensor(true).dtype(), DType::bool_);
+  EXPECT_EQ(Tensor({true, false}).tolist<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(Tensor(std::vector<double>{1, 2, 3, 4}, {2, 2}).dtype(), DType::float64);
+  EXPECT_EQ(Tensor::zeros({0, 3}).tolist(), Floats{});
+}
+
+TEST_P(TensorOn, Arithmetic) {
+  const Tensor a({1.0, 2.0, 3.0}), b({4.0, 5.0, 6.0});
+  EXPECT_EQ((a + b * 2).tolist(), (Floats{9, 12, 15}));
+  EXPECT_EQ((1 - a).tolist(), (Floats{0, -1, -2}));
+  EXPECT_EQ((a < 2).tolist<bool>(), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ((a.half() + 1.5).dtype(), DType::float16);
+  EXPECT_EQ((Tensor({1, 2}) / 2).tolist(), (Floats{0.5, 1}));
+  EXPECT_EQ(a.matmul(b).item(), 32);
+  EXPECT_EQ(a.sum().item(), 6);
+  EXPECT_EQ(a.where(b, 0).tolist(), (Floats{4, 5, 6}));
+}
+
+TEST_P(TensorOn, AssignIsSeenThroughViews) {
+  Tensor t = Tensor::arange(6).reshape({2, 3}).clone().realize();
+  Tensor row = t[1];
+  const Tensor twice = t * 2;  // a snapshot
+  row.assign(row + 10);
+  EXPECT_EQ(t.tolist<int>(), (std::vector<int>{0, 1, 2, 13, 14, 15}));
+  EXPECT_EQ(twice.tolist<int>(), (std::vector<int>{0, 2, 4, 6, 8, 10}));
+  t += 1;
+  EXPECT_EQ(row.tolist<int>(), (std::vector<int>{14, 15, 16}));
+}
+
+TEST_P(TensorOn, AStoreRunsOnce) {
+  Tensor t = Tensor({1.0, 2.0}).realize();
+  t += 1;
+  const Tensor sum = t.sum();
+  EXPECT_EQ(sum.item(), 5);
+  EXPECT_EQ(t.tolist(), (Floats{2, 3}));
+  EXPECT_EQ(t.tolist(), (Floats{2, 3}));
+  t *= 2;
+  t += 1;
+  EXPECT_EQ(t.tolist(), (Floats{5, 7}));
+  EXPECT_EQ(sum.item(), 5);
+}
+
+TEST_P(TensorOn, ALazyReaderKeepsTheOldState) {
+  Tensor a({1.0, 2.0, 3.0}), b({10.0, 20.0, 30.0});
+  const Tensor before = a + b;
+  a.assign(b);
+  b.assign(before);  // needs the old a
+  EXPECT_EQ(b.tolist(), (Floats{11, 22, 33}));
+  EXPECT_EQ(a.tolist(), (Floats{10, 20, 30}));
+  EXPECT_EQ(before.tolist(), (Floats{11, 22, 33}));
+}
+
+TEST_P(TensorOn, SelfOverlappingAssign) {
+  Tensor t({1.0, 2.0, 3.0, 4.0});
+  t.assign(t.flip(0));
+  EXPECT_EQ(t.tolist(), (Floats{4, 3, 2, 1}));
+  Tensor part = t[Slice{1, 4}];
+  part.assign(t[Slice{0, 3}]);
+  EXPECT_EQ(t.tolist(), (Floats{4, 4, 3, 2}));
+}
+
+TEST_P(TensorOn, SetItem) {
+  Tensor t = Tensor::zeros({3, 3});
+  t.set_item({1}, 5).set_item({Slice{}, 2}, Tensor({1.0, 2.0, 3.0}));
+  EXPECT_EQ(t.tolist(), (Floats{0, 0, 1, 5, 5, 2, 0, 0, 3}));
+  t.set_item({Tensor({0, 2}), 0}, -1);
+  EXPECT_EQ(t.tolist(), (Floats{-1, 0, 1, 5, 5, 2, -1, 0, 3}));
+}
+
+TEST_P(TensorOn, Backward) {
+  const Tensor x({{1.0, 2.0}, {3.0, 4.0}}), w({{1.0, 0.0}, {2.0, 1.0}});
+  const Tensor hidden = x.matmul(w);
+  hidden.square().sum().backward();
+  EXPECT_EQ(w.grad().tolist(), (Floats{2 * (1 * 5 + 3 * 11), 2 * (1 * 2 + 3 * 4), 2 * (2 * 5 + 4 * 11), 2 * (2 * 2 + 4 * 4)}));
+  EXPECT_EQ(hidden.grad().tolist(), (Floats{10, 4, 22, 8}));
+  w.square().sum().backward();
+  EXPECT_EQ(w.grad().tolist(), (Floats{76 + 2, 28, 108 + 4, 40 + 2}));
+  EXPECT_FALSE(Tensor({1.0}).grad().defined());
+}
+
+TEST_P(TensorOn, GradientDescentFits) {
+  Tensor w = Tensor::zeros({3, 1}).realize();
+  Tensor::manual_seed(1);
+  const Tensor x = Tensor::randn({64, 3}).realize(), y = x.matmul(Tensor({{1.0}, {-2.0}, {0.5}})).realize();
+  for (int i = 0; i < 60; ++i) {
+    w.set_grad({});
+    (x.matmul(w) - y).square().mean().backward();
+    w.assign((w - w.grad() * 0.2).detach()).realize();
+  }
+  const Floats fitted = w.tolist();
+  EXPECT_NEAR(fitted[0], 1, 1e-3);
+  EXPECT_NEAR(fitted[1], -2, 1e-3);
+  EXPECT_NEAR(fitted[2], 0.5, 1e-3);
+}
+
+TEST_P(TensorOn, RandomNumbersFollowFromTheSeed) {
+  Tensor::manual_seed(7);
+  const Tensor a = Tensor::rand({5}), b = Tensor::rand({5});
+  const Floats first = b.tolist();  // in any order of realizing
+  EXPECT_NE(a.tolist(), first);
+  Tensor::manual_seed(7);
+  EXPECT_EQ(Tensor::rand({5}).tolist(), a.tolist());
+  EXPECT_EQ(Tensor::rand({5}).tolist(), first);
+  const Floats n = Tensor::randn({2000}).tolist();
+  double sum = 0, squares = 0;
+  for (float v : n) sum += v, squares += double(v) * v;
+  EXPECT_NEAR(sum / 2000, 0, 0.1);
+  EXPECT_NEAR(squares / 2000, 1, 0.1);
+}
+
+TEST_P(TensorOn, CopiesBetweenDevices) {
+  const Tensor t({1.0, 2.0});
+  EXPECT_EQ((t * 2).to("INTERP").device(), "INTERP");
+  EXPECT_EQ(((t * 2).to("INTERP") + 1).to("CPU").tolist(), (Floats{3, 5}));
+}
+
+}  // namespace
+}  // namespace tinygrad
