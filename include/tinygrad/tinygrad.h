@@ -7,5 +7,8 @@
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
+#include <tinygrad/module.h>
+#include <tinygrad/nn.h>
+#include <tinygrad/optim.h>
 #include <tinygrad/progress.h>
 #include <tinygrad/tensor.h>

@@ -1,0 +1,149 @@
+// Layers, optimizers and state dicts on the CPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <tinygrad/tinygrad.h>
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+
+void expect_near(const Tensor& got, const Floats& want, float tolerance = 1e-5f) {
+  const Floats values = got.tolist();
+  ASSERT_EQ(values.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(values[i], want[i], tolerance) << "element " << i;
+}
+
+struct Net : nn::Module {
+  nn::Linear l1{4, 3}, l2{3, 2, {.bias = false}};
+  std::vector<nn::BatchNorm> norms{nn::BatchNorm(3), nn::BatchNorm(2)};
+  Tensor operator()(const Tensor& x) const { return norms[1](l2(norms[0](l1(x)).relu())); }
+  TG_FIELDS(l1, l2, norms)
+};
+
+TEST(Nn, NamesOfTheStateDict) {
+  const Net net;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : nn::state::get_state_dict(net)) names.push_back(name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"l1.bias", "l1.weight", "l2.weight", "norms.0.bias", "norms.0.num_batches_tracked",
+                                      "norms.0.running_mean", "norms.0.running_var", "norms.0.weight", "norms.1.bias",
+                                      "norms.1.num_batches_tracked", "norms.1.running_mean", "norms.1.running_var", "norms.1.weight"}));
+}
+
+TEST(Nn, LoadingAStateDict) {
+  const Net from, to;
+  const Tensor x = Tensor::randn({5, 4});
+  EXPECT_NE(from(x).tolist(), to(x).tolist());
+  nn::state::load_state_dict(to, nn::state::get_state_dict(from));
+  EXPECT_EQ(from(x).tolist(), to(x).tolist());
+  nn::state::StateDict bad = nn::state::get_state_dict(from);
+  bad["l1.weight"] = Tensor::zeros({4, 4});
+  EXPECT_THROW(nn::state::load_state_dict(to, bad), ShapeError);
+  bad.erase("l1.weight");
+  EXPECT_THROW(nn::state::load_state_dict(to, bad), ValueError);
+  EXPECT_EQ(from(x).tolist(), to(x).tolist());
+}
+
+TEST(Nn, BatchNormTracksStatistics) {
+  const nn::BatchNorm norm(2);
+  const Tensor x({{1.0, 10.0}, {3.0, 30.0}});
+  expect_near(norm(x), {1, 10, 3, 30}, 1e-3f);
+  {
+    const Context training{{.training = true}};
+    expect_near(norm(x), {-1, -1, 1, 1}, 1e-3f);
+  }
+  expect_near(norm.running_mean, {0.2f, 2});
+  expect_near(norm.running_var, {0.9f + 0.2f, 0.9f + 20});
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 1);
+}
+
+TEST(Nn, LayerNormAndEmbedding) {
+  const nn::LayerNorm norm(2);
+  expect_near(norm(Tensor({{1.0, 3.0}, {10.0, 30.0}})), {-1, 1, -1, 1}, 1e-3f);
+  EXPECT_THROW(norm(Tensor({1.0, 2.0, 3.0})), ShapeError);
+  const nn::Embedding table(5, 3);
+  const Floats rows = table.weight.tolist(), got = table(Tensor({4, 1})).tolist();
+  EXPECT_EQ(got, (Floats{rows[12], rows[13], rows[14], rows[3], rows[4], rows[5]}));
+}
+
+TEST(Nn, ConvIsACorrelation) {
+  nn::Conv2d conv(1, 1, 2, {.padding = {1}, .bias = false});
+  conv.weight = Tensor({1.0, 2.0, 3.0, 4.0}).reshape({1, 1, 2, 2});
+  const Tensor x = Tensor({1.0, 2.0, 3.0, 4.0}).reshape({1, 1, 2, 2});
+  EXPECT_EQ(conv(x).tolist(), (Floats{4, 11, 6, 14, 30, 14, 6, 11, 4}));
+  EXPECT_THROW(nn::Conv2d(3, 4, 3, {.groups = 2}), ValueError);
+}
+
+/// One parameter under the loss p^2 / 2, whose gradient is p.
+template <class Optimizer, class Options>
+Floats three_steps(const Options& options) {
+  const Context training{{.training = true}};
+  const Tensor p({1.0, -2.0});
+  Optimizer opt(std::vector<Tensor>{p}, options);
+  Floats out;
+  for (int i = 0; i < 3; ++i) {
+    opt.zero_grad();
+    (p.square().sum() * 0.5).backward();
+    opt.step();
+    out.push_back(p.tolist()[0]);
+  }
+  return out;
+}
+
+TEST(Optim, SgdByItsFormula) {
+  using nn::optim::SGD;
+  using nn::optim::SGDOptions;
+  const auto expect = [](const Floats& got, const Floats& want) {
+    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], want[i], 1e-6f);
+  };
+  expect(three_steps<SGD>(SGDOptions{.lr = 0.1}), {0.9f, 0.81f, 0.729f});
+  expect(three_steps<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.5}), {0.9f, 0.9f - 0.1f * (0.5f + 0.9f), 0.76f - 0.1f * (0.7f + 0.76f)});
+  expect(three_steps<SGD>(SGDOptions{.lr = 0.1, .weight_decay = 1}), {0.8f, 0.64f, 0.512f});
+}
+
+TEST(Optim, AdamByItsFormula) {
+  const Floats got = three_steps<nn::optim::Adam>(nn::optim::AdamOptions{.lr = 0.1});
+  double p = 1, m = 0, v = 0;
+  for (int t = 1; t <= 3; ++t) {
+    m = 0.9 * m + 0.1 * p;
+    v = 0.999 * v + 0.001 * p * p;
+    p -= 0.1 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
+    EXPECT_NEAR(got[size_t(t - 1)], p, 1e-5);
+  }
+}
+
+TEST(Optim, Mistakes) {
+  const Tensor p({1.0});
+  nn::optim::SGD opt(std::vector<Tensor>{p});
+  p.sum().backward();
+  EXPECT_THROW(opt.step(), ValueError);
+  const Context training{{.training = true}};
+  opt.step();
+  opt.zero_grad();
+  EXPECT_THROW(opt.step(), ValueError);
+}
+
+TEST(Optim, ANetLearns) {
+  const Context training{{.training = true}};
+  Tensor::manual_seed(3);
+  const Tensor x = Tensor::randn({64, 4}).realize(), y = (x.sum(1) > 0).cast(DType::int32).realize();
+  const Net net;
+  nn::optim::Adam opt(nn::state::get_parameters(net), {.lr = 0.05});
+  double first = 0, last = 0;
+  for (int i = 0; i < 60; ++i) {
+    opt.zero_grad();
+    const Tensor loss = net(x).sparse_categorical_crossentropy(y);
+    loss.backward();
+    opt.step();
+    last = loss.item();
+    if (i == 0) first = last;
+  }
+  EXPECT_LT(last, 0.4 * first);
+  EXPECT_EQ(net.norms[0].num_batches_tracked.item<int>(), 60);
+}
+
+}  // namespace
+}  // namespace tinygrad
