@@ -12,10 +12,11 @@ namespace tinygrad::schedule {
 
 namespace {
 
-UOp copy_call(const Kernel& k) {
+UOp copy_call(const MergedKernel& k) {
+  const UOp& target = k.outputs[0].target;
   const UOp from = UOp(Op::PARAM, k.copied.dtype(), k.copied.src(), ParamArg{.slot = 1, .device = k.copied.arg_as<ParamArg>().device});
-  const UOp body(Op::COPY, k.target.dtype(), {from}, DeviceArg{k.device});
-  return UOp(Op::CALL, DType::void_, {body, k.target, k.copied});
+  const UOp body(Op::COPY, target.dtype(), {from}, DeviceArg{k.device});
+  return UOp(Op::CALL, DType::void_, {body, target, k.copied});
 }
 
 /// "E_32_10" for elementwise kernels, "r_32_10_784" for those that reduce: the sizes of the loops.
@@ -31,15 +32,21 @@ Symbol kernel_name(std::span<const UOp> ranges) {
 
 }  // namespace
 
-UOp finish_kernel(const Kernel& k) {
+UOp finish_kernel(const MergedKernel& k) {
   if (k.copied) return copy_call(k);
-  const UOp draft = sink(UOps{end(store(index(k.target, k.target_index), k.value), k.ranges)});
+  UOps stores;
+  std::vector<UOp> params;
+  for (const Output& o : k.outputs) {
+    stores.push_back(store(index(o.target, o.target_index), o.value));
+    params.push_back(o.target);
+  }
+  const UOp draft = sink(UOps{end(stores.size() == 1 ? stores[0] : group(stores), k.ranges)});
 
   NodeMap<UOp> map;
-  std::vector<UOp> ranges(k.ranges.begin(), k.ranges.end()), params{k.target}, variables;
+  std::vector<UOp> ranges(k.ranges.begin(), k.ranges.end()), variables;
   NodeSet seen;
   for (const UOp& r : ranges) seen.insert(r);
-  seen.insert(k.target);
+  for (const UOp& p : params) seen.insert(p);
   for (const UOp& u : toposort(draft)) {
     if (u.is(Op::VAR)) variables.push_back(u);
     if (u.is(Op::RANGE) && seen.insert(u)) ranges.push_back(u);

@@ -6,6 +6,7 @@
 #include "schedule/effects.h"
 #include "schedule/finish_kernel.h"
 #include "schedule/memory_plan.h"
+#include "schedule/merge_kernels.h"
 #include "schedule/normalize.h"
 #include "schedule/order.h"
 #include "schedule/prepare.h"
@@ -17,14 +18,39 @@ namespace tinygrad::schedule {
 
 namespace {
 
+/// Leaves out the temporaries that no call has as an argument, and numbers the others without gaps.
+void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t first) {
+  NodeSet used;
+  for (const UOp& c : calls)
+    for (const UOp& a : c.src()) used.insert(a);
+  std::vector<UOp> kept;
+  NodeMap<UOp> renumbered;
+  for (const UOp& t : temporaries) {
+    if (!used.contains(t)) continue;
+    ParamArg arg = t.arg_as<ParamArg>();
+    arg.slot = first + int32_t(kept.size());
+    kept.push_back(UOp(Op::PARAM, t.dtype(), t.src(), arg));
+    renumbered[t] = kept.back();
+  }
+  for (UOp& c : calls) {
+    UOps sources(c.src());
+    for (size_t i = 1; i < sources.size(); ++i)
+      if (const UOp* t = renumbered.find(sources[i])) sources[i] = *t;
+    c = c.with_src(sources);
+  }
+  temporaries = std::move(kept);
+}
+
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   const UOp prepared = prepare(n.sink);
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
   const int32_t first_temporary = int32_t(n.inputs.size());
-  const Kernels kernels = rangeify(order, effects, target_of, first_temporary);
+  Kernels kernels = rangeify(order, effects, target_of, first_temporary);
   std::vector<UOp> calls;
-  for (int k : order_kernels(kernels.kernels, effects)) calls.push_back(finish_kernel(kernels.kernels[size_t(k)]));
+  for (const MergedKernel& k : merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary))
+    calls.push_back(finish_kernel(k));
+  drop_unused(calls, kernels.temporaries, first_temporary);
   auto plan = std::make_shared<Plan>();
   plan->input_count = n.inputs.size();
   plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});

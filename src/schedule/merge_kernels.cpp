@@ -1,0 +1,339 @@
+#include "schedule/merge_kernels.h"
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+
+#include "shape/ranges.h"
+#include "symbolic/simplify.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+constexpr size_t most_buffers = 16;       ///< arguments of a merged kernel
+constexpr size_t most_sharers = 8;        ///< kernels that read the same memory and are tried
+constexpr double small_kernel = 1 << 12;  ///< elements up to which a launch costs more than the work
+
+const UOp& memory(const UOp& index) { return index.src(0); }
+
+/// REDUCEs of a kernel that can be one loop: equally many below them, the same loops around them and the same sizes.
+struct ReduceKey {
+  int depth;
+  UOps around, sizes;
+  friend bool operator==(const ReduceKey&, const ReduceKey&) = default;
+};
+struct ReduceLoop {
+  ReduceKey key;
+  UOps ranges;
+};
+
+/// What merging must know of an expression.
+struct Facts {
+  std::vector<UOp> loads;  ///< INDEX nodes
+  std::vector<ReduceLoop> reduces;
+  bool streams = true;  ///< no REDUCE uses an element for several outputs, as a matrix product does
+};
+
+bool is_loop(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::loop; }
+
+bool contains(std::span<const UOp> all, const UOp& u) { return std::find(all.begin(), all.end(), u) != all.end(); }
+
+/// A load inside the REDUCE that changes with its ranges depends on all loops around the REDUCE.
+bool streams(const UOp& reduce, const UOps& loops) {
+  const std::span<const UOp> own = closed_ranges(reduce);
+  const UOp body = reduce.src(0);
+  for (const UOp& u : toposort(body)) {
+    if (!u.is(Op::LOAD)) continue;
+    const UOps open = ranges_of(u);
+    const bool changes = std::any_of(own.begin(), own.end(), [&](const UOp& r) { return contains(open, r); });
+    if (changes && !std::all_of(loops.begin(), loops.end(), [&](const UOp& r) { return contains(open, r); })) return false;
+  }
+  return true;
+}
+
+Facts facts_of(const UOp& value) {
+  Facts f;
+  NodeMap<int> depth;
+  for (const UOp& u : toposort(value)) {
+    int d = 0;
+    for (const UOp& s : u.src()) d = std::max(d, depth[s]);
+    depth[u] = u.is(Op::REDUCE) ? d + 1 : d;
+    if (u.is(Op::LOAD)) f.loads.push_back(u.src(0));
+    if (!u.is(Op::REDUCE)) continue;
+    const std::span<const UOp> own = closed_ranges(u);
+    ReduceLoop loop{{d, ranges_of(u), {}}, UOps(own)};
+    for (const UOp& r : own) loop.key.sizes.push_back(r.src(0));
+    f.streams = f.streams && streams(u, loop.key.around);
+    if (std::all_of(loop.key.around.begin(), loop.key.around.end(), is_loop)) f.reduces.push_back(std::move(loop));
+  }
+  return f;
+}
+
+struct Group {
+  MergedKernel kernel;
+  std::vector<UOp> loads;
+  std::vector<ReduceLoop> reduces;
+  std::vector<int> after;  ///< groups that must run before
+  bool streams = true, reducing = false;
+};
+
+class Merger {
+ public:
+  explicit Merger(int32_t first_temporary) : first_temporary_(first_temporary) {}
+
+  void add(const Kernel& k) {
+    Group g;
+    g.kernel = {k.ranges, {{k.target, k.target_index, k.value}}, k.copied, k.device};
+    if (k.value) {
+      Facts f = facts_of(k.value);
+      g.loads = std::move(f.loads);
+      g.reduces = std::move(f.reduces);
+      g.streams = f.streams;
+      g.reducing = !g.reduces.empty() || !f.streams;
+      // Indices are read from memory too.
+      for (const UOp& u : toposort(k.target_index))
+        if (u.is(Op::LOAD)) g.loads.push_back(u.src(0));
+    }
+    g.after = dependences(g);
+    const int into = k.value ? merged_into(g) : -1;
+    const int place = into >= 0 ? into : int(groups_.size());
+    if (into < 0) groups_.push_back(std::move(g));
+    note_accesses(place, k);
+  }
+
+  std::vector<MergedKernel> take() {
+    drop_unread_temporaries();
+    std::vector<MergedKernel> out;
+    for (int i : sorted())
+      if (!groups_[size_t(i)].kernel.outputs.empty()) out.push_back(std::move(groups_[size_t(i)].kernel));
+    return out;
+  }
+
+ private:
+  /// Who touched a PARAM, in the order given.
+  struct Accesses {
+    int writer = -1;
+    std::vector<int> readers;  ///< since then
+  };
+
+  std::vector<int> dependences(const Group& g) {
+    std::vector<int> all;
+    auto read = [&](const UOp& m) {
+      if (const Accesses* a = accesses_.find(m); a && a->writer >= 0) all.push_back(a->writer);
+    };
+    for (const UOp& i : g.loads) read(memory(i));
+    if (g.kernel.copied) read(g.kernel.copied);
+    if (const Accesses* a = accesses_.find(g.kernel.outputs[0].target)) {
+      if (a->writer >= 0) all.push_back(a->writer);
+      all.insert(all.end(), a->readers.begin(), a->readers.end());
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+  void note_accesses(int place, const Kernel& k) {
+    // What was handed over is noted as read: it is, in the order of the groups.
+    auto read = [&](const UOp& m) {
+      auto& readers = accesses_[m].readers;
+      if (readers.empty() || readers.back() != place) readers.push_back(place);
+    };
+    if (k.copied) read(k.copied);
+    if (k.value)
+      for (const UOp& root : {k.value, k.target_index})
+        for (const UOp& u : toposort(root))
+          if (u.is(Op::LOAD)) read(memory(u.src(0)));
+    accesses_[k.target] = {place, {}};
+  }
+
+  /// The group that took the kernel in, or -1.
+  int merged_into(Group& g) {
+    std::vector<int> candidates(g.after.rbegin(), g.after.rend());
+    for (const UOp& i : g.loads)
+      if (const Accesses* a = accesses_.find(memory(i)))
+        for (size_t n = 0; n < a->readers.size() && n < most_sharers; ++n) candidates.push_back(a->readers[a->readers.size() - 1 - n]);
+    if (elements(g) <= small_kernel && !groups_.empty()) candidates.push_back(int(groups_.size()) - 1);
+    std::vector<int> tried;
+    for (int c : candidates) {
+      if (contains_number(tried, c)) continue;
+      tried.push_back(c);
+      if (same_space(groups_[size_t(c)], g) && !waits_for_through_others(g, c) && merge(groups_[size_t(c)], g)) {
+        for (int a : g.after)
+          if (a != c && !contains_number(groups_[size_t(c)].after, a)) groups_[size_t(c)].after.push_back(a);
+        return c;
+      }
+    }
+    return -1;
+  }
+
+  static bool contains_number(const std::vector<int>& all, int n) { return std::find(all.begin(), all.end(), n) != all.end(); }
+
+  static bool same_space(const Group& a, const Group& b) {
+    if (a.kernel.copied || a.kernel.device != b.kernel.device || a.kernel.ranges.size() != b.kernel.ranges.size()) return false;
+    for (size_t i = 0; i < a.kernel.ranges.size(); ++i)
+      if (a.kernel.ranges[i].src(0) != b.kernel.ranges[i].src(0)) return false;
+    return true;
+  }
+
+  static double elements(const Group& g) {
+    double n = 1;
+    for (const UOp& r : g.kernel.ranges) n *= const_value(r.src(0)) ? double(const_value(r.src(0))->as_int()) : small_kernel;
+    return n;
+  }
+
+  /// True if another group that `g` waits for waits for group `c`.
+  bool waits_for_through_others(const Group& g, int c) {
+    std::vector<int> stack;
+    std::vector<bool> seen(groups_.size());
+    for (int a : g.after)
+      if (a != c) stack.push_back(a);
+    while (!stack.empty()) {
+      const int a = stack.back();
+      stack.pop_back();
+      if (a == c) return true;
+      if (seen[size_t(a)]) continue;
+      seen[size_t(a)] = true;
+      stack.insert(stack.end(), groups_[size_t(a)].after.begin(), groups_[size_t(a)].after.end());
+    }
+    return false;
+  }
+
+  static Output* writes(Group& g, const UOp& m) {
+    for (Output& o : g.kernel.outputs)
+      if (o.target == m) return &o;
+    return nullptr;
+  }
+
+  /// Takes `b`, one kernel, into `a`, if that is possible and worth it.
+  bool merge(Group& a, const Group& b) {
+    if (a.reducing && b.reducing && !(a.streams && b.streams)) return false;
+    if (b.reducing && !b.streams) return false;
+    NodeMap<UOp> to_a;
+    for (size_t i = 0; i < a.kernel.ranges.size(); ++i) to_a[b.kernel.ranges[i]] = a.kernel.ranges[i];
+    const Output& given = b.kernel.outputs[0];
+    std::vector<UOp> moved = substitute(std::vector<UOp>{given.target_index, given.value}, to_a);
+    Output out{given.target, symbolic::simplify_index(moved[0]), moved[1]};
+    Output* before = writes(a, out.target);
+    if (before && before->target_index != out.target_index) return false;
+    for (const UOp& i : a.loads)
+      if (memory(i) == out.target && i.src(1) != out.target_index) return false;
+
+    bool saves = before || std::max(elements(a), elements(b)) <= small_kernel;
+    if (!hand_over(a, out.value, saves)) return false;
+    Facts f = facts_of(out.value);
+    if (a.streams) {
+      share_reduces(a, out.value, f);
+      for (const UOp& i : f.loads) saves = saves || contains(a.loads, i);
+    }
+    if (!saves || buffers(a, f) > most_buffers) return false;
+    take_in(a, std::move(out), std::move(f));
+    return true;
+  }
+
+  /// Replaces what `value` reads of the outputs of `a`. False if it reads them elsewhere than the same iteration writes.
+  static bool hand_over(Group& a, UOp& value, bool& saves) {
+    NodeMap<UOp> known;
+    for (const UOp& u : toposort(value)) {
+      if (!u.is(Op::LOAD)) continue;
+      const UOp& index = u.src(0);
+      const Output* o = writes(a, memory(index));
+      if (!o) continue;
+      if (index.src(1) != o->target_index && symbolic::simplify_index(index.src(1)) != o->target_index) return false;
+      known[u] = index.src_count() > 2 ? where(index.src(2), o->value, constant(u.dtype(), 0)) : o->value;
+    }
+    saves = saves || known.size() != 0;
+    if (known.size() != 0) value = substitute(value, known);
+    return true;
+  }
+
+  /// Loops of `a` in place of equal ones of `value`, so that both read the same in one.
+  static void share_reduces(const Group& a, UOp& value, Facts& f) {
+    NodeMap<UOp> to_a;
+    for (const ReduceLoop& mine : f.reduces) {
+      const bool clear = std::all_of(f.reduces.begin(), f.reduces.end(),
+                                     [&](const ReduceLoop& o) { return o.key == mine.key || !contains(o.ranges, mine.ranges[0]); });
+      for (const ReduceLoop& theirs : a.reduces) {
+        if (!clear || !(theirs.key == mine.key)) continue;
+        for (size_t i = 0; i < mine.ranges.size(); ++i)
+          if (mine.ranges[i] != theirs.ranges[i]) to_a[mine.ranges[i]] = theirs.ranges[i];
+        break;
+      }
+    }
+    if (to_a.size() == 0) return;
+    value = substitute(value, to_a);
+    f = facts_of(value);
+  }
+
+  static size_t buffers(const Group& a, const Facts& f) {
+    NodeSet all;
+    for (const Output& o : a.kernel.outputs) all.insert(o.target);
+    for (const UOp& i : a.loads) all.insert(memory(i));
+    for (const UOp& i : f.loads) all.insert(memory(i));
+    return all.size() + 1;
+  }
+
+  static void take_in(Group& a, Output out, Facts f) {
+    a.loads.insert(a.loads.end(), f.loads.begin(), f.loads.end());
+    a.reduces.insert(a.reduces.end(), f.reduces.begin(), f.reduces.end());
+    a.reducing = a.reducing || !f.reduces.empty();
+    a.streams = a.streams && f.streams;
+    if (Output* before = writes(a, out.target))
+      before->value = out.value;
+    else
+      a.kernel.outputs.push_back(std::move(out));
+  }
+
+  void drop_unread_temporaries() {
+    NodeSet read;
+    for (const Group& g : groups_) {
+      if (g.kernel.copied) read.insert(g.kernel.copied);
+      for (const Output& o : g.kernel.outputs)
+        if (o.value)
+          for (const UOp& u : toposort(o.value))
+            if (u.is(Op::LOAD)) read.insert(memory(u.src(0)));
+    }
+    for (Group& g : groups_)
+      std::erase_if(g.kernel.outputs,
+                    [&](const Output& o) { return o.target.arg_as<ParamArg>().slot >= first_temporary_ && !read.contains(o.target); });
+  }
+
+  /// The groups in an order that respects `after`, earlier made ones first.
+  std::vector<int> sorted() const {
+    std::vector<int> waits(groups_.size());
+    std::vector<std::vector<int>> next(groups_.size());
+    for (size_t i = 0; i < groups_.size(); ++i)
+      for (int a : groups_[i].after) {
+        next[size_t(a)].push_back(int(i));
+        ++waits[i];
+      }
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (size_t i = 0; i < waits.size(); ++i)
+      if (waits[i] == 0) ready.push(int(i));
+    std::vector<int> out;
+    for (; !ready.empty();) {
+      const int i = ready.top();
+      ready.pop();
+      out.push_back(i);
+      for (int n : next[size_t(i)])
+        if (--waits[size_t(n)] == 0) ready.push(n);
+    }
+    return out;
+  }
+
+  const int32_t first_temporary_;
+  std::vector<Group> groups_;
+  NodeMap<Accesses> accesses_;
+};
+
+}  // namespace
+
+std::vector<MergedKernel> merge_kernels(const std::vector<Kernel>& kernels, const std::vector<int>& order, int32_t first_temporary) {
+  Merger m(first_temporary);
+  for (int k : order) m.add(kernels[size_t(k)]);
+  return m.take();
+}
+
+}  // namespace tinygrad::schedule
