@@ -21,11 +21,14 @@ CodegenOptions CodegenOptions::from(const Options& options) { return {.noopt = o
 
 namespace {
 
+/// The opts are noted in the KernelArg of the result.
 UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& options) {
-  const auto* kernel = std::get_if<KernelArg>(&sink.arg());
-  if (kernel && kernel->optimized) return sink;
-  const bool choose = !options.noopt && (!kernel || kernel->opts.empty());
-  return apply_opts(sink, choose ? heuristic_opts(sink, target) : kernel ? kernel->opts : std::vector<Opt>{}, target);
+  const auto* given = std::get_if<KernelArg>(&sink.arg());
+  KernelArg kernel = given ? *given : KernelArg{};
+  if (kernel.optimized) return sink;
+  if (kernel.opts.empty() && !options.noopt) kernel.opts = heuristic_opts(sink, target);
+  kernel.optimized = true;
+  return apply_opts(sink, kernel.opts, target).with_arg(kernel);
 }
 
 UOp simplify(const UOp& graph) {

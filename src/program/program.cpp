@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "codegen/codegen.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -17,16 +16,24 @@ namespace {
 
 std::atomic<size_t> made{0};
 
-/// DEBUG 3 to 7: what became of a kernel on the way.
-void log_program(const UOp& sink, const RenderedProgram& p) {
+std::string opts_of(const std::vector<codegen::Step>& steps) {
+  for (const codegen::Step& s : steps)
+    if (s.name == std::string_view("apply opts")) return to_string(s.result.arg());
+  return "";
+}
+
+/// DEBUG 3 to 6: what became of a kernel on the way.
+void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<codegen::Step>& steps) {
+  if (log_enabled(3)) log_line(opts_of(steps));
   if (log_enabled(5)) log_line(print_graph(sink));
   if (log_enabled(6)) log_line(print_graph(p.linear));
   if (log_enabled(4)) log_line(p.source);
 }
 
 std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, const Options& options) {
-  RenderedProgram rendered = render_program(sink, device, options);
-  log_program(sink, rendered);
+  std::vector<codegen::Step> steps;
+  RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) ? &steps : nullptr);
+  log_program(sink, rendered, steps);
   const std::string binary = device.compile(rendered.source);
   if (log_enabled(7)) log_line(device.disassemble(binary));
   auto program = std::make_shared<Program>();
@@ -62,9 +69,9 @@ struct ProgramCache {
 
 }  // namespace
 
-RenderedProgram render_program(const UOp& sink, Device& device, const Options& options) {
+RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;
-  p.linear = codegen::full_rewrite(sink, device.target(), codegen::CodegenOptions::from(options));
+  p.linear = codegen::full_rewrite(sink, device.target(), codegen::CodegenOptions::from(options), steps);
   p.info = describe_kernel(p.linear, sink.arg_as<KernelArg>().name.str());
   p.source = device.render(p.linear, p.info);
   return p;

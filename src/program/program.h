@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/options.h"
+#include "codegen/codegen.h"
 #include "device/device.h"
 #include "uop/uop.h"
 
@@ -22,13 +23,13 @@ struct Program {
 /// Throws CompileError and DeviceError; nothing is kept then. Safe for many threads: a kernel that several ask for at once is made once.
 std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options);
 
-/// Code generation without compiling: the linear program and its description.
+/// Code generation without compiling: the linear program and its description. Each step's result is added to `steps` where given.
 struct RenderedProgram {
   UOp linear;
   KernelInfo info;
   std::string source;
 };
-RenderedProgram render_program(const UOp& sink, Device& device, const Options& options);
+RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
 
 /// Programs made by this process so far; for tests.
 size_t programs_made();
