@@ -25,7 +25,7 @@ class TINYGRAD_EXPORT Optimizer : public Module {
 
  protected:
   /// Parameters that are no params (is_param_(false)) are left out. They get memory.
-  Optimizer(std::span<const Tensor> params, double lr);
+  Optimizer(std::span<const Tensor> params, double rate);
   /// Zeros like each parameter.
   std::vector<Tensor> state_like_params() const;
   /// Assigns to the parameter (params()[i], with the gradient `grad`) and to its state; returns what it assigned to.

@@ -11,7 +11,7 @@ Optimizer::Optimizer(std::span<const Tensor> params, double lr_) {
   if (params_.empty()) throw ValueError("optimizer: got no parameters");
   // Without memory of their own, updates would not be in place. A constant gets it by a copy.
   for (Tensor& p : params_) p.replace(p.contiguous());
-  lr = Tensor({lr_}, {.device = params_[0].device()}).is_param_(false);
+  lr = Tensor({rate}, {.device = params_[0].device()}).is_param_(false);
   Tensor::realize(params_);
 }
 
