@@ -182,7 +182,7 @@ class TINYGRAD_EXPORT Tensor {
   template <Element E>
   Tensor(std::span<const E> values, const Sizes& shape, const TensorOptions& options = {})
       : Tensor(as_bytes(values.data(), values.size()), dtype_of<E>(), shape, options) {}
-  /// The bytes of row-major elements of `dtype`, then cast where the options say another.
+  /// The bytes of row-major elements of `dtype`, converted where the options name another.
   Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options = {});
 
   // Created.

@@ -8,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
+#include "dtype/convert.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
 #include "runtime/backends.h"
@@ -89,6 +90,17 @@ TensorCell& Tensor::cell() const {
 UOp Tensor::uop() const { return cell().node(); }
 Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)); }
 
+namespace {
+
+std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, DType to) {
+  const size_t count = bytes.size() / itemsize(from);
+  std::vector<std::byte> out(count * itemsize(to));
+  convert_array(to, out.data(), from, bytes.data(), count);
+  return out;
+}
+
+}  // namespace
+
 Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options) {
   int64_t count = 1;
   for (int64_t s : shape) {
@@ -98,11 +110,14 @@ Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape
   if (bytes.size() != static_cast<size_t>(count) * itemsize(dtype))
     throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / std::max<size_t>(itemsize(dtype), 1),
                                  repr(dtype), tinygrad::to_string(to_shape(shape))));
-  UOp node = count ? upload(bytes, dtype, context_on(options.device).device)
-                   : make_memory(to_shape(shape), dtype, context_on(options.device).device);
-  if (count && shape.size() != 1) node = tinygrad::reshape(node, to_shape(shape));
-  if (options.dtype && *options.dtype != dtype) node = tinygrad::cast(node, *options.dtype);
-  *this = from_uop(node);
+  const DType wanted = options.dtype.value_or(dtype);
+  const Symbol device = context_on(options.device).device;
+  if (count == 0) {
+    *this = from_uop(make_memory(to_shape(shape), wanted, device));
+    return;
+  }
+  const UOp memory = wanted == dtype ? upload(bytes, dtype, device) : upload(converted(bytes, dtype, wanted), wanted, device);
+  *this = from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
 }
 
 DType Tensor::literal_dtype(DType written) {
