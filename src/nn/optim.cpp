@@ -5,7 +5,7 @@
 
 namespace tinygrad::nn::optim {
 
-Optimizer::Optimizer(std::span<const Tensor> params, double lr_) {
+Optimizer::Optimizer(std::span<const Tensor> params, double rate) {
   for (const Tensor& p : params)
     if (p.is_param() && p.is_floating_point()) params_.push_back(p);
   if (params_.empty()) throw ValueError("optimizer: got no parameters");
