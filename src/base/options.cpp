@@ -74,12 +74,7 @@ void read_variable(const char* name, const OptionRule& rule, T& value) {
 
 /// -1 is the build's own choice.
 void resolve(Options& options) {
-  if (options.spec != -1) return;
-#ifdef TINYGRAD_VERIFY
-  options.spec = 1;
-#else
-  options.spec = 0;
-#endif
+  if (options.spec == -1) options.spec = default_spec;
 }
 
 Options changed(Options options, const ContextArgs& args) {

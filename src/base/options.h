@@ -9,6 +9,13 @@
 
 namespace tinygrad {
 
+/// What SPEC is where nobody sets it: the verifiers run in builds with TG_VERIFY.
+#ifdef TINYGRAD_VERIFY
+inline constexpr int default_spec = 1;
+#else
+inline constexpr int default_spec = 0;
+#endif
+
 /// Typed values of all options; include/tinygrad/options.def is the list. Read once at an API call and passed down.
 struct Options {
 #define TG_OPTION(type, field, name, default_value, ...) type field = default_value;

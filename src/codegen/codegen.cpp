@@ -1,6 +1,5 @@
 #include "codegen/codegen.h"
 
-#include "base/options.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/expand/assign_launch_dims.h"
@@ -13,11 +12,14 @@
 #include "codegen/late/speculate_loads.h"
 #include "codegen/opt/merge_ranges.h"
 #include "rewrite/rewrite.h"
+#include "spec/verify.h"
 #include "symbolic/simplify.h"
 
 namespace tinygrad::codegen {
 
-CodegenOptions CodegenOptions::from(const Options& options) { return {.noopt = options.noopt, .transcendental = options.transcendental}; }
+CodegenOptions CodegenOptions::from(const Options& options) {
+  return {.noopt = options.noopt, .transcendental = options.transcendental, .spec = options.spec};
+}
 
 namespace {
 
@@ -39,23 +41,26 @@ UOp simplify(const UOp& graph) {
 /// The kernel on its way through the steps.
 class Pipeline {
  public:
-  Pipeline(UOp sink, std::vector<Step>* trace) : graph_(std::move(sink)), trace_(trace) {}
+  Pipeline(UOp sink, const CodegenOptions& options, std::vector<Step>* trace) : graph_(std::move(sink)), options_(options), trace_(trace) {}
 
   void step(const char* name, UOp result) {
     graph_ = std::move(result);
     if (trace_) trace_->push_back({name, graph_});
+    if (options_.spec >= 2) spec::verify_between(graph_, name);
   }
   const UOp& graph() const { return graph_; }
 
  private:
   UOp graph_;
+  const CodegenOptions& options_;
   std::vector<Step>* trace_;
 };
 
 }  // namespace
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  Pipeline p(sink, trace);
+  if (options.spec >= 1) spec::verify_kernel(sink);
+  Pipeline p(sink, options, trace);
   p.step("simplify", simplify(p.graph()));
   p.step("merge ranges", merge_ranges(p.graph()));
   p.step("apply opts", optimize(p.graph(), target, options));
@@ -74,9 +79,10 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
 }
 
 UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  Pipeline p(full_rewrite_to_sink(sink, target, options, trace), trace);
-  p.step("linearize", linearize(p.graph()));
-  return p.graph();
+  const UOp linear = linearize(full_rewrite_to_sink(sink, target, options, trace));
+  if (trace) trace->push_back({"linearize", linear});
+  if (options.spec >= 1) spec::verify_linear(linear);
+  return linear;
 }
 
 }  // namespace tinygrad::codegen

@@ -4,14 +4,11 @@
 #include <span>
 #include <vector>
 
+#include "base/options.h"
 #include "codegen/opt/apply_opts.h"
 #include "codegen/opt/heuristic_opts.h"
 #include "target/target.h"
 #include "uop/uop.h"
-
-namespace tinygrad {
-struct Options;
-}
 
 namespace tinygrad::codegen {
 
@@ -19,6 +16,8 @@ namespace tinygrad::codegen {
 struct CodegenOptions {
   bool noopt = false;      ///< no heuristics: loops as the scheduler made them
   int transcendental = 1;  ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
+
+  int spec = default_spec;  ///< verify 1: what goes in and out, 2: also each step, 3: also that no step changes the values (SPEC)
 
   static CodegenOptions from(const Options& options);
 };

@@ -12,6 +12,7 @@
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
 #include "shape/device.h"
+#include "spec/verify.h"
 #include "uop/build.h"
 
 namespace tinygrad::schedule {
@@ -51,6 +52,9 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   for (const MergedKernel& k : merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary))
     calls.push_back(finish_kernel(k));
   drop_unused(calls, kernels.temporaries, first_temporary);
+  if (options.spec >= 1)
+    for (const UOp& c : calls)
+      if (c.src(0).is(Op::SINK)) spec::verify_kernel(c.src(0));
   auto plan = std::make_shared<Plan>();
   plan->input_count = n.inputs.size();
   plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
@@ -111,6 +115,7 @@ UOp cache_key(const Normalized& n, const TargetOf& target_of, const ScheduleOpti
 }  // namespace
 
 Schedule make_schedule(const UOp& sink, const TargetOf& target_of, const ScheduleOptions& options) {
+  if (options.spec >= 1) spec::verify_tensor_graph(sink);
   Normalized n = normalize(sink);
   std::shared_ptr<const Plan> plan;
   const UOp key = cache_key(n, target_of, options);

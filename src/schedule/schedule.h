@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/options.h"
 #include "target/target.h"
 #include "uop/uop.h"
 
@@ -41,6 +42,11 @@ struct Schedule {
 struct ScheduleOptions {
   bool cache = true;        ///< look the graph up first (SCACHE)
   bool memory_plan = true;  ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
+  int spec = default_spec;  ///< from 1: verify the graph and the kernels (SPEC)
+
+  static ScheduleOptions from(const Options& options) {
+    return {.cache = options.scache, .memory_plan = !options.no_memory_planner, .spec = options.spec};
+  }
 };
 
 using TargetOf = std::function<const Target&(Symbol device)>;

@@ -1,0 +1,102 @@
+// Effects, memory and ranges in a graph of effects, at tensor level and inside kernels.
+#include <fmt/format.h>
+
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "spec/border.h"
+#include "uop/graph.h"
+
+namespace tinygrad::spec {
+
+using namespace rewrite;
+
+namespace {
+
+bool is_effect(const UOp& u) { return u.in(Group::effect) && u.dtype() == DType::void_; }
+
+Verdict is_effect_source(const UOp& s) { return verdict(is_effect(s), name(s.op()), "an effect"); }
+
+Verdict takes_effects(const Match& m) {
+  for (const UOp& s : m.root().src())
+    if (Verdict v = is_effect_source(s)) return v;
+  return {};
+}
+
+/// A SINK of a tensor graph also takes states of memory.
+Verdict sinks_effects(const Match& m) {
+  for (const UOp& s : m.root().src())
+    if (!s.is(Op::AFTER))
+      if (Verdict v = is_effect_source(s)) return v;
+  return {};
+}
+
+/// The memory may be a place in it, and an effect may be a RANGE: inside its loop.
+Verdict orders_effects(const Match& m, Graph& graph) {
+  const UOp& u = m.root();
+  if (!graph.memory_of(u.src(0))) return Violation{std::string(name(u.src(0).op())), "memory or a view of it in front"};
+  for (const UOp& s : u.src().subspan(1))
+    if (!s.is(Op::RANGE))
+      if (Verdict v = is_effect_source(s)) return v;
+  return {};
+}
+
+Verdict loads_from_memory(const Match& m, Graph& graph) {
+  const UOp& place = m.root().src(0);
+  return verdict(place.is(Op::INDEX) && graph.memory_of(place), name(place.op()), "an INDEX of memory");
+}
+
+Verdict stores_to_memory(const Match& m, Graph& graph) {
+  const UOp& place = m.root().src(0);
+  return verdict(bool(graph.memory_of(place)), name(place.op()), "a view of memory or an INDEX of it");
+}
+
+/// Flat memory, or elements of a value with one axis.
+Verdict indexes_one_axis(const Match& m) {
+  const UOp& from = m.root().src(0);
+  return expect(rank_of(from) == 1, [&] { return Violation{describe_value(from), "memory or a value with one axis"}; });
+}
+
+Verdict closes_ranges(const Match& m) {
+  NodeSet seen;
+  for (const UOp& r : closed_ranges(m.root())) {
+    if (!r.is(Op::RANGE)) return Violation{std::string(name(r.op())), "RANGEs behind the first sources"};
+    if (!seen.insert(r)) return Violation{fmt::format("{} twice", print_expr(r)), "each range once"};
+  }
+  return {};
+}
+
+Verdict ends_each_range_once(const Match& m, Graph& graph) {
+  for (const UOp& r : closed_ranges(m.root()))
+    if (!graph.ended.insert(r, m.root()).second) return Violation{fmt::format("another END of {}", print_expr(r)), "one END for a range"};
+  return {};
+}
+
+Verdict has_no_open_ranges(const Match& m, Graph& graph) {
+  const UOp& u = m.root();
+  if (u != graph.root) return {};
+  const UOps open = ranges_of(u);
+  return expect(open.empty(), [&] {
+    return Violation{open.empty() ? "" : fmt::format("{}, which nothing closes", print_expr(open[0])), "no open range"};
+  });
+}
+
+}  // namespace
+
+const BorderRules<Graph>& effect_rules() {
+  using enum Op;
+  static const auto& table = *new BorderRules<Graph>{
+      {pat({GROUP, BARRIER}), takes_effects, "effects"},
+      {pat(SINK), sinks_effects, "effects"},
+      {pat(END), [](const Match& m) { return is_effect_source(m.root().src(0)); }, "effects"},
+      {pat(AFTER), orders_effects, "state of memory"},
+      {pat(LOAD), loads_from_memory, "place"},
+      {pat(STORE), stores_to_memory, "store target"},
+      {pat(INDEX), indexes_one_axis, "indexed"},
+      {pat({END, REDUCE, STAGE}), closes_ranges, "closed ranges"},
+      {pat(END), ends_each_range_once, "closed once"},
+      {pat(SINK), has_no_open_ranges, "open ranges"},
+  };
+  return table;
+}
+
+}  // namespace tinygrad::spec

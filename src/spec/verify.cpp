@@ -1,0 +1,152 @@
+#include "spec/verify.h"
+
+#include <fmt/format.h>
+
+#include <tinygrad/errors.h>
+
+#include "shape/shape.h"
+#include "spec/border.h"
+#include "uop/graph.h"
+
+namespace tinygrad::spec {
+
+rewrite::OpSet ops(std::initializer_list<Op> list) {
+  rewrite::OpSet out;
+  for (Op op : list) out.set(size_t(op));
+  return out;
+}
+rewrite::OpSet ops(Group group) {
+  rewrite::OpSet out;
+  for (int op = 0; op < op_count; ++op) out.set(size_t(op), in_group(Op(op), group));
+  return out;
+}
+rewrite::Pat any_of(const rewrite::OpSet& set) { return rewrite::Pat(set, std::nullopt, false); }
+rewrite::Pat any_but(const rewrite::OpSet& set) { return any_of(~set); }
+rewrite::Pat any_node() { return any_of(rewrite::OpSet().set()); }
+
+std::string describe_value(const UOp& u) { return fmt::format("{} of shape {}", repr(u.dtype()), to_string(shape_of(u))); }
+
+Graph::Graph(const UOp& r) : root(r) {
+  for (const UOp& u : toposort(r)) own.insert(u);
+}
+
+void Graph::enter(const UOp& u) {
+  if (u.is(Op::BUFFER) || (u.is(Op::PARAM) && u.src_count() > 0)) {
+    memory[u] = u;
+  } else if (u.in(Group::movement) || u.is(Op::AFTER)) {
+    if (const UOp base = memory_of(u.src(0))) memory[u] = base;
+  }
+}
+
+UOp Graph::memory_of(const UOp& u) const {
+  const UOp* found = memory.find(u.is(Op::INDEX) ? u.src(0) : u);
+  return found ? *found : UOp();
+}
+
+namespace {
+bool is_optimized(const UOp& sink) {
+  const auto* kernel = std::get_if<KernelArg>(&sink.arg());
+  return kernel && kernel->optimized;
+}
+}  // namespace
+
+KernelGraph::KernelGraph(const UOp& r) : Graph(r), optimized(is_optimized(r)) {}
+
+bool Program::in_scope(const UOp& u) const {
+  const size_t* block = block_of_.find(u);
+  return block && is_open_[*block];
+}
+
+void Program::enter(const UOp& u) {
+  if (u.is(Op::RANGE) || u.is(Op::IF)) {
+    blocks_.push_back({u, is_open_.size()});
+    is_open_.push_back(true);
+  } else if (u.is(Op::END) || u.is(Op::ENDIF)) {
+    is_open_[blocks_.back().number] = false;
+    blocks_.pop_back();
+  }
+  block_of_[u] = blocks_.back().number;
+  if (u.is(Op::RANGE)) has_threads = has_threads || u.arg_as<RangeArg>().kind == AxisKind::thread;
+}
+
+namespace {
+
+/// The node on one line, cut; it may be malformed.
+std::string brief(const UOp& u) {
+  constexpr size_t most = 300;
+  std::string sources;
+  for (const UOp& s : u.src()) {
+    if (sources.size() > most) break;
+    sources += fmt::format("{}{} {}", sources.empty() ? "" : ", ", name(s.op()), name(s.dtype()));
+  }
+  const std::string arg = to_string(u.arg());
+  std::string out = fmt::format("{} {}({}{}{})", name(u.op()), name(u.dtype()), sources, arg.empty() ? "" : "; ", arg);
+  try {
+    out += " = " + print_expr(u);
+  } catch (const InternalError&) {  // a source with an arg of another op
+  }
+  if (out.size() <= 2 * most) return out;
+  return out.substr(0, 2 * most) + "...";
+}
+
+[[noreturn]] void fail(std::string_view border, std::string_view rule, const UOp& u, const Violation& v) {
+  throw InternalError(fmt::format("verify {}: rule '{}' is broken at {}: got {}, expects {}", border, rule, brief(u), v.got, v.expects));
+}
+
+template <class Ctx>
+void check(std::string_view border, const UOp& u, const BorderRules<Ctx>& rules, void* ctx) {
+  Verdict found;
+  if (const auto* rule = rules.table().apply(u, ctx, &found, nullptr)) fail(border, rule->info.name, u, *found);
+}
+void check_typed(std::string_view border, const UOp& u) { check(border, u, typed_rules(), nullptr); }
+void check_effects(std::string_view border, const UOp& u, Graph& graph) { check(border, u, effect_rules(), &graph); }
+
+}  // namespace
+
+void verify_tensor_graph(const UOp& sink) {
+  constexpr std::string_view border = "tensor graph";
+  TensorGraph graph(sink);
+  for (const UOp& u : toposort(sink, Scopes::enter)) {
+    check(border, u, tensor_rules(), &graph);
+    check_typed(border, u);
+    check_effects(border, u, graph);
+    graph.enter(u);
+  }
+}
+
+void verify_kernel(const UOp& sink) {
+  constexpr std::string_view border = "kernel";
+  KernelGraph graph(sink);
+  for (const UOp& u : toposort(sink, Scopes::enter)) {
+    check_typed(border, u);
+    check_effects(border, u, graph);
+    check(border, u, kernel_rules(), &graph);
+    graph.enter(u);
+  }
+}
+
+void verify_linear(const UOp& linear, const std::function<bool(const UOp&)>& supports) {
+  constexpr std::string_view border = "linear program";
+  const auto* kind = std::get_if<LinearArg>(&linear.arg());
+  if (!linear.is(Op::LINEAR) || !kind || kind->kind != 1)
+    fail(border, "root", linear, {to_string(linear.arg()), "a LINEAR of a kernel's instructions"});
+  Program program(supports);
+  for (const UOp& u : linear.src()) {
+    check_typed(border, u);
+    check(border, u, linear_rules(), &program);
+    program.enter(u);
+  }
+  if (program.depth() > 0)
+    fail(border, "every block ends", program.innermost(), {"the end of the list inside it", "an END or ENDIF of it"});
+}
+
+void verify_between(const UOp& sink, std::string_view step) {
+  Graph graph(sink);
+  for (const UOp& u : toposort(sink, Scopes::enter)) {
+    check_typed(step, u);
+    check_effects(step, u, graph);
+    graph.enter(u);
+  }
+}
+
+}  // namespace tinygrad::spec
