@@ -138,12 +138,6 @@ Verdict moves_lanes(const Match& m) {
                 [&] { return Violation{describe_value(u.src(0)), rank == 0 ? "a scalar to expand" : "a vector"}; });
 }
 
-Verdict stacks_scalars(const Match& m) {
-  for (const UOp& s : m.root().src())
-    if (rank_of(s) != 0) return Violation{describe_value(s), "scalars"};
-  return {};
-}
-
 Verdict is_supported(const Match& m, Program& program) {
   return expect(!program.supports || program.supports(m.root()),
                 [&] { return Violation{fmt::format("{} of {}", name(m.root().op()), repr(m.root().dtype())), "what the target has"}; });
@@ -169,7 +163,6 @@ const BorderRules<Program>& linear_rules() {
       {any_but(ops({PARAM, BUFFER})), has_lanes, "lanes"},
       {any_of(ops(Group::elementwise)), has_equal_shapes, "equal shapes"},
       {pat({EXPAND, SHRINK}), moves_lanes, "lanes moved"},
-      {pat(STACK), stacks_scalars, "stacked"},
       {any_of(ops(Group::elementwise)), is_supported, "supported"},
   };
   return table;

@@ -47,12 +47,6 @@ Verdict binds_a_variable(const Match& m) {
                 [&] { return Violation{fmt::format("{} for {}", v, to_string(var.arg())), "a value within the bounds"}; });
 }
 
-Verdict reduces_axes(const Match& m) {
-  const UOp& u = m.root();
-  const size_t fixed = u.arg_as<ReduceArg>().op == Op::FUNCTION ? 4 : 1;
-  return expect(u.src_count() == fixed, [&] { return Violation{fmt::format("{} sources", u.src_count()), "axes, no ranges"}; });
-}
-
 /// Two elements of a stored view must not be one element of memory, and each must be one.
 Verdict stores_to_a_view(const Match& m, TensorGraph& graph) {
   const UOp& u = m.root();
@@ -103,7 +97,6 @@ const BorderRules<TensorGraph>& tensor_rules() {
       {pat(BUFFER), is_device_memory, "buffer"},
       {pat(PARAM), is_in_a_function, "param"},
       {pat(BIND), binds_a_variable, "bound variable"},
-      {pat(REDUCE), reduces_axes, "reduce axes"},
       {pat(STORE), stores_to_a_view, "store target"},
       {pat(AFTER), follows_its_own_stores, "state of memory"},
       {pat(CALL), calls_a_function, "call"},

@@ -107,9 +107,9 @@ void verify_tensor_graph(const UOp& sink) {
   constexpr std::string_view border = "tensor graph";
   TensorGraph graph(sink);
   for (const UOp& u : toposort(sink, Scopes::enter)) {
-    check(border, u, tensor_rules(), &graph);
     check_typed(border, u);
     check_effects(border, u, graph);
+    check(border, u, tensor_rules(), &graph);
     graph.enter(u);
   }
 }
