@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <tinygrad/errors.h>
 
-#include <algorithm>
-
 #include "ops/movement.h"
 
 namespace tinygrad::ops {
@@ -24,12 +22,16 @@ UOp pool_last(const UOp& x, Window w) {
     const UOp y = out * w.stride > n ? pad_axis(x, last, 0, out * w.stride - n) : shrink_axis(x, last, 0, out * w.stride);
     return shrink_axis(ops::unflatten(y, last, Shape{out, w.stride}), last + 1, 0, w.kernel);
   }
-  // Copies of x read as rows longer than x by the dilation: row k begins k * dilation further into x.
-  const int64_t reps = std::max<int64_t>(1, (out * w.stride - w.dilation + n - 1) / n), row = n * reps + w.dilation;
-  Shape copies(in.size(), SInt(1));
-  copies[size_t(last)] = (w.kernel * row + n - 1) / n;
-  UOp y = shrink_axis(ops::repeat(x, copies), last, 0, w.kernel * row);
-  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, 0, out * w.stride);
+  // Copies of x read as rows longer than they are by the dilation: row k begins k * dilation further into x. The gap before each row lets
+  // the adjoint, where rows begin further and further before x, stay within its own row: both are free of divisions.
+  const int64_t gap = w.dilation * (w.kernel - 1), row = n + gap + w.dilation;
+  Shape copies = in;
+  copies.insert(copies.begin() + last, SInt(w.kernel));
+  UOp y = pad_axis(ops::expand(ops::unsqueeze(x, last), copies), last + 1, gap, 0);
+  y = pad_axis(ops::flatten(y, last), last, 0, w.kernel * w.dilation);
+  const int64_t read = (out - 1) * w.stride + 1, room = out * w.stride;
+  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, gap, gap + (gap + room <= row ? room : read));
+  if (gap + room > row) y = pad_axis(y, last + 1, 0, room - read);
   y = shrink_axis(ops::unflatten(y, last + 1, Shape{out, w.stride}), last + 2, 0, 1);
   return ops::transpose(ops::squeeze(y, last + 2), last, last + 1);
 }

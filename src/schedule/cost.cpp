@@ -16,8 +16,8 @@ double own_cost(const UOp& u, const CostModel& model) {
     case Op::EXP2:
     case Op::LOG2:
     case Op::SIN:
-    case Op::POW:
-    case Op::THREEFRY: return model.transcendental;
+    case Op::POW: return model.transcendental;
+    case Op::THREEFRY: return 8 * model.transcendental;  // twenty rounds
     case Op::SQRT:
     case Op::RECIPROCAL:
     case Op::FDIV:
@@ -37,7 +37,14 @@ double elements(const UOp& u) {
 
 }  // namespace
 
-double inline_cost(const UOp& root, const CostModel& model, const std::function<bool(const UOp&)>& is_stored) {
+double CostModel::store(const Target& target, double elements, double times, DType dtype) const {
+  // A mask is used together with what it masks, at the same places: by its own small size it would always look worth storing.
+  const double bytes = dtype == DType::bool_ ? itemsize(DType::float32) : itemsize(dtype);
+  const bool far = elements * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
+  return bytes * (elements * (far ? per_far_byte : per_stored_byte) + times * per_loaded_byte) + kernel(target);
+}
+
+InlineCost inline_cost(const UOp& root, const CostModel& model, const std::function<bool(const UOp&)>& is_stored) {
   struct Item {
     const UOp* node;
     double times;  // evaluations for one element of the root
@@ -45,14 +52,15 @@ double inline_cost(const UOp& root, const CostModel& model, const std::function<
   };
   std::vector<Item> stack{{&root, 1.0, false}};
   NodeSet seen;
-  double cost = 0;
+  double cost = 0, leaves = 0;
   while (!stack.empty()) {
     const auto [u, times, in_loop] = stack.back();
     stack.pop_back();
     if (!seen.insert(*u)) continue;
-    if (seen.size() > most_nodes) return 1e30;
+    if (seen.size() > most_nodes) return {1e30, 1};
     if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
       cost += times * model.per_loaded_byte * itemsize(u->dtype());
+      leaves += elements(*u);
       continue;
     }
     double inner = times;
@@ -60,14 +68,19 @@ double inline_cost(const UOp& root, const CostModel& model, const std::function<
       const Shape& in = shape_of(u->src(0).is(Op::TUPLE) ? u->src(0).src(0) : u->src(0));
       for (int a : u->arg_as<ReduceArg>().axes) inner *= double(in[size_t(a)].max());
     }
-    // What is broadcast is computed once for all elements that share it.
-    if (u->is(Op::EXPAND) && !in_loop) inner *= elements(u->src(0)) / std::max(elements(*u), 1.0);
+    // What is broadcast is computed once for all elements that share it; in a loop, for those that are computed together.
+    if (u->is(Op::EXPAND)) {
+      const double share = elements(u->src(0)) / std::max(elements(*u), 1.0);
+      inner *= in_loop ? std::max(share, 1 / model.register_tile) : share;
+    }
     cost += inner * own_cost(*u, model);
     const size_t sources = u->in(Group::movement) ? 1 : u->src_count();
     for (size_t i = 0; i < sources; ++i)
       if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE)});
   }
-  return cost;
+  InlineCost out{cost, 1};
+  if (root.is(Op::REDUCE)) out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
+  return out;
 }
 
 }  // namespace tinygrad::schedule

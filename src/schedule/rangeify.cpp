@@ -19,6 +19,7 @@ namespace tinygrad::schedule {
 namespace {
 
 constexpr size_t most_uses = 16;
+constexpr int most_rounds = 4;
 
 /// A place at which a kernel needs a value.
 struct Use {
@@ -38,6 +39,7 @@ struct Value {
 
 struct RangeInfo {
   double size = 1;
+  bool reduces = false;
   SmallVector<int, 6> around;  ///< ids of the ranges it stands in, itself included, sorted
 };
 
@@ -53,11 +55,20 @@ class Rangeify {
     for (size_t i = 0; i < order.size(); ++i) numbers_[order[i]] = int(i);
   }
 
-  Kernels run(const NodeSet& forced) {
+  /// Decides what is stored: `forced`, and what pays if the values of `expected` are in memory. The numbers of those values in the order.
+  std::vector<int> place(const NodeSet& forced, const NodeSet& expected) {
     forced_ = &forced;
+    expected_ = &expected;
     measure_depths();
     give_storage_to_outputs();
     for (size_t i = order_.size(); i-- > 0;) place(order_[i]);
+    std::vector<int> stored;
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (values_[i].storage) stored.push_back(int(i));
+    return stored;
+  }
+
+  Kernels lower() {
     for (const UOp& u : order_) lower(u);
     Kernels out;
     std::vector<size_t> by_root(kernels_.size());
@@ -128,7 +139,7 @@ class Rangeify {
     if (size.known() && size.value() == 1) return index_const(0);
     const int id = int(ranges_.size());
     around.push_back(id);
-    ranges_.push_back({double(std::max<int64_t>(size.max(), 1)), std::move(around)});
+    ranges_.push_back({double(std::max<int64_t>(size.max(), 1)), kind == AxisKind::reduce, std::move(around)});
     return range(size.uop(), {.id = id, .kind = kind});
   }
 
@@ -151,8 +162,23 @@ class Rangeify {
 
   double evaluations(const Use& use) const {
     double n = 1;
-    for (int id : around(use)) n *= ranges_[size_t(id)].size;
-    return n;
+    bool in_reduce = false;
+    const auto ids = around(use);
+    for (int id : ids) {
+      n *= ranges_[size_t(id)].size;
+      in_reduce = in_reduce || ranges_[size_t(id)].reduces;
+    }
+    if (!in_reduce) return n;
+    // Outputs that share the element are computed together, as far as registers reach.
+    double shared = 1;
+    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) {
+      const int id = r.arg_as<RangeArg>().id;
+      if (std::binary_search(ids.begin(), ids.end(), id) && !depends_on(use, r)) shared *= ranges_[size_t(id)].size;
+    }
+    return n / std::min(shared, model_.register_tile);
+  }
+  static bool depends_on(const Use& use, const UOp& range) {
+    return std::any_of(use.place.at.begin(), use.place.at.end(), [&](const UOp& e) { return is_open_over(e, std::span(&range, 1)); });
   }
 
   // From users to sources.
@@ -253,12 +279,22 @@ class Rangeify {
     double times = 0;
     for (const Use& use : uses) times += evaluations(use);
     const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
-    if (uses.size() == 1 && times <= n && !starves) return false;
+    const bool hoisted = u.is(Op::REDUCE) && uses.size() == 1 && !stands_in_all_loops(uses[0]);
+    if (uses.size() == 1 && times <= n && !starves && !hoisted) return false;
     if (uses.size() > most_uses) return true;
-    const double cost = inline_cost(u, model_, [this](const UOp& s) { return value(s).storage || forced_->contains(s); });
-    if (starves && n * cost > 50 * model_.per_kernel) return true;
-    const double store = n * cost + itemsize(u.dtype()) * (n * model_.per_stored_byte + times * model_.per_loaded_byte) + model_.per_kernel;
-    return store < times * cost;
+    const Target& target = target_of_(kernels_[size_t(uses[0].kernel)].device);
+    const auto in_memory = [this](const UOp& s) { return value(s).storage || forced_->contains(s) || expected_->contains(s); };
+    const InlineCost one = inline_cost(u, model_, in_memory);
+    if (hoisted && one.reuse >= model_.register_tile) return true;
+    if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
+    return model_.store(target, n, times, u.dtype()) + n * one.cost < times * one.cost;
+  }
+
+  /// False if some loops of the kernel are inside of what evaluates the value.
+  bool stands_in_all_loops(const Use& use) const {
+    const auto ids = around(use);
+    return std::ranges::all_of(kernels_[size_t(use.kernel)].ranges,
+                               [&](const UOp& r) { return std::binary_search(ids.begin(), ids.end(), int(r.arg_as<RangeArg>().id)); });
   }
 
   /// The kernel has few outputs, and this value could have been computed by many threads.
@@ -418,6 +454,22 @@ class Rangeify {
     return gated ? inside : where(valid, inside, constant(u.dtype(), 0));
   }
 
+  static bool is_of_places_only(const UOp& condition) {
+    const std::vector<UOp> nodes = toposort(condition);
+    return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
+  }
+
+  /// A sum of sums, each perhaps padded with zeros, is one sum over all their ranges.
+  static void merge_nested_sum(const ReduceArg& arg, UOps& sources) {
+    if (arg.op != Op::ADD) return;
+    const UOp x = sources[0];
+    const bool gated = x.is(Op::WHERE) && is_const(x.src(2), 0) && is_of_places_only(x.src(0));
+    const UOp& inner = gated ? x.src(1) : x;
+    if (!inner.is(Op::REDUCE) || inner.arg_as<ReduceArg>().op != Op::ADD || inner.dtype() != x.dtype()) return;
+    sources[0] = gated ? where(x.src(0), inner.src(0), x.src(2)) : inner.src(0);
+    for (const UOp& r : closed_ranges(inner)) sources.push_back(r);
+  }
+
   static UOp reduced(const UOp& u, const Use& use, const UOp& x) {
     UOps sources{x};
     for (size_t i = 1; i < u.src_count(); ++i) sources.push_back(u.src(i));  // identity, step and merge of the general form
@@ -426,6 +478,7 @@ class Rangeify {
       if (r.is(Op::RANGE)) sources.push_back(r);
     const ReduceArg arg{u.arg_as<ReduceArg>().op, {}};
     if (sources.size() == fixed && fixed == 1) return x;
+    if (fixed == 1) merge_nested_sum(arg, sources);
     return UOp(Op::REDUCE, u.dtype(), sources, arg);
   }
 
@@ -433,6 +486,7 @@ class Rangeify {
   const Effects& effects_;
   const TargetOf& target_of_;
   const NodeSet* forced_ = nullptr;
+  const NodeSet* expected_ = nullptr;
   const CostModel model_{};
   int32_t next_slot_;
   NodeMap<int> numbers_;
@@ -463,8 +517,23 @@ bool overlaps_itself(const Kernel& k, const Effects& effects) {
 Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary) {
   NodeSet forced;
   for (const UOp& u : effects.hazards(order)) forced.insert(u);
+  // Users decide before their sources, so what a value costs is known only if one expects which of its sources are stored. The first
+  // round expects none, the others what the round before chose.
+  std::vector<int> chosen;
   for (;;) {
-    Kernels out = Rangeify(order, effects, target_of, first_temporary).run(forced);
+    Kernels out;
+    for (int round = 0; round < most_rounds; ++round) {
+      NodeSet expected(chosen.size());
+      for (int i : chosen) expected.insert(order[size_t(i)]);
+      Rangeify pass(order, effects, target_of, first_temporary);
+      std::vector<int> now = pass.place(forced, expected);
+      const bool settled = now == chosen;
+      chosen = std::move(now);
+      if (settled || round + 1 == most_rounds) {
+        out = pass.lower();
+        break;
+      }
+    }
     bool again = false;
     for (const Kernel& k : out.kernels)
       if (overlaps_itself(k, effects)) again = forced.insert(k.root.is(Op::STORE) ? k.root.src(1) : k.root) || again;
