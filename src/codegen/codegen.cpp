@@ -1,5 +1,7 @@
 #include "codegen/codegen.h"
 
+#include <optional>
+
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/expand/assign_launch_dims.h"
@@ -12,6 +14,7 @@
 #include "codegen/late/speculate_loads.h"
 #include "codegen/opt/merge_ranges.h"
 #include "rewrite/rewrite.h"
+#include "spec/same_meaning.h"
 #include "spec/verify.h"
 #include "symbolic/simplify.h"
 
@@ -41,25 +44,29 @@ UOp simplify(const UOp& graph) {
 /// The kernel on its way through the steps.
 class Pipeline {
  public:
-  Pipeline(UOp sink, const CodegenOptions& options, std::vector<Step>* trace) : graph_(std::move(sink)), options_(options), trace_(trace) {}
+  Pipeline(UOp sink, const CodegenOptions& options, std::vector<Step>* trace) : graph_(std::move(sink)), options_(options), trace_(trace) {
+    if (options.spec >= 1) spec::verify_kernel(graph_);
+    if (options.spec >= 3) meaning_.emplace(graph_);
+  }
 
   void step(const char* name, UOp result) {
     graph_ = std::move(result);
     if (trace_) trace_->push_back({name, graph_});
     if (options_.spec >= 2) spec::verify_between(graph_, name);
+    if (meaning_) meaning_->after(name, graph_);
   }
   const UOp& graph() const { return graph_; }
 
  private:
   UOp graph_;
   const CodegenOptions& options_;
+  std::optional<spec::MeaningCheck> meaning_;
   std::vector<Step>* trace_;
 };
 
 }  // namespace
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  if (options.spec >= 1) spec::verify_kernel(sink);
   Pipeline p(sink, options, trace);
   p.step("simplify", simplify(p.graph()));
   p.step("merge ranges", merge_ranges(p.graph()));

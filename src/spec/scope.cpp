@@ -242,6 +242,15 @@ Result Scope::index_node(const UOp& u) const {
   return {.address = std::make_shared<Address>(std::move(a))};
 }
 
+Address each_element(const Address& a, const Value& gate) {
+  if (a.width == 1 || !gate || gate->shape().empty() || !a.index->shape().empty()) return a;
+  Address out = a;
+  const Value both[] = {a.index, iota(a.index->dtype, a.width)};
+  out.index = alu_values(Op::ADD, a.index->dtype, both);
+  out.width = 1;
+  return out;
+}
+
 Result Scope::load_node(const UOp& u) const {
   const Result& place = result(u.src(0));
   if (!place.address || u.src_count() == 1) return {.value = value(u.src(0))};
@@ -249,6 +258,7 @@ Result Scope::load_node(const UOp& u) const {
   Value ok = a.valid;
   if (u.src_count() > 2) {
     ok = value(u.src(2));
+    a = each_element(a, ok);
     const Value both[] = {a.valid, ok};
     a.valid = a.valid ? alu_values(Op::AND, DType::bool_, both) : ok;
   }

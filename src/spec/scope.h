@@ -19,6 +19,9 @@ struct Address {
   int32_t width = 1;
 };
 
+/// The same places with an index for each element of a run, where `gate` has a value for each.
+Address each_element(const Address& a, const Value& gate);
+
 /// What a node stands for. Any of these, where they apply.
 struct Result {
   Value value = {};

@@ -125,7 +125,8 @@ Result Scope::store_node(const UOp& u) const {
     gate = gate ? alu_values(Op::AND, DType::bool_, both) : exists;
   }
   Value places;
-  if (const Address* a = target.address.get()) {
+  if (target.address) {
+    const Address each = each_element(*target.address, gate), *a = &each;
     const Value both[] = {a->valid, gate};
     const Value valid = a->valid && gate ? alu_values(Op::AND, DType::bool_, both) : a->valid ? a->valid : gate;
     places = store_places(u, memory->size, a->index, valid, a->width);

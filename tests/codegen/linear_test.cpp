@@ -22,7 +22,7 @@ Opt upcast(int axis, int n) { return {OptOp::UPCAST, axis, n}; }
 Opt unroll(int axis, int n) { return {OptOp::UNROLL, axis, n}; }
 Opt threads(int axis, int n) { return {OptOp::THREAD, axis, n}; }
 
-UOp compile(const UOp& kernel) { return full_rewrite(kernel, threads_target(), {.noopt = true}); }
+UOp compile(const UOp& kernel) { return full_rewrite(kernel, threads_target(), {.noopt = true, .spec = 3}); }
 
 size_t count(const UOp& linear, Op op) {
   return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));

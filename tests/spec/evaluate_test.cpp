@@ -209,6 +209,19 @@ TEST_F(EvaluateTest, VectorsAndLanes) {
   EXPECT_EQ(run(load(index(p, stack(std::vector<UOp>{index_const(7), index_const(0)})))), (Numbers{7, 0}));
 }
 
+TEST_F(EvaluateTest, RunsWithAGateForEachLane) {
+  const UOp p = param(DType::float32, 6, {.slot = 0}), out = param(DType::float32, 6, {.slot = 1});
+  inputs_.set(p, Array::of(DType::float32, {0, 1, 2, 3, 4, 5}));
+  const UOp i = range(2, 0), alternative = expand(number(9), {4});
+  UOps lanes;
+  for (int64_t n = 0; n < 4; ++n) lanes.push_back(i * 4 + n < 6);
+  const UOp gate = stack(lanes);
+  const UOp v(Op::LOAD, DType::float32, {index(p, i * 4, 4), alternative, gate});
+  EXPECT_EQ(run(UOp(Op::REDUCE, DType::float32, {v, i}, ReduceArg{Op::ADD, {}})), (Numbers{4, 6, 11, 12}));
+  run(end(UOp(Op::STORE, DType::void_, {index(out, i * 4, 4), v, gate}), std::vector<UOp>{i}));
+  EXPECT_EQ(memory(out), (Numbers{0, 1, 2, 3, 4, 5}));
+}
+
 TEST_F(EvaluateTest, StagesKeepValues) {
   const UOp i = range(2, 0), j = range(3, 1), k = range(6, 2);
   const UOp staged(Op::STAGE, DType::index, {i * 10 + j, i, j}, StageArg{.scope = Scope::reg});
