@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/select.h"
 #include "shape/shape.h"
 #include "uop/graph.h"
 
@@ -64,7 +65,7 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const std::funct
       continue;
     }
     double inner = times;
-    if (u->is(Op::REDUCE)) {
+    if (u->is(Op::REDUCE) && !is_selection(*u)) {
       const Shape& in = shape_of(u->src(0).is(Op::TUPLE) ? u->src(0).src(0) : u->src(0));
       for (int a : u->arg_as<ReduceArg>().axes) inner *= double(in[size_t(a)].max());
     }
@@ -79,7 +80,8 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const std::funct
       if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE)});
   }
   InlineCost out{cost, 1};
-  if (root.is(Op::REDUCE)) out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
+  if (root.is(Op::REDUCE) && !is_selection(root))
+    out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
   return out;
 }
 

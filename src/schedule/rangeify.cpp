@@ -8,6 +8,7 @@
 #include "schedule/cost.h"
 #include "schedule/place.h"
 #include "schedule/prepare.h"
+#include "schedule/select.h"
 #include "shape/device.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
@@ -474,10 +475,15 @@ class Rangeify {
     UOps sources{x};
     for (size_t i = 1; i < u.src_count(); ++i) sources.push_back(u.src(i));  // identity, step and merge of the general form
     const size_t fixed = sources.size();
-    for (const UOp& r : use.ranges)
-      if (r.is(Op::RANGE)) sources.push_back(r);
+    for (const UOp& r : use.ranges) {
+      if (!r.is(Op::RANGE)) continue;
+      if (const UOp one = fixed == 1 && u.arg_as<ReduceArg>().op == Op::ADD ? selected(sources[0], r) : UOp())
+        sources[0] = one;
+      else
+        sources.push_back(r);
+    }
     const ReduceArg arg{u.arg_as<ReduceArg>().op, {}};
-    if (sources.size() == fixed && fixed == 1) return x;
+    if (sources.size() == fixed && fixed == 1) return sources[0];
     if (fixed == 1) merge_nested_sum(arg, sources);
     return UOp(Op::REDUCE, u.dtype(), sources, arg);
   }
