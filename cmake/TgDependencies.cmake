@@ -7,6 +7,7 @@ find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(CURL REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # checksums of what tg downloads
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 if(TG_BUILD_TESTS)

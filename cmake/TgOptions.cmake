@@ -26,7 +26,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 
 add_library(tg_options INTERFACE)
-target_include_directories(tg_options INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(tg_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
 target_compile_options(tg_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Rule tables declare their captures (x, y, c) as a block; libstdc++ 12's stable_sort uses a deprecated function.

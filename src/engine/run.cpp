@@ -13,6 +13,7 @@
 #include "device/buffer.h"
 #include "program/program.h"
 #include "runtime/backends.h"
+#include "uop/node_map.h"
 
 namespace tinygrad::engine {
 
@@ -103,6 +104,17 @@ void launch(const Job& job) {
   if (timed && seconds) log_launch(job, *seconds);
 }
 
+/// The device that a call runs on, known without memory: that of its first buffer.
+Device& device_of_call(const UOp& call, const schedule::Schedule& s) {
+  const auto slot = size_t(call.src(1).arg_as<ParamArg>().slot);
+  if (slot < s.inputs.size()) return runtime::open_device(s.inputs[slot].arg_as<BufferArg>().device.str());
+  return runtime::open_device(s.plan->arenas[s.plan->temporaries[slot - s.inputs.size()].arena].device.str());
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 const Target& target_of(Symbol device) { return runtime::open_device(device.str()).target(); }
@@ -121,6 +133,27 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
         for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
       throw;
     }
+}
+
+RenderReport render_schedule(const schedule::Schedule& s, const Options& options) {
+  RenderReport report;
+  NodeSet known;
+  std::vector<std::pair<UOp, Device*>> kernels;
+  for (const UOp& call : s.plan->linear.src()) {
+    const UOp& body = call.src(0);
+    if (!body.is(Op::SINK)) continue;
+    ++report.kernels;
+    if (known.insert(body)) kernels.emplace_back(body, &device_of_call(call, s));
+  }
+  report.unique_kernels = kernels.size();
+  std::vector<RenderedProgram> programs(kernels.size());
+  auto start = std::chrono::steady_clock::now();
+  task_pool().parallel_for(kernels.size(), [&](size_t i) { programs[i] = lower_program(kernels[i].first, *kernels[i].second, options); });
+  report.lower_s = seconds_since(start);
+  start = std::chrono::steady_clock::now();
+  task_pool().parallel_for(kernels.size(), [&](size_t i) { render_source(programs[i], *kernels[i].second); });
+  report.render_s = seconds_since(start);
+  return report;
 }
 
 }  // namespace tinygrad::engine

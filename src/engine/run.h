@@ -13,4 +13,13 @@ const Target& target_of(Symbol device);
 /// allocating throws, nothing has been written. If a launch throws, the buffers that launches have begun to write are poisoned.
 void run_schedule(const schedule::Schedule& schedule, const Options& options);
 
+/// What render_schedule() made, and the seconds that passed meanwhile.
+struct RenderReport {
+  size_t kernels = 0, unique_kernels = 0;
+  double lower_s = 0, render_s = 0;
+};
+
+/// Lowers and renders every kernel of a schedule as run_schedule() does (each once, in parallel), past the caches, and stops there.
+RenderReport render_schedule(const schedule::Schedule& schedule, const Options& options);
+
 }  // namespace tinygrad::engine

@@ -69,11 +69,18 @@ struct ProgramCache {
 
 }  // namespace
 
-RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps) {
+RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;
   p.linear = codegen::full_rewrite(sink, device.target(), codegen::CodegenOptions::from(options), steps);
   p.info = describe_kernel(p.linear, sink.arg_as<KernelArg>().name.str());
-  p.source = device.render(p.linear, p.info);
+  return p;
+}
+
+void render_source(RenderedProgram& program, Device& device) { program.source = device.render(program.linear, program.info); }
+
+RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps) {
+  RenderedProgram p = lower_program(sink, device, options, steps);
+  render_source(p, device);
   return p;
 }
 

@@ -30,6 +30,9 @@ struct RenderedProgram {
   std::string source;
 };
 RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
+/// The two halves of render_program(): all but the source, then the source.
+RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
+void render_source(RenderedProgram& program, Device& device);
 
 /// Programs made by this process so far; for tests.
 size_t programs_made();

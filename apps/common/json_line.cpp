@@ -1,0 +1,28 @@
+#include "common/json_line.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace tinygrad::apps {
+
+namespace {
+
+/// As dump(), with a space behind colons and commas.
+std::string spaced(const nlohmann::ordered_json& value) {
+  if (!value.is_object()) return value.dump();
+  std::string text;
+  for (const auto& [key, v] : value.items())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", nlohmann::ordered_json(key).dump(), spaced(v));
+  return "{" + text + "}";
+}
+
+}  // namespace
+
+void print_json(const nlohmann::ordered_json& object) {
+  fmt::print("{}\n", spaced(object));
+  std::fflush(stdout);
+}
+
+}  // namespace tinygrad::apps

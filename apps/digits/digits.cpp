@@ -1,0 +1,94 @@
+// Handwritten digits, from pixels to a picture of the network's mistakes: a first program to read.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <tinygrad/tinygrad.h>
+
+#include "common/sheet.h"
+#include "digits/data.h"
+#include "train/train.h"
+
+namespace tinygrad::apps {
+
+namespace {
+
+/// A network is a struct of layers and a function of its input. TG_FIELDS names the layers, which is how optimizers find the weights.
+struct Net : nn::Module {
+  nn::Conv2d conv1{1, 32, 3, {.padding = {1}, .bias = false}}, conv2{32, 64, 3, {.padding = {1}, .bias = false}};
+  nn::BatchNorm norm1{32}, norm2{64};
+  nn::Linear out{64 * 4 * 4, 10};
+
+  /// Pixels (batch, 1, 8, 8) to a score for each digit (batch, 10).
+  Tensor operator()(const Tensor& pixels) const {
+    Tensor x = pixels.to_float() / 16;
+    x = norm1(conv1(x)).relu();
+    x = norm2(conv2(x)).relu().max_pool2d();
+    return out(x.flatten(1).dropout(0.3));
+  }
+  TG_FIELDS(conv1, norm1, conv2, norm2, out)
+};
+
+/// Every fifth digit is for the test, always the same ones.
+void split(const ImageSet& all, ImageSet& train, ImageSet& test) {
+  train = test = {.height = all.height, .width = all.width, .brightest = all.brightest};
+  for (int64_t i = 0; i < all.size(); ++i) (i % 5 == 0 ? test : train).append(all, i);
+}
+
+/// The pictures on the device, and batches of them moved by up to a pixel: what is cut out of a picture with a margin of one pixel.
+struct Batches {
+  explicit Batches(const ImageSet& set)
+      : pixels(Tensor(set.pixels, {set.size(), 8, 8}).pad({{0, 0}, {1, 1}, {1, 1}}).flatten().contiguous().realize()), labels(set.labels) {}
+
+  Tensor moved(const std::vector<int32_t>& digits, std::mt19937_64& random) const {
+    std::vector<int32_t> corners;
+    for (const int32_t i : digits) corners.push_back(i * 100 + static_cast<int32_t>(random() % 3 * 10 + random() % 3));
+    const Tensor window = Tensor::arange(8).reshape({8, 1}) * 10 + Tensor::arange(8);
+    return pixels[Tensor(corners, {int64_t(corners.size()), 1, 1, 1}) + window];
+  }
+
+  Tensor pixels, labels;
+};
+
+}  // namespace
+
+void train_digits(const TrainOptions& options) {
+  Tensor::manual_seed(options.seed);
+  std::mt19937_64 random(options.seed);
+  ImageSet train, test;
+  split(load_digits(options.data), train, test);
+
+  const Net net;
+  nn::optim::Adam optimizer(nn::state::get_parameters(net));
+  const Batches batches(train);
+  constexpr int64_t batch = 64;
+  const int64_t batches_per_epoch = train.size() / batch, steps = options.epochs * batches_per_epoch;
+  ProgressBar bar({.description = "digits", .total = steps});
+  int64_t step = 0;
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+    const std::vector<int32_t> order = shuffled(train.size(), random);
+    for (int64_t b = 0; b < batches_per_epoch; ++b, ++step) {
+      const std::vector<int32_t> chosen(order.begin() + b * batch, order.begin() + (b + 1) * batch);
+      // Learning rate: falls from its start to zero along a straight line.
+      optimizer.lr.assign(Tensor({4e-3 * (1 - double(step) / double(steps))}));
+      const Context training{{.training = true}};
+      optimizer.zero_grad();
+      const Tensor answer = batches.labels[Tensor(chosen)];
+      const Tensor scores = net(batches.moved(chosen, random));
+      const Tensor loss = scores.sparse_categorical_crossentropy(answer);
+      loss.backward();
+      optimizer.step();
+      bar.set_postfix(fmt::format("loss {:.4f}", loss.item()));
+      bar.update();
+    }
+  }
+  bar.close();
+
+  const std::vector<int32_t> predicted = net(Tensor(test.pixels, {test.size(), 1, 8, 8})).argmax(1).tolist<int32_t>();
+  int64_t right = 0;
+  for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == test.labels[i];
+  if (!options.png.empty()) write_sheet(options.png, test, predicted);
+  report_result(options, double(right) / double(test.size()));
+}
+
+}  // namespace tinygrad::apps

@@ -1,0 +1,61 @@
+// tg train: the command lines of the trainings, and what they print.
+#include "train/train.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "commands.h"
+#include "common/json_line.h"
+
+namespace tinygrad::apps {
+
+std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {
+  std::vector<int32_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+void report_epoch(const TrainOptions& options, int epoch, double loss, double accuracy) {
+  if (options.json) print_json({{"epoch", epoch}, {"loss", loss}, {"train_accuracy", std::round(accuracy * 1e4) / 1e4}});
+}
+
+void report_result(const TrainOptions& options, double test_accuracy) {
+  if (options.json)
+    print_json({{"test_accuracy", std::round(test_accuracy * 1e4) / 1e4}});
+  else
+    fmt::print("test accuracy: {:.2f} %\n", test_accuracy * 100);
+}
+
+namespace {
+
+/// A training with the options that all have.
+CLI::App* add_training(CLI::App& train, const std::string& name, const std::string& about, TrainOptions& o,
+                       void (*run)(const TrainOptions&)) {
+  CLI::App* command = train.add_subcommand(name, about);
+  command->add_option("--seed", o.seed, "Seed of everything random; the same seed gives the same result")->capture_default_str();
+  command->add_option("--epochs", o.epochs, "Passes over the training data")->capture_default_str()->check(CLI::Range(1, 100000));
+  command->add_option("--png", o.png, "Picture of test images with predictions, mistakes in red; empty: none")->capture_default_str();
+  command->add_flag("--json", o.json, "Print one JSON object a line; the last has test_accuracy");
+  command->callback([&o, run] { run(o); });
+  return command;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* train = app.add_subcommand("train", "Train a network and measure it on data it has not seen");
+  train->require_subcommand(1);
+
+  static TrainOptions digits{.epochs = 30, .png = "digits.png"};
+  add_training(*train, "digits", "A convolutional network on 1,797 handwritten digits of 8x8 pixels", digits, train_digits)
+      ->add_option("--data", digits.data, "CSV file of the digits, plain or .gz (default: the one that comes with tg)");
+}
+
+}  // namespace tinygrad::apps
