@@ -23,7 +23,7 @@ namespace {
 struct Job {
   std::shared_ptr<const Program> program;  // null: a copy
   SmallVector<Buffer*, 8> buffers;
-  SmallVector<int64_t, 4> variables;
+  SmallVector<int64_t, 4> variables;  // those that the program has: simplification may have removed some of the call's
 
   SmallVector<Buffer*, 8> written() const { return used_as(&KernelParam::written, 0); }
   SmallVector<Buffer*, 8> read() const { return used_as(&KernelParam::read, 1); }
@@ -54,17 +54,19 @@ struct Memory {
   }
 };
 
+int64_t value_of(Symbol variable, const schedule::Schedule& s) {
+  for (const auto& [var, value] : s.variables)
+    if (var.arg_as<VarArg>().name == variable) return value;
+  throw ValueError(fmt::format("realize: variable {} has no value; use bind()", variable.str()));
+}
+
 Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
   Job job;
   for (const UOp& a : call.src().subspan(1)) {
-    if (a.is(Op::PARAM)) {
+    if (a.is(Op::PARAM))
       job.buffers.push_back(memory.slots[size_t(a.arg_as<ParamArg>().slot)]);
-      continue;
-    }
-    const auto it = std::find_if(s.variables.begin(), s.variables.end(), [&](const auto& v) { return v.first == a; });
-    if (it == s.variables.end())
-      throw ValueError(fmt::format("realize: variable {} has no value; use bind()", a.arg_as<VarArg>().name.str()));
-    job.variables.push_back(it->second);
+    else
+      value_of(a.arg_as<VarArg>().name, s);  // that it has one
   }
   return job;
 }
@@ -75,7 +77,9 @@ std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory,
   for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
   task_pool().parallel_for(calls.size(), [&](size_t i) {
     const UOp& body = calls[i].src(0);
-    if (body.is(Op::SINK)) jobs[i].program = get_program(body, jobs[i].buffers[0]->device(), options);
+    if (!body.is(Op::SINK)) return;
+    jobs[i].program = get_program(body, jobs[i].buffers[0]->device(), options);
+    for (Symbol v : jobs[i].program->info.variables) jobs[i].variables.push_back(value_of(v, s));
   });
   return jobs;
 }

@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "schedule/cost.h"
+#include "schedule/order.h"
 #include "schedule/place.h"
 #include "schedule/prepare.h"
 #include "schedule/select.h"
@@ -136,7 +137,8 @@ class Rangeify {
 
   // Ranges.
 
-  UOp new_range(const SInt& size, AxisKind kind, SmallVector<int, 6> around) {
+  UOp new_range(const SInt& given, AxisKind kind, SmallVector<int, 6> around) {
+    const SInt size = given.known() ? given : SInt(symbolic::simplify_index(given.uop()));  // as it will be in index expressions
     if (size.known() && size.value() == 1) return index_const(0);
     const int id = int(ranges_.size());
     around.push_back(id);
@@ -543,7 +545,9 @@ Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const Ta
     bool again = false;
     for (const Kernel& k : out.kernels)
       if (overlaps_itself(k, effects)) again = forced.insert(k.root.is(Op::STORE) ? k.root.src(1) : k.root) || again;
-    if (!again) return out;
+    if (again) continue;
+    const std::vector<UOp> breakers = circle_breakers(out.kernels, effects);
+    if (std::ranges::none_of(breakers, [&](const UOp& u) { return forced.insert(u); })) return out;
   }
 }
 

@@ -104,7 +104,8 @@ std::string print_graph(std::span<const UOp> roots) {
   NodeMap<size_t> number(order.size());
   std::string out;
   for (const UOp& u : order) {
-    number[u] = number.size() - 1;
+    const size_t next = number.size();
+    number[u] = next;
     std::vector<std::string> sources;
     for (const UOp& s : u.src()) {
       if (s.is(Op::CONST))

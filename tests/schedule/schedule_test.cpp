@@ -82,6 +82,14 @@ TEST(Schedule, OverlappingUpdateIsStaged) {
   EXPECT_EQ(kernels({store(shrink(b, {0, 8}), shrink(b, {0, 8}) + shrink(b, {0, 8}))}), 1u);
 }
 
+TEST(Schedule, StoresThatReadWhatEachOtherWritesAreStaged) {
+  const UOp a = memory(16), b = memory(16);
+  EXPECT_EQ(kernels({store(a, b), store(b, a)}), 3u);
+  // Two parts of one buffer, each updated from the state before both.
+  const UOp low = shrink(a, {0, 8}), high = shrink(a, {8, 16});
+  EXPECT_EQ(kernels({after(a, UOps{store(low, low + low), store(high, high + high)})}), 3u);
+}
+
 TEST(Schedule, TwoStatesOfOneBufferInOneValue) {
   const UOp b = memory(16);
   const UOp now = after(b, UOps{store(b, b * constant(DType::float32, 2.0))});

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "device/buffer.h"
 #include "runtime/backends.h"
+#include "shape/shape.h"
 #include "uop/build.h"
 
 namespace tinygrad::engine {
@@ -71,6 +72,23 @@ TEST_F(Run, UpdatesSeeTheRightStates) {
   EXPECT_EQ(values(b), (std::vector<float>{4, 3, 2, 1}));
   EXPECT_EQ(values(sum), (std::vector<float>{5, 5, 5, 5}));
   EXPECT_EQ(values(old), (std::vector<float>{2, 3, 4, 5}));
+}
+
+TEST_F(Run, StoresThatReadWhatEachOtherWrites) {
+  const UOp a = input({1, 2, 3, 4}), b = input({5, 6, 7, 8}), c = input({1, 2, 3, 4});
+  const UOp low = shrink(c, {0, 2}), high = shrink(c, {2, 4});
+  run({store(a, b), store(b, a), after(c, UOps{store(low, high), store(high, low)})});
+  EXPECT_EQ(values(a), (std::vector<float>{5, 6, 7, 8}));
+  EXPECT_EQ(values(b), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(values(c), (std::vector<float>{3, 4, 1, 2}));
+}
+
+TEST_F(Run, AVariableOfOneValueIsNoArgumentOfTheKernel) {
+  const UOp n = bind(variable("n", 2, 2), 2), x = input({1, 2, 3, 4, 5, 6}), out = memory(6);
+  const SInt rows = SInt(5) - SInt(n);
+  const std::pair<SInt, SInt> box[] = {{0, rows}, {0, 2}};
+  run({store(shrink(reshape(out, {3, 2}), box), shrink(reshape(x, {3, 2}), box))});
+  EXPECT_EQ(values(out), (std::vector<float>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST_F(Run, AVariableWithoutAValueIsAnError) {

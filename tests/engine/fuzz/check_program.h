@@ -1,0 +1,26 @@
+#pragma once
+/// A program on the evaluator and on devices, compared.
+
+#include <string>
+
+#include "engine/fuzz/random_program.h"
+
+namespace tinygrad::test {
+
+/// Results may differ from the exact ones by this many ulps of the largest magnitude that occurs in the program, intermediate values
+/// included, in its coarsest float dtype. Programs whose rounding errors may add up to more (by error_bounds()) are not fair; for those
+/// that are, each element is held to its own bound, which is below that.
+inline constexpr double most_ulps = 256;
+
+struct Verdict {
+  bool fair = true;
+  std::string difference = {};  ///< what is wrong, empty if all agree
+};
+
+/// Runs the program everywhere: integers, bools and exact floats must agree exactly but for the sign of zero, other floats within bounds.
+Verdict check(const Program& p);
+
+/// A smaller program that fails check() too: of one output, with as many values as possible given instead of computed.
+Program smallest_failing(Program p);
+
+}  // namespace tinygrad::test

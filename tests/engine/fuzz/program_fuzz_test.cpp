@@ -1,0 +1,53 @@
+// Random tensor programs: the evaluator, the interpreted device and CPU:LLVM agree.
+#include <gtest/gtest.h>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "engine/fuzz/check_program.h"
+#include "support/test_scale.h"
+
+namespace tinygrad::test {
+namespace {
+
+constexpr int shards = 8, programs_per_shard = 256;
+
+/// Seeds of different programs; those that are not fair are passed over.
+uint64_t program_seed(uint64_t shard, uint64_t number) { return seed() + (shard << 40) + number; }
+
+/// False for a program that is not fair; a failure is reported with the program, made smaller.
+bool run_program(uint64_t program) {
+  Program p;
+  try {
+    p = random_program(program);
+    const Verdict v = check(p);
+    if (!v.fair) return false;
+    if (v.difference.empty()) return true;
+    const Program small = smallest_failing(p);
+    ADD_FAILURE() << "TG_FUZZ_PROGRAM=" << program << ": " << v.difference << "\n"
+                  << to_string(p) << "made smaller: " << check(small).difference << "\n"
+                  << to_string(small);
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "TG_FUZZ_PROGRAM=" << program << ": " << e.what() << "\n" << to_string(p);
+  }
+  return true;
+}
+
+class ProgramFuzz : public testing::TestWithParam<int> {};
+
+TEST_P(ProgramFuzz, DevicesAgreeWithTheEvaluator) {
+  const Context no_disk_cache{{.ccache = false}};  // every kernel is met once
+  if (const uint64_t only = env_number("TG_FUZZ_PROGRAM", 0)) {
+    if (GetParam() == 0) {
+      EXPECT_TRUE(run_program(only)) << "the program is not fair";
+    }
+    return;
+  }
+  int done = 0;
+  for (uint64_t i = 0; done < programs_per_shard * test_scale(); ++i) done += run_program(program_seed(uint64_t(GetParam()), i));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, ProgramFuzz, testing::Range(0, shards));
+
+}  // namespace
+}  // namespace tinygrad::test
