@@ -27,7 +27,7 @@ class ProgramGenerator {
   Program make() {
     if (dice_.chance(25)) add_sizes();
     for (int64_t n = dice_.number(1, 4); n > 0; --n) values_.add(input(random_dtype(dice_), random_shape(dice_, most_elements())));
-    const int64_t steps = dice_.number(1, 8);
+    const int64_t steps = dice_.number(1, 7);
     const bool stateful = dice_.chance(40);
     for (int64_t i = 0; i < steps; ++i) {
       values_.grow();
@@ -49,7 +49,7 @@ class ProgramGenerator {
     Value value;
   };
 
-  int64_t most_elements() { return dice_.pick({30, 120, 120, 500, 3000}); }
+  int64_t most_elements() { return dice_.pick({6, 24, 24, 60, 120, 120, 500, 500, 3000}); }
 
   void add_sizes() {
     for (int64_t i = dice_.number(1, 2); i > 0; --i) {
