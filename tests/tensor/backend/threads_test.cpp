@@ -1,0 +1,48 @@
+// Tensors in many threads.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include <tinygrad/tinygrad.h>
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+
+template <class Work>
+void in_threads(int count, const Work& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(TensorThreads, EachWithItsOwnGraph) {
+  const Tensor shared = Tensor::arange(100).cast(DType::float32).realize();
+  in_threads(8, [&](int i) {
+    Tensor x = shared * i;
+    for (int k = 0; k < 5; ++k) {
+      x = (x + 1).realize();
+      const Tensor loss = (x * x).sum();
+      loss.backward();
+      EXPECT_EQ(x.grad().tolist()[3], 2 * (3.0f * float(i) + float(k) + 1));
+    }
+  });
+}
+
+TEST(TensorThreads, OneLazyValueForAll) {
+  const Tensor x = Tensor({1.0, 2.0, 3.0}), sum = (x + 1).sum();
+  in_threads(8, [&](int) { EXPECT_EQ(sum.item(), 9); });
+}
+
+TEST(TensorThreads, AStoreRunsOnceWhoeverAsks) {
+  Tensor x = Tensor({1.0, 2.0}).realize();
+  x += 1;
+  const Tensor views[] = {x[0], x[1], x * 2, x + 1};
+  in_threads(4, [&](int i) { views[i].realize(); });
+  EXPECT_EQ(x.tolist(), (Floats{2, 3}));
+  EXPECT_EQ(views[2].tolist(), (Floats{4, 6}));
+}
+
+}  // namespace
+}  // namespace tinygrad
