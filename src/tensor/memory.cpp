@@ -1,6 +1,9 @@
 #include "tensor/memory.h"
 
+#include <algorithm>
+
 #include "runtime/backends.h"
+#include "shape/device.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -66,6 +69,17 @@ UOp make_memory(const Shape& shape, DType dtype, Symbol device) {
   const UOp memory = make_buffer(size, dtype, device);
   if (all_known(shape)) return shape.size() == 1 ? memory : reshape(memory, shape);
   return shrink(reshape(memory, room), used);
+}
+
+UOp copied(const UOp& value) {
+  const Shape& shape = shape_of(value);
+  const bool has_elements = std::none_of(shape.begin(), shape.end(), [](const SInt& s) { return s == 0; });
+  if (!has_elements || !all_known(shape)) return UOp(Op::CONTIGUOUS, value.dtype(), {value});
+  Symbol device = device_of(value);
+  if (device.empty()) device = runtime::default_device_name();
+  const Shape flat{numel(shape)};
+  const UOp memory = make_memory(flat, value.dtype(), device);
+  return reshape(after(memory, UOps{store(memory, reshape(value, flat))}), shape);
 }
 
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {

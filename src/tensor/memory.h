@@ -28,6 +28,10 @@ UOp whole_buffer(const UOp& node);
 /// Fresh memory for a value of this shape on a device, as a node of that shape. Sizes not known before launch get room for their bounds.
 UOp make_memory(const Shape& shape, DType dtype, Symbol device);
 
+/// The value in memory that nothing else shares, into which it is stored when it is needed. Nodes that are equal are one node and get one
+/// memory, so that CONTIGUOUS alone would not keep two copies of a value apart.
+UOp copied(const UOp& value);
+
 /// Fresh memory with these bytes, as a vector of `dtype`.
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device);
 

@@ -227,7 +227,7 @@ Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& va
   return assign(from_uop(tinygrad::cast(ops::set_item(uop(), to_indices({indices.begin(), indices.size()}), given), dtype())));
 }
 
-Tensor Tensor::clone() const { return from_uop(UOp(Op::CONTIGUOUS, dtype(), {uop()})).is_param_(is_param()); }
+Tensor Tensor::clone() const { return from_uop(copied(uop())).is_param_(is_param()); }
 Tensor Tensor::contiguous() const { return wrap(ops::contiguous(uop())); }
 Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backward(uop())); }
 

@@ -33,6 +33,28 @@ TEST(Nn, NamesOfTheStateDict) {
                                       "norms.1.num_batches_tracked", "norms.1.running_mean", "norms.1.running_var", "norms.1.weight"}));
 }
 
+TEST(Nn, EqualParametersAreUpdatedApart) {
+  const Context training{{.training = true}};
+  const Tensor a = Tensor::ones({2}), b = Tensor::ones({2});
+  nn::optim::SGD optimizer(std::vector<Tensor>{a, b}, {.lr = 1.0});
+  (a * 2 + b * 3).sum().backward();
+  optimizer.step();
+  expect_near(a, {-1, -1});
+  expect_near(b, {-2, -2});
+}
+
+TEST(Nn, RunningStatisticsAreNotTheWeights) {
+  const Context training{{.training = true}};
+  const nn::BatchNorm norm(1);
+  nn::optim::SGD optimizer(nn::state::get_parameters(norm), {.lr = 0.0});
+  norm(Tensor({{1.0}, {3.0}})).sum().backward();
+  optimizer.step();
+  expect_near(norm.weight, {1});
+  expect_near(norm.bias, {0});
+  expect_near(norm.running_mean, {0.2f});
+  expect_near(norm.running_var, {1.1f});
+}
+
 TEST(Nn, LoadingAStateDict) {
   const Net from, to;
   const Tensor x = Tensor::randn({5, 4});

@@ -51,6 +51,18 @@ TEST_P(TensorOn, AssignIsSeenThroughViews) {
   EXPECT_EQ(row.tolist<int>(), (std::vector<int>{14, 15, 16}));
 }
 
+TEST_P(TensorOn, ClonesOfOneValueShareNoMemory) {
+  const Tensor zeros = Tensor::zeros({2});
+  Tensor a = zeros.clone(), b = zeros.clone();
+  Tensor::realize(std::vector<Tensor>{a, b});
+  a += 1;
+  EXPECT_EQ(a.tolist(), (Floats{1, 1}));
+  EXPECT_EQ(b.tolist(), (Floats{0, 0}));
+  const Tensor x({2.0, 3.0});
+  (x.clone() * x).sum().backward();  // a clone has the gradient of its value
+  EXPECT_EQ(x.grad().tolist(), (Floats{4, 6}));
+}
+
 TEST_P(TensorOn, AStoreRunsOnce) {
   Tensor t = Tensor({1.0, 2.0}).realize();
   t += 1;
