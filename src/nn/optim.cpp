@@ -2,8 +2,6 @@
 #include <tinygrad/optim.h>
 
 #include "base/options.h"
-#include "tensor/memory.h"
-#include "uop/uop.h"
 
 namespace tinygrad::nn::optim {
 
@@ -11,9 +9,6 @@ Optimizer::Optimizer(std::span<const Tensor> params, double rate) {
   for (const Tensor& p : params)
     if (p.is_param() && p.is_floating_point()) params_.push_back(p);
   if (params_.empty()) throw ValueError("optimizer: got no parameters");
-  // Without memory of their own, updates would not be in place.
-  for (Tensor& p : params_)
-    if (!tensor::state_of_view(p.uop())) p.replace(p.clone());
   lr = Tensor({rate}, {.device = params_[0].device()}).is_param_(false);
   Tensor::realize(params_);
 }

@@ -1,5 +1,6 @@
 #include "tensor/realize.h"
 
+#include <deque>
 #include <mutex>
 
 #include <tinygrad/errors.h>
@@ -43,26 +44,39 @@ bool is_empty(const UOp& node) {
 class Realization {
  public:
   explicit Realization(std::span<const CellPtr> cells) {
-    for (const CellPtr& c : cells) add(c->node());
+    for (const CellPtr& c : cells) {
+      const UOp& node = seen_.emplace_back(c->node());
+      const auto [owner, is_new] = owners_.insert(node, c);
+      if (is_new)
+        add(node);
+      else if (*owner != c && !state_of_view(node) && !is_empty(node))
+        add_twin(c, node);
+    }
     add_readers();
   }
 
   bool empty() const { return effects_.empty(); }
   UOp sink() const { return tinygrad::sink(effects_); }
 
-  /// Lets all live tensors read what is in memory now.
-  void publish() const {
+  /// Lets all live tensors read what is in memory now. Of several with one value one gets its memory, the others have a copy, when they
+  /// need it.
+  void publish() {
     NodeMap<UOp> known(memory_.size() + stores_.size());
     for (const auto& [value, memory] : memory_) known[value] = memory;
     for (const UOp& a : stores_) known[a] = buffer_of_state(a);
+    for (const Twin& t : twins_) t.cell->exchange(t.node, t.memory);
     std::vector<CellPtr> cells = unfinished_cells();
     while (!cells.empty()) {
       std::vector<UOp> nodes;
-      for (const CellPtr& c : cells) nodes.push_back(c->node());
-      const std::vector<UOp> replaced = substitute(nodes, known);
+      for (const CellPtr& c : cells) nodes.push_back(seen_.emplace_back(c->node()));
+      std::vector<UOp> replaced = substitute(nodes, known);
       std::vector<CellPtr> again;
-      for (size_t i = 0; i < cells.size(); ++i)
+      for (size_t i = 0; i < cells.size(); ++i) {
+        const bool owns = *owners_.insert(nodes[i], cells[i]).first == cells[i];
+        if (!owns && !state_of_view(nodes[i]) && state_of_view(replaced[i]))
+          replaced[i] = UOp(Op::CONTIGUOUS, nodes[i].dtype(), {replaced[i]});
         if (!cells[i]->exchange(nodes[i], replaced[i])) again.push_back(cells[i]);
+      }
       cells = std::move(again);
     }
   }
@@ -79,11 +93,19 @@ class Realization {
     if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
     const UOp value = stored_value(node);
     if (is_empty(value) || added_.contains(value)) return false;
-    Symbol device = device_of(value);
-    if (device.empty()) device = runtime::default_device_name();
-    const UOp memory = make_memory(shape_of(value), value.dtype(), device);
-    memory_.emplace_back(value, memory);
-    return add_effect(value, store(memory, value));
+    memory_.emplace_back(value, memory_like(value));
+    return add_effect(value, store(memory_.back().second, value));
+  }
+
+  /// A tensor with a value that another one, which is asked for too, has already.
+  void add_twin(const CellPtr& cell, const UOp& node) {
+    twins_.push_back({cell, node, memory_like(node)});
+    effects_.push_back(store(twins_.back().memory, node));
+  }
+
+  static UOp memory_like(const UOp& value) {
+    const Symbol device = device_of(value);
+    return make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device);
   }
 
   bool add_effect(const UOp& key, const UOp& effect) {
@@ -132,8 +154,16 @@ class Realization {
     return out;
   }
 
+  struct Twin {
+    CellPtr cell;
+    UOp node, memory;
+  };
+
   std::vector<UOp> effects_;
   NodeSet added_;
+  std::deque<UOp> seen_;     // keeps the keys of owners_
+  NodeMap<CellPtr> owners_;  // of each value that tensors have: the one that gets its memory
+  std::vector<Twin> twins_;
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
@@ -143,7 +173,7 @@ class Realization {
 
 void realize(std::span<const CellPtr> cells) {
   const std::lock_guard lock(states_mutex());
-  const Realization r(cells);
+  Realization r(cells);
   if (r.empty()) return;
   const Options& options = current_options();
   const schedule::ScheduleOptions how{.cache = options.scache, .memory_plan = !options.no_memory_planner};

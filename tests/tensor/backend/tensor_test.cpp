@@ -95,6 +95,21 @@ TEST_P(TensorOn, SelfOverlappingAssign) {
   EXPECT_EQ(t.tolist(), (Floats{4, 4, 3, 2}));
 }
 
+TEST_P(TensorOn, EqualValuesAreDifferentTensors) {
+  const Tensor x({1.0, 2.0});
+  Tensor a = x + 1, b = x + 1, c = x + 1;
+  const std::vector<Tensor> both{a, b, b};
+  Tensor::realize(both);
+  a += 10;
+  EXPECT_EQ(b.tolist(), (Floats{2, 3}));
+  EXPECT_EQ(c.tolist(), (Floats{2, 3}));
+  c += 20;
+  b += 30;
+  EXPECT_EQ(a.tolist(), (Floats{12, 13}));
+  EXPECT_EQ(b.tolist(), (Floats{32, 33}));
+  EXPECT_EQ(c.tolist(), (Floats{22, 23}));
+}
+
 TEST_P(TensorOn, SetItem) {
   Tensor t = Tensor::zeros({3, 3});
   t.set_item({1}, 5).set_item({Slice{}, 2}, Tensor({1.0, 2.0, 3.0}));
