@@ -4,6 +4,8 @@
 
 #include <tinygrad/errors.h>
 
+#include <cmath>
+
 namespace tinygrad::rewrite {
 
 /// What the compiler reads of a pattern.
@@ -37,7 +39,7 @@ CompiledPattern::NumberBits CompiledPattern::bits_of(const Number& n) {
   for (int i = 1; i < dtype_count; ++i) {  // void_, the first, has no values
     const DType d = DType(i);
     const bool zero_or_one = n.integral ? n.i == 0 || n.i == 1 : n.d == 0 || n.d == 1;
-    const bool whole = n.integral || (n.d == double(int64_t(n.d)));
+    const bool whole = n.integral || (std::abs(n.d) < 0x1p63 && n.d == std::trunc(n.d));
     if ((is_bool(d) && !zero_or_one) || (is_int(d) && !whole)) continue;
     out.valid.set(size_t(i));
     out.bits[size_t(i)] = (n.integral ? Scalar::of(n.i, d) : Scalar::of(n.d, d)).bits();

@@ -10,6 +10,7 @@ namespace {
 
 // Bounds are computed in 128 bits, with +-inf for "none".
 __extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
 constexpr Wide inf = Wide(1) << 100;
 
 constexpr int64_t int_min = std::numeric_limits<int64_t>::min(), int_max = std::numeric_limits<int64_t>::max();
@@ -55,8 +56,12 @@ bool infinite(Wide a) { return a <= -inf || a >= inf; }
 
 Wide multiply(Wide a, Wide b) {
   if (a == 0 || b == 0) return 0;
-  if (infinite(a) || infinite(b)) return (a < 0) == (b < 0) ? inf : -inf;
-  return saturate(a * b);  // below 2^128: a finite bound has 64 bits
+  const bool negative = (a < 0) != (b < 0);
+  if (infinite(a) || infinite(b)) return negative ? -inf : inf;
+  // A finite bound has 64 bits, and the product of two uint64 more than a signed 128-bit integer holds.
+  const UnsignedWide product = UnsignedWide(a < 0 ? -a : a) * UnsignedWide(b < 0 ? -b : b);
+  const Wide size = product < UnsignedWide(inf) ? Wide(product) : inf;
+  return negative ? -size : size;
 }
 
 Wide divide_floor(Wide a, Wide b) {
