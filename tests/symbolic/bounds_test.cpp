@@ -34,6 +34,7 @@ TEST(Bounds, OfEachOp) {
       {a - p, {-8, 5}},
       {a * p, {-15, 21}},
       {a * -2, {-14, 10}},
+      {loaded(DType::uint64) * loaded(DType::uint64), {0, most}},  // up to nearly 2^128 before it wraps
       {-a, {-7, 5}},
       {max(a, x), {0, 7}},
       {floor_div(a, 2), {-3, 3}},
