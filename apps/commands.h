@@ -8,6 +8,7 @@ class App;
 namespace tinygrad::apps {
 
 void add_train(CLI::App& app);
+void add_compile(CLI::App& app);
 void add_devices(CLI::App& app);
 
 }  // namespace tinygrad::apps

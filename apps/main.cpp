@@ -16,6 +16,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Environment variables such as DEV (device), DEBUG (log) and NUM_CPU_THREADS: docs/environment.md");
   add_train(app);
+  add_compile(app);
   add_devices(app);
   try {
     app.parse(argc, argv);  // runs the command

@@ -1,11 +1,6 @@
 // Handwritten digits, from pixels to a picture of the network's mistakes: a first program to read.
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include <tinygrad/tinygrad.h>
 
-#include "common/sheet.h"
 #include "digits/data.h"
 #include "train/train.h"
 
@@ -15,9 +10,9 @@ namespace {
 
 /// A network is a struct of layers and a function of its input. TG_FIELDS names the layers, which is how optimizers find the weights.
 struct Net : nn::Module {
-  nn::Conv2d conv1{1, 32, 3, {.padding = {1}, .bias = false}}, conv2{32, 64, 3, {.padding = {1}, .bias = false}};
-  nn::BatchNorm norm1{32}, norm2{64};
-  nn::Linear out{64 * 4 * 4, 10};
+  nn::Conv2d conv1{1, 16, 3, {.padding = {1}, .bias = false}}, conv2{16, 32, 3, {.padding = {1}, .bias = false}};
+  nn::BatchNorm norm1{16}, norm2{32};
+  nn::Linear out{32 * 4 * 4, 10};
 
   /// Pixels (batch, 1, 8, 8) to a score for each digit (batch, 10).
   Tensor operator()(const Tensor& pixels) const {
@@ -57,38 +52,36 @@ void train_digits(const TrainOptions& options) {
   std::mt19937_64 random(options.seed);
   ImageSet train, test;
   split(load_digits(options.data), train, test);
+  const Batches data(train);
 
+  // Epochs, sizes and learning rate were chosen by the accuracy on the digits with index % 5 == 1, trained on the three other fifths.
   const Net net;
   nn::optim::Adam optimizer(nn::state::get_parameters(net));
-  const Batches batches(train);
+  constexpr double learning_rate = 4e-3;
   constexpr int64_t batch = 64;
-  const int64_t batches_per_epoch = train.size() / batch, steps = options.epochs * batches_per_epoch;
+  const int64_t batches = train.size() / batch, steps = options.epochs * batches;
+
   ProgressBar bar({.description = "digits", .total = steps});
-  int64_t step = 0;
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+  for (int64_t step = 0; step < steps;) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
-    for (int64_t b = 0; b < batches_per_epoch; ++b, ++step) {
+    EpochMeter meter(bar);
+    for (int64_t b = 0; b < batches; ++b, ++step) {
+      const Context training{{.training = true}};  // batch normalization and dropout behave as in training
       const std::vector<int32_t> chosen(order.begin() + b * batch, order.begin() + (b + 1) * batch);
-      // Learning rate: falls from its start to zero along a straight line.
-      optimizer.lr.assign(Tensor({4e-3 * (1 - double(step) / double(steps))}));
-      const Context training{{.training = true}};
+      optimizer.lr.assign(Tensor({learning_rate * double(steps - step) / double(steps)}));  // falls to zero along a line
       optimizer.zero_grad();
-      const Tensor answer = batches.labels[Tensor(chosen)];
-      const Tensor scores = net(batches.moved(chosen, random));
-      const Tensor loss = scores.sparse_categorical_crossentropy(answer);
-      loss.backward();
-      optimizer.step();
-      bar.set_postfix(fmt::format("loss {:.4f}", loss.item()));
-      bar.update();
+      const Tensor scores = net(data.moved(chosen, random)), answers = data.labels[Tensor(chosen)];
+      const Tensor loss = scores.sparse_categorical_crossentropy(answers);
+      loss.backward();   // the gradient of the loss by every weight
+      optimizer.step();  // here everything above is computed: until now it was a graph
+      meter.add(loss, scores, answers);
     }
+    meter.report(options, static_cast<int>(step / batches));
   }
   bar.close();
 
-  const std::vector<int32_t> predicted = net(Tensor(test.pixels, {test.size(), 1, 8, 8})).argmax(1).tolist<int32_t>();
-  int64_t right = 0;
-  for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == test.labels[i];
-  if (!options.png.empty()) write_sheet(options.png, test, predicted);
-  report_result(options, double(right) / double(test.size()));
+  const Tensor scores = net(Tensor(test.pixels, {test.size(), 1, 8, 8}));
+  report_result(options, test, scores.argmax(1).tolist<int32_t>());
 }
 
 }  // namespace tinygrad::apps

@@ -12,8 +12,15 @@
 
 #include "commands.h"
 #include "common/json_line.h"
+#include "common/sheet.h"
 
 namespace tinygrad::apps {
+
+namespace {
+
+double rounded(double x) { return std::round(x * 1e4) / 1e4; }
+
+}  // namespace
 
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));
@@ -22,15 +29,32 @@ std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {
   return order;
 }
 
-void report_epoch(const TrainOptions& options, int epoch, double loss, double accuracy) {
-  if (options.json) print_json({{"epoch", epoch}, {"loss", loss}, {"train_accuracy", std::round(accuracy * 1e4) / 1e4}});
+void EpochMeter::add(const Tensor& loss, const Tensor& scores, const Tensor& answers) {
+  loss_ += loss.item();
+  right_ += (scores.detach().argmax(1) == answers).to_int().sum().item();
+  ++batches_;
+  images_ += answers.numel();
+  bar_.set_postfix(fmt::format("loss {:.4f}, accuracy {:.2f} %", loss_ / double(batches_), 100 * right_ / double(images_)));
+  bar_.update();
 }
 
-void report_result(const TrainOptions& options, double test_accuracy) {
+void EpochMeter::report(const TrainOptions& options, int epoch) const {
   if (options.json)
-    print_json({{"test_accuracy", std::round(test_accuracy * 1e4) / 1e4}});
+    print_json({{"epoch", epoch}, {"loss", rounded(loss_ / double(batches_))}, {"accuracy", rounded(right_ / double(images_))}});
+}
+
+void report_result(const TrainOptions& options, const ImageSet& test, std::span<const int32_t> predicted) {
+  int64_t right = 0;
+  for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == test.labels[i];
+  const double accuracy = double(right) / double(test.size());
+  if (!options.png.empty()) {
+    write_sheet(options.png, test, predicted);
+    fmt::print(stderr, "wrote {}\n", options.png);
+  }
+  if (options.json)
+    print_json({{"test_accuracy", rounded(accuracy)}});
   else
-    fmt::print("test accuracy: {:.2f} %\n", test_accuracy * 100);
+    fmt::print("test accuracy: {:.2f} %\n", accuracy * 100);
 }
 
 namespace {
@@ -53,9 +77,13 @@ void add_train(CLI::App& app) {
   CLI::App* train = app.add_subcommand("train", "Train a network and measure it on data it has not seen");
   train->require_subcommand(1);
 
-  static TrainOptions digits{.epochs = 30, .png = "digits.png"};
+  static TrainOptions digits{.epochs = 30, .png = "digits.png"}, mnist{.epochs = 4, .png = "mnist.png"};
   add_training(*train, "digits", "A convolutional network on 1,797 handwritten digits of 8x8 pixels", digits, train_digits)
       ->add_option("--data", digits.data, "CSV file of the digits, plain or .gz (default: the one that comes with tg)");
+  CLI::App* command = add_training(*train, "mnist", "A convolutional network on MNIST or Fashion-MNIST", mnist, train_mnist);
+  command->add_flag("--fashion", mnist.fashion, "Fashion-MNIST instead of MNIST");
+  command->add_option("--data", mnist.data,
+                      "Folder of the four IDX files, plain or .gz (default: they are downloaded into the cache folder)");
 }
 
 }  // namespace tinygrad::apps

@@ -3,14 +3,20 @@
 
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
+
+#include <tinygrad/progress.h>
+#include <tinygrad/tensor.h>
+
+#include "common/image_set.h"
 
 namespace tinygrad::apps {
 
 struct TrainOptions {
   uint64_t seed = 0;
-  int epochs = 0;
+  int epochs = 1;
   std::string data = {};  ///< file or folder of the data set; empty: where it usually is
   std::string png = {};   ///< where to draw results; empty: nowhere
   bool fashion = false;   ///< Fashion-MNIST instead of MNIST
@@ -18,13 +24,27 @@ struct TrainOptions {
 };
 
 void train_digits(const TrainOptions& options);
+void train_mnist(const TrainOptions& options);
 
 /// The numbers below `count` in an order that is a function of the generator alone, on every machine.
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random);
 
-/// One JSON line for an epoch, if JSON is asked for.
-void report_epoch(const TrainOptions& options, int epoch, double loss, double accuracy);
-/// The last line.
-void report_result(const TrainOptions& options, double test_accuracy);
+/// Means over an epoch, shown by a bar that moves on with each batch.
+class EpochMeter {
+ public:
+  explicit EpochMeter(ProgressBar& bar) : bar_(bar) {}
+  /// A batch: its loss, its scores (batch, classes) and the right classes.
+  void add(const Tensor& loss, const Tensor& scores, const Tensor& answers);
+  /// A line about the epoch, if JSON is asked for.
+  void report(const TrainOptions& options, int epoch) const;
+
+ private:
+  ProgressBar& bar_;
+  double loss_ = 0, right_ = 0;
+  int64_t batches_ = 0, images_ = 0;
+};
+
+/// Draws the picture, if there is a path for it, and prints the test's accuracy as the last line.
+void report_result(const TrainOptions& options, const ImageSet& test, std::span<const int32_t> predicted);
 
 }  // namespace tinygrad::apps

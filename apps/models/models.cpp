@@ -1,0 +1,38 @@
+#include "models/models.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tinygrad/errors.h>
+
+namespace tinygrad::apps {
+
+namespace {
+
+struct Entry {
+  std::string_view name;
+  Workload (*make)();
+};
+constexpr Entry entries[] = {
+    {"resnet50", resnet50_inference},
+    {"resnet50-train", resnet50_training},
+    {"gpt2-12", [] { return gpt2_inference(12); }},
+    {"gpt2-2-train", [] { return gpt2_training(2); }},
+    {"mnist-train", mnist_training},
+};
+
+}  // namespace
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Entry& e : entries) names.emplace_back(e.name);
+  return names;
+}
+
+Workload make_workload(std::string_view name) {
+  for (const Entry& e : entries)
+    if (e.name == name) return e.make();
+  throw ValueError(fmt::format("unknown model '{}'; known are {}", name, fmt::join(model_names(), ", ")));
+}
+
+}  // namespace tinygrad::apps
