@@ -14,6 +14,7 @@ namespace tinygrad::schedule {
 namespace {
 
 constexpr size_t most_buffers = 16;       ///< arguments of a merged kernel
+constexpr size_t most_permuted = 4;       ///< axes whose orders are tried
 constexpr size_t most_sharers = 8;        ///< kernels that read the same memory and are tried
 constexpr double small_kernel = 1 << 12;  ///< elements up to which a launch costs more than the work
 
@@ -160,7 +161,8 @@ class Merger {
     for (int c : candidates) {
       if (contains_number(tried, c)) continue;
       tried.push_back(c);
-      if (same_space(groups_[size_t(c)], g) && !waits_for_through_others(g, c) && merge(groups_[size_t(c)], g)) {
+      const std::optional<UOps> loops = loops_for(groups_[size_t(c)], g);
+      if (loops && !waits_for_through_others(g, c) && merge(groups_[size_t(c)], g, *loops)) {
         for (int a : g.after)
           if (a != c && !contains_number(groups_[size_t(c)].after, a)) groups_[size_t(c)].after.push_back(a);
         return c;
@@ -171,11 +173,39 @@ class Merger {
 
   static bool contains_number(const std::vector<int>& all, int n) { return std::find(all.begin(), all.end(), n) != all.end(); }
 
-  static bool same_space(const Group& a, const Group& b) {
-    if (a.kernel.copied || a.kernel.device != b.kernel.device || a.kernel.ranges.size() != b.kernel.ranges.size()) return false;
-    for (size_t i = 0; i < a.kernel.ranges.size(); ++i)
-      if (a.kernel.ranges[i].src(0) != b.kernel.ranges[i].src(0)) return false;
-    return true;
+  /// The loops of `a` that stand for those of `b`, in b's order; empty if the spaces differ. Where `b` reads what `a` writes with its axes
+  /// in another order, that decides; else the orders are equal.
+  static std::optional<UOps> loops_for(Group& a, const Group& b) {
+    const UOps &ra = a.kernel.ranges, &rb = b.kernel.ranges;
+    if (a.kernel.copied || a.kernel.device != b.kernel.device || ra.size() != rb.size()) return {};
+    std::vector<size_t> order(ra.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto same_sizes = [&] {
+      for (size_t i = 0; i < order.size(); ++i)
+        if (ra[order[i]].src(0) != rb[i].src(0)) return false;
+      return true;
+    };
+    const auto reordered = [&] {
+      UOps out;
+      for (size_t i : order) out.push_back(ra[i]);
+      return out;
+    };
+    const UOp* read = nullptr;
+    for (const UOp& index : b.loads)
+      if (!read && writes(a, memory(index))) read = &index.src(1);
+    if (!read || order.size() > most_permuted) return same_sizes() ? std::optional(reordered()) : std::nullopt;
+    const UOp* written = nullptr;
+    for (const UOp& index : b.loads)
+      if (const Output* o = writes(a, memory(index)); o && &index.src(1) == read) written = &o->target_index;
+    do {
+      if (same_sizes() && symbolic::simplify_index(substitute(*read, loop_map(rb, reordered()))) == *written) return reordered();
+    } while (std::next_permutation(order.begin(), order.end()));
+    return {};
+  }
+  static NodeMap<UOp> loop_map(const UOps& from, const UOps& to) {
+    NodeMap<UOp> map;
+    for (size_t i = 0; i < from.size(); ++i) map[from[i]] = to[i];
+    return map;
   }
 
   static double elements(const Group& g) {
@@ -207,12 +237,11 @@ class Merger {
     return nullptr;
   }
 
-  /// Takes `b`, one kernel, into `a`, if that is possible and worth it.
-  bool merge(Group& a, const Group& b) {
+  /// Takes `b`, one kernel, into the `loops` of `a`, if that is possible and worth it.
+  bool merge(Group& a, const Group& b, const UOps& loops) {
     if (a.reducing && b.reducing && !(a.streams && b.streams)) return false;
     if (b.reducing && !b.streams) return false;
-    NodeMap<UOp> to_a;
-    for (size_t i = 0; i < a.kernel.ranges.size(); ++i) to_a[b.kernel.ranges[i]] = a.kernel.ranges[i];
+    const NodeMap<UOp> to_a = loop_map(b.kernel.ranges, loops);
     const Output& given = b.kernel.outputs[0];
     std::vector<UOp> moved = substitute(std::vector<UOp>{given.target_index, given.value}, to_a);
     Output out{given.target, symbolic::simplify_index(moved[0]), moved[1]};
