@@ -462,32 +462,45 @@ class Rangeify {
     return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
   }
 
-  /// A sum of sums, each perhaps padded with zeros, is one sum over all their ranges.
-  static void merge_nested_sum(const ReduceArg& arg, UOps& sources) {
-    if (arg.op != Op::ADD) return;
-    const UOp x = sources[0];
+  /// A sum of sums, each perhaps padded with zeros, is one sum over all their ranges; over ranges of its own, as others may be summed
+  /// over only some of them.
+  UOp nested_sum(const UOp& outer) {
+    const UOp x = outer.src(0);
+    if (outer.arg_as<ReduceArg>().op != Op::ADD || is_general_reduce(outer)) return outer;
     const bool gated = x.is(Op::WHERE) && is_const(x.src(2), 0) && is_of_places_only(x.src(0));
     const UOp& inner = gated ? x.src(1) : x;
-    if (!inner.is(Op::REDUCE) || inner.arg_as<ReduceArg>().op != Op::ADD || inner.dtype() != x.dtype()) return;
-    sources[0] = gated ? where(x.src(0), inner.src(0), x.src(2)) : inner.src(0);
-    for (const UOp& r : closed_ranges(inner)) sources.push_back(r);
+    if (!inner.is(Op::REDUCE) || inner.arg_as<ReduceArg>().op != Op::ADD || inner.dtype() != x.dtype()) return outer;
+    UOps closed(closed_ranges(outer));
+    const std::span<const UOp> below = closed_ranges(inner);
+    closed.append(below.begin(), below.end());
+    const UOp key(Op::TUPLE, DType::void_, closed);
+    UOps* own = reduce_ranges_.find(key);
+    if (!own) {
+      held_.push_back(key);
+      UOps made;
+      for (const UOp& r : closed) made.push_back(new_range(SInt(r.src(0)), AxisKind::reduce, {}));
+      own = &(reduce_ranges_[key] = made);
+    }
+    NodeMap<UOp> to_own;
+    for (size_t i = 0; i < closed.size(); ++i) to_own[closed[i]] = (*own)[i];
+    UOps sources{substitute(gated ? where(x.src(0), inner.src(0), x.src(2)) : inner.src(0), to_own)};
+    sources.append(own->begin(), own->end());
+    return UOp(Op::REDUCE, outer.dtype(), sources, outer.arg());
   }
 
-  static UOp reduced(const UOp& u, const Use& use, const UOp& x) {
+  UOp reduced(const UOp& u, const Use& use, const UOp& x) {
+    UOps ranges;
+    for (const UOp& r : use.ranges)
+      if (r.is(Op::RANGE)) ranges.push_back(r);
+    const bool general = u.src_count() > 1;  // identity, step and merge follow
+    const Op op = u.arg_as<ReduceArg>().op;
+    if (ranges.empty() && !general) return x;
+    if (ranges.size() == 1 && op == Op::ADD)
+      if (const UOp one = selected(x, ranges[0])) return one;
     UOps sources{x};
-    for (size_t i = 1; i < u.src_count(); ++i) sources.push_back(u.src(i));  // identity, step and merge of the general form
-    const size_t fixed = sources.size();
-    for (const UOp& r : use.ranges) {
-      if (!r.is(Op::RANGE)) continue;
-      if (const UOp one = fixed == 1 && u.arg_as<ReduceArg>().op == Op::ADD ? selected(sources[0], r) : UOp())
-        sources[0] = one;
-      else
-        sources.push_back(r);
-    }
-    const ReduceArg arg{u.arg_as<ReduceArg>().op, {}};
-    if (sources.size() == fixed && fixed == 1) return sources[0];
-    if (fixed == 1) merge_nested_sum(arg, sources);
-    return UOp(Op::REDUCE, u.dtype(), sources, arg);
+    for (size_t i = 1; i < u.src_count(); ++i) sources.push_back(u.src(i));
+    sources.append(ranges.begin(), ranges.end());
+    return nested_sum(UOp(Op::REDUCE, u.dtype(), sources, ReduceArg{op, {}}));
   }
 
   const std::vector<UOp>& order_;

@@ -1,0 +1,141 @@
+// Kernels and bytes moved of known programs for fixed Targets. A change of the cost model changes numbers here: judge each.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "schedule/schedule.h"
+#include "schedule/traffic.h"
+#include "spec/verify.h"
+#include "support/programs.h"
+#include "uop/build.h"
+
+namespace tinygrad::schedule {
+namespace {
+
+struct Counts {
+  size_t kernels = 0;
+  int64_t bytes = 0;  ///< distinct elements each kernel reads and writes
+
+  friend bool operator==(const Counts&, const Counts&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Counts& c) { return out << c.kernels << " kernels, " << c.bytes << " bytes"; }
+};
+
+struct Expected {
+  std::string_view name;
+  Counts cpu;     ///< AVX2 and AVX-512
+  Counts groups;  ///< GPU-shaped
+};
+
+constexpr Expected expected[] = {
+    {"relu of a*b+c", {1, 1048576}, {1, 1048576}},
+    {"chain of twenty", {1, 524288}, {1, 524288}},
+    {"broadcast add", {1, 264192}, {1, 264192}},
+    {"diamond of exp", {1, 524288}, {1, 524288}},
+    {"two outputs of one exp", {1, 786432}, {1, 786432}},
+    {"transposed add", {1, 524288}, {1, 524288}},
+    {"cat of three", {1, 49152}, {1, 49152}},
+    {"pad and shrink", {1, 32260}, {1, 32260}},
+    {"gelu", {1, 524288}, {1, 524288}},
+    {"one hot", {1, 66560}, {1, 66560}},
+    {"sum of all", {1, 1048580}, {1, 1048580}},
+    {"row sums", {1, 263168}, {1, 263168}},
+    {"column sums", {1, 263168}, {1, 263168}},
+    {"sum of exp with epilogue", {1, 263168}, {1, 263168}},
+    {"sum of sums", {2, 1065088}, {1, 1048704}},  // a group-shaped device pays more for a launch than for a few idle groups
+    {"row sums then column sums with relu", {1, 2097408}, {1, 2097408}},
+    {"row sums and column sums", {1, 264192}, {1, 264192}},       // two loops over the same elements; the second run finds them in cache
+    {"rows divided by their sum", {1, 524288}, {2, 788480}},      // groups do not share a row: the sums are stored
+    {"all divided by the sum of all", {2, 786440}, {2, 786440}},  // every element needs the whole sum
+    {"mean and variance", {1, 264192}, {1, 264192}},              // the mean stays in a register; tinygrad has 2
+    {"argmax", {1, 263168}, {1, 263168}},                         // tinygrad has 2
+    {"softmax",
+     {1, 524288},
+     {2, 790528}},  // a row stays in cache between its passes; with groups the maxima and sums are one kernel; tinygrad has 3
+    {"log softmax", {1, 524288}, {2, 790528}},
+    {"softmax of few long rows", {1, 1048576}, {2, 1572928}},
+    {"layer norm", {1, 526336}, {2, 792576}},  // tinygrad has 3
+    {"cumulative sum", {1, 131072}, {1, 131072}},
+    {"cross entropy", {1, 11268}, {1, 11268}},  // one loop with few classes; tinygrad has 3
+    {"cross entropy backward", {4, 49156}, {2, 32772}},
+    {"matmul", {1, 106496}, {1, 106496}},
+    {"matmul of transposed", {1, 106496}, {1, 106496}},
+    {"matmul of relu, bias and relu", {1, 106752}, {1, 106752}},
+    {"matmul of exp", {2, 204800}, {2, 204800}},  // 64 evaluations an element cost more than a write and a read
+    {"three matmuls", {3, 147456}, {3, 147456}},
+    {"matrix and vector", {1, 527360}, {1, 527360}},
+    {"matmul backward", {3, 319488}, {3, 319488}},
+    {"embedding", {1, 16512}, {1, 16512}},  // the rows named, not the table
+    {"embedding and linear", {1, 32896}, {1, 32896}},
+    {"attention",
+     {3, 655360},
+     {4, 598016}},  // scores, weights, product; tinygrad has 4. With groups, launches cost more than the scores of so small heads
+    {"causal attention", {3, 655360}, {4, 598016}},
+    {"gelu MLP", {2, 296192}, {2, 296192}},
+    {"transformer block",
+     {9, 756992},
+     {10, 731392}},  // normalized rows, q k v, scores, weights, product, projection, statistics, rows up, rows down
+    {"transformer block backward", {34, 2667268}, {35, 2578436}},
+    {"convolution", {1, 53760}, {1, 53760}},
+    {"convolution, bias and relu", {1, 53824}, {1, 53824}},
+    {"strided convolution", {1, 29184}, {1, 29184}},
+    {"grouped convolution", {1, 50304}, {1, 50304}},
+    {"two convolutions", {2, 107520}, {2, 107520}},  // 9 evaluations of a sum of 72 cost more than a write
+    {"convolution and batch norm, eval", {1, 54016}, {1, 54016}},
+    {"batch norm, train", {2, 393856}, {2, 393856}},  // statistics and running averages; the values
+    {"convolution and batch norm, train", {3, 595072}, {3, 595072}},
+    {"batch norm backward", {2, 394112}, {2, 394240}},  // all sums over a channel; the gradient of x
+    {"max pool", {1, 20480}, {1, 20480}},
+    {"average pool", {1, 20480}, {1, 20480}},
+    {"convolution, relu and max pool", {1, 29248}, {1, 29248}},
+    {"convolution backward",
+     {3, 161280},
+     {3, 161280}},  // the output and both gradients; nothing of the size of the windows. tinygrad has 4
+    {"MLP", {3, 120360}, {3, 120360}},
+    {"MLP step with SGD", {10, 401804}, {9, 401036}},  // 2 forward, 4 of the loss, 4 gradients with their updates
+    {"MLP step with momentum", {10, 478684}, {9, 477916}},
+    {"Adam, six parameters", {7, 602200}, {7, 602200}},  // one a parameter, one for the two powers
+    {"conv net step with Adam", {19, 987828}, {19, 774756}},
+    {"random numbers", {3, 49184}, {2, 49168}},  // the key; the bits; the numbers, which take a half of each word
+    {"normal random numbers", {3, 81952}, {2, 16416}},
+    {"dropout", {3, 65568}, {2, 65552}},
+    {"in-place add", {1, 32768}, {1, 32768}},
+    {"two in-place adds", {1, 32768}, {1, 32768}},
+    {"flip in place", {2, 65536}, {2, 65536}},  // a flipped copy first
+    {"slice assigned", {1, 4096}, {1, 4096}},
+    {"overlapping slice assigned", {2, 8192}, {2, 8192}},  // a copy first
+    {"two states of a buffer", {1, 49152}, {1, 49152}},    // one iteration has both at hand
+    {"reader of the old state", {1, 49152}, {1, 49152}},
+    {"assigned, then summed", {2, 49408}, {2, 49408}},
+};
+
+class KernelCounts : public testing::Test {
+ protected:
+  static Counts counts(const UOp& program, const Target& target) {
+    const Schedule s = make_schedule(program, [&](Symbol) -> const Target& { return target; }, {.cache = false});
+    Counts c;
+    for (const UOp& call : s.plan->linear.src()) {
+      ++c.kernels;
+      c.bytes += traffic_of(call).bytes;
+      if (call.src(0).is(Op::SINK)) spec::verify_kernel(call.src(0));
+    }
+    return c;
+  }
+};
+
+TEST_F(KernelCounts, OfEveryProgram) {
+  const Target avx2 = cpu_target("x86-64-v3"), avx512 = cpu_target("x86-64-v4"), groups = interp_target();
+  std::map<std::string_view, Expected> table;
+  for (const Expected& e : expected) table[e.name] = e;
+  EXPECT_EQ(table.size(), test_programs::all().size());
+  for (const auto& program : test_programs::all()) {
+    SCOPED_TRACE(program.name);
+    const UOp built = sink(program.build());
+    const Expected& want = table[program.name];
+    EXPECT_EQ(counts(built, avx2), want.cpu) << "AVX2";
+    EXPECT_EQ(counts(built, avx512), want.cpu) << "AVX-512";
+    EXPECT_EQ(counts(built, groups), want.groups) << "GPU-shaped";
+  }
+}
+
+}  // namespace
+}  // namespace tinygrad::schedule
