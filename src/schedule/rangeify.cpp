@@ -13,6 +13,7 @@
 #include "shape/device.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
+#include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
 
@@ -407,8 +408,16 @@ class Rangeify {
     }
   }
 
+  /// The gate only keeps the access inside the memory: what is read where it is false does not matter.
   static UOp read(const UOp& memory, const UOp& at, const UOp& valid) {
-    return load(valid && !is_const(valid, 1) ? index_valid(memory, at, valid) : index(memory, at));
+    const bool gated = valid && !is_const(valid, 1) && !always_inside(at, memory);
+    return load(gated ? index_valid(memory, at, valid) : index(memory, at));
+  }
+
+  static bool always_inside(const UOp& at, const UOp& memory) {
+    const SInt size = numel(shape_of(memory));
+    const symbolic::Bounds b = symbolic::bounds(at);
+    return size.known() && b.min >= 0 && b.max < size.value();
   }
 
   /// `u` at a place, from the expressions of its sources.
