@@ -20,7 +20,7 @@ $(BUILD)/build.ninja:
 build: setup-min $(BUILD)/build.ninja  ## the library and the program: build/release/lib/libtinygrad.so, build/release/bin/tg
 	ninja -C $(BUILD) tinygrad tg
 
-demo: build     ## train a network on handwritten digits
+demo: build     ## train a network on handwritten digits; draws digits.png
 	$(BUILD)/bin/tg train digits --seed 0
 
 tests: setup-min $(BUILD)/build.ninja

@@ -1,0 +1,122 @@
+// The program's contract: what scripts may rely on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/support.h"
+#include "digits/data.h"
+
+namespace tinygrad::test {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Tg, HelpAndVersion) {
+  for (const char* arguments :
+       {"--help", "train --help", "train digits --help", "train mnist --help", "compile --help", "devices --help"}) {
+    const Ran ran = run_tg(arguments);
+    EXPECT_EQ(ran.status, 0) << arguments;
+    EXPECT_NE(ran.out.find("Usage: tg"), std::string::npos) << arguments;
+  }
+  EXPECT_EQ(run_tg("--version").out.substr(0, 3), "tg ");
+}
+
+TEST(Tg, Devices) {
+  const Ran text = run_tg("devices"), json = run_tg("devices --json");
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(json.status, 0);
+  EXPECT_EQ(text.lines().size(), json.lines().size());
+  std::vector<std::string> names;
+  for (const std::string& line : json.lines()) {
+    const Json d = Json::parse(line);
+    names.push_back(d["device"]);
+    EXPECT_EQ(d["works"].get<bool>(), d["reason"].get<std::string>().empty());
+  }
+  for (const char* name : {"CPU", "INTERP", "NULL"}) EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
+}
+
+TEST(Tg, DevicesSayWhyOneDoesNotWork) {
+  const Ran ran = run_tg("devices", "LLVM_PATH=/nonexistent/libLLVM.so");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_NE(ran.out.find("CPU      does not work: "), std::string::npos) << ran.out;
+}
+
+TEST(Tg, CompilesEveryModel) {
+  for (const std::string model : {"resnet50", "resnet50-train", "gpt2-12", "gpt2-2-train", "mnist-train"}) {
+    const Ran ran = run_tg("compile " + model + " --device NULL --json");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    ASSERT_EQ(ran.lines().size(), 1U);
+    const Json report = Json::parse(ran.lines()[0]);
+    EXPECT_EQ(report["model"], model);
+    EXPECT_GT(report["unique_kernels"], 5);
+    EXPECT_GE(report["kernels"], report["unique_kernels"]);
+    double sum = 0;
+    for (const char* stage : {"schedule", "lower", "render"}) sum += report["stages"][stage].get<double>();
+    EXPECT_NEAR(report["seconds"].get<double>(), sum, 1e-5);
+    EXPECT_EQ(report["stages"].size(), 3U);
+  }
+}
+
+TEST(Tg, CompilingIsRepeatable) {
+  const auto counts = [](const std::string& environment) {
+    const Json report = Json::parse(run_tg("compile mnist-train --json", environment).out);
+    return std::pair(report["kernels"].get<int>(), report["unique_kernels"].get<int>());
+  };
+  EXPECT_EQ(counts(""), counts("PARALLEL=0"));
+}
+
+/// An MNIST in small: the digits three times as large, with a margin.
+void write_small_mnist(const TempFolder& folder) {
+  const apps::ImageSet digits = apps::load_digits(TINYGRAD_DATA_DIR "/digits.csv.gz");
+  for (const auto& [name, begin, count] : {std::tuple("train", 0, 256), std::tuple("t10k", 256, 64)}) {
+    std::string images, labels;
+    for (int64_t i = begin; i < begin + count; ++i) {
+      for (int64_t p = 0; p < int64_t{28} * 28; ++p) {
+        const int64_t y = p / 28 - 2, x = p % 28 - 2;
+        const bool inside = y >= 0 && x >= 0 && y < 24 && x < 24;
+        images += static_cast<char>(inside ? std::min(255, digits.image(i)[y / 3 * 8 + x / 3] * 16) : 0);
+      }
+      labels += static_cast<char>(digits.labels[static_cast<size_t>(i)]);
+    }
+    const auto n = static_cast<uint32_t>(count);
+    folder.write(std::string(name) + "-images-idx3-ubyte", idx_bytes({n, 28, 28}, images));
+    folder.write(std::string(name) + "-labels-idx1-ubyte", idx_bytes({n}, labels));
+  }
+}
+
+TEST(Tg, TrainsOnIdxFiles) {
+  const TempFolder folder;
+  write_small_mnist(folder);
+  const Ran ran = run_tg("train mnist --epochs 2 --json --data " + folder.path() + " --png " + folder.path("m.png"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  ASSERT_EQ(ran.lines().size(), 3U);
+  EXPECT_EQ(Json::parse(ran.lines()[0])["epoch"], 1);
+  EXPECT_LT(Json::parse(ran.lines()[1])["loss"], Json::parse(ran.lines()[0])["loss"]);
+  EXPECT_TRUE(Json::parse(ran.lines()[2]).contains("test_accuracy"));
+  EXPECT_EQ(read_text(folder.path("m.png")).substr(0, 4), "\x89PNG");
+}
+
+TEST(Tg, TrainsTheSameForAnyNumberOfThreads) {
+  const std::string command = "train digits --seed 3 --epochs 1 --json --png ''";
+  const Ran first = run_tg(command, "NUM_CPU_THREADS=1");
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(first.lines().size(), 2U);
+  EXPECT_EQ(run_tg(command, "NUM_CPU_THREADS=2").out, first.out);
+  EXPECT_EQ(run_tg(command, "NUM_CPU_THREADS=3").out, first.out);
+  EXPECT_NE(run_tg("train digits --seed 4 --epochs 1 --json --png ''").out, first.out);
+}
+
+TEST(Tg, ReadsDigits) {
+  const TempFolder folder;
+  const Ran ran = run_tg("train digits --png " + folder.path("digits.png"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  double percent = 0;
+  ASSERT_EQ(ran.lines().size(), 1U);
+  ASSERT_EQ(std::sscanf(ran.lines()[0].c_str(), "test accuracy: %lf %%", &percent), 1) << ran.out;
+  EXPECT_GE(percent, 98);
+  EXPECT_EQ(read_text(folder.path("digits.png")).substr(0, 4), "\x89PNG");
+}
+
+}  // namespace
+}  // namespace tinygrad::test
