@@ -46,7 +46,8 @@ class Linearizer {
 
   UOp run() {
     emit_block(0);
-    return UOp(Op::LINEAR, DType::void_, program_, LinearArg{1});
+    front_.insert(front_.end(), program_.begin(), program_.end());
+    return UOp(Op::LINEAR, DType::void_, front_, LinearArg{1});
   }
 
  private:
@@ -247,25 +248,47 @@ class Linearizer {
     if (made.is(Op::INDEX) && !in_scope_.contains(made))
       while (listed_.contains(made)) made = another_address(made);
     emitted_[u] = made;
-    push_if_new(made);
+    if (is_constant(made))
+      push_constant(made);
+    else
+      push_if_new(made);
   }
 
-  /// INDEX(m, i + 0).
+  /// INDEX(m, i + 0), or with another sum of zeros where a loop that has ended holds that one.
   UOp another_address(const UOp& address) {
     UOp zero = constant(address.src(1).dtype(), 0);
-    push_if_new(zero);
+    push_constant(zero);
     if (const Shape& shape = shape_of(address.src(1)); !shape.empty()) {
       const UOp lanes = constant(DType::int32, shape[0].value());
-      push_if_new(lanes);
-      push_if_new(zero = UOp(Op::EXPAND, zero.dtype(), {zero, lanes}));
+      push_constant(lanes);
+      push_constant(zero = UOp(Op::EXPAND, zero.dtype(), {zero, lanes}));
     }
     UOps s(address.src().begin(), address.src().end());
-    push_if_new(s[1] = s[1] + zero);
+    const UOp i = s[1];
+    for (UOp z = zero;; push_constant(z = z + zero)) {
+      s[1] = i + z;
+      if (in_front_.contains(i)) push_constant(s[1]);
+      if (in_scope_.contains(s[1])) break;
+      if (listed_.contains(s[1])) continue;
+      push(s[1]);
+      break;
+    }
     return address.with_src(s);
   }
 
   void push_if_new(const UOp& u) {
     if (!in_scope_.contains(u)) push(u);
+  }
+  bool is_constant(const UOp& u) const {
+    return u.is(Op::CONST) || (u.is(Op::EXPAND) && in_front_.contains(u.src(0)) && in_front_.contains(u.src(1)));
+  }
+  /// Constants stand in front of the list: any block may use them.
+  void push_constant(const UOp& u) {
+    if (!in_scope_.insert(u).second) return;
+    front_.push_back(u);
+    in_front_.insert(u);
+    listed_.insert(u);
+    scopes_.front().push_back(u);
   }
   void push(const UOp& u) {
     program_.push_back(u);
@@ -293,7 +316,8 @@ class Linearizer {
   std::unordered_set<UOp> listed_;    ///< all instructions so far
   std::unordered_set<UOp> in_scope_;  ///< those of this block and of the blocks around it
   std::vector<std::vector<UOp>> scopes_;
-  std::vector<UOp> program_;
+  std::vector<UOp> front_, program_;
+  std::unordered_set<UOp> in_front_;
 };
 
 }  // namespace
