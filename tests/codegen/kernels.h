@@ -73,6 +73,14 @@ inline UOp argmax(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   return kernel({ended(group(std::vector<UOp>{write(arg(0, m), i, top), write(arg(1, m, DType::int32), i, at)}), {i})}, std::move(opts));
 }
 
+/// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside
+inline UOp nested_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = reduce_loop(m, 1), k = reduce_loop(n, 2);
+  const UOp row = reduce_over(Op::ADD, read(arg(1, m * n), j * n + k), {k});
+  const UOp below = reduce_over(Op::ADD, where(j < i, row, constant(DType::float32, 0)), {j}), all = reduce_over(Op::ADD, row, {j});
+  return kernel({ended(write(arg(0, m), i, below + all), {i})}, std::move(opts));
+}
+
 /// out[i] = a[i - before] where that exists, else 0
 inline UOp padded(int64_t n, int64_t before, int64_t after, std::vector<Opt> opts = {}) {
   const UOp i = loop(before + n + after, 0), at = i - before;

@@ -67,6 +67,7 @@ TEST(Linear, EveryKernelIsWellFormed) {
       test::softmax(4, 8),
       test::softmax(4, 8, {lane(1, 8)}),
       test::softmax(4, 32, {lane(2, 8), unroll(2, 2)}),
+      test::nested_sums(4, 6),
       test::argmax(4, 64),
       test::argmax(4, 70, {lane(1, 8), unroll(1, 2)}),
       test::padded(8, 1, 2),

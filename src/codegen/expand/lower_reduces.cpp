@@ -86,35 +86,75 @@ class Lowering {
       for (const UOp& u : *users) done_[u] = values[size_t(u.arg_as<TupleArg>().index)];
   }
 
-  /// Ranges that another loop runs over are replaced by new ones, in this loop's own nodes only: what is closed inside keeps its own.
+  /// Ranges that another loop runs over are replaced by new ones, in this loop's own nodes only.
   void own_ranges(Loop& loop) {
     NodeMap<UOp> fresh;
     for (UOp& r : loop.ranges)
-      if (!used_.insert(r)) {
-        RangeArg arg = r.arg_as<RangeArg>();
-        arg.id = next_range_++;
-        r = fresh[r] = range(r.src(0), arg);
-        used_.insert(r);
-      }
+      if (!used_.insert(r)) r = fresh[r] = new_range_like(r);
     if (fresh.size() == 0) return;
+    own_inner_loops(loop, fresh);
     for (UOp& reduce : loop.reduces) reduce = rename_open(reduce, fresh);
   }
 
+  UOp new_range_like(const UOp& r) {
+    RangeArg arg = r.arg_as<RangeArg>();
+    arg.id = next_range_++;
+    held_.push_back(range(r.src(0), arg));
+    used_.insert(held_.back());
+    return held_.back();
+  }
+
+  /// Loops inside that run once for each step of the renamed ones are loops of their own too, with accumulators of their own.
+  void own_inner_loops(const Loop& loop, NodeMap<UOp>& fresh) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const UOp& u : toposort_where(loop.reduces, [&](const UOp& v) { return is_renamed(v, loop.reduces, fresh); })) {
+        if (!u.is(Op::END) || !is_renamed(u, loop.reduces, fresh)) continue;
+        for (const UOp& r : closed_ranges(u)) {
+          if (fresh.contains(r)) continue;
+          fresh[r] = new_range_like(r);
+          changed = true;
+        }
+        for (const UOp& memory : accumulators(u)) {
+          if (fresh.contains(memory)) continue;
+          BufferArg arg = memory.arg_as<BufferArg>();
+          arg.id = next_buffer_++;
+          held_.push_back(memory.with_arg(arg));
+          fresh[memory] = held_.back();
+        }
+      }
+    }
+  }
+
+  /// The memory that an inner loop's steps store to.
+  static std::vector<UOp> accumulators(const UOp& end) {
+    const UOp& body = end.src(0);
+    std::vector<UOp> out;
+    for (const UOp& step : body.is(Op::GROUP) ? body.src() : std::span(&body, 1)) {
+      UOp memory = step.src(0).src(0);
+      while (memory.is(Op::AFTER)) memory = memory.src(0);
+      if (memory.is(Op::BUFFER)) out.push_back(memory);
+    }
+    return out;
+  }
+
+  static bool is_renamed(const UOp& u, const std::vector<UOp>& reduces, const NodeMap<UOp>& fresh) {
+    if (std::find(reduces.begin(), reduces.end(), u) != reduces.end()) return true;
+    for (const UOp& r : ranges_of(u))
+      if (fresh.contains(r)) return true;
+    return false;
+  }
+
   static UOp rename_open(const UOp& reduce, const NodeMap<UOp>& fresh) {
-    const auto changes = [&](const UOp& u) {
-      if (u == reduce) return true;
-      for (const UOp& r : ranges_of(u))
-        if (fresh.contains(r)) return true;
-      return false;
-    };
+    const std::vector<UOp> self{reduce};
     NodeMap<UOp> done;
-    for (const UOp& u : toposort_where(std::span(&reduce, 1), changes)) {
+    for (const UOp& u : toposort_where(self, [&](const UOp& v) { return is_renamed(v, self, fresh); })) {
       if (const UOp* f = fresh.find(u)) {
         done[u] = *f;
         continue;
       }
       UOps sources(u.src().begin(), u.src().end());
-      if (changes(u))
+      if (is_renamed(u, self, fresh))
         for (UOp& s : sources)
           if (const UOp* d = done.find(s)) s = *d;
       done[u] = u.with_src(sources);
@@ -186,6 +226,7 @@ class Lowering {
   NodeMap<std::vector<UOp>> elements_;
   NodeMap<UOp> done_;
   NodeSet used_;
+  std::vector<UOp> held_;  // that maps by identity stay valid
 };
 
 }  // namespace
