@@ -100,9 +100,13 @@ class Rangeify {
   /// A value that is stored whole into memory nothing else touches lives there for its other users too.
   void give_storage_to_outputs() {
     NodeMap<int> users;
+    NodeSet read;  // stores whose state somebody uses
     for (const UOp& u : order_)
       for (const UOp& s : scope_sources(u))
         if (!u.is(Op::SINK)) ++users[s];
+    for (const UOp& u : order_)
+      for (const UOp& s : scope_sources(u))
+        if (s.is(Op::STORE) && !u.is(Op::SINK) && (!u.is(Op::AFTER) || users.contains(u))) read.insert(s);
     for (const UOp& store : effects_.stores()) {
       const UOp& target = store.src(0);
       if (!is_whole_memory(target)) continue;
@@ -112,7 +116,7 @@ class Rangeify {
         alone = alone && users[*t] <= allowed;
         if (t->is(Op::PARAM)) break;
       }
-      if (users.contains(store)) alone = alone && only_state_of_unread(store, users);
+      alone = alone && !read.contains(store);
       const UOp* v = &store.src(1);
       while (v->is(Op::RESHAPE)) v = &v->src(0);
       if (!alone || !can_be_stored(*v) || value(*v).storage) continue;
@@ -121,14 +125,6 @@ class Rangeify {
       elided_.insert(store);
       store_of_[*v] = effects_.number(store);
     }
-  }
-  /// The AFTERs of a store are there only to be sunk.
-  bool only_state_of_unread(const UOp& store, NodeMap<int>& users) {
-    for (const UOp& u : order_)
-      if (std::ranges::find(scope_sources(u), store) != scope_sources(u).end() && !u.is(Op::SINK) &&
-          (!u.is(Op::AFTER) || users.contains(u)))
-        return false;
-    return true;
   }
 
   static bool can_be_stored(const UOp& u) {
@@ -210,7 +206,15 @@ class Rangeify {
     return use;
   }
 
+  /// A condition that says nothing of the place: an element of a broadcast, say, which is there whether it is needed or not. Without it the
+  /// value is the same in all the loops of the condition.
+  static bool is_needless(const Place& place) {
+    const UOps ranges = ranges_of(place.valid);
+    return !ranges.empty() && std::none_of(place.at.begin(), place.at.end(), [&](const UOp& e) { return is_open_over(e, ranges); });
+  }
+
   int add_use(const UOp& u, int kernel, Place place) {
+    if (place.valid && is_needless(place)) place.valid = UOp();
     auto& uses = value(u).uses;
     for (size_t i = 0; i < uses.size(); ++i)
       if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
@@ -246,6 +250,7 @@ class Rangeify {
       target = source_place(*t, target);
     }
     k.target_index = target.at[0];
+    store_kernel_[u] = use.kernel;
     store_use_[u] = add_use(u.src(1), use.kernel, shape.empty() ? Place{} : use.place);
   }
 
@@ -370,7 +375,7 @@ class Rangeify {
   void lower(const UOp& u) {
     Value& v = value(u);
     if (u.is(Op::STORE)) {
-      if (const int* use = store_use_.find(u)) kernel_of_store(u).value = value(u.src(1)).exprs[size_t(*use)];
+      if (const int* use = store_use_.find(u)) kernels_[size_t(store_kernel_[u])].value = value(u.src(1)).exprs[size_t(*use)];
       return;
     }
     if (v.kernel >= 0) {
@@ -378,12 +383,6 @@ class Rangeify {
     } else {
       for (const Use& use : v.uses) v.exprs.push_back(expression(u, use));
     }
-  }
-
-  Kernel& kernel_of_store(const UOp& u) {
-    for (Kernel& k : kernels_)
-      if (k.root == u) return k;
-    throw InternalError("rangeify: a store has no kernel");
   }
 
   void lower_stored(const UOp& u, Value& v) {
@@ -526,7 +525,7 @@ class Rangeify {
   std::vector<UOp> temporaries_;
   UOps root_place_;
   NodeSet elided_;
-  NodeMap<int> store_of_, store_use_;
+  NodeMap<int> store_of_, store_use_, store_kernel_;
   NodeMap<Use> root_uses_;
   NodeMap<UOps> reduce_ranges_;
   std::vector<UOp> held_;
