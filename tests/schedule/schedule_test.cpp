@@ -134,6 +134,35 @@ TEST(Schedule, AKernelThatOthersWaitForIsNotMovedBehindThem) {
   EXPECT_EQ(kernels({output(e, {64, 64}), output(e + expand(reshape(total, {1, 1}), {64, 64}), {64, 64})}), 3u);
 }
 
+TEST(Schedule, PaddingDoesNotReachWhatIsBroadcast) {
+  // The sum is the same inside and outside of the padding, so its loads are not gated and it stands outside of all loops.
+  const UOp total = reduce(Op::ADD, memory(16), {0});
+  const UOp padded = pad(expand(reshape(total, {1}), {8}), {1, 1});
+  const Schedule s = scheduled({output(padded, {10})});
+  ASSERT_EQ(s.plan->linear.src_count(), 1u);
+  for (const UOp& u : toposort(s.plan->linear.src(0).src(0)))
+    EXPECT_FALSE(u.is(Op::INDEX) && u.src_count() > 2);
+}
+
+TEST(Schedule, SumsOfPaddedSumsAreOneLoopNest) {
+  const UOp rows = reduce(Op::ADD, reshape(memory(64), {8, 8}), {1});
+  const Schedule s = scheduled({output(reduce(Op::ADD, pad(rows, {1, 1}), {0}), {})});
+  ASSERT_EQ(s.plan->linear.src_count(), 1u);
+  int reduces = 0;
+  for (const UOp& u : toposort(s.plan->linear.src(0).src(0))) reduces += u.is(Op::REDUCE);
+  EXPECT_EQ(reduces, 1);
+}
+
+TEST(Schedule, ASumThatSelectsIsALoad) {
+  const UOp at = memory(4, DType::int32), table = matrix(100, 8);
+  const UOp positions(Op::IOTA, DType::int32, {index_const(100)}, DeviceArg{});
+  const UOp match = alu(Op::CMPEQ, {expand(reshape(at, {4, 1, 1}), {4, 100, 8}), expand(reshape(positions, {1, 100, 1}), {4, 100, 8})});
+  const UOp rows = where(match, expand(reshape(table, {1, 100, 8}), {4, 100, 8}), constant(DType::float32, 0));
+  const Schedule s = scheduled({output(reduce(Op::ADD, rows, {1}), {4, 8})});
+  ASSERT_EQ(s.plan->linear.src_count(), 1u);
+  for (const UOp& u : toposort(s.plan->linear.src(0).src(0))) EXPECT_FALSE(u.is(Op::REDUCE));
+}
+
 TEST(Schedule, EqualGraphsOnOtherMemoryShareAPlan) {
   auto build = [] {
     const UOp a = matrix(8, 8);
