@@ -172,5 +172,18 @@ TEST(Opts, WrongOnesAreNamed) {
   rejects(test::elementwise(64, {{OptOp::LOCAL, 0, 8}}), "no work-groups");
 }
 
+TEST(Linear, AGatedLoadOfMemoryThatIsWrittenKeepsItsGate) {
+  const UOp i = test::loop(8, 0), valid = i < 5, x = test::arg(0, 8), other = test::arg(1, 8);
+  auto doubled = [&](const UOp& from) {
+    const UOp v = load(index_valid(from, i, valid));
+    return compile(test::kernel({test::ended(test::write(x, i, v + v), {i})}));
+  };
+  auto gated = [](const UOp& linear) {
+    return std::ranges::any_of(linear.src(), [](const UOp& u) { return u.is(Op::LOAD) && u.src_count() == 3; });
+  };
+  EXPECT_TRUE(gated(doubled(x)));  // another thread may be writing the element that would be read instead
+  EXPECT_FALSE(gated(doubled(other)));
+}
+
 }  // namespace
 }  // namespace tinygrad::codegen

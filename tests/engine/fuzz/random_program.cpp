@@ -34,7 +34,7 @@ class ProgramGenerator {
       if (stateful && (i == 0 || dice_.chance(30))) update();
     }
     for (State& s : states_) program_.effects.push_back(s.memory);
-    for (int64_t n = dice_.number(states_.empty() ? 1 : 0, 3); n > 0; --n) output(n == 1 ? values_.pool().back() : values_.pick());
+    for (int64_t n = dice_.number(states_.empty() ? 1 : 0, 2); n > 0; --n) output(n == 1 ? values_.pool().back() : values_.pick());
     for (size_t i = program_.effects.size(); i > 1; --i)
       std::swap(program_.effects[i - 1], program_.effects[size_t(dice_.number(0, int64_t(i) - 1))]);
     for (const Value& v : values_.pool())
