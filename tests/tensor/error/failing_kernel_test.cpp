@@ -1,0 +1,86 @@
+// A device that fails while it runs: what is lost says so, the rest is as it was.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include <tinygrad/tinygrad.h>
+
+#include "device/fake_device.h"
+#include "runtime/backends.h"
+#include "runtime/interp/device.h"
+#include "runtime/interp/kernel.h"
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+
+/// Launches that still work; a later one fails.
+std::atomic<int> launches_left{1 << 30};
+
+class FaultyKernel final : public Kernel {
+ public:
+  explicit FaultyKernel(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+  std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                               bool wait) override {
+    if (launches_left-- <= 0) throw DeviceError("FAULTY: the device was lost");
+    return inner_->launch(buffers, variables, dims, wait);
+  }
+
+ private:
+  std::unique_ptr<Kernel> inner_;
+};
+
+class FaultyDevice final : public Device {
+ public:
+  explicit FaultyDevice(const std::string& name) : Device(name, interp_target(), std::make_unique<test::CountingAllocator>(name, true)) {}
+  std::string render(const UOp&, const KernelInfo&) override { return {}; }
+  std::string compile(const std::string&) override { return {}; }
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
+    return std::make_unique<FaultyKernel>(runtime::interp::make_kernel(info, linear));
+  }
+};
+
+class FailingKernel : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    runtime::install_backends();
+    static constexpr Backend faulty[] = {
+        {.name = "FAULTY",
+         .may_be_default = false,
+         .unavailable = runtime::interp_unavailable,
+         .open = [](const DeviceChoice& c) -> std::unique_ptr<Device> { return std::make_unique<FaultyDevice>(c.canonical()); }}};
+    register_backends(faulty);
+  }
+  void TearDown() override { launches_left = 1 << 30; }
+
+  Context on_device_{{.dev = "FAULTY"}};
+};
+
+TEST_F(FailingKernel, AValueIsComputedAgain) {
+  const Tensor x({1.0, 2.0}), y = (x + 1).sum() * x;
+  launches_left = 0;
+  EXPECT_THROW(y.realize(), DeviceError);
+  launches_left = 1 << 30;
+  EXPECT_EQ(y.tolist(), (Floats{5, 10}));
+  EXPECT_EQ(x.tolist(), (Floats{1, 2}));
+}
+
+TEST_F(FailingKernel, MemoryThatMayBeHalfWrittenCannotBeRead) {
+  Tensor x = Tensor({1.0, 2.0}).realize();
+  const Tensor other = Tensor({3.0}).realize();
+  x += 1;
+  launches_left = 0;
+  EXPECT_THROW(x.realize(), DeviceError);
+  launches_left = 1 << 30;
+  try {
+    x.tolist();
+    FAIL() << "a store that may have run was run again";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("the device was lost"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(other.tolist(), (Floats{3}));
+}
+
+}  // namespace
+}  // namespace tinygrad
