@@ -25,7 +25,7 @@ class ProgramGenerator {
   explicit ProgramGenerator(uint64_t seed) : dice_(seed), values_(dice_) {}
 
   Program make() {
-    if (dice_.chance(25)) add_sizes();
+    if (dice_.chance(35)) add_sizes();
     for (int64_t n = dice_.number(1, 4); n > 0; --n) values_.add(input(random_dtype(dice_), random_shape(dice_, most_elements())));
     const int64_t steps = dice_.number(1, 7);
     const bool stateful = dice_.chance(40);

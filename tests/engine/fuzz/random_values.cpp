@@ -77,7 +77,7 @@ void RandomValues::grow() {
 }
 
 std::optional<Value> RandomValues::random_op() {
-  const Value x = !sizes_.empty() && dice_.chance(15) ? symbolic_cut(pick()) : pick();
+  const Value x = !sizes_.empty() && dice_.chance(45) ? symbolic_cut(pick()) : pick();
   switch (dice_.number(0, 19)) {
     case 0:
     case 1:
