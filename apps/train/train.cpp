@@ -77,7 +77,7 @@ void add_train(CLI::App& app) {
   CLI::App* train = app.add_subcommand("train", "Train a network and measure it on data it has not seen");
   train->require_subcommand(1);
 
-  static TrainOptions digits{.epochs = 30, .png = "digits.png"}, mnist{.epochs = 4, .png = "mnist.png"};
+  static TrainOptions digits{.epochs = 30, .png = "digits.png"}, mnist{.epochs = 1, .png = "mnist.png"};
   add_training(*train, "digits", "A convolutional network on 1,797 handwritten digits of 8x8 pixels", digits, train_digits)
       ->add_option("--data", digits.data, "CSV file of the digits, plain or .gz (default: the one that comes with tg)");
   CLI::App* command = add_training(*train, "mnist", "A convolutional network on MNIST or Fashion-MNIST", mnist, train_mnist);
