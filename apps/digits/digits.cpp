@@ -37,7 +37,10 @@ struct Batches {
 
   Tensor moved(const std::vector<int32_t>& digits, std::mt19937_64& random) const {
     std::vector<int32_t> corners;
-    for (const int32_t i : digits) corners.push_back(i * 100 + static_cast<int32_t>(random() % 3 * 10 + random() % 3));
+    for (const int32_t i : digits) {
+      const auto move = static_cast<int32_t>(random() % 9);
+      corners.push_back(i * 100 + move / 3 * 10 + move % 3);
+    }
     const Tensor window = Tensor::arange(8).reshape({8, 1}) * 10 + Tensor::arange(8);
     return pixels[Tensor(corners, {int64_t(corners.size()), 1, 1, 1}) + window];
   }
