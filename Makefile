@@ -32,8 +32,9 @@ test: tests     ## build and run every test but the long ones
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-bench: build    ## schedule, lowering and rendering times of whole models
+bench: build    ## compile times of whole models; training time beside PyTorch's
 	@bench/compile $(BUILD)/bin/tg
+	@bench/digits $(BUILD)/bin/tg
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
 	@tools/lint

@@ -186,18 +186,43 @@ UOp effects_of(std::span<const CellPtr> cells) {
   return Realization(cells).sink();
 }
 
-void assign(detail::TensorCell& cell, const UOp& value) {
+namespace {
+
+/// Stores that wait on one memory; more are run at once, so that a value that is updated and never read does not grow.
+constexpr int most_pending = 32;
+
+int pending_stores(const UOp& state) {
+  int n = 0;
+  for (const UOp* u = &state; u->is(Op::AFTER); u = &u->src(0)) ++n;
+  return n;
+}
+
+/// The state that the cells' memory has now; null for a value without memory, which is replaced.
+UOp add_store(detail::TensorCell& cell, const UOp& value) {
   const std::lock_guard lock(states_mutex());
   const UOp view = without_detach(cell.node());
   const UOp state = state_of_view(view);
-  if (!state) return cell.set_node(value);
+  if (!state) {
+    cell.set_node(value);
+    return {};
+  }
   if (overlaps_itself(view))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
-  NodeMap<UOp> next;
   const UOp stored = after(state, UOps{store(view, value)});
+  NodeMap<UOp> next;
   next[state] = stored;
   for (const CellPtr& c : live_cells())
     if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(substitute(node, next));
+  return stored;
+}
+
+}  // namespace
+
+void assign(detail::TensorCell& cell, const UOp& value) {
+  const UOp state = add_store(cell, value);
+  if (!state || pending_stores(state) < most_pending) return;
+  const CellPtr self = cell.shared_from_this();
+  realize(std::span(&self, 1));
 }
 
 }  // namespace tinygrad::tensor

@@ -14,7 +14,7 @@ namespace tinygrad::tensor {
 void realize(std::span<const detail::CellPtr> cells);
 
 /// Writes `value`, which has the shape and dtype of the cell's, into its memory, where every tensor that is a view of it sees the change;
-/// a value that has no memory is replaced. The store runs when its result is needed.
+/// a value that has no memory is replaced. The store runs when its result is needed, or when many wait.
 void assign(detail::TensorCell& cell, const UOp& value);
 
 /// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.

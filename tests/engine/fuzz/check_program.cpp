@@ -84,7 +84,7 @@ bool is_fair(const Program& p, const Expected& e) {
   const double most = most_ulps * coarsest_ulp(p) * e.largest_magnitude;
   for (size_t m = 0; m < e.bounds.size(); ++m)
     for (size_t i = 0; i < e.bounds[m].size(); ++i)
-      if (std::isfinite(e.exact[m][i].as_double()) && !(e.bounds[m][i].as_double() <= most)) return false;
+      if (std::isfinite(e.exact[m][i].as_double()) && !(2 * e.bounds[m][i].as_double() <= most)) return false;
   return true;
 }
 

@@ -7,9 +7,9 @@
 
 namespace tinygrad::test {
 
-/// Results may differ from the exact ones by this many ulps of the largest magnitude that occurs in the program, intermediate values
-/// included, in its coarsest float dtype. Programs whose rounding errors may add up to more (by error_bounds()) are not fair; for those
-/// that are, each element is held to its own bound, which is below that.
+/// Results may differ from the exact ones by at most this many ulps of the largest magnitude that occurs in the program, intermediate
+/// values included, in its coarsest float dtype. Programs for which twice the bound of error_bounds() is more are not fair; for those that
+/// are, each element is held to twice its own bound.
 inline constexpr double most_ulps = 256;
 
 struct Verdict {

@@ -110,6 +110,14 @@ TEST_P(TensorOn, EqualValuesAreDifferentTensors) {
   EXPECT_EQ(c.tolist(), (Floats{22, 23}));
 }
 
+TEST_P(TensorOn, StoresThatNobodyAsksForDoNotPileUp) {
+  Tensor count = Tensor({0}).realize();
+  GlobalCounters::reset();
+  for (int i = 0; i < 100; ++i) count += 1;
+  EXPECT_GT(GlobalCounters::kernel_count.load(), 0u);
+  EXPECT_EQ(count.item<int>(), 100);
+}
+
 TEST_P(TensorOn, SetItem) {
   Tensor t = Tensor::zeros({3, 3});
   t.set_item({1}, 5).set_item({Slice{}, 2}, Tensor({1.0, 2.0, 3.0}));
