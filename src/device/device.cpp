@@ -15,7 +15,7 @@ namespace tinygrad {
 namespace {
 
 struct OpenDevice {
-  std::once_flag opened;
+  std::mutex mutex;
   std::unique_ptr<Device> device;
 };
 
@@ -110,10 +110,11 @@ Device& Device::get(std::string_view name) {
     entry = &r.devices[choice];  // a map's elements stay where they are
   }
   // Opening may take long or throw; the next call then tries again.
-  std::call_once(entry->opened, [&] {
+  const std::lock_guard opening(entry->mutex);
+  if (!entry->device) {
     entry->device = backend.open(choice);
     if (log_enabled(1)) log_line(fmt::format("opened device {} ({})", choice.canonical(), entry->device->target().name()));
-  });
+  }
   return *entry->device;
 }
 

@@ -31,11 +31,7 @@ uint64_t next_number() {
 
 }  // namespace
 
-TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node)) {
-  Shard& shard = shard_of(*this);
-  const std::lock_guard lock(shard.mutex);
-  shard.cells.insert(this);
-}
+TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node)) {}
 
 TensorCell::~TensorCell() {
   Shard& shard = shard_of(*this);
@@ -82,7 +78,13 @@ void TensorCell::set_is_param(bool is_param) {
   is_param_ = is_param;
 }
 
-CellPtr make_cell(UOp node) { return std::make_shared<TensorCell>(std::move(node)); }
+CellPtr make_cell(UOp node) {
+  CellPtr cell = std::make_shared<TensorCell>(std::move(node));
+  Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry
+  const std::lock_guard lock(shard.mutex);
+  shard.cells.insert(cell.get());
+  return cell;
+}
 
 std::vector<CellPtr> live_cells() {
   std::vector<CellPtr> out;

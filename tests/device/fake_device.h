@@ -12,6 +12,7 @@ namespace tinygrad::test {
 class CountingAllocator final : public LruAllocator {
  public:
   CountingAllocator(std::string device, bool host_visible) : LruAllocator(std::move(device)), host_visible_(host_visible) {}
+  ~CountingAllocator() override { empty_cache(); }
 
   int allocations = 0, frees = 0;
 

@@ -140,8 +140,7 @@ TEST(Schedule, PaddingDoesNotReachWhatIsBroadcast) {
   const UOp padded = pad(expand(reshape(total, {1}), {8}), {1, 1});
   const Schedule s = scheduled({output(padded, {10})});
   ASSERT_EQ(s.plan->linear.src_count(), 1u);
-  for (const UOp& u : toposort(s.plan->linear.src(0).src(0)))
-    EXPECT_FALSE(u.is(Op::INDEX) && u.src_count() > 2);
+  for (const UOp& u : toposort(s.plan->linear.src(0).src(0))) EXPECT_FALSE(u.is(Op::INDEX) && u.src_count() > 2);
 }
 
 TEST(Schedule, SumsOfPaddedSumsAreOneLoopNest) {
