@@ -45,7 +45,7 @@ bool contains(std::span<const UOp> all, const UOp& u) { return std::find(all.beg
 /// A load inside the REDUCE that changes with its ranges depends on all loops around the REDUCE.
 bool streams(const UOp& reduce, const UOps& loops) {
   const std::span<const UOp> own = closed_ranges(reduce);
-  const UOp body = reduce.src(0);
+  const UOp& body = reduce.src(0);
   for (const UOp& u : toposort(body)) {
     if (!u.is(Op::LOAD)) continue;
     const UOps open = ranges_of(u);

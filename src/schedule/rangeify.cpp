@@ -473,7 +473,7 @@ class Rangeify {
   /// A sum of sums, each perhaps padded with zeros, is one sum over all their ranges; over ranges of its own, as others may be summed
   /// over only some of them.
   UOp nested_sum(const UOp& outer) {
-    const UOp x = outer.src(0);
+    const UOp& x = outer.src(0);
     if (outer.arg_as<ReduceArg>().op != Op::ADD || is_general_reduce(outer)) return outer;
     const bool gated = x.is(Op::WHERE) && is_const(x.src(2), 0) && is_of_places_only(x.src(0));
     const UOp& inner = gated ? x.src(1) : x;

@@ -111,7 +111,7 @@ constexpr Expected expected[] = {
 class KernelCounts : public testing::Test {
  protected:
   static Counts counts(const UOp& program, const Target& target) {
-    const Schedule s = make_schedule(program, [&](Symbol) -> const Target& { return target; }, {.cache = false});
+    const Schedule s = make_schedule(program, [t = &target](Symbol) -> const Target& { return *t; }, {.cache = false});
     Counts c;
     for (const UOp& call : s.plan->linear.src()) {
       ++c.kernels;

@@ -67,8 +67,7 @@ class Linearizer {
     blocks_.emplace_back();
     std::vector<UOps> outer(nodes_.size());
     std::vector<bool> is_loop(nodes_.size(), false);
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      const UOp& u = nodes_[i];
+    for (const UOp& u : nodes_) {
       if (!u.is(Op::END)) continue;
       UOps chain = ranges_of(u);
       UOps closed(closed_ranges(u));

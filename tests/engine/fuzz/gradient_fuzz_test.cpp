@@ -71,7 +71,7 @@ class Differentiable {
   }
 
   UOp function(const UOp& x) {
-    const UOp small = ops::tanh(x);  // keeps steep functions in their gentle part
+    UOp small = ops::tanh(x);  // keeps steep functions in their gentle part
     switch (dice_.number(0, 12)) {
       case 0: return ops::sin(x);
       case 1: return ops::exp2(small);
