@@ -47,14 +47,15 @@ void report_result(const TrainOptions& options, const ImageSet& test, std::span<
   int64_t right = 0;
   for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == test.labels[i];
   const double accuracy = double(right) / double(test.size());
-  if (!options.png.empty()) {
-    write_sheet(options.png, test, predicted);
-    fmt::print(stderr, "wrote {}\n", options.png);
-  }
   if (options.json)
     print_json({{"test_accuracy", rounded(accuracy)}});
   else
     fmt::print("test accuracy: {:.2f} %\n", accuracy * 100);
+  std::fflush(stdout);  // a picture that cannot be written loses nothing else
+  if (!options.png.empty()) {
+    write_sheet(options.png, test, predicted);
+    fmt::print(stderr, "wrote {}\n", options.png);
+  }
 }
 
 namespace {

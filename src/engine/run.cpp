@@ -130,13 +130,14 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
     for (Buffer* b : job.written()) b->ensure_allocated();
     for (Buffer* b : job.read()) b->check_readable();
   }
-  for (size_t i = 0; i < jobs.size(); ++i) try {
-      launch(jobs[i]);
-    } catch (const std::exception& e) {
-      for (const Job& begun : std::span(jobs).first(i + 1))
-        for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
-      throw;
-    }
+  size_t i = 0;
+  try {
+    for (; i < jobs.size(); ++i) launch(jobs[i]);
+  } catch (const std::exception& e) {
+    for (const Job& begun : std::span(jobs).first(i + 1))
+      for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
+    throw;
+  }
 }
 
 RenderReport render_schedule(const schedule::Schedule& s, const Options& options) {

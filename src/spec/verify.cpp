@@ -101,29 +101,22 @@ void check(std::string_view border, const UOp& u, const BorderRules<Ctx>& rules,
 void check_typed(std::string_view border, const UOp& u) { check(border, u, typed_rules(), nullptr); }
 void check_effects(std::string_view border, const UOp& u, Graph& graph) { check(border, u, effect_rules(), &graph); }
 
+template <class Graph, class Ctx>
+void check_graph(std::string_view border, const UOp& sink, const BorderRules<Ctx>& rules) {
+  Graph graph(sink);
+  for (const UOp& u : toposort(sink, Scopes::enter)) {
+    check_typed(border, u);
+    check_effects(border, u, graph);
+    check(border, u, rules, &graph);
+    graph.enter(u);
+  }
+}
+
 }  // namespace
 
-void verify_tensor_graph(const UOp& sink) {
-  constexpr std::string_view border = "tensor graph";
-  TensorGraph graph(sink);
-  for (const UOp& u : toposort(sink, Scopes::enter)) {
-    check_typed(border, u);
-    check_effects(border, u, graph);
-    check(border, u, tensor_rules(), &graph);
-    graph.enter(u);
-  }
-}
+void verify_tensor_graph(const UOp& sink) { check_graph<TensorGraph>("tensor graph", sink, tensor_rules()); }
 
-void verify_kernel(const UOp& sink) {
-  constexpr std::string_view border = "kernel";
-  KernelGraph graph(sink);
-  for (const UOp& u : toposort(sink, Scopes::enter)) {
-    check_typed(border, u);
-    check_effects(border, u, graph);
-    check(border, u, kernel_rules(), &graph);
-    graph.enter(u);
-  }
-}
+void verify_kernel(const UOp& sink) { check_graph<KernelGraph>("kernel", sink, kernel_rules()); }
 
 void verify_linear(const UOp& linear, const std::function<bool(const UOp&)>& supports) {
   constexpr std::string_view border = "linear program";

@@ -14,7 +14,6 @@ namespace tinygrad::detail {
 
 /// The state of a tensor: its node, which realize and assign replace, and its gradient. Made by make_cell() only.
 struct TensorCell : std::enable_shared_from_this<TensorCell> {
- public:
   explicit TensorCell(UOp node);
   ~TensorCell();
   TensorCell(const TensorCell&) = delete;

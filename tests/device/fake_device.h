@@ -1,26 +1,22 @@
 #pragma once
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include "device/buffer.h"
 #include "device/device.h"
+#include "device/host_memory.h"
 
 namespace tinygrad::test {
 
 /// Host memory that counts what the system gave.
-class CountingAllocator final : public LruAllocator {
+class CountingAllocator final : public HostMemory<LruAllocator> {
  public:
-  CountingAllocator(std::string device, bool host_visible) : LruAllocator(std::move(device)), host_visible_(host_visible) {}
+  CountingAllocator(std::string device, bool host_visible) : HostMemory(std::move(device)), host_visible_(host_visible) {}
   ~CountingAllocator() override { empty_cache(); }
 
   int allocations = 0, frees = 0;
 
-  void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
-  std::byte* host_pointer(void* handle) const override { return host_visible_ ? static_cast<std::byte*>(handle) : nullptr; }
-  void copy_in(void* handle, const std::byte* from, size_t bytes) override { std::memcpy(handle, from, bytes); }
-  void copy_out(std::byte* to, void* handle, size_t bytes) override { std::memcpy(to, handle, bytes); }
-  void copy(void* to, void* from, size_t bytes) override { std::memmove(to, from, bytes); }
+  std::byte* host_pointer(void* handle) const override { return host_visible_ ? HostMemory::host_pointer(handle) : nullptr; }
 
  protected:
   void* system_allocate(size_t bytes, const BufferSpec&) override {

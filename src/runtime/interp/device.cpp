@@ -1,8 +1,8 @@
 #include "runtime/interp/device.h"
 
 #include <cstdlib>
-#include <cstring>
 
+#include "device/host_memory.h"
 #include "runtime/interp/kernel.h"
 #include "uop/graph.h"
 
@@ -10,16 +10,9 @@ namespace tinygrad::runtime {
 
 namespace {
 
-/// Host memory; a handle is its address.
-class InterpAllocator final : public Allocator {
+class InterpAllocator final : public HostMemory<Allocator> {
  public:
-  using Allocator::Allocator;
-
-  void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
-  std::byte* host_pointer(void* handle) const override { return static_cast<std::byte*>(handle); }
-  void copy_in(void* handle, const std::byte* from, size_t bytes) override { copy_bytes(handle, from, bytes); }
-  void copy_out(std::byte* to, void* handle, size_t bytes) override { copy_bytes(to, handle, bytes); }
-  void copy(void* to, void* from, size_t bytes) override { copy_bytes(to, from, bytes); }
+  using HostMemory::HostMemory;
 
  protected:
   // Freed memory is not kept: a sanitizer sees a kernel that uses it.
@@ -28,11 +21,6 @@ class InterpAllocator final : public Allocator {
   }
   void give_back(void* handle, size_t, const BufferSpec& spec) noexcept override {
     if (!spec.external_ptr) std::free(handle);
-  }
-
- private:
-  static void copy_bytes(void* to, const void* from, size_t bytes) {
-    if (bytes != 0) std::memmove(to, from, bytes);
   }
 };
 
