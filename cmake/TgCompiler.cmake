@@ -14,7 +14,8 @@ endif()
 
 find_program(TG_CCACHE ccache)
 if(TG_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths relative to the source folder, so that clones at different places share results.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${CMAKE_CURRENT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${TG_CCACHE}")
+  # Paths relative to the source folder, so that clones at different places share results; the sloppiness is what
+  # precompiled headers ask of ccache.
+  set(env "CCACHE_BASEDIR=${CMAKE_CURRENT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env ${env} "${TG_CCACHE}")
 endif()

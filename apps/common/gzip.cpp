@@ -1,6 +1,6 @@
 #include "common/gzip.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zlib.h>
 
 #include <algorithm>

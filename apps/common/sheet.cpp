@@ -1,6 +1,6 @@
 #include "common/sheet.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <png.h>
 
 #include <algorithm>

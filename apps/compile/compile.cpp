@@ -1,5 +1,5 @@
 // tg compile: how long the compiler takes for a model, without running it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>

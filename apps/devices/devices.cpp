@@ -1,5 +1,5 @@
 // tg devices: which backends there are, which work here, and why the others don't.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

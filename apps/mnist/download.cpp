@@ -1,7 +1,7 @@
 #include "mnist/download.h"
 
 #include <curl/curl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // tg train: the command lines of the trainings, and what they print.
 #include "train/train.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "base/disk_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "base/dylib.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <utility>

@@ -1,7 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <tinygrad/errors.h>

@@ -1,7 +1,7 @@
 #include "base/hash.h"
 
 #define XXH_INLINE_ALL
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "base/options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 

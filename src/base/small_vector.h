@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "codegen/reduce_op.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

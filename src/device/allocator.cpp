@@ -1,6 +1,6 @@
 #include "device/allocator.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "base/options.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "base/log.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

@@ -1,6 +1,6 @@
 #include <tinygrad/module.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

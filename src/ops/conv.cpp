@@ -1,5 +1,5 @@
 // Convolutions and pooling: windows made by views, then products and sums.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>

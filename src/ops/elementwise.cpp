@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "ops/creation.h"

@@ -1,5 +1,5 @@
 // Gathering and scattering by tensors of indices.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "ops/creation.h"

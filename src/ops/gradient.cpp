@@ -1,6 +1,6 @@
 #include "ops/gradient.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <array>

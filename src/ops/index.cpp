@@ -1,6 +1,6 @@
 #include "ops/index.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Values joined along an axis.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "ops/creation.h"

@@ -1,5 +1,5 @@
 // Matrix products and Einstein summation.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>

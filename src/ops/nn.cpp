@@ -1,7 +1,7 @@
 // Normalizations, attention and losses.
 #include "ops/nn.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "ops/operand.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "uop/build.h"

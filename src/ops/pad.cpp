@@ -1,5 +1,5 @@
 // Values surrounded by zeros, constants or their own edges.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Running reductions and sorting.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "ops/creation.h"

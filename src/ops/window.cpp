@@ -1,5 +1,5 @@
 // Windows that slide over axes, as views.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "ops/movement.h"

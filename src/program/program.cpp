@@ -1,6 +1,6 @@
 #include "program/program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <future>

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <mutex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

@@ -1,6 +1,6 @@
 #include "schedule/normalize.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

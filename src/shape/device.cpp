@@ -1,6 +1,6 @@
 #include "shape/device.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "shape/bottom_up.h"

@@ -1,6 +1,6 @@
 #include "shape/infer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 namespace tinygrad {

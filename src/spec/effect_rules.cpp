@@ -1,5 +1,5 @@
 // Effects, memory and ranges in a graph of effects, at tensor level and inside kernels.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shape/ranges.h"
 #include "shape/shape.h"

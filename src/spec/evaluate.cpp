@@ -1,6 +1,6 @@
 #include "spec/evaluate.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 #include "dtype/convert.h"

@@ -1,5 +1,5 @@
 // One kernel: what the scheduler gives to the code generator.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shape/ranges.h"
 #include "shape/shape.h"

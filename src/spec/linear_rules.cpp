@@ -1,5 +1,5 @@
 // The linear program: what the code generator gives to renderers and the interpreted device.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "shape/shape.h"
 #include "spec/border.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

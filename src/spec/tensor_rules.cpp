@@ -1,5 +1,5 @@
 // The tensor graph: what ops and tensors hand to the scheduler.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

@@ -1,5 +1,5 @@
 // Sources, arg, dtype and shape of every op, as uop/ops.def has them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

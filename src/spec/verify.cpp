@@ -1,6 +1,6 @@
 #include "spec/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

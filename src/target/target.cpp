@@ -1,6 +1,6 @@
 #include "target/target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 namespace tinygrad {

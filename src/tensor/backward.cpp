@@ -1,5 +1,5 @@
 // Gradients of live tensors.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

@@ -1,5 +1,5 @@
 // Random tensors: each draw gets the next stretch of one sequence for the process.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <chrono>

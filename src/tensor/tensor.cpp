@@ -1,7 +1,7 @@
 // What a Tensor is, its values, and how it changes.
 #include <tinygrad/tensor.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 

@@ -1,6 +1,8 @@
 #pragma once
+#include <atomic>
 #include <compare>
 #include <cstdint>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -162,8 +164,29 @@ struct WmmaArg {
   auto operator<=>(const WmmaArg&) const = default;
 };
 
-using Arg = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
-                         SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg>;
+using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
+                              SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg>;
+
+namespace detail {
+template <class T, class Variant>
+inline constexpr bool is_alternative = false;
+template <class T, class... All>
+inline constexpr bool is_alternative<T, std::variant<All...>> = (std::is_same_v<T, All> || ...);
+}  // namespace detail
+
+/// One of the structs above. What a variant of so many does when it is made, moved and destroyed is compiled in arg.cpp alone.
+class Arg : public ArgValue {
+ public:
+  Arg() noexcept;
+  template <class T>
+    requires(detail::is_alternative<T, ArgValue>)
+  Arg(T value);
+  Arg(const Arg&);
+  Arg(Arg&&) noexcept;
+  Arg& operator=(const Arg&);
+  Arg& operator=(Arg&&) noexcept;
+  ~Arg();
+};
 
 /// Equal args have equal hashes; stable across runs and machines.
 uint64_t hash_arg(const Arg& arg);

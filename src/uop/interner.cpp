@@ -195,6 +195,9 @@ class Interner {
 static_assert(sizeof(UOp) == 8);
 static_assert(sizeof(Node) % alignof(UOp) == 0 && alignof(Node) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
+Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s)
+    : op(o), dtype(d), scalar(s), source_count(n), hash(h), arg(std::move(a)) {}
+
 Node::~Node() {
   for (auto& f : facts_) delete f.load(std::memory_order_relaxed);
 }

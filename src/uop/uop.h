@@ -43,7 +43,7 @@ class Node {
 
  private:
   friend class Interner;
-  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s) : op(o), dtype(d), scalar(s), source_count(n), hash(h), arg(std::move(a)) {}
+  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s);
   ~Node();
   bool retain_if_alive() const noexcept;
   static void destroy(const Node* node) noexcept;

@@ -1,6 +1,6 @@
 #include "codegen/expand/vectorize_lanes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

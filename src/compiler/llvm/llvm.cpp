@@ -3,7 +3,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "base/disk_cache.h"

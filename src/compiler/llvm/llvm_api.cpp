@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "base/dylib.h"

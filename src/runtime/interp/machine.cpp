@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tinygrad/errors.h>
 

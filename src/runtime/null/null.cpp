@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "renderer/llvmir/llvmir.h"

@@ -1,6 +1,6 @@
 #include "engine/fuzz/check_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "dtype/scalar_ops.h"
 #include "runtime/backends.h"
