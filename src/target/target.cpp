@@ -41,6 +41,7 @@ ContentKey Target::key() const {
   h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(group_memory_bytes).add(has_buffer_offsets);
+  for (const TensorCore& core : tensor_cores) h.add(core.name.str());
   return h.add(ops_[0]).add(ops_[1]).add(dtypes_).finish();
 }
 
@@ -95,6 +96,8 @@ Target interp_target() {
   t.max_group_items = 256;
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
+  for (const char* family : {"sm_80", "small"})
+    for (const TensorCore& core : tensor_cores(family)) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,
   t.set_ops({
 #include "uop/ops.def"

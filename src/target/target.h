@@ -11,6 +11,38 @@
 
 namespace tinygrad {
 
+/// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
+/// work-items. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of bits of the item's
+/// number and of the number of the element among those that the item holds.
+struct TensorCore {
+  /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
+  struct Bit {
+    bool of_element = false;
+    uint8_t n = 0;
+    friend bool operator==(const Bit&, const Bit&) = default;
+  };
+  struct Layout {
+    std::vector<Bit> row, column;
+    int elements() const;  ///< that an item holds
+    int64_t row_of(int64_t item, int64_t element) const;
+    int64_t column_of(int64_t item, int64_t element) const;
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
+
+  Symbol name;
+  int m = 0, n = 0, k = 0;
+  DType in = DType::void_, out = DType::void_;  ///< of a and b; of c and d
+  int items = 0;
+  Layout a, b, c;
+
+  friend bool operator==(const TensorCore&, const TensorCore&) = default;
+};
+
+/// The tensor cores of a kind of machine: "sm_80" (mma.sync of the PTX manual) and "small" (8x8x8 for 8 items, for tests).
+const std::vector<TensorCore>& tensor_cores(std::string_view family);
+/// The one of a name, wherever it is listed; null if there is none.
+const TensorCore* find_tensor_core(Symbol name);
+
 /// What a code generator must know of the machine it generates for: data only. Two equal Targets get the same kernels, wherever the
 /// compiler runs; a Target never describes "the host" except where `host_cpu_target` fills one in.
 struct Target {
@@ -27,7 +59,8 @@ struct Target {
   int64_t max_group_items = 0;
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
-  bool has_buffer_offsets = true;  ///< a kernel may be given a view into a buffer at no cost
+  std::vector<TensorCore> tensor_cores;  ///< best first
+  bool has_buffer_offsets = true;        ///< a kernel may be given a view into a buffer at no cost
 
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
@@ -52,7 +85,7 @@ struct Target {
 /// Fixed targets, for tests, replay and compiling for another machine.
 Target cpu_target(
     std::string_view arch);  ///< "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ...; ValueError for one it does not know
-Target interp_target();      ///< the interpreted device: GPU-shaped, every op and dtype native
+Target interp_target();      ///< the interpreted device: GPU-shaped, every op and dtype native, all tensor cores emulated
 /// The machine this process runs on, from CPUID and the caches the system reports.
 Target host_cpu_target();
 

@@ -43,6 +43,7 @@ enum class AxisKind : uint8_t {
 };
 
 enum class Scope : uint8_t { reg, thread, group, device };
+std::string_view name(Scope scope);
 
 // The args. Each is a small value with structural equality and order; `NoArg` for ops without one.
 
@@ -92,8 +93,10 @@ struct ParamArg {
   Symbol device = {};
   auto operator<=>(const ParamArg&) const = default;
 };
+/// INDEX: `state` only tells apart accesses of one place before and behind stores to it, in the order of a linear program.
 struct IndexArg {
   int32_t width = 1;
+  int32_t state = 0;
   auto operator<=>(const IndexArg&) const = default;
 };
 struct DeviceArg {
@@ -121,14 +124,27 @@ struct SpecialArg {
 };
 
 /// The optimizations of a kernel are a list of these; see codegen/opt.
-enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE };
+enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE, STAGE };
+inline constexpr int opt_op_count = int(OptOp::STAGE) + 1;
+std::string_view name(OptOp op);
 struct Opt {
   OptOp op = OptOp::UPCAST;
   int32_t axis = 0;
   int32_t arg = 0;
   auto operator<=>(const Opt&) const = default;
 };
+/// "UPCAST(0,4)"; a STAGE names what its arg holds: "STAGE(2,1,group,2)".
 std::string to_string(const Opt& opt);
+
+/// The arg of a STAGE opt: what is kept in nearer memory, how near, and how many iterations at once.
+struct StageOpt {
+  int32_t slot = 0;  ///< the kernel's argument
+  Scope scope = Scope::thread;
+  int32_t depth = 1;
+
+  static StageOpt of(int32_t arg) { return {.slot = arg >> 8, .scope = Scope(arg >> 6 & 3), .depth = arg & 63}; }
+  int32_t arg() const { return slot << 8 | int32_t(scope) << 6 | depth; }
+};
 struct KernelArg {
   Symbol name = {};
   std::vector<Opt> opts = {};

@@ -16,20 +16,26 @@ std::string_view name(AxisKind k) {
   constexpr std::string_view names[] = {"loop", "reduce", "thread", "global", "local", "group", "upcast", "unroll", "lane"};
   return names[size_t(k)];
 }
-std::string_view name(Scope s) {
-  constexpr std::string_view names[] = {"reg", "thread", "group", "device"};
-  return names[size_t(s)];
-}
-std::string_view name(OptOp o) {
-  constexpr std::string_view names[] = {"UPCAST",   "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP",
-                                        "NOLOCALS", "PADTO",  "SWAP",  "TC",     "LANE"};
-  return names[size_t(o)];
-}
 std::string join(const auto& values) { return fmt::format("{}", fmt::join(values.begin(), values.end(), ",")); }
 
 }  // namespace
 
-std::string to_string(const Opt& o) { return fmt::format("{}({},{})", name(o.op), o.axis, o.arg); }
+std::string_view name(Scope s) {
+  constexpr std::string_view names[] = {"reg", "thread", "group", "device"};
+  return names[size_t(s)];
+}
+
+std::string_view name(OptOp o) {
+  constexpr std::string_view names[opt_op_count] = {"UPCAST",   "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP",
+                                                    "NOLOCALS", "PADTO",  "SWAP",  "TC",     "LANE",  "STAGE"};
+  return names[size_t(o)];
+}
+
+std::string to_string(const Opt& o) {
+  if (o.op != OptOp::STAGE) return fmt::format("{}({},{})", name(o.op), o.axis, o.arg);
+  const StageOpt s = StageOpt::of(o.arg);
+  return fmt::format("STAGE({},{},{},{})", o.axis, s.slot, name(s.scope), s.depth);
+}
 
 std::string to_string(const Arg& arg) {
   return std::visit(
@@ -47,7 +53,11 @@ std::string to_string(const Arg& arg) {
             if (!a.device.empty()) s += fmt::format(" {}", a.device.str());
             return s;
           },
-          [](const IndexArg& a) { return a.width == 1 ? std::string() : fmt::format("width {}", a.width); },
+          [](const IndexArg& a) {
+            std::string s = a.width == 1 ? std::string() : fmt::format("width {}", a.width);
+            if (a.state) s += fmt::format("{}state {}", s.empty() ? "" : " ", a.state);
+            return s;
+          },
           [](const DeviceArg& a) { return std::string(a.device.str()); },
           [](const StageArg& a) { return fmt::format("{} depth {} layout ({})", name(a.scope), a.depth, join(a.layout)); },
           [](const RangeArg& a) {
@@ -78,7 +88,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const ReduceArg& a) { return hash_all(a.op, a.axes); },
                                     [](const BufferArg& a) { return hash_all(a.id, a.size, a.scope, a.device); },
                                     [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
-                                    [](const IndexArg& a) { return hash_all(a.width); },
+                                    [](const IndexArg& a) { return hash_all(a.width, a.state); },
                                     [](const DeviceArg& a) { return hash_all(a.device); },
                                     [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout); },
                                     [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },

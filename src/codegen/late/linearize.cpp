@@ -10,7 +10,6 @@
 #include <tinygrad/errors.h>
 
 #include "shape/ranges.h"
-#include "shape/shape.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -238,14 +237,13 @@ class Linearizer {
     UOps sources;
     for (const UOp& s : u.src()) sources.push_back(emitted_[s]);
     UOp made = u.with_src(sources);
-    // Without AFTER, a load before a store and one behind it read the same place in the same way. The later one gets an address that is
-    // written differently, so that each instruction stands in the list once.
+    // Without AFTER, a load before a store and one behind it read the same place in the same way: the later one reads another state, so
+    // that each instruction stands in the list once.
     while (made.is(Op::LOAD) && listed_.contains(made)) {
-      push_if_new(sources[0] = another_address(sources[0]));
+      push_if_new(sources[0] = reachable(next_state(sources[0])));
       made = made.with_src(sources);
     }
-    if (made.is(Op::INDEX) && !in_scope_.contains(made))
-      while (listed_.contains(made)) made = another_address(made);
+    if (made.is(Op::INDEX)) made = reachable(made);
     emitted_[u] = made;
     if (is_constant(made))
       push_constant(made);
@@ -253,26 +251,15 @@ class Linearizer {
       push_if_new(made);
   }
 
-  /// INDEX(m, i + 0), or with another sum of zeros where a loop that has ended holds that one.
-  UOp another_address(const UOp& address) {
-    UOp zero = constant(address.src(1).dtype(), 0);
-    push_constant(zero);
-    if (const Shape& shape = shape_of(address.src(1)); !shape.empty()) {
-      const UOp lanes = constant(DType::int32, shape[0].value());
-      push_constant(lanes);
-      push_constant(zero = UOp(Op::EXPAND, zero.dtype(), {zero, lanes}));
-    }
-    UOps s(address.src().begin(), address.src().end());
-    const UOp i = s[1];
-    for (UOp z = zero;; push_constant(z = z + zero)) {
-      s[1] = i + z;
-      if (in_front_.contains(i)) push_constant(s[1]);
-      if (in_scope_.contains(s[1])) break;
-      if (listed_.contains(s[1])) continue;
-      push(s[1]);
-      break;
-    }
-    return address.with_src(s);
+  static UOp next_state(const UOp& address) {
+    IndexArg arg = address.arg_as<IndexArg>();
+    ++arg.state;
+    return address.with_arg(arg);
+  }
+  /// The address, or that of a later state where a loop that has ended holds it.
+  UOp reachable(UOp address) const {
+    while (listed_.contains(address) && !in_scope_.contains(address)) address = next_state(address);
+    return address;
   }
 
   void push_if_new(const UOp& u) {

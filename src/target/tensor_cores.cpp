@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+#include "target/target.h"
+
+namespace tinygrad {
+
+namespace {
+
+using Bits = std::vector<TensorCore::Bit>;
+
+/// "i2 i3 e1": bits of the item and of the element, lowest first.
+Bits bits(std::string_view text) {
+  Bits out;
+  for (size_t i = 0; i + 1 < text.size(); i += 3) out.push_back({text[i] == 'e', uint8_t(text[i + 1] - '0')});
+  return out;
+}
+
+int64_t gather(const Bits& from, int64_t item, int64_t element) {
+  int64_t out = 0;
+  for (size_t i = 0; i < from.size(); ++i) out |= ((from[i].of_element ? element : item) >> from[i].n & 1) << i;
+  return out;
+}
+
+/// mma.sync.m16n8k16 of 16-bit inputs (PTX ISA, 9.7.14.5.8): element pairs are neighbours along k in a and b, along n in c.
+TensorCore mma_16x8x16(Symbol name, DType in, DType out) {
+  return {.name = name,
+          .m = 16,
+          .n = 8,
+          .k = 16,
+          .in = in,
+          .out = out,
+          .items = 32,
+          .a = {bits("i2 i3 i4 e1"), bits("e0 i0 i1 e2")},
+          .b = {bits("e0 i0 i1 e1"), bits("i2 i3 i4")},
+          .c = {bits("i2 i3 i4 e1"), bits("e0 i0 i1")}};
+}
+
+/// A row of a and of c, and a column of b, for each of 8 items.
+TensorCore small_8x8x8(Symbol name, DType in, DType out) {
+  return {.name = name,
+          .m = 8,
+          .n = 8,
+          .k = 8,
+          .in = in,
+          .out = out,
+          .items = 8,
+          .a = {bits("i0 i1 i2"), bits("e0 e1 e2")},
+          .b = {bits("e0 e1 e2"), bits("i0 i1 i2")},
+          .c = {bits("i0 i1 i2"), bits("e0 e1 e2")}};
+}
+
+struct Family {
+  std::string_view name;
+  std::vector<TensorCore> cores;
+};
+
+const std::vector<Family>& families() {
+  static const auto& all = *new std::vector<Family>{
+      {"sm_80",
+       {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
+        mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),
+        mma_16x8x16("mma_m16n8k16_f16_f16", DType::float16, DType::float16)}},
+      {"small",
+       {small_8x8x8("small_m8n8k8_f32", DType::float32, DType::float32),
+        small_8x8x8("small_m8n8k8_f16_f32", DType::float16, DType::float32)}},
+  };
+  return all;
+}
+
+}  // namespace
+
+int TensorCore::Layout::elements() const {
+  int count = 1;
+  for (const Bits* side : {&row, &column})
+    for (const Bit& b : *side) count <<= b.of_element;
+  return count;
+}
+int64_t TensorCore::Layout::row_of(int64_t item, int64_t element) const { return gather(row, item, element); }
+int64_t TensorCore::Layout::column_of(int64_t item, int64_t element) const { return gather(column, item, element); }
+
+const std::vector<TensorCore>& tensor_cores(std::string_view family) {
+  for (const Family& f : families())
+    if (f.name == family) return f.cores;
+  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are sm_80 and small", family));
+}
+
+const TensorCore* find_tensor_core(Symbol name) {
+  for (const Family& f : families())
+    for (const TensorCore& core : f.cores)
+      if (core.name == name) return &core;
+  return nullptr;
+}
+
+}  // namespace tinygrad
