@@ -32,7 +32,7 @@ test: tests     ## build and run every test but the long ones
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-bench: build    ## compile times of whole models; training time beside PyTorch's
+bench: build    ## compile times of whole models beside tinygrad, training time beside PyTorch
 	@bench/compile $(BUILD)/bin/tg
 	@bench/digits $(BUILD)/bin/tg
 

@@ -1,12 +1,15 @@
 # Build options; every compiled target gets them through the interface library tg_options.
 include_guard(GLOBAL)
 
-option(TG_BUILD_TESTS "Build the tests" ON)
-option(TG_WERROR "Treat warnings as errors" ON)
+# As part of another project (add_subdirectory, FetchContent) only the libraries are built.
+option(TG_BUILD_APPS "Build the program tg" ${PROJECT_IS_TOP_LEVEL})
+option(TG_BUILD_TESTS "Build the tests; they need TG_BUILD_APPS" ${PROJECT_IS_TOP_LEVEL})
+option(TG_INSTALL "Make the rules for cmake --install" ${PROJECT_IS_TOP_LEVEL})
+option(TG_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(TG_VERIFY "Run the verifiers at each stage border by default" OFF)
 set(TG_SANITIZE "" CACHE STRING "Value for -fsanitize=, empty for none")
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
@@ -19,9 +22,9 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_OPTIMIZE_DEPENDENCIES ON)
 set(CMAKE_COLOR_DIAGNOSTICS ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 

@@ -1,5 +1,6 @@
 # Rooms: one library a folder of src/, linked to the rooms above it.
 include_guard(GLOBAL)
+include(GNUInstallDirs)
 
 # The names in cmake/rooms.txt, in order.
 function(tg_read_rooms out)
@@ -30,37 +31,50 @@ function(tg_room name)
   set_property(GLOBAL PROPERTY TG_LAST_ROOM tg_${name})
 endfunction()
 
-# libtinygrad.so from the objects of every room. Only what is marked TINYGRAD_EXPORT can be seen from outside.
-function(tg_shared_library)
+# The libraries that users link, from the objects of every room: tinygrad is libtinygrad.so, of which only what is marked
+# TINYGRAD_EXPORT can be seen from outside; tinygrad-static is libtinygrad.a.
+function(tg_libraries)
   get_property(objects GLOBAL PROPERTY TG_ROOM_OBJECTS)
-  if(NOT objects)
-    return()
-  endif()
-  add_library(tinygrad SHARED ${objects})
-  set_target_properties(tinygrad PROPERTIES LINKER_LANGUAGE CXX)
-  target_include_directories(tinygrad INTERFACE "${PROJECT_SOURCE_DIR}/include")
   get_target_property(link_options tg_options INTERFACE_LINK_OPTIONS)
+  add_library(tinygrad SHARED ${objects})
+  set_target_properties(tinygrad PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_libraries(tinygrad PRIVATE ${TG_LIBS_base})
   if(link_options)
     target_link_options(tinygrad PRIVATE ${link_options})
   endif()
-  target_link_libraries(tinygrad PRIVATE ${TG_LIBS_base})
+  add_library(tinygrad-static STATIC ${objects})
+  set_target_properties(tinygrad-static PROPERTIES OUTPUT_NAME tinygrad EXPORT_NAME static)
+  target_link_libraries(tinygrad-static PRIVATE ${TG_LIBS_base})
+  foreach(library tinygrad tinygrad-static)
+    set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
+    target_compile_features(${library} INTERFACE cxx_std_20)
+    target_include_directories(${library} INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                               "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  endforeach()
+  add_library(tinygrad::tinygrad ALIAS tinygrad)
+  add_library(tinygrad::static ALIAS tinygrad-static)
 endfunction()
 
 # The program tg: apps/main.cpp over a library of everything else in apps/, which tests can link too. It sees what a user sees:
-# libtinygrad.so and the public headers.
+# libtinygrad.so and the public headers. tg-static is the same program with our library inside.
 function(tg_apps)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/apps/*.cpp")
   set(main "${PROJECT_SOURCE_DIR}/apps/main.cpp")
   list(REMOVE_ITEM sources "${main}")
   add_library(tg_apps STATIC ${sources})
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
-  target_link_libraries(tg_apps PUBLIC tg_options tinygrad fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json
+  target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json
                                 PRIVATE PNG::PNG CURL::libcurl OpenSSL::Crypto ZLIB::ZLIB)
   tg_precompile(tg_apps apps <CLI/CLI.hpp> <nlohmann/json.hpp>)
-  add_executable(tg "${main}")
-  target_compile_definitions(tg PRIVATE TG_VERSION="${PROJECT_VERSION}")
-  target_link_libraries(tg PRIVATE tg_apps)
+  add_library(tg_main OBJECT "${main}")
+  target_link_libraries(tg_main PRIVATE tg_apps)
+  target_compile_definitions(tg_main PRIVATE TG_VERSION="${PROJECT_VERSION}")
+  add_executable(tg $<TARGET_OBJECTS:tg_main>)
+  target_link_libraries(tg PRIVATE tg_apps tinygrad)
+  add_executable(tg-static $<TARGET_OBJECTS:tg_main>)
+  target_link_libraries(tg-static PRIVATE tg_apps tinygrad-static)
   # The folder may be moved as a whole; data lies in share/tinygrad beside bin and lib.
-  set_target_properties(tg PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN")
-  configure_file("${PROJECT_SOURCE_DIR}/data/digits.csv.gz" "${CMAKE_BINARY_DIR}/share/tinygrad/digits.csv.gz" COPYONLY)
+  set_target_properties(tg tg-static PROPERTIES LINKER_LANGUAGE CXX BUILD_WITH_INSTALL_RPATH ON)
+  set_target_properties(tg PROPERTIES INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}:$ORIGIN")
+  configure_file("${PROJECT_SOURCE_DIR}/data/digits.csv.gz" "${PROJECT_BINARY_DIR}/share/tinygrad/digits.csv.gz" COPYONLY)
 endfunction()

@@ -1,5 +1,5 @@
 # Tests: tests/ROOM/**/*.cpp is the executable test_ROOM; a folder of a kind below (tests/ROOM/fuzz, ...) is one of its own.
-# tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers.
+# tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers; tests/package holds whole projects.
 include_guard(GLOBAL)
 
 set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and labels (base;uop;engine_backend;fuzz), empty for all")
@@ -20,7 +20,7 @@ function(tg_add_test target label room)
     tg_precompile(${target} tests <gtest/gtest.h>)
   endif()
   if(room STREQUAL "apps")
-    set(libs tg_apps)
+    set(libs tg_apps tinygrad)
   elseif(room STREQUAL "public")
     set(libs tinygrad)
   elseif(TARGET tg_${room})
@@ -49,7 +49,7 @@ function(tg_check_public_headers)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/include/*.h")
   foreach(header IN LISTS headers)
     string(REPLACE "/" "_" name "${header}")
-    set(source "${CMAKE_BINARY_DIR}/public_headers/${name}.cpp")
+    set(source "${PROJECT_BINARY_DIR}/public_headers/${name}.cpp")
     file(CONFIGURE OUTPUT "${source}" CONTENT "#include <${header}>\n#include <${header}>\n")
     list(APPEND sources "${source}")
   endforeach()
@@ -58,17 +58,41 @@ function(tg_check_public_headers)
   add_dependencies(tests public_headers)
 endfunction()
 
+# What users do with the library: each folder of tests/package/ is a project of theirs, built and run from outside, two of them
+# against what cmake --install leaves.
+function(tg_test_packaging)
+  set(dir "${PROJECT_BINARY_DIR}/package")
+  set(options -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${dir}/prefix "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
+      -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
+  add_test(NAME package.install COMMAND "${CMAKE_COMMAND}" --install "${PROJECT_BINARY_DIR}" --prefix "${dir}/prefix" --strip)
+  add_test(NAME package.installed_program COMMAND "${dir}/prefix/bin/tg" train digits --epochs 1 --png "")
+  set_tests_properties(package.install PROPERTIES FIXTURES_SETUP tg_installed)
+  set_tests_properties(package.installed_program PROPERTIES FIXTURES_REQUIRED tg_installed)
+  foreach(how find_package static add_subdirectory fetch_content)
+    add_test(NAME package.${how} COMMAND "${CMAKE_CTEST_COMMAND}" --build-and-test "${PROJECT_SOURCE_DIR}/tests/package/${how}" "${dir}/${how}"
+             --build-generator "${CMAKE_GENERATOR}" --build-options ${options} --test-command hello)
+    set_tests_properties(package.${how} PROPERTIES FIXTURES_REQUIRED tg_installed RUN_SERIAL ON TIMEOUT 1500)
+  endforeach()
+  add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=5000000
+           -P "${PROJECT_SOURCE_DIR}/cmake/TgCheckSize.cmake")
+  set_property(TEST package.install package.installed_program package.find_package package.static package.add_subdirectory
+               package.fetch_content package.size PROPERTY LABELS package)
+endfunction()
+
 function(tg_tests)
   include(GoogleTest)
   add_custom_target(tests)
   add_custom_target(tests_unit)
   if(NOT TG_TESTS)
     tg_check_public_headers()
+    if(NOT TG_SANITIZE)
+      tg_test_packaging()
+    endif()
   endif()
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/tests/*")
   foreach(room IN LISTS entries)
     set(dir "${PROJECT_SOURCE_DIR}/tests/${room}")
-    if(NOT IS_DIRECTORY "${dir}" OR room STREQUAL "support")
+    if(NOT IS_DIRECTORY "${dir}" OR room MATCHES "^(support|package)$")
       continue()
     endif()
     file(GLOB_RECURSE unit CONFIGURE_DEPENDS "${dir}/*.cpp")

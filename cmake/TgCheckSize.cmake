@@ -1,0 +1,10 @@
+# cmake -DSTRIP=... -DPROGRAM=... -DMAX_BYTES=... -P TgCheckSize.cmake: fails when the program, stripped, is larger.
+get_filename_component(name "${PROGRAM}" NAME)
+set(stripped "${PROGRAM}.stripped")
+execute_process(COMMAND "${STRIP}" -o "${stripped}" "${PROGRAM}" COMMAND_ERROR_IS_FATAL ANY)
+file(SIZE "${stripped}" bytes)
+file(REMOVE "${stripped}")
+message(STATUS "${name}, stripped: ${bytes} bytes, at most ${MAX_BYTES}")
+if(bytes GREATER MAX_BYTES)
+  message(FATAL_ERROR "${name} has grown past its bound")
+endif()
