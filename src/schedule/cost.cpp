@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "schedule/select.h"
+#include "shape/ranges.h"
 #include "shape/shape.h"
+#include "shape/sint.h"
 #include "uop/graph.h"
 
 namespace tinygrad::schedule {
@@ -83,6 +85,21 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const std::funct
   if (root.is(Op::REDUCE) && !is_selection(root))
     out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
   return out;
+}
+
+double scalar_cost(const UOp& x, const CostModel& model) {
+  const UOps outside = ranges_of(x);
+  double cost = 0;
+  for (const UOp& u : toposort(x)) {
+    if (u.dtype() == DType::index || u.dtype() == DType::void_) continue;
+    double times = 1;
+    UOps around = ranges_of(u);
+    if (u.is(Op::REDUCE)) around.append(closed_ranges(u).begin(), closed_ranges(u).end());
+    for (const UOp& r : around)
+      if (std::find(outside.begin(), outside.end(), r) == outside.end()) times *= double(std::max<int64_t>(SInt(r.src(0)).max(), 1));
+    cost += times * (u.is(Op::LOAD) ? model.per_loaded_byte * itemsize(u.dtype()) : own_cost(u, model));
+  }
+  return cost;
 }
 
 }  // namespace tinygrad::schedule

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 
 #include "target/target.h"
@@ -25,6 +26,10 @@ struct CostModel {
   double register_tile = 4;       ///< elements of a reducing kernel that are computed together and share what they load
   double per_call_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
 
+  /// Outputs of one loop that registers hold while a vector unit works on them; half of the registers are left for what they are made of.
+  double accumulators(const Target& target) const {
+    return double(std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32));
+  }
   double kernel(const Target& target) const { return target.has_groups ? per_group_kernel : per_kernel; }
   /// To write `elements` in a kernel of its own and to read them `times` times.
   double store(const Target& target, double elements, double times, DType dtype) const;
@@ -38,5 +43,8 @@ struct InlineCost {
 /// What one element of `u` costs if everything below it is computed in place, down to memory and to what `is_stored` says is stored. A node
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
 InlineCost inline_cost(const UOp& u, const CostModel& model, const std::function<bool(const UOp&)>& is_stored);
+
+/// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
+double scalar_cost(const UOp& x, const CostModel& model);
 
 }  // namespace tinygrad::schedule

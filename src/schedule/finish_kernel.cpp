@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedule/online_reduce.h"
 #include "shape/sint.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -30,15 +31,24 @@ Symbol kernel_name(std::span<const UOp> ranges) {
   return Symbol((reduces ? "r" : "E") + sizes);
 }
 
+/// The values it stores, with sums and maxima joined.
+std::vector<UOp> stored_values(const MergedKernel& k, const Target& target) {
+  std::vector<UOp> values;
+  for (const Output& o : k.outputs) values.push_back(o.value);
+  join_reduces(values, target);
+  return values;
+}
+
 }  // namespace
 
-UOp finish_kernel(const MergedKernel& k) {
+UOp finish_kernel(const MergedKernel& k, const Target& target) {
   if (k.copied) return copy_call(k);
   UOps stores;
   std::vector<UOp> params;
-  for (const Output& o : k.outputs) {
-    stores.push_back(store(index(o.target, o.target_index), o.value));
-    params.push_back(o.target);
+  const std::vector<UOp> values = stored_values(k, target);
+  for (size_t i = 0; i < values.size(); ++i) {
+    stores.push_back(store(index(k.outputs[i].target, k.outputs[i].target_index), values[i]));
+    params.push_back(k.outputs[i].target);
   }
   const UOp draft = sink(UOps{end(stores.size() == 1 ? stores[0] : group(stores), k.ranges)});
 

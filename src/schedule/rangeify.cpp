@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "schedule/cost.h"
+#include "schedule/online_reduce.h"
 #include "schedule/order.h"
 #include "schedule/place.h"
 #include "schedule/prepare.h"
@@ -43,13 +44,16 @@ struct Value {
 struct RangeInfo {
   double size = 1;
   bool reduces = false;
+  bool joins = false;          ///< of a maximum and the sums that are carried with it
   SmallVector<int, 6> around;  ///< ids of the ranges it stands in, itself included, sorted
 };
 
 class Rangeify {
  public:
-  Rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary)
+  Rangeify(const std::vector<UOp>& order, const std::vector<const UOp*>& joinable, const Effects& effects, const TargetOf& target_of,
+           int32_t first_temporary)
       : order_(order),
+        joinable_(joinable),
         effects_(effects),
         target_of_(target_of),
         next_slot_(first_temporary),
@@ -139,7 +143,7 @@ class Rangeify {
     if (size.known() && size.value() == 1) return index_const(0);
     const int id = int(ranges_.size());
     around.push_back(id);
-    ranges_.push_back({double(std::max<int64_t>(size.max(), 1)), kind == AxisKind::reduce, std::move(around)});
+    ranges_.push_back({.size = double(std::max<int64_t>(size.max(), 1)), .reduces = kind == AxisKind::reduce, .around = std::move(around)});
     return range(size.uop(), {.id = id, .kind = kind});
   }
 
@@ -162,11 +166,12 @@ class Rangeify {
 
   double evaluations(const Use& use) const {
     double n = 1;
-    bool in_reduce = false;
+    bool in_reduce = false, in_joined = false;
     const auto ids = around(use);
     for (int id : ids) {
       n *= ranges_[size_t(id)].size;
       in_reduce = in_reduce || ranges_[size_t(id)].reduces;
+      in_joined = in_joined || ranges_[size_t(id)].joins;
     }
     if (!in_reduce) return n;
     // Outputs that share the element are computed together, as far as registers reach.
@@ -175,7 +180,8 @@ class Rangeify {
       const int id = r.arg_as<RangeArg>().id;
       if (std::binary_search(ids.begin(), ids.end(), id) && !depends_on(use, r)) shared *= ranges_[size_t(id)].size;
     }
-    return n / std::min(shared, model_.register_tile);
+    const Target& target = target_of_(kernels_[size_t(use.kernel)].device);
+    return n / std::min(shared, in_joined ? model_.accumulators(target) : model_.register_tile);
   }
   static bool depends_on(const Use& use, const UOp& range) {
     return std::any_of(use.place.at.begin(), use.place.at.end(), [&](const UOp& e) { return is_open_over(e, std::span(&range, 1)); });
@@ -283,6 +289,7 @@ class Rangeify {
     if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return true;
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA)) return false;
     const auto& uses = value(u).uses;
+    if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
     double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
     double times = 0;
@@ -292,7 +299,10 @@ class Rangeify {
     if (uses.size() == 1 && times <= n && !starves && !hoisted) return false;
     if (uses.size() > most_uses) return true;
     const Target& target = target_of_(kernels_[size_t(uses[0].kernel)].device);
-    const auto in_memory = [this](const UOp& s) { return value(s).storage || forced_->contains(s) || expected_->contains(s); };
+    // What is carried along in a loop of the kernel anyway is at hand, too.
+    const auto in_memory = [&](const UOp& s) {
+      return value(s).storage || forced_->contains(s) || expected_->contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
+    };
     const InlineCost one = inline_cost(u, model_, in_memory);
     if (hoisted && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
@@ -352,8 +362,38 @@ class Rangeify {
     use.source_uses.push_back(add_use(x, use.kernel, std::move(inner)));
   }
 
-  /// Reduces of one kernel, at one place, of one depth, over axes of the same sizes, share their ranges.
+  /// A maximum and the sums that can be carried with it, in one kernel: they run over the same ranges.
+  UOp joined_key(const UOp& u, const Use& use) {
+    const UOp* max = joinable_[size_t(*numbers_.find(u))];
+    if (!max) return {};
+    UOps key{index_const(use.kernel), *max};
+    for (int a : u.arg_as<ReduceArg>().axes) key.push_back(shape_of(u.src(0))[size_t(a)].uop());
+    held_.push_back(UOp(Op::TUPLE, DType::void_, key));
+    return held_.back();
+  }
+
+  /// Those ranges, if the REDUCE finds them made by another at this use.
+  const UOps* joined_ranges(const UOp& u, const Use& use) {
+    const UOp key = joined_key(u, use);
+    const UOps* made = key ? joined_ranges_.find(key) : nullptr;
+    const auto inside = [&](const UOp& e) { return is_open_over(e, *made); };
+    if (!made || std::ranges::any_of(use.place.at, inside) || (use.place.valid && inside(use.place.valid))) return nullptr;
+    return made;
+  }
+
   UOps reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
+    if (const UOps* made = joined_ranges(u, use)) return *made;
+    const UOps out = own_reduce_ranges(u, use, axes, shape);
+    if (const UOp key = joined_key(u, use); key && !joined_ranges_.contains(key)) {
+      joined_ranges_[key] = out;
+      for (const UOp& r : out)
+        if (r.is(Op::RANGE)) ranges_[size_t(r.arg_as<RangeArg>().id)].joins = true;
+    }
+    return out;
+  }
+
+  /// Reduces of one kernel, at one place, of one depth, over axes of the same sizes, share their ranges.
+  UOps own_reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
     UOps key{index_const(use.kernel), index_const(value(u).depth), use.place.valid ? use.place.valid : bool_const(true)};
     for (const UOp& e : use.place.at) key.push_back(e);
     for (int a : axes) key.push_back(shape[size_t(a)].uop());
@@ -512,6 +552,7 @@ class Rangeify {
   }
 
   const std::vector<UOp>& order_;
+  const std::vector<const UOp*>& joinable_;
   const Effects& effects_;
   const TargetOf& target_of_;
   const NodeSet* forced_ = nullptr;
@@ -527,7 +568,7 @@ class Rangeify {
   NodeSet elided_;
   NodeMap<int> store_of_, store_use_, store_kernel_;
   NodeMap<Use> root_uses_;
-  NodeMap<UOps> reduce_ranges_;
+  NodeMap<UOps> reduce_ranges_, joined_ranges_;
   std::vector<UOp> held_;
 };
 
@@ -549,12 +590,13 @@ Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const Ta
   // Users decide before their sources, so what a value costs is known only if one expects which of its sources are stored. The first
   // round expects none, the others what the round before chose.
   std::vector<int> chosen;
+  const std::vector<const UOp*> joinable = joinable_reduces(order);
   for (;;) {
     Kernels out;
     for (int round = 0; round < most_rounds; ++round) {
       NodeSet expected(chosen.size());
       for (int i : chosen) expected.insert(order[size_t(i)]);
-      Rangeify pass(order, effects, target_of, first_temporary);
+      Rangeify pass(order, joinable, effects, target_of, first_temporary);
       std::vector<int> now = pass.place(forced, expected);
       const bool settled = now == chosen;
       chosen = std::move(now);

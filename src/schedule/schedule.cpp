@@ -50,7 +50,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   Kernels kernels = rangeify(order, effects, target_of, first_temporary);
   std::vector<UOp> calls;
   for (const MergedKernel& k : merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary))
-    calls.push_back(finish_kernel(k));
+    calls.push_back(finish_kernel(k, target_of(k.device)));
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
     for (const UOp& c : calls)

@@ -23,6 +23,17 @@ struct Loop {
   std::vector<UOp> reduces;
 };
 
+/// An accumulator that steps without looking at others, and where it is.
+struct Accumulator {
+  UOp identity, next;
+  UOp place;
+};
+
+UOps without_lanes(UOps ranges) {
+  ranges.erase(std::remove_if(ranges.begin(), ranges.end(), is_lane), ranges.end());
+  return ranges;
+}
+
 class Lowering {
  public:
   explicit Lowering(const UOp& sink) : sink_(sink), next_range_(next_range_id(sink)) {
@@ -37,6 +48,7 @@ class Lowering {
         levels_[size_t(depth)].push_back(u);
       }
       if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) elements_[u.src(0)].push_back(u);
+      if (u.is(Op::RANGE) && is_lane(u)) ++lane_axes_;
       if (u.is(Op::BUFFER)) next_buffer_ = std::max(next_buffer_, u.arg_as<BufferArg>().id + 1);
       if (u.is(Op::END))
         for (const UOp& r : closed_ranges(u)) used_.insert(r);
@@ -56,10 +68,9 @@ class Lowering {
     std::vector<Loop> loops;
     std::vector<std::vector<size_t>> members;
     for (size_t i = 0; i < reduces.size(); ++i) {
-      UOps ranges;
-      for (const UOp& r : closed_ranges(rebuilt[i]))
-        if (!is_lane(r)) ranges.push_back(r);
-      const UOps open = ranges_of(rebuilt[i]);
+      const UOps ranges = without_lanes(UOps(closed_ranges(rebuilt[i])));
+      // What is open over a vector axis may share its loop with what is not, as long as no other vectors need the latter.
+      const UOps open = lane_axes_ > 1 ? ranges_of(rebuilt[i]) : without_lanes(ranges_of(rebuilt[i]));
       size_t at = 0;
       while (at < loops.size() && !(loops[at].ranges == ranges && loops[at].open == open)) ++at;
       if (at == loops.size()) {
@@ -172,34 +183,87 @@ class Lowering {
     own_ranges(loop);
     UOps steps;
     std::vector<UOps> places;
-    for (const UOp& reduce : loop.reduces) places.push_back(accumulate(reduce, loop, steps));
+    std::vector<Accumulator> alone;
+    for (const UOp& reduce : loop.reduces) places.push_back(accumulate(reduce, loop, alone, steps));
     const UOp done = end(group(steps), loop.ranges);
     for (size_t i = 0; i < places.size(); ++i) {
       UOps values;
-      for (const UOp& place : places[i]) values.push_back(load(index(after(place.src(0), std::span(&done, 1)), place.src(1))));
+      for (const UOp& place : places[i]) values.push_back(load(index(after(base_of(place), std::span(&done, 1)), place.src(1))));
       out.push_back(over_lanes(loop.reduces[i], values, false));
     }
     return out;
   }
 
-  /// Makes the accumulators of one REDUCE and the stores that change them; the INDEX of each, on memory without ordering.
-  UOps accumulate(const UOp& reduce, const Loop& loop, UOps& steps) {
-    const UOps x = reduced_values(reduce), identities = reduce_identities(reduce);
-    const std::optional<UOp> lane = lane_of(reduce);
-    const UOp at = lane ? *lane : index_const(0);
-    UOps places, carried;
-    for (const UOp& identity : identities) {
-      const UOp memory = buffer(identity.dtype(), {.id = next_buffer_++, .size = lane ? constant_size(*lane) : 1, .scope = Scope::reg});
-      UOps inside{store(index(after(memory, loop.open), at), identity)};
-      inside.append(loop.ranges.begin(), loop.ranges.end());
-      places.push_back(index(after(memory, inside), at));
-      carried.push_back(load(places.back()));
+  static UOp base_of(const UOp& place) { return place.src(0).src(0); }
+
+  /// Makes the accumulators of one REDUCE and the stores that change them; the INDEX of each. Accumulators that start and step alike, as
+  /// the maxima of several sums over the same values, are one.
+  UOps accumulate(const UOp& reduce, const Loop& loop, std::vector<Accumulator>& alone, UOps& steps) {
+    const UOps identities = reduce_identities(reduce);
+    UOps stand_ins;
+    for (const UOp& identity : identities) stand_ins.push_back(stand_in(identity.dtype(), stand_ins.size()));
+    const UOps next = reduce_step(reduce, stand_ins, reduced_values(reduce));
+    const std::vector<bool> vectors = needs_lanes(reduce, stand_ins, next);
+    UOps places;
+    std::vector<bool> made;
+    for (size_t i = 0; i < next.size(); ++i) {
+      const UOp key = is_general_reduce(reduce) ? stepped_alone(next[i], stand_ins, i) : UOp();
+      const auto known =
+          std::find_if(alone.begin(), alone.end(), [&](const Accumulator& a) { return a.next == key && a.identity == identities[i]; });
+      made.push_back(!key || known == alone.end());
+      places.push_back(made.back() ? new_accumulator(reduce, loop, identities[i], vectors[i]) : known->place);
+      if (key && made.back()) alone.push_back({identities[i], key, places.back()});
     }
-    const UOps next = reduce_step(reduce, carried, x);
-    for (size_t i = 0; i < next.size(); ++i) steps.push_back(store(places[i], next[i]));
-    for (UOp& place : places) place = index(place.src(0).src(0), at);
+    NodeMap<UOp> carried;
+    for (size_t i = 0; i < places.size(); ++i) carried[stand_ins[i]] = load(places[i]);
+    const std::vector<UOp> values = substitute(std::vector<UOp>(next.begin(), next.end()), carried);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (made[i]) steps.push_back(store(places[i], values[i]));
     return places;
   }
+
+  static UOp stand_in(DType dtype, size_t number) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = -1 - int32_t(number)}); }
+
+  /// The step of a value that looks at no other carried value, written over the first stand-in; null otherwise.
+  static UOp stepped_alone(const UOp& next, const UOps& stand_ins, size_t number) {
+    const auto nodes = toposort(next);
+    for (size_t i = 0; i < stand_ins.size(); ++i)
+      if (i != number && std::find(nodes.begin(), nodes.end(), stand_ins[i]) != nodes.end()) return {};
+    NodeMap<UOp> map;
+    map[stand_ins[number]] = stand_in(stand_ins[number].dtype(), 0);
+    return substitute(next, map);
+  }
+
+  /// Which carried values differ along the vector axis: all if it is reduced, else those that depend on it, directly or through others.
+  static std::vector<bool> needs_lanes(const UOp& reduce, const UOps& stand_ins, const UOps& next) {
+    const auto closed = closed_ranges(reduce);
+    std::vector<bool> out(next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
+    const std::optional<UOp> lane = lane_of(reduce);
+    for (bool changed = lane.has_value(); changed;) {
+      changed = false;
+      for (size_t i = 0; i < next.size(); ++i) {
+        if (out[i]) continue;
+        bool depends = is_open_over(next[i], std::span(&*lane, 1));
+        const auto nodes = toposort(next[i]);
+        for (size_t k = 0; k < next.size(); ++k)
+          depends = depends || (out[k] && std::find(nodes.begin(), nodes.end(), stand_ins[k]) != nodes.end());
+        if (depends) out[i] = changed = true;
+      }
+    }
+    return out;
+  }
+
+  /// The INDEX of memory that holds `identity` when the loop starts.
+  UOp new_accumulator(const UOp& reduce, const Loop& loop, const UOp& identity, bool vector) {
+    const std::optional<UOp> lane = vector ? lane_of(reduce) : std::nullopt;
+    const UOp at = lane ? *lane : index_const(0);
+    const UOp memory = new_memory(identity.dtype(), lane ? constant_size(*lane) : 1);
+    UOps inside{store(index(after(memory, vector ? ranges_of(reduce) : without_lanes(ranges_of(reduce))), at), identity)};
+    inside.append(loop.ranges.begin(), loop.ranges.end());
+    return index(after(memory, inside), at);
+  }
+
+  UOp new_memory(DType dtype, int64_t size) { return buffer(dtype, {.id = next_buffer_++, .size = size, .scope = Scope::reg}); }
 
   static std::optional<UOp> lane_of(const UOp& reduce) {
     for (const UOp& r : closed_ranges(reduce))
@@ -209,18 +273,48 @@ class Lowering {
     return std::nullopt;
   }
 
-  /// Where the REDUCE is over lanes too: a REDUCE over them of what each lane has. `whole` says that these are values still to be stepped
-  /// over, otherwise they are partial results to be merged.
-  static UOps over_lanes(const UOp& reduce, const UOps& values, bool whole) {
+  /// Where the REDUCE is over lanes too: what all lanes have together. `whole` says that these are values still to be stepped over,
+  /// otherwise they are partial results to be merged.
+  UOps over_lanes(const UOp& reduce, UOps values, bool whole) {
+    if (whole && is_general_reduce(reduce)) values = reduce_step(reduce, reduce_identities(reduce), values);
     const auto closed = closed_ranges(reduce);
     const auto lane = std::find_if(closed.begin(), closed.end(), is_lane);
     if (lane == closed.end()) return values;
+    if (is_general_reduce(reduce)) return merge_lanes(reduce, std::move(values), *lane);
     const std::span<const UOp> lanes(&*lane, 1);
     return whole ? reduce_results(make_reduce(reduce, values, lanes)) : reduce_partials(reduce, values, lanes);
   }
 
+  /// Merges halves of vectors until one lane is left, through memory of half the size each time: what merge does to vectors of any width
+  /// is then written like everything else.
+  UOps merge_lanes(const UOp& reduce, UOps values, UOp lane) {
+    const UOps open = ranges_of(reduce);
+    for (int64_t n = constant_size(lane); n > 1; n /= 2) {
+      UOps memories, stores;
+      for (const UOp& v : values) {
+        memories.push_back(new_memory(v.dtype(), n));
+        stores.push_back(store(index(after(memories.back(), open), lane), v));
+      }
+      const UOp done = end(group(stores), std::span(&lane, 1));
+      for (UOp& m : memories) m = after(m, std::span(&done, 1));
+      held_.push_back(lane);
+      RangeArg half = lane.arg_as<RangeArg>();
+      half.id = next_range_++;
+      lane = n == 2 ? index_const(0) : range(index_const(n / 2), half);
+      values = merge_partials(reduce, loads(memories, lane), loads(memories, n == 2 ? index_const(1) : lane + n / 2));
+    }
+    return values;
+  }
+
+  static UOps loads(const UOps& memories, const UOp& at) {
+    UOps out;
+    for (const UOp& m : memories) out.push_back(load(index(m, at)));
+    return out;
+  }
+
   const UOp sink_;
   int32_t next_range_;
+  int lane_axes_ = 0;
   uint64_t next_buffer_ = 0;
   std::vector<std::vector<UOp>> levels_;
   NodeMap<std::vector<UOp>> elements_;

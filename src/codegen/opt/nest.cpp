@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "uop/graph.h"
 
@@ -28,6 +29,13 @@ double cost_of(const UOp& u) {
   }
 }
 
+double cost_of_step(const UOp& reduce) {
+  double cost = 0;
+  for (const UOp& u : toposort(reduce.src(2).src(0)))
+    if (u.in(Group::alu)) cost += cost_of(u);
+  return cost;
+}
+
 class Analysis {
  public:
   Analysis(const UOp& sink, const UOp& effect) : nodes_(toposort(effect)) {
@@ -36,9 +44,11 @@ class Analysis {
     add_loops(UOps(closed_ranges(effect)), 0);
     for (const UOp& u : nodes_)
       if (u.is(Op::REDUCE)) {
-        ++nest_.reduces;
+        for (const UOp& identity : reduce_identities(u)) {
+          ++nest_.reduces;
+          note_dtype(identity.dtype());
+        }
         add_loops(UOps(closed_ranges(u)), bits_around(ranges_of(u)));
-        note_dtype(u.dtype());
       }
   }
 
@@ -92,7 +102,7 @@ class Analysis {
     UOps ranges = ranges_of(u);
     if (steps) ranges.append(closed_ranges(u).begin(), closed_ranges(u).end());
     NestedWork w{.node = u, .is_access = access, .inside = bits_around(ranges), .depends = bits_of(ranges)};
-    w.cost = access ? 1 : cost_of(u);
+    w.cost = access ? 1 : is_general_reduce(u) ? cost_of_step(u) : cost_of(u);
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);
     nest_.total_cost += w.cost * w.trips;

@@ -1,0 +1,364 @@
+#include "schedule/online_reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "rewrite/rewrite.h"
+#include "schedule/cost.h"
+#include "shape/ranges.h"
+#include "symbolic/simplify.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+bool is_reduce(const UOp& u, Op op) { return u.is(Op::REDUCE) && u.arg_as<ReduceArg>().op == op; }
+
+bool is_float_cast(const UOp& u) { return u.is(Op::CAST) && is_float(u.dtype()) && is_float(u.src(0).dtype()); }
+
+/// exp2(scale * (x - max)).
+struct Exponential {
+  UOp node, x, max;
+  double scale = 1;
+};
+
+/// With `below` to pass through what may stand between the difference and its sides.
+template <class Below>
+std::optional<Exponential> exponential(const UOp& u, Below&& below) {
+  if (!u.is(Op::EXP2)) return {};
+  Exponential e{u, {}, {}, 1};
+  const UOp* at = &below(u.src(0));
+  for (;; at = &below(at->src(0))) {
+    if (is_float_cast(*at)) continue;
+    if (!at->is(Op::MUL) || !const_value(at->src(1))) break;
+    e.scale *= const_value(at->src(1))->as_double();
+  }
+  if (!at->is(Op::SUB) || !(e.scale > 0)) return {};
+  e.x = below(at->src(0));
+  e.max = below(at->src(1));
+  if (!is_reduce(e.max, Op::MAX)) return {};
+  return e;
+}
+
+const UOp& itself(const UOp& u) { return u; }
+
+/// Ranges a..b in the place of others, and the ranges that REDUCEs inside close numbered in walking order: equal expressions are one node.
+UOp canonical(const UOp& u, const UOps& from, const UOps& to) {
+  NodeMap<UOp> map;
+  UOps held;
+  int32_t next = -1;
+  for (size_t i = 0; i < from.size(); ++i) map[from[i]] = to[i];
+  for (const UOp& n : toposort(u))
+    for (const UOp& r : closed_ranges(n))
+      if (!map.contains(r)) {
+        held.push_back(range(r.src(0), {.id = next--, .kind = AxisKind::reduce}));
+        map[r] = held.back();
+      }
+  static const rewrite::Rules<> rules = symbolic::index_rules() + symbolic::data_rules();
+  return rewrite::graph_rewrite(substitute(u, map), rules, {.name = "canonical"});
+}
+
+/// The maximum is over the same values as the sum takes.
+bool is_maximum_of(const UOp& max, const UOp& x, const UOps& ranges) {
+  const UOps own(closed_ranges(max));
+  if (own.size() != ranges.size()) return false;
+  for (size_t i = 0; i < own.size(); ++i)
+    if (own[i].src(0) != ranges[i].src(0)) return false;
+  if (own == ranges && max.src(0) == x) return true;
+  return canonical(max.src(0), own, ranges) == canonical(x, ranges, ranges);
+}
+
+/// The way from a term down to its exponential, through ops that are linear in it.
+struct Spine {
+  std::vector<UOp> nodes;      ///< outermost first, the exponential last
+  std::vector<size_t> source;  ///< of each node but the last: which source is next
+  Exponential exp;
+};
+
+std::optional<size_t> linear_source(const UOp& u, const NodeMap<bool>& holds) {
+  const auto held = [&](size_t i) { return *holds.find(u.src(i)); };
+  switch (u.op()) {
+    case Op::MUL:
+      if (held(0) != held(1)) return held(0) ? 0 : 1;
+      return {};
+    case Op::FDIV: return held(0) && !held(1) ? std::optional<size_t>(0) : std::nullopt;
+    case Op::NEG: return 0;
+    case Op::CAST: return is_float_cast(u) ? std::optional<size_t>(0) : std::nullopt;
+    case Op::WHERE:
+      if (held(0)) return {};
+      if (held(1) && is_const(u.src(2), 0)) return 1;
+      if (held(2) && is_const(u.src(1), 0)) return 2;
+      return {};
+    default: return {};
+  }
+}
+
+std::optional<Spine> spine_of(const UOp& sum, const UOps& ranges) {
+  NodeMap<bool> holds;
+  bool any = false;
+  Spine s;
+  const std::vector<UOp> nodes =
+      toposort_where(std::span(&sum.src(0), 1), [](const UOp& u) { return !u.is(Op::REDUCE) && !u.is(Op::INDEX); });
+  NodeMap<Exponential> found;
+  for (const UOp& u : nodes) {
+    bool holding = false;
+    if (!u.is(Op::REDUCE) && !u.is(Op::INDEX))
+      for (const UOp& v : u.src())
+        if (const bool* h = holds.find(v)) holding = holding || *h;
+    if (auto e = exponential(u, itself); e && is_open_over(e->x, ranges) && is_maximum_of(e->max, e->x, ranges)) {
+      found[u] = *e;
+      holding = any = true;
+    }
+    holds[u] = holding;
+  }
+  if (!any) return {};
+  UOp at = sum.src(0);
+  while (!found.contains(at)) {
+    const auto next = linear_source(at, holds);
+    if (!next) return {};
+    s.nodes.push_back(at);
+    s.source.push_back(*next);
+    at = at.src(*next);
+  }
+  s.nodes.push_back(at);
+  s.exp = *found.find(at);
+  return s;
+}
+
+/// The greatest number below infinity, negated.
+UOp lowest(DType dtype) {
+  const Scalar least = min_value(dtype);
+  if (!least.is_inf()) return constant(least);
+  switch (dtype) {
+    case DType::float16: return constant(dtype, -65504.0);
+    case DType::bfloat16: return constant(dtype, -0x1.fep127);
+    case DType::fp8e5m2: return constant(dtype, -57344.0);
+    case DType::float64: return constant(dtype, std::numeric_limits<double>::lowest());
+    default: return constant(dtype, double(std::numeric_limits<float>::lowest()));
+  }
+}
+
+UOp argument(const UOps& all, DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(all.size())}); }
+
+UOp function(std::initializer_list<UOp> values) {
+  return UOp(Op::FUNCTION, DType::void_, {UOp(Op::TUPLE, DType::void_, values)}, FunctionArg{"online"});
+}
+
+/// The joined form of one sum.
+class Join {
+ public:
+  Join(const UOp& sum, const Spine& spine) : sum_(sum), spine_(spine), ranges_(closed_ranges(sum)) {}
+
+  UOp reduce() {
+    const DType acc = sum_.dtype(), in = spine_.exp.x.dtype();
+    const UOp m = add_argument(in), s = add_argument(acc), x = add_argument(in);
+    values_.push_back(spine_.exp.x);
+    const UOp next = max(m, x);
+    const UOp step = function({next, s * rescale(m, next) + cast(term(x, next), acc)});
+    const UOp m2 = UOp(Op::PARAM, in, {}, ParamArg{.slot = 2}), s2 = UOp(Op::PARAM, acc, {}, ParamArg{.slot = 3});
+    const UOp both = max(m, m2);
+    const UOp merge = function({both, s * rescale(m, both) + s2 * rescale(m2, both)});
+    UOps sources{UOp(Op::TUPLE, DType::void_, values_), UOp(Op::TUPLE, DType::void_, {constant(min_value(in)), constant(acc, 0)}), step,
+                 merge};
+    sources.append(ranges_.begin(), ranges_.end());
+    return UOp(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
+  }
+
+  /// What the sum was. A row of -inf alone has the terms exp(-inf + inf).
+  UOp result(const UOp& joined) const {
+    const DType acc = sum_.dtype();
+    const UOp m = maximum(joined);
+    UOp out = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1});
+    out = where(eq(m, constant(min_value(m.dtype()))), constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
+    for (const auto& [op, factor] : outside_) out = alu(op, {out, cast(factor, acc)});
+    return out;
+  }
+
+  UOp maximum(const UOp& joined) const { return UOp(Op::GETTUPLE, spine_.exp.x.dtype(), {joined}, TupleArg{0}); }
+
+ private:
+  UOp add_argument(DType dtype) {
+    arguments_.push_back(argument(arguments_, dtype));
+    return arguments_.back();
+  }
+
+  /// A maximum to subtract: infinite ones would make NaNs of terms that are 0.
+  static UOp finite(const UOp& m) { return max(m, lowest(m.dtype())); }
+
+  /// exp2(scale * (from - to)), by which a sum that knew `from` shrinks.
+  UOp rescale(const UOp& from, const UOp& to) const {
+    const DType acc = sum_.dtype();
+    UOp d = cast(finite(from), acc) - cast(finite(to), acc);
+    if (spine_.exp.scale != 1) d = d * constant(acc, spine_.exp.scale);
+    return UOp(Op::EXP2, acc, {d});
+  }
+
+  /// The term for the value `x`, measured from the maximum `m`. What changes with the ranges is an argument, what does not is left out.
+  UOp term(const UOp& x, const UOp& m) {
+    NodeMap<UOp> to;
+    to[spine_.exp.x] = x;
+    to[spine_.exp.max] = finite(m);
+    UOp out = substitute(spine_.exp.node, to);
+    for (size_t i = spine_.source.size(); i-- > 0;) {
+      const UOp& u = spine_.nodes[i];
+      const bool product = u.is(Op::MUL) || u.is(Op::FDIV);
+      if (product && !is_open_over(u.src(1 - spine_.source[i]), ranges_)) {
+        outside_.emplace_back(u.op(), u.src(1 - spine_.source[i]));
+        continue;
+      }
+      UOps sources;
+      for (size_t k = 0; k < u.src_count(); ++k)
+        sources.push_back(k == spine_.source[i] ? out : u.src(k).is(Op::CONST) ? u.src(k) : passed(u.src(k)));
+      out = u.with_src(sources);
+    }
+    return out;
+  }
+
+  UOp passed(const UOp& value) {
+    values_.push_back(value);
+    return add_argument(value.dtype());
+  }
+
+  const UOp& sum_;
+  const Spine& spine_;
+  const UOps ranges_;
+  UOps arguments_, values_;
+  std::vector<std::pair<Op, UOp>> outside_;
+};
+
+bool has_maximum_and_exponential(const std::vector<UOp>& nodes) {
+  bool max = false, exp = false;
+  for (const UOp& u : nodes) {
+    max = max || is_reduce(u, Op::MAX);
+    exp = exp || u.is(Op::EXP2);
+  }
+  return max && exp;
+}
+
+bool sizes_are_known(const UOps& ranges) {
+  return !ranges.empty() && std::ranges::all_of(ranges, [](const UOp& r) { return const_value(r.src(0)) != nullptr; });
+}
+
+/// What is carried is rescaled at each step, which takes a second exponential. That pays where x costs more to compute once more, or where
+/// all that is read for one maximum has left the caches before the sum would read it again.
+bool worth_joining(const UOp& x, const UOps& ranges, const Target& target) {
+  const CostModel model;
+  if (scalar_cost(x, model) > model.transcendental) return true;
+  double bytes = 0, steps = 1;
+  for (const UOp& u : toposort(x))
+    if (u.is(Op::LOAD)) bytes += itemsize(u.dtype());
+  for (const UOp& r : ranges) steps *= const_value(r.src(0))->as_double();
+  return bytes * steps > double(std::max(target.l2_bytes, target.l3_bytes));
+}
+
+/// Joins the first sum that can be; false if there is none.
+bool join_one(std::vector<UOp>& values, const Target& target, std::vector<std::pair<UOp, UOp>>& joined) {
+  for (const UOp& u : toposort(values)) {
+    if (!is_reduce(u, Op::ADD) || !u.arg_as<ReduceArg>().axes.empty()) continue;
+    const UOps ranges(closed_ranges(u));
+    if (!sizes_are_known(ranges)) continue;
+    const std::optional<Spine> spine = spine_of(u, ranges);
+    if (!spine || !worth_joining(spine->exp.x, ranges, target)) continue;
+    Join join(u, *spine);
+    const UOp reduce = join.reduce();
+    joined.emplace_back(spine->exp.max, join.maximum(reduce));
+    NodeMap<UOp> map;
+    map[u] = join.result(reduce);
+    values = substitute(values, map);
+    return true;
+  }
+  return false;
+}
+
+/// Inner REDUCEs over a range that a REDUCE around them closes too.
+void separate_ranges(std::vector<UOp>& values, int32_t next_range) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const UOp& outer : toposort(values)) {
+      if (!outer.is(Op::REDUCE)) continue;
+      const auto own = closed_ranges(outer);
+      const size_t parts = outer.src_count() - own.size();
+      NodeMap<UOp> map;
+      for (const UOp& inner : toposort(outer.src().first(parts))) {
+        if (!inner.is(Op::REDUCE)) continue;
+        NodeMap<UOp> fresh;
+        UOps made;
+        for (const UOp& r : closed_ranges(inner))
+          if (std::find(own.begin(), own.end(), r) != own.end()) {
+            made.push_back(range(r.src(0), {.id = next_range++, .kind = r.arg_as<RangeArg>().kind, .order = r.arg_as<RangeArg>().order}));
+            fresh[r] = made.back();
+          }
+        if (made.empty()) continue;
+        map[inner] = substitute(inner, fresh);
+        values = substitute(values, map);
+        changed = true;
+        break;
+      }
+      if (changed) break;
+    }
+  }
+}
+
+}  // namespace
+
+void join_reduces(std::vector<UOp>& values, const Target& target) {
+  const std::vector<UOp> nodes = toposort(values);
+  if (!has_maximum_and_exponential(nodes)) return;
+  int32_t next_range = 0;
+  for (const UOp& u : nodes)
+    if (u.is(Op::RANGE)) next_range = std::max(next_range, u.arg_as<RangeArg>().id + 1);
+  std::vector<std::pair<UOp, UOp>> joined;
+  while (join_one(values, target, joined)) {}
+  // Others that use the maximum read it from what it was joined with, if that is in the same loops.
+  NodeMap<UOp> maxima;
+  for (const auto& [max, element] : joined)
+    if (!maxima.contains(max) && ranges_of(max) == ranges_of(element)) maxima[max] = element;
+  if (maxima.size() != 0) values = substitute(values, maxima);
+  separate_ranges(values, next_range);
+}
+
+namespace {
+
+const UOp& below_movement(const UOp& u) {
+  const UOp* x = &u;
+  while (x->in(Group::movement) || is_float_cast(*x)) x = &x->src(0);
+  return *x;
+}
+
+}  // namespace
+
+std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order) {
+  std::vector<const UOp*> out(order.size(), nullptr);
+  bool any = false;
+  for (const UOp& u : order) any = any || u.is(Op::EXP2);
+  if (!any) return out;
+  NodeMap<const UOp*> factor;  // the maximum of an exponential that a value is linear in
+  NodeMap<size_t> numbers(order.size());
+  for (size_t i = 0; i < order.size(); ++i) numbers[order[i]] = i;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const UOp& u = order[i];
+    if (const auto e = exponential(u, below_movement); e && below_movement(e->max.src(0)) == e->x) {
+      factor[u] = &order[*numbers.find(e->max)];
+      continue;
+    }
+    const bool linear = u.is(Op::MUL) || u.is(Op::FDIV) || u.is(Op::NEG) || u.is(Op::WHERE) || u.is(Op::CAST) || u.in(Group::movement);
+    const bool sum = is_reduce(u, Op::ADD);
+    if (!linear && !sum) continue;
+    for (const UOp& s : u.src())
+      if (const UOp* const* max = factor.find(s)) {
+        if (sum) {
+          out[i] = out[*numbers.find(**max)] = *max;
+        } else {
+          factor[u] = *max;
+        }
+        break;
+      }
+  }
+  return out;
+}
+
+}  // namespace tinygrad::schedule

@@ -1,0 +1,20 @@
+#pragma once
+#include <vector>
+
+#include "target/target.h"
+#include "uop/uop.h"
+
+namespace tinygrad::schedule {
+
+/// A sum whose terms have the factor exp2(c * (x - m)), where m is the maximum of the same x over the same ranges, needs not wait for the
+/// maximum: both are carried together, and what was summed is rescaled when the maximum grows (Milakov and Gimelshein, 2018). `values` are
+/// those of one kernel. Each such sum for
+/// which the cost model finds it cheaper becomes a general REDUCE of {maximum, sum}; factors that do not change with the ranges leave it.
+/// REDUCEs inside a REDUCE over the same ranges that are not joined get ranges of their own.
+void join_reduces(std::vector<UOp>& values, const Target& target);
+
+/// For each node of a tensor graph (in walking order) the maximum that it can be joined with: itself for a maximum that has such sums, null
+/// for others. This sees only how the graph looks; join_reduces decides.
+std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order);
+
+}  // namespace tinygrad::schedule
