@@ -157,23 +157,23 @@ class Join {
     const DType acc = sum_.dtype(), in = spine_.exp.x.dtype();
     const UOp m = add_argument(in), s = add_argument(acc), x = add_argument(in);
     values_.push_back(spine_.exp.x);
-    const UOp next = max(m, x);
-    const UOp step = function({next, s * rescale(m, next) + cast(term(x, next), acc)});
+    const Shares at = shares(m, x);
+    const UOp step = function({max(m, x), s * at.carried + cast(term(at.added), acc)});
     const UOp m2 = UOp(Op::PARAM, in, {}, ParamArg{.slot = 2}), s2 = UOp(Op::PARAM, acc, {}, ParamArg{.slot = 3});
-    const UOp both = max(m, m2);
-    const UOp merge = function({both, s * rescale(m, both) + s2 * rescale(m2, both)});
+    const Shares of = shares(m, m2);
+    const UOp merge = function({max(m, m2), s * of.carried + s2 * of.added});
     UOps sources{UOp(Op::TUPLE, DType::void_, values_), UOp(Op::TUPLE, DType::void_, {constant(min_value(in)), constant(acc, 0)}), step,
                  merge};
     sources.append(ranges_.begin(), ranges_.end());
     return UOp(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
   }
 
-  /// What the sum was. A row of -inf alone has the terms exp(-inf + inf).
+  /// What the sum was. If the maximum is infinite some term was exp(inf - inf).
   UOp result(const UOp& joined) const {
     const DType acc = sum_.dtype();
-    const UOp m = maximum(joined);
+    const UOp m = maximum(joined), least = constant(min_value(m.dtype()));
     UOp out = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1});
-    out = where(eq(m, constant(min_value(m.dtype()))), constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
+    out = where(eq(m, least) | eq(m, -least), constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
     for (const auto& [op, factor] : outside_) out = alu(op, {out, cast(factor, acc)});
     return out;
   }
@@ -186,23 +186,25 @@ class Join {
     return arguments_.back();
   }
 
-  /// A maximum to subtract: infinite ones would make NaNs of terms that are 0.
-  static UOp finite(const UOp& m) { return max(m, lowest(m.dtype())); }
-
-  /// exp2(scale * (from - to)), by which a sum that knew `from` shrinks.
-  UOp rescale(const UOp& from, const UOp& to) const {
+  /// By which factors a sum measured from `m` and one measured from `x` go into one that is measured from the larger of both. One of them
+  /// is 1: a single exponential gives the other. An m of -inf, of nothing so far, counts as the least finite number, so that a difference
+  /// of two infinities makes no NaN of what is 0.
+  struct Shares {
+    UOp carried, added;
+  };
+  Shares shares(const UOp& m, const UOp& x) const {
     const DType acc = sum_.dtype();
-    UOp d = cast(finite(from), acc) - cast(finite(to), acc);
-    if (spine_.exp.scale != 1) d = d * constant(acc, spine_.exp.scale);
-    return UOp(Op::EXP2, acc, {d});
+    const UOp from = max(m, lowest(m.dtype())), grows = from < x;
+    const UOp difference = cast(x, acc) - cast(from, acc);
+    UOp below = where(grows, -difference, difference);
+    if (spine_.exp.scale != 1) below = below * constant(acc, spine_.exp.scale);
+    const UOp e(Op::EXP2, acc, {below}), one = constant(acc, 1);
+    return {where(grows, e, one), where(grows, one, e)};
   }
 
-  /// The term for the value `x`, measured from the maximum `m`. What changes with the ranges is an argument, what does not is left out.
-  UOp term(const UOp& x, const UOp& m) {
-    NodeMap<UOp> to;
-    to[spine_.exp.x] = x;
-    to[spine_.exp.max] = finite(m);
-    UOp out = substitute(spine_.exp.node, to);
+  /// The term with `exponential` in its place. What changes with the ranges is an argument, what does not is left for result().
+  UOp term(const UOp& exponential) {
+    UOp out = cast(exponential, spine_.exp.node.dtype());
     for (size_t i = spine_.source.size(); i-- > 0;) {
       const UOp& u = spine_.nodes[i];
       const bool product = u.is(Op::MUL) || u.is(Op::FDIV);
@@ -243,8 +245,8 @@ bool sizes_are_known(const UOps& ranges) {
   return !ranges.empty() && std::ranges::all_of(ranges, [](const UOp& r) { return const_value(r.src(0)) != nullptr; });
 }
 
-/// What is carried is rescaled at each step, which takes a second exponential. That pays where x costs more to compute once more, or where
-/// all that is read for one maximum has left the caches before the sum would read it again.
+/// What is carried is rescaled at each step, and partial results are merged with exponentials. That pays where x costs more to compute once
+/// more, or where all that is read for one maximum has left the caches before the sum would read it again.
 bool worth_joining(const UOp& x, const UOps& ranges, const Target& target) {
   const CostModel model;
   if (scalar_cost(x, model) > model.transcendental) return true;

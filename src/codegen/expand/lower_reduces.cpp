@@ -48,7 +48,6 @@ class Lowering {
         levels_[size_t(depth)].push_back(u);
       }
       if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) elements_[u.src(0)].push_back(u);
-      if (u.is(Op::RANGE) && is_lane(u)) ++lane_axes_;
       if (u.is(Op::BUFFER)) next_buffer_ = std::max(next_buffer_, u.arg_as<BufferArg>().id + 1);
       if (u.is(Op::END))
         for (const UOp& r : closed_ranges(u)) used_.insert(r);
@@ -69,8 +68,8 @@ class Lowering {
     std::vector<std::vector<size_t>> members;
     for (size_t i = 0; i < reduces.size(); ++i) {
       const UOps ranges = without_lanes(UOps(closed_ranges(rebuilt[i])));
-      // What is open over a vector axis may share its loop with what is not, as long as no other vectors need the latter.
-      const UOps open = lane_axes_ > 1 ? ranges_of(rebuilt[i]) : without_lanes(ranges_of(rebuilt[i]));
+      // What is open over a vector axis may share its loop with what is not.
+      const UOps open = without_lanes(ranges_of(rebuilt[i]));
       size_t at = 0;
       while (at < loops.size() && !(loops[at].ranges == ranges && loops[at].open == open)) ++at;
       if (at == loops.size()) {
@@ -185,7 +184,11 @@ class Lowering {
     std::vector<UOps> places;
     std::vector<Accumulator> alone;
     for (const UOp& reduce : loop.reduces) places.push_back(accumulate(reduce, loop, alone, steps));
-    const UOp done = end(group(steps), loop.ranges);
+    // Lanes end here: a result that has none must not get those of the others.
+    UOps closed = loop.ranges;
+    for (const UOp& r : ranges_of(group(steps)))
+      if (is_lane(r)) closed.push_back(r);
+    const UOp done = end(group(steps), closed);
     for (size_t i = 0; i < places.size(); ++i) {
       UOps values;
       for (const UOp& place : places[i]) values.push_back(load(index(after(base_of(place), std::span(&done, 1)), place.src(1))));
@@ -314,7 +317,6 @@ class Lowering {
 
   const UOp sink_;
   int32_t next_range_;
-  int lane_axes_ = 0;
   uint64_t next_buffer_ = 0;
   std::vector<std::vector<UOp>> levels_;
   NodeMap<std::vector<UOp>> elements_;

@@ -152,8 +152,21 @@ class CpuHeuristic {
   bool fits_registers(const Tile& t) const {
     const int64_t bits = widest() * nest_.item_bytes * 8;
     const int64_t each = target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
-    const int64_t accumulators = t.copies() * std::max(1, nest_.reduces) * each;
-    return accumulators + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
+    return accumulators(t) * each + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
+  }
+
+  /// Registers of partial results. What does not change along a tiled axis is shared by its copies; of what a general REDUCE carries, one
+  /// value follows the axis: the others are its maximum, its count or the like.
+  int64_t accumulators(const Tile& t) const {
+    int64_t sum = 0;
+    for (const NestedWork& w : nest_.works) {
+      if (!w.node.is(Op::REDUCE)) continue;
+      int64_t copies = 1;
+      for (int i = 0; i < 2; ++i)
+        if (has(w.depends, t.axis[i])) copies *= t.count[i];
+      sum += copies + (is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0);
+    }
+    return std::max(sum, t.copies());
   }
 
   int64_t widest() const {
