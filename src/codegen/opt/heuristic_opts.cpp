@@ -1,6 +1,7 @@
 #include "codegen/opt/heuristic_opts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -155,17 +156,18 @@ class CpuHeuristic {
     return accumulators(t) * each + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
   }
 
-  /// Registers of partial results. What does not change along a tiled axis is shared by its copies; of what a general REDUCE carries, one
-  /// value follows the axis: the others are its maximum, its count or the like.
+  /// Registers of the partial results of a REDUCE. What does not change along a tiled axis is shared by its copies; of what a general
+  /// REDUCE carries, one value follows the axis: the others are its maximum, its count or the like.
+  static int64_t accumulators(const NestedWork& w, const Tile& t) {
+    int64_t copies = 1;
+    for (int i = 0; i < 2; ++i)
+      if (has(w.depends, t.axis[i])) copies *= t.count[i];
+    return copies + (is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0);
+  }
   int64_t accumulators(const Tile& t) const {
     int64_t sum = 0;
-    for (const NestedWork& w : nest_.works) {
-      if (!w.node.is(Op::REDUCE)) continue;
-      int64_t copies = 1;
-      for (int i = 0; i < 2; ++i)
-        if (has(w.depends, t.axis[i])) copies *= t.count[i];
-      sum += copies + (is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0);
-    }
+    for (const NestedWork& w : nest_.works)
+      if (w.node.is(Op::REDUCE)) sum += accumulators(w, t);
     return std::max(sum, t.copies());
   }
 
@@ -215,18 +217,17 @@ class CpuHeuristic {
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
-    int64_t copies = tile_.copies() * std::max(1, nest_.reduces);
+    int64_t steps = 1;
     bool innermost = true;
-    for (size_t i = nest_.axes.size(); i-- > 0;) {
-      if (!nest_.axes[i].is_reduce) continue;
-      const int64_t size = left_[i];
+    for (int i : reduce_axes_inside_out()) {
+      const int64_t size = left_[size_t(i)], copies = accumulators_over(i) * steps;
       if (size > 1 && size <= 8 && copies * size <= 128) {
-        add(opts, OptOp::UNROLL, int(i), size);
-        copies *= size;
+        add(opts, OptOp::UNROLL, i, size);
+        steps *= size;
       } else if (innermost && copies < 8) {
         for (int64_t n : {8, 4, 2})
           if (size % n == 0 && size > n && copies * n <= 8) {
-            add(opts, OptOp::UNROLL, int(i), n);
+            add(opts, OptOp::UNROLL, i, n);
             break;
           }
         return;
@@ -235,6 +236,30 @@ class CpuHeuristic {
       }
       innermost = false;
     }
+  }
+
+  /// Those of REDUCEs inside of others first.
+  std::vector<int> reduce_axes_inside_out() const {
+    std::vector<std::pair<int, int>> by_depth;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (!nest_.axes[i].is_reduce) continue;
+      int loops = 64;
+      for (const NestedWork& w : nest_.works)
+        if (has(w.inside, int(i))) loops = std::min(loops, std::popcount(w.inside));
+      by_depth.emplace_back(loops, int(i));
+    }
+    std::sort(by_depth.rbegin(), by_depth.rend());
+    std::vector<int> out;
+    for (const auto& [depth, axis] : by_depth) out.push_back(axis);
+    return out;
+  }
+
+  /// Accumulators of the REDUCEs over an axis.
+  int64_t accumulators_over(int axis) const {
+    int64_t sum = 0;
+    for (const NestedWork& w : nest_.works)
+      if (w.node.is(Op::REDUCE) && has(w.depends, axis)) sum += accumulators(w, tile_);
+    return std::max<int64_t>(sum, 1);
   }
 
   // Threads: the outermost axis that is long enough, in chunks that are worth starting a thread for.

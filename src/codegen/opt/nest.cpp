@@ -29,6 +29,8 @@ double cost_of(const UOp& u) {
   }
 }
 
+constexpr size_t most_axes = 64;  // they are bits
+
 double cost_of_step(const UOp& reduce) {
   double cost = 0;
   for (const UOp& u : toposort(reduce.src(2).src(0)))
@@ -42,14 +44,37 @@ class Analysis {
     const std::vector<UOp> numbered = kernel_axes(sink);
     for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
     add_loops(UOps(closed_ranges(effect)), 0);
-    for (const UOp& u : nodes_)
-      if (u.is(Op::REDUCE)) {
+    // What is around a loop must be known before it, and is around all that run in it together.
+    std::vector<std::pair<UOp, UOps>> reduces;
+    NodeMap<size_t> most;
+    for (const UOp& u : nodes_) {
+      if (!u.is(Op::REDUCE)) continue;
+      reduces.emplace_back(u, ranges_of(u));
+      for (const UOp& r : closed_ranges(u)) {
+        size_t& widest = *most.insert(r, reduces.size() - 1).first;
+        if (reduces[widest].second.size() < reduces.back().second.size()) widest = reduces.size() - 1;
+      }
+    }
+    for (auto& [u, around] : reduces)
+      for (const UOp& r : closed_ranges(u))
+        if (const UOps& wide = reduces[most[r]].second; wide.size() > around.size()) around = wide;
+    std::vector<bool> done(reduces.size());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 0; i < reduces.size(); ++i) {
+        const auto& [u, around] = reduces[i];
+        const auto waits = [&](const UOp& r) {
+          return most.contains(r) && !place_.contains(r) && constant_size(r) != 0 && nest_.axes.size() < most_axes;
+        };
+        if (done[i] || std::any_of(around.begin(), around.end(), waits)) continue;
+        done[i] = changed = true;
         for (const UOp& identity : reduce_identities(u)) {
           ++nest_.reduces;
           note_dtype(identity.dtype());
         }
-        add_loops(UOps(closed_ranges(u)), bits_around(ranges_of(u)));
+        add_loops(UOps(closed_ranges(u)), bits_around(around));
       }
+    }
   }
 
   Nest run() {
@@ -75,7 +100,7 @@ class Analysis {
     });
     for (const UOp& r : ranges) {
       const int* number = number_.find(r);
-      if (!number || constant_size(r) == 0 || nest_.axes.size() == 64 || place_.contains(r)) continue;
+      if (!number || constant_size(r) == 0 || nest_.axes.size() == most_axes || place_.contains(r)) continue;
       const size_t place = nest_.axes.size();
       place_[r] = int(place);
       nest_.axes.push_back({r, *number, constant_size(r), r.arg_as<RangeArg>().kind == AxisKind::reduce});
