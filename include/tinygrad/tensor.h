@@ -17,6 +17,7 @@
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/export.h>
+#include <tinygrad/variable.h>
 
 namespace tinygrad {
 
@@ -24,7 +25,8 @@ class Tensor;
 class UOp;
 namespace detail {
 struct TensorCell;
-}
+TensorCell& cell_of(const Tensor& tensor);
+}  // namespace detail
 
 /// Sizes, one an axis. Sizes that are asked for may be -1 where a method says so.
 using Sizes = std::vector<int64_t>;
@@ -74,7 +76,7 @@ class Operand {
 
 /// start:stop:step as in Python; what is left out reaches to the end.
 struct Slice {
-  std::optional<int64_t> start = {}, stop = {};
+  std::optional<Extent> start = {}, stop = {};
   int64_t step = 1;
 };
 /// A new axis of size 1 (Python's None).
@@ -442,6 +444,7 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor from_uop(const UOp& node);
 
  private:
+  friend detail::TensorCell& detail::cell_of(const Tensor& tensor);
   explicit Tensor(std::shared_ptr<detail::TensorCell> cell) : cell_(std::move(cell)) {}
   detail::TensorCell& cell() const;
 

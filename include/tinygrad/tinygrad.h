@@ -8,8 +8,10 @@
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
+#include <tinygrad/jit.h>
 #include <tinygrad/module.h>
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
 #include <tinygrad/progress.h>
 #include <tinygrad/tensor.h>
+#include <tinygrad/variable.h>

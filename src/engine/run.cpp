@@ -6,11 +6,10 @@
 #include <chrono>
 
 #include <tinygrad/errors.h>
-#include <tinygrad/helpers.h>
 
-#include "base/log.h"
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
 #include "uop/node_map.h"
@@ -84,28 +83,14 @@ std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory,
   return jobs;
 }
 
-void log_launch(const Job& job, double seconds) {
-  const KernelInfo& info = job.program->info;
-  const double flops = double(info.flops.evaluate(job.variables)), bytes = double(info.bytes.evaluate(job.variables));
-  log_line(fmt::format("{:<8} {:<32} {:>9.1f} us {:>9.2f} GFLOPS {:>8.2f} GB/s", job.buffers[0]->device().name().str(), info.name,
-                       seconds * 1e6, flops / seconds * 1e-9, bytes / seconds * 1e-9));
-}
-
-void launch(const Job& job) {
+void run_job(const Job& job) {
   if (!job.program) {
     job.buffers[0]->copy_from(*job.buffers[1]);
     return;
   }
-  const KernelInfo& info = job.program->info;
   SmallVector<void*, 8> handles;
   for (Buffer* b : job.buffers) handles.push_back(b->handle());
-  const bool timed = log_enabled(2);
-  const auto seconds = job.program->kernel->launch(handles, job.variables, info.launch_dims(job.variables), timed);
-  GlobalCounters::global_ops += uint64_t(info.flops.evaluate(job.variables));
-  GlobalCounters::global_mem += uint64_t(info.bytes.evaluate(job.variables));
-  GlobalCounters::kernel_count += 1;
-  if (seconds) GlobalCounters::time_sum_s += *seconds;
-  if (timed && seconds) log_launch(job, *seconds);
+  launch(*job.program, job.buffers[0]->device().name(), handles, job.variables);
 }
 
 /// The device that a call runs on, known without memory: that of its first buffer.
@@ -132,7 +117,7 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
   }
   size_t i = 0;
   try {
-    for (; i < jobs.size(); ++i) launch(jobs[i]);
+    for (; i < jobs.size(); ++i) run_job(jobs[i]);
   } catch (const std::exception& e) {
     for (const Job& begun : std::span(jobs).first(i + 1))
       for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));

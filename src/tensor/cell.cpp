@@ -5,13 +5,16 @@
 #include <atomic>
 #include <unordered_set>
 
+#include "tensor/memory.h"
+#include "tensor/recorder.h"
+
 namespace tinygrad::detail {
 
 namespace {
 
 struct Shard {
   std::mutex mutex;
-  std::unordered_set<TensorCell*> cells;
+  std::unordered_set<TensorCell*> finished, unfinished;
 };
 
 constexpr size_t shard_count = 64;
@@ -29,6 +32,33 @@ uint64_t next_number() {
   return ++last;
 }
 
+/// True only for a view of a BUFFER. Looks through some movement ops only, so that a long chain of them is not walked for each of its
+/// links.
+bool is_finished(const UOp& node) {
+  const UOp* u = &node;
+  for (int i = 0; i < 8 && (u->in(Group::movement) || u->is(Op::DETACH)); ++i) u = &u->src(0);
+  return u->is(Op::BUFFER) && (u == &node || tensor::state_of_view(node));
+}
+
+std::vector<CellPtr> sorted_cells(bool with_finished) {
+  std::vector<CellPtr> out;
+  const auto add = [&](const std::unordered_set<TensorCell*>& cells) {
+    for (TensorCell* cell : cells)
+      if (CellPtr alive = cell->weak_from_this().lock()) out.push_back(std::move(alive));
+  };
+  for (Shard& shard : shards()) {
+    const std::lock_guard lock(shard.mutex);
+    add(shard.unfinished);
+    if (with_finished) add(shard.finished);
+  }
+  std::sort(out.begin(), out.end(), [](const CellPtr& a, const CellPtr& b) { return a->number < b->number; });
+  return out;
+}
+
+void tell_recorder(TensorCell& cell) {
+  if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(cell);
+}
+
 }  // namespace
 
 TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node)) {}
@@ -36,7 +66,18 @@ TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node))
 TensorCell::~TensorCell() {
   Shard& shard = shard_of(*this);
   const std::lock_guard lock(shard.mutex);
-  shard.cells.erase(this);
+  (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
+}
+
+/// Puts the cell into the list that its node belongs to. Under its lock, so that it is right for the last change.
+void TensorCell::file() {
+  const bool finished = is_finished(node_);
+  if (finished == filed_finished_) return;
+  Shard& shard = shard_of(*this);
+  const std::lock_guard lock(shard.mutex);
+  (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
+  (finished ? shard.finished : shard.unfinished).insert(this);
+  filed_finished_ = finished;
 }
 
 UOp TensorCell::node() const {
@@ -47,14 +88,17 @@ UOp TensorCell::node() const {
 // Replaced values die outside the lock: a gradient may own cells, a node a whole graph.
 
 void TensorCell::set_node(UOp node) {
+  tell_recorder(*this);
   const std::lock_guard lock(mutex_);
   std::swap(node_, node);
+  file();
 }
 
 bool TensorCell::exchange(const UOp& expected, UOp replacement) {
   const std::lock_guard lock(mutex_);
   if (!(node_ == expected)) return false;
   std::swap(node_, replacement);
+  file();
   return true;
 }
 
@@ -80,21 +124,17 @@ void TensorCell::set_is_param(bool is_param) {
 
 CellPtr make_cell(UOp node) {
   CellPtr cell = std::make_shared<TensorCell>(std::move(node));
-  Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry
-  const std::lock_guard lock(shard.mutex);
-  shard.cells.insert(cell.get());
+  cell->filed_finished_ = is_finished(cell->node_);
+  {
+    Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry
+    const std::lock_guard lock(shard.mutex);
+    (cell->filed_finished_ ? shard.finished : shard.unfinished).insert(cell.get());
+  }
+  tell_recorder(*cell);
   return cell;
 }
 
-std::vector<CellPtr> live_cells() {
-  std::vector<CellPtr> out;
-  for (Shard& shard : shards()) {
-    const std::lock_guard lock(shard.mutex);
-    for (TensorCell* cell : shard.cells)
-      if (CellPtr alive = cell->weak_from_this().lock()) out.push_back(std::move(alive));
-  }
-  std::sort(out.begin(), out.end(), [](const CellPtr& a, const CellPtr& b) { return a->number < b->number; });
-  return out;
-}
+std::vector<CellPtr> live_cells() { return sorted_cells(true); }
+std::vector<CellPtr> unfinished_cells() { return sorted_cells(false); }
 
 }  // namespace tinygrad::detail

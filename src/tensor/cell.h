@@ -31,8 +31,12 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   const uint64_t number;  ///< cells count up, which gives them an order
 
  private:
+  friend std::shared_ptr<TensorCell> make_cell(UOp node);
+  void file();
+
   mutable std::mutex mutex_;
   UOp node_;
+  bool filed_finished_ = false;  // in which list of the registry it is
   Tensor grad_;
   bool is_param_ = true;
 };
@@ -43,5 +47,7 @@ using CellPtr = std::shared_ptr<TensorCell>;
 CellPtr make_cell(UOp node);
 /// All cells alive, in the order they were made.
 std::vector<CellPtr> live_cells();
+/// Those that are more than a view of a BUFFER, and perhaps some others.
+std::vector<CellPtr> unfinished_cells();
 
 }  // namespace tinygrad::detail

@@ -25,6 +25,8 @@ inline Tensor wrap(const UOp& node) { return Tensor::from_uop(node); }
 Shape to_shape(const Sizes& sizes);
 Axes to_axes(const std::vector<int>& axes);
 ops::ReduceAxes to_axes(const AxisList& axes);
+/// The BIND of a variable that has a value; ValueError for one that has none.
+UOp bound_node(const Variable& variable);
 std::vector<ops::Index> to_indices(std::span<const Index> indices);
 
 }  // namespace tinygrad::tensor

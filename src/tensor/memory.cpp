@@ -4,6 +4,7 @@
 
 #include "runtime/backends.h"
 #include "shape/device.h"
+#include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -15,7 +16,9 @@ bool keeps_elements(const UOp& u) { return u.is(Op::DETACH) || (u.in(Group::move
 
 UOp make_buffer(int64_t size, DType dtype, Symbol device) {
   const BufferPtr resource = Buffer::make(runtime::open_device(device.str()), size, dtype);
-  return buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource});
+  UOp out = buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource});
+  if (Recorder* r = Recorder::current()) r->made(out);
+  return out;
 }
 
 }  // namespace
@@ -85,6 +88,7 @@ UOp copied(const UOp& value) {
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {
   UOp memory = make_buffer(static_cast<int64_t>(bytes.size() / itemsize(dtype)), dtype, device);
   buffer_of(memory).copyin(bytes);
+  if (Recorder* r = Recorder::current()) r->uploaded(memory, bytes);
   return memory;
 }
 

@@ -15,6 +15,8 @@
 #include "shape/device.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/random.h"
+#include "tensor/recorder.h"
 
 namespace tinygrad {
 
@@ -33,18 +35,23 @@ Sequence& sequence() {
   return *s;
 }
 
+}  // namespace
+
+DrawState tensor::next_draw(int64_t words) {
+  Sequence& s = sequence();
+  const std::lock_guard lock(s.mutex);
+  const uint64_t from = s.drawn;
+  s.drawn += static_cast<uint64_t>(words);
+  return {uint32_t(s.seed), uint32_t(s.seed >> 32), uint32_t(from), uint32_t(from >> 32)};
+}
+
+namespace {
+
 /// The next `words` words. Where they begin is data in memory of its own, so that the same program is scheduled and compiled once.
 ops::RandomState draw(int64_t words, Symbol device) {
-  Sequence& s = sequence();
-  uint64_t seed, from;
-  {
-    const std::lock_guard lock(s.mutex);
-    seed = s.seed;
-    from = s.drawn;
-    s.drawn += static_cast<uint64_t>(words);
-  }
-  const std::array<uint32_t, 4> state{uint32_t(seed), uint32_t(seed >> 32), uint32_t(from), uint32_t(from >> 32)};
+  const DrawState state = next_draw(words);
   const UOp memory = upload(std::as_bytes(std::span(state)), DType::uint32, device);
+  if (Recorder* r = Recorder::current()) r->drew(memory, words);
   return {.key = ops::shrink_axis(memory, 0, 0, 2), .counter = ops::shrink_axis(memory, 0, 2, 4)};
 }
 
@@ -71,6 +78,7 @@ DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().de
 }  // namespace
 
 void Tensor::manual_seed(uint64_t seed) {
+  if (Recorder* r = Recorder::current()) r->used_host("manual_seed()");
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   s.seed = seed;

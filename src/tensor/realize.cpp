@@ -11,6 +11,7 @@
 #include "schedule/schedule.h"
 #include "shape/device.h"
 #include "tensor/memory.h"
+#include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -40,6 +41,13 @@ bool is_empty(const UOp& node) {
   return false;
 }
 
+/// Live cells that are more than a view of a BUFFER.
+std::vector<CellPtr> unfinished_cells() {
+  std::vector<CellPtr> cells = detail::unfinished_cells();
+  std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
+  return cells;
+}
+
 /// What one realize computes and stores.
 class Realization {
  public:
@@ -56,6 +64,8 @@ class Realization {
   }
 
   bool empty() const { return effects_.empty(); }
+  /// The live tensors that it computes only because a store replaces what they read.
+  const std::vector<CellPtr>& readers() const { return readers_; }
   UOp sink() const { return tinygrad::sink(effects_); }
 
   /// Lets all live tensors read what is in memory now. Of several with one value one gets its memory, the others have a copy, when they
@@ -82,13 +92,6 @@ class Realization {
   }
 
  private:
-  /// Live cells that are more than a view of a BUFFER.
-  static std::vector<CellPtr> unfinished_cells() {
-    std::vector<CellPtr> cells = live_cells();
-    std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
-    return cells;
-  }
-
   bool add(const UOp& node) {
     if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
     const UOp value = stored_value(node);
@@ -123,7 +126,12 @@ class Realization {
       const std::vector<CellPtr> cells = unfinished_cells();
       std::vector<UOp> nodes;
       for (const CellPtr& c : cells) nodes.push_back(c->node());
-      for (const UOp& reader : readers_of_replaced(nodes)) more = add(reader) || more;
+      const std::vector<bool> reads = read_replaced(nodes);
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        if (!reads[i] || !add(nodes[i])) continue;
+        readers_.push_back(cells[i]);
+        more = true;
+      }
     }
   }
 
@@ -136,10 +144,13 @@ class Realization {
         stores_.push_back(u);
         run_.insert(u);
         replaced_.insert(u.src(0));
+        if (const Recorder* r = Recorder::current())  // an argument of a jitted function is known to others by another node
+          if (const UOp original = r->original_of(u.src(0))) replaced_.insert(original);
       }
   }
 
-  std::vector<UOp> readers_of_replaced(const std::vector<UOp>& nodes) const {
+  /// Which of the nodes read a state that is replaced.
+  std::vector<bool> read_replaced(const std::vector<UOp>& nodes) const {
     const auto enter = [&](const UOp& u) { return !run_.contains(u) && !replaced_.contains(u); };
     NodeSet reading;
     for (const UOp& u : toposort_where(nodes, enter)) {
@@ -148,9 +159,8 @@ class Realization {
         for (const UOp& s : scope_sources(u)) reads = reads || reading.contains(s);
       if (reads) reading.insert(u);
     }
-    std::vector<UOp> out;
-    for (const UOp& n : nodes)
-      if (reading.contains(n)) out.push_back(n);
+    std::vector<bool> out;
+    for (const UOp& n : nodes) out.push_back(reading.contains(n));
     return out;
   }
 
@@ -164,6 +174,7 @@ class Realization {
   std::deque<UOp> seen_;     // keeps the keys of owners_
   NodeMap<CellPtr> owners_;  // of each value that tensors have: the one that gets its memory
   std::vector<Twin> twins_;
+  std::vector<CellPtr> readers_;
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
@@ -171,14 +182,72 @@ class Realization {
 
 }  // namespace
 
-void realize(std::span<const CellPtr> cells) {
-  const std::lock_guard lock(states_mutex());
-  Realization r(cells);
-  if (r.empty()) return;
+namespace {
+
+void run(Realization& r) {
+  const UOp sink = r.sink();
+  Recorder* recorder = Recorder::current();
+  if (recorder) recorder->check(sink);
   const Options& options = current_options();
   const schedule::ScheduleOptions how{.cache = options.scache, .memory_plan = !options.no_memory_planner};
-  engine::run_schedule(schedule::make_schedule(r.sink(), engine::target_of, how), options);
+  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, how);
+  engine::run_schedule(schedule, options);
+  if (recorder) recorder->ran(sink, schedule);
   r.publish();
+}
+
+/// The live tensors that a recorded call neither made nor changed, and that its stores would make compute: that is no part of the call.
+std::vector<CellPtr> outside_readers(const Realization& r, const Recorder& recorder) {
+  std::vector<CellPtr> out;
+  for (const CellPtr& c : r.readers())
+    if (recorder.is_outside(*c)) out.push_back(c);
+  return out;
+}
+
+/// Under the lock of the states.
+void realize_locked(std::span<const CellPtr> cells) {
+  if (const Recorder* recorder = Recorder::current()) {
+    const std::vector<CellPtr> outside = outside_readers(Realization(cells), *recorder);
+    const Recorder::Pause pause;
+    if (!outside.empty()) realize_locked(outside);
+  }
+  Realization r(cells);
+  if (!r.empty()) run(r);
+}
+
+}  // namespace
+
+void realize(std::span<const CellPtr> cells) {
+  const std::lock_guard lock(states_mutex());
+  realize_locked(cells);
+}
+
+namespace {
+
+/// True if a graph reads memory for which `reads` holds.
+bool reads_memory(const UOp& node, FunctionRef<bool(uint64_t)> reads) {
+  for (const UOp& u : toposort(node))
+    if (u.is(Op::BUFFER) && reads(u.arg_as<BufferArg>().id)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::unique_lock<std::mutex> settle(const MemoryUse& used) {
+  std::unique_lock lock(states_mutex(), std::defer_lock);
+  if (used.writes_any) lock.lock();
+  std::vector<CellPtr> cells;
+  for (const CellPtr& c : unfinished_cells()) {
+    const UOp node = c->node(), state = state_of_view(node);
+    const bool pending = state && used.used(buffer_of_state(state).arg_as<BufferArg>().id);
+    if (pending || (!state && used.writes_any && reads_memory(node, used.written))) cells.push_back(c);
+  }
+  if (cells.empty()) return lock;
+  if (used.writes_any)
+    realize_locked(cells);
+  else
+    realize(cells);
+  return lock;
 }
 
 UOp effects_of(std::span<const CellPtr> cells) {

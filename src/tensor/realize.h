@@ -1,9 +1,11 @@
 #pragma once
 /// From lazy values to memory.
 
+#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "tensor/cell.h"
 
 namespace tinygrad::tensor {
@@ -16,6 +18,16 @@ void realize(std::span<const detail::CellPtr> cells);
 /// Writes `value`, which has the shape and dtype of the cell's, into its memory, where every tensor that is a view of it sees the change;
 /// a value that has no memory is replaced. The store runs when its result is needed, or when many wait.
 void assign(detail::TensorCell& cell, const UOp& value);
+
+/// The memory that a replay uses, by the ids of its BUFFERs.
+struct MemoryUse {
+  FunctionRef<bool(uint64_t)> used, written;
+  bool writes_any = false;
+};
+
+/// Before a replay: runs the stores that wait on memory it uses, and computes the live tensors that read what it will write. The lock is to
+/// be held while it writes; it is free if nothing is written.
+std::unique_lock<std::mutex> settle(const MemoryUse& used);
 
 /// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.
 UOp effects_of(std::span<const detail::CellPtr> cells);

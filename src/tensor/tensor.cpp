@@ -16,6 +16,7 @@
 #include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "tensor/realize.h"
+#include "tensor/recorder.h"
 #include "uop/build.h"
 
 namespace tinygrad {
@@ -59,11 +60,16 @@ ops::ReduceAxes to_axes(const AxisList& axes) { return axes.get() ? ops::ReduceA
 
 namespace {
 
+SInt to_size(const Extent& e) {
+  if (const auto* number = std::get_if<int64_t>(&e.value())) return *number;
+  return bound_node(std::get<Variable>(e.value()));
+}
+
 ops::Index to_index(int64_t i) { return SInt(i); }
 ops::Index to_index(const Slice& s) {
   ops::Slice out{.step = s.step};
-  if (s.start) out.start = *s.start;
-  if (s.stop) out.stop = *s.stop;
+  if (s.start) out.start = to_size(*s.start);
+  if (s.stop) out.stop = to_size(*s.stop);
   return out;
 }
 ops::Index to_index(NewAxis) { return ops::NewAxis{}; }
@@ -81,6 +87,8 @@ std::vector<ops::Index> to_indices(std::span<const Index> indices) {
 }  // namespace tensor
 
 using namespace tensor;
+
+TensorCell& detail::cell_of(const Tensor& tensor) { return tensor.cell(); }
 
 TensorCell& Tensor::cell() const {
   if (!cell_) throw ValueError("Tensor: this handle holds no tensor; give it one first");
@@ -170,6 +178,7 @@ void Tensor::realize(std::span<const Tensor> tensors) {
 }
 
 void Tensor::read(void* to, DType as, size_t count) const {
+  if (Recorder* r = Recorder::current()) r->used_host("item(), tolist() or data()");
   if (count == 0) return;
   Tensor t = as == dtype() ? *this : cast(as);
   t.realize();

@@ -24,8 +24,14 @@ class Resource {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
+  /// Marks `n` references as such that only watch it.
+  void watch(uint32_t n) const noexcept { watchers_.fetch_add(n, std::memory_order_relaxed); }
+  void unwatch(uint32_t n) const noexcept { watchers_.fetch_sub(n, std::memory_order_relaxed); }
+  /// Whether there are others.
+  bool is_used() const noexcept { return count_.load(std::memory_order_acquire) > watchers_.load(std::memory_order_relaxed); }
+
  private:
-  mutable std::atomic<uint32_t> count_{0};
+  mutable std::atomic<uint32_t> count_{0}, watchers_{0};
 };
 
 using Axes = SmallVector<int, 6>;

@@ -1,0 +1,206 @@
+#include "engine/capture.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include <tinygrad/counters.h>
+#include <tinygrad/errors.h>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "engine/launch.h"
+#include "runtime/backends.h"
+#include "schedule/memory_plan.h"
+#include "uop/build.h"
+
+namespace tinygrad::engine {
+
+Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
+                 std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
+    : slots_(std::move(slots)), variables_(std::move(variables)), uses_(slots_.size()) {
+  plan(calls, !options.no_memory_planner);
+  prepare(calls, options);
+}
+
+Capture::~Capture() = default;
+
+void Capture::plan(std::span<const RecordedCall> calls, bool reuse) {
+  std::vector<UOp> params(slots_.size()), temporaries;
+  int32_t number = 0;
+  const auto make = [&](size_t i) {
+    const CapturedSlot& s = slots_[i];
+    params[i] = param(s.dtype, s.size, {.slot = number++, .device = s.device});
+  };
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].kind != SlotKind::temporary) make(i);
+  const int32_t first = number;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].kind == SlotKind::temporary) {
+      make(i);
+      temporaries_.push_back(uint32_t(i));
+      temporaries.push_back(params[i]);
+    }
+  std::vector<UOp> list;
+  for (const RecordedCall& c : calls) {
+    UOps sources{c.body};
+    for (uint32_t s : c.slots) sources.push_back(params[s]);
+    list.push_back(UOp(Op::CALL, DType::void_, sources));
+  }
+  plan_.input_count = size_t(first);
+  plan_.linear = UOp(Op::LINEAR, DType::void_, list, LinearArg{0});
+  schedule::plan_memory(list, temporaries, first, reuse, plan_);
+}
+
+void Capture::note_uses(const RecordedCall& call, const Program* program) {
+  if (!program) {
+    uses_[call.slots[0]].written = true;
+    uses_[call.slots[1]].read = true;
+    return;
+  }
+  for (const KernelParam& p : program->info.params) {
+    Use& use = uses_[call.slots[size_t(p.slot)]];
+    use.read = use.read || p.read;
+    use.written = use.written || p.written;
+    use.alignment = std::max({use.alignment, p.align, uint16_t(itemsize(p.dtype))});
+  }
+}
+
+void Capture::prepare(std::span<const RecordedCall> calls, const Options& options) {
+  std::vector<std::shared_ptr<const Program>> programs(calls.size());
+  task_pool().parallel_for(calls.size(), [&](size_t i) {
+    if (!calls[i].body.is(Op::SINK)) return;
+    programs[i] = get_program(calls[i].body, runtime::open_device(slots_[calls[i].slots[0]].device.str()), options);
+  });
+  for (size_t i = 0; i < calls.size(); ++i) {
+    note_uses(calls[i], programs[i].get());
+    Step step;
+    if (!programs[i]) {
+      step.to = calls[i].slots[0];
+      step.from = calls[i].slots[1];
+      has_copies_ = true;
+      steps_.push_back(std::move(step));
+      continue;
+    }
+    const KernelInfo& info = programs[i]->info;
+    step.kernel = programs[i]->kernel.get();
+    step.program = programs[i];
+    step.first_handle = uint32_t(handle_slots_.size());
+    step.handle_count = uint32_t(calls[i].slots.size());
+    for (uint32_t slot : calls[i].slots) {
+      if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot});
+      handle_slots_.push_back(slot);
+    }
+    step.first_variable = uint32_t(variable_values_.size());
+    step.variable_count = uint32_t(info.variables.size());
+    uint32_t per_run = 0;
+    std::vector<uint32_t> numbers(variables_.size());  // of a variable among those that get a value for each run
+    for (size_t v = 0; v < variables_.size(); ++v) numbers[v] = variables_[v].second ? 0 : per_run++;
+    for (Symbol name : info.variables) {
+      const auto v = std::find_if(variables_.begin(), variables_.end(), [&](const auto& x) { return x.first == name; });
+      if (v == variables_.end()) throw JitError(fmt::format("jit: variable {} has no value; use bind()", name.str()));
+      if (!v->second) {
+        step.dims_known = false;
+        variable_patches_.push_back({uint32_t(variable_values_.size()), numbers[size_t(v - variables_.begin())]});
+      }
+      variable_values_.push_back(v->second.value_or(0));
+    }
+    ++kernels_;
+    if (step.dims_known) {
+      const std::span<const int64_t> values(variable_values_.data() + step.first_variable, step.variable_count);
+      step.dims = info.launch_dims(values);
+      ++known_kernels_;
+      ops_ += uint64_t(info.flops.evaluate(values));
+      bytes_ += uint64_t(info.bytes.evaluate(values));
+    }
+    steps_.push_back(std::move(step));
+  }
+}
+
+std::unique_ptr<Capture::Lease> Capture::lease() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      std::unique_ptr<Lease> l = std::move(free_.back());
+      free_.pop_back();
+      return l;
+    }
+  }
+  auto l = std::make_unique<Lease>();
+  l->buffers.resize(slots_.size());
+  std::vector<BufferPtr> arenas;
+  for (const auto& a : plan_.arenas) {
+    arenas.push_back(Buffer::make(runtime::open_device(a.device.str()), std::max<int64_t>(a.bytes, 1), DType::uint8));
+    arenas.back()->ensure_allocated();
+    l->owned.push_back(arenas.back());
+  }
+  for (size_t t = 0; t < temporaries_.size(); ++t) {
+    const auto& place = plan_.temporaries[t];
+    l->owned.push_back(arenas[place.arena]->view(place.offset, place.size, place.dtype));
+    l->buffers[temporaries_[t]] = l->owned.back().get();
+  }
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const CapturedSlot& s = slots_[i];
+    if (s.kind == SlotKind::fixed) {
+      s.buffer->ensure_allocated();
+      l->buffers[i] = s.buffer.get();
+    } else if (s.kind == SlotKind::lease) {
+      l->owned.push_back(Buffer::make(runtime::open_device(s.device.str()), s.size, s.dtype));
+      l->owned.back()->ensure_allocated();
+      l->buffers[i] = l->owned.back().get();
+    }
+  }
+  for (uint32_t slot : handle_slots_) l->handles.push_back(l->buffers[slot] ? l->buffers[slot]->handle() : nullptr);
+  l->variables = variable_values_;
+  return l;
+}
+
+void Capture::give_back(std::unique_ptr<Lease> lease) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(lease));
+}
+
+Buffer& Capture::buffer(Lease& lease, size_t slot) { return *lease.buffers[slot]; }
+
+void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
+  for (const Patch& p : handle_patches_) lease.handles[p.index] = buffers[p.source]->handle();
+  for (const Patch& p : variable_patches_) lease.variables[p.index] = variables[p.source];
+  if (has_copies_)
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].kind == SlotKind::call) lease.buffers[i] = buffers[i];
+  try {
+    run_steps(lease, log_enabled(2));
+  } catch (const std::exception& e) {
+    poison(buffers, e.what());
+    throw;
+  }
+}
+
+void Capture::run_steps(Lease& lease, bool log) const {
+  for (const Step& s : steps_) {
+    if (!s.kernel) {
+      lease.buffers[s.to]->copy_from(*lease.buffers[s.from]);
+      continue;
+    }
+    const std::span<void* const> handles(lease.handles.data() + s.first_handle, s.handle_count);
+    const std::span<const int64_t> values(lease.variables.data() + s.first_variable, s.variable_count);
+    if (log || !s.dims_known)
+      launch(*s.program, slots_[handle_slots_[s.first_handle]].device, handles, values);
+    else
+      s.kernel->launch(handles, values, s.dims);
+  }
+  if (log) return;
+  GlobalCounters::global_ops += ops_;
+  GlobalCounters::global_mem += bytes_;
+  GlobalCounters::kernel_count += known_kernels_;
+}
+
+void Capture::poison(std::span<Buffer* const> buffers, const char* reason) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!uses_[i].written) continue;
+    Buffer* b = slots_[i].kind == SlotKind::call ? buffers[i] : slots_[i].kind == SlotKind::fixed ? slots_[i].buffer.get() : nullptr;
+    if (b) b->poison(fmt::format("a kernel of a jitted function that writes it, or uses what it wrote, failed: {}", reason));
+  }
+}
+
+}  // namespace tinygrad::engine

@@ -1,0 +1,119 @@
+#pragma once
+/// Schedules that were run, made into one list of calls that runs again for almost nothing.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/options.h"
+#include "device/buffer.h"
+#include "program/program.h"
+#include "schedule/schedule.h"
+
+namespace tinygrad::engine {
+
+enum class SlotKind : uint8_t {
+  call,       ///< memory that each call brings: arguments, results
+  fixed,      ///< memory that is the same in each call
+  lease,      ///< memory of its own in each lease, which the host fills before a run
+  temporary,  ///< memory that the planner places
+};
+
+/// Something that captured calls read or write.
+struct CapturedSlot {
+  SlotKind kind = SlotKind::temporary;
+  DType dtype = DType::void_;
+  int64_t size = 0;  ///< elements
+  Symbol device = {};
+  BufferPtr buffer = {};  ///< of a fixed one
+};
+
+/// One call of a schedule: a kernel (SINK) or a COPY, and the slots that are its arguments.
+struct RecordedCall {
+  UOp body;
+  SmallVector<uint32_t, 8> slots;
+};
+
+/// Calls in the order to run. As a graph it is a LINEAR whose calls have only PARAMs: what a call brings and what is fixed first, then the
+/// planned temporaries. Safe for several threads: each run has a lease of the memory between the kernels.
+class Capture {
+ public:
+  /// `variables` with the values that are the same in each call; those without get one for each run, in their order here. Compiles what is
+  /// not known yet.
+  Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
+          std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  const UOp& linear() const { return plan_.linear; }
+  size_t kernel_count() const { return kernels_; }
+  bool written(size_t slot) const { return uses_[slot].written; }
+  bool read(size_t slot) const { return uses_[slot].read; }
+  /// What the kernels rely on, in bytes.
+  uint16_t alignment(size_t slot) const { return uses_[slot].alignment; }
+
+  /// Memory between the kernels, and lists of what they are launched with.
+  struct Lease {
+    std::vector<BufferPtr> owned;    ///< arenas, their parts, memory that the host fills
+    std::vector<Buffer*> buffers;    ///< by slot; those of the call are put in for each run
+    std::vector<void*> handles;      ///< of all launches after one another
+    std::vector<int64_t> variables;  ///< the same
+  };
+  /// Memory that nobody else uses until it is given back. Throws OutOfMemoryError.
+  std::unique_ptr<Lease> lease();
+  void give_back(std::unique_ptr<Lease> lease);
+  /// The memory of a slot of kind lease.
+  static Buffer& buffer(Lease& lease, size_t slot);
+  /// Runs all calls. `buffers` by slot, of those of kind call (the others are not looked at), all allocated. If a launch throws, all that
+  /// calls write beyond the lease is poisoned.
+  void run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables);
+
+ private:
+  struct Use {
+    bool read = false, written = false;
+    uint16_t alignment = 1;
+  };
+  /// A launch with all that can be known before; a copy if there is no kernel.
+  struct Step {
+    std::shared_ptr<const Program> program;
+    Kernel* kernel = nullptr;
+    uint32_t first_handle = 0, handle_count = 0;
+    uint32_t first_variable = 0, variable_count = 0;
+    bool dims_known = true;
+    LaunchDims dims;
+    uint32_t to = 0, from = 0;  ///< slots of a copy
+  };
+  /// A value to be put in a list for each run: at `index`, number `source`.
+  struct Patch {
+    uint32_t index, source;
+  };
+
+  void plan(std::span<const RecordedCall> calls, bool reuse);
+  void prepare(std::span<const RecordedCall> calls, const Options& options);
+  void note_uses(const RecordedCall& call, const Program* program);
+  void run_steps(Lease& lease, bool log) const;
+  void poison(std::span<Buffer* const> buffers, const char* reason);
+
+  const std::vector<CapturedSlot> slots_;
+  const std::vector<std::pair<Symbol, std::optional<int64_t>>> variables_;
+  std::vector<uint32_t> temporaries_;  // slots of that kind, as in the plan
+  std::vector<Use> uses_;
+  schedule::Plan plan_;
+  std::vector<Step> steps_;
+  std::vector<uint32_t> handle_slots_;  // of all launches after one another
+  std::vector<Patch> handle_patches_, variable_patches_;
+  std::vector<int64_t> variable_values_;
+  size_t kernels_ = 0;
+  uint64_t known_kernels_ = 0, ops_ = 0, bytes_ = 0;  // launches whose cost does not depend on variables, and that cost
+  bool has_copies_ = false;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Lease>> free_;
+};
+
+}  // namespace tinygrad::engine

@@ -1,0 +1,246 @@
+#include "tensor/captured.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "base/options.h"
+#include "runtime/backends.h"
+#include "shape/device.h"
+#include "tensor/captured_builder.h"
+#include "tensor/handle.h"
+#include "tensor/memory.h"
+#include "tensor/random.h"
+#include "tensor/realize.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::tensor {
+
+using engine::Capture;
+
+namespace {
+
+uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
+
+/// The name of an option that graphs or kernels depend on and that differs; empty if none does.
+std::string_view changed_option(const Options& a, const Options& b) {
+#define TG_OPTION(type, field, name, default_value, rule, affects_code, ...)                                                  \
+  if constexpr (affects_code || std::string_view(#field) == "training" || std::string_view(#field).starts_with("default_") || \
+                std::string_view(#field) == "dev")                                                                            \
+    if (a.field != b.field) return name;
+#include <tinygrad/options.def>
+#undef TG_OPTION
+  return {};
+}
+
+void add_variable(std::vector<std::pair<Symbol, int64_t>>& variables, Symbol name, int64_t value) {
+  for (const auto& [known, other] : variables)
+    if (known == name) {
+      if (other != value) throw JitError(fmt::format("jit: variable {} is bound to both {} and {}", name.str(), other, value));
+      return;
+    }
+  variables.emplace_back(name, value);
+}
+
+/// An argument with memory; computed if it is not.
+CallArguments::Value prepare_argument(const Tensor& t) {
+  if (!t.defined()) return {};
+  CallArguments::Value out{.node = t.uop(), .buffer = {}, .is_param = t.is_param()};
+  out.buffer = whole_buffer(out.node);
+  if (out.buffer) return out;
+  const Shape& shape = shape_of(out.node);
+  if (std::any_of(shape.begin(), shape.end(), [](const SInt& s) { return s == 0; })) return out;
+  if (!all_known(shape)) {
+    out.buffer = state_of_view(out.node);
+    return out;
+  }
+  out.node = wrap(UOp(Op::CONTIGUOUS, out.node.dtype(), {out.node})).realize().uop();
+  out.buffer = whole_buffer(out.node);
+  out.is_copy = true;
+  return out;
+}
+
+}  // namespace
+
+CallArguments prepare_arguments(const detail::JitArguments& arguments) {
+  std::vector<Tensor> lazy;
+  for (const Tensor& t : arguments.tensors)
+    if (t.defined() && !state_of_view(t.uop()).is(Op::BUFFER)) lazy.push_back(t);
+  if (!lazy.empty()) Tensor::realize(lazy);
+  CallArguments out{.values = {}, .variables = {}, .layout = arguments.layout};
+  for (const Variable& v : arguments.variables) add_variable(out.variables, Symbol(v.name()), v.value().value());
+  for (const Tensor& t : arguments.tensors) {
+    CallArguments::Value& value = out.values.emplace_back(prepare_argument(t));
+    if (!value.node || all_known(shape_of(value.node))) continue;
+    for (const UOp& u : toposort(value.node))
+      if (u.is(Op::BIND)) add_variable(out.variables, u.src(0).arg_as<VarArg>().name, const_value(u)->as_int());
+  }
+  std::sort(out.variables.begin(), out.variables.end());
+  return out;
+}
+
+CapturedCall::CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type)
+    : options_(Context::current()), layout_(arguments.layout), result_type_(result_type), skeleton_(results.skeleton) {
+  Builder(*this, recorder).build(arguments, results);
+  for (size_t s : state_slots_) slots_[s].buffer->watch(2);  // of slots_ here and in the capture
+}
+
+CapturedCall::~CapturedCall() {
+  for (size_t s : state_slots_) slots_[s].buffer->unwatch(2);
+}
+
+/// The view with a PARAM as memory; null for all of a buffer.
+UOp CapturedCall::form_of(const UOp& node, const UOp& buffer) const {
+  if (whole_buffer(node)) return {};
+  NodeMap<UOp> map;
+  map[buffer] = param(buffer.dtype(), buffer.arg_as<BufferArg>().size, {.slot = 0});
+  for (const UOp& u : toposort(node))
+    if (u.is(Op::BIND) && std::find(variables_.begin(), variables_.end(), u.src(0).arg_as<VarArg>().name) != variables_.end())
+      map[u] = u.src(0);
+  return substitute(node, map);
+}
+
+UOp CapturedCall::node_of(const UOp& form, const UOp& buffer, const Shape& shape, const CallArguments& arguments) const {
+  if (!form) return shape.size() == 1 ? buffer : reshape(buffer, shape);
+  NodeMap<UOp> map;
+  for (const UOp& u : toposort(form)) {
+    if (u.is(Op::PARAM)) map[u] = buffer;
+    if (u.is(Op::VAR))
+      for (const auto& [name, value] : arguments.variables)
+        if (name == u.arg_as<VarArg>().name) map[u] = bind(u, value);
+  }
+  return substitute(form, map);
+}
+
+void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) const {
+  const Argument& a = arguments_[i];
+  const Shape& shape = shape_of(value.node);
+  const auto refuse = [&](std::string_view what, std::string_view got, std::string_view expected) {
+    throw JitError(
+        fmt::format("jit: argument {} has the {} {}, the captured call has {}; use another jit, or reset()", i, what, got, expected));
+  };
+  if (value.node.dtype() != a.dtype) refuse("dtype", repr(value.node.dtype()), repr(a.dtype));
+  if (!a.form && shape != a.shape) refuse("shape", to_string(shape), to_string(a.shape));
+  if (!a.slot) return;
+  const auto& buffer = value.buffer.arg_as<BufferArg>();
+  if (buffer.device != a.device) refuse("device", buffer.device.str(), a.device.str());
+  if (a.form) {
+    if (shape.size() != a.shape.size() || form_of(value.node, value.buffer) != a.form)
+      refuse("shape or strides", to_string(shape), to_string(a.shape));
+  }
+  if (value.is_copy && capture_->written(*a.slot))
+    throw JitError(
+        fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole tensor, "
+                    "or a clone()",
+                    i));
+  const auto address = reinterpret_cast<uintptr_t>(buffer_of(value.buffer).handle());
+  if (const uint16_t alignment = capture_->alignment(*a.slot); address % alignment != 0)
+    refuse("address", fmt::format("{:#x}", address), fmt::format("one aligned to {} bytes", alignment));
+}
+
+void CapturedCall::check_aliases(const CallArguments& arguments) const {
+  const auto base = [](Buffer& b) { return &b.base(); };
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (!arguments_[i].slot) continue;
+    const Buffer* mine = base(buffer_of(arguments.values[i].buffer));
+    const bool written = capture_->written(*arguments_[i].slot);
+    for (size_t j = 0; j < arguments_.size(); ++j)
+      if (written && j != i && arguments_[j].slot && base(buffer_of(arguments.values[j].buffer)) == mine)
+        throw JitError(fmt::format("jit: arguments {} and {} share memory, and the function assigns to one of them; pass a clone()", i, j));
+    for (size_t s : fixed_slots_)
+      if ((written || capture_->written(s)) && base(*slots_[s].buffer) == mine)
+        throw JitError(
+            fmt::format("jit: argument {} shares memory with a tensor that the function finds outside of its arguments, and one of "
+                        "them is assigned to; pass a clone()",
+                        i));
+  }
+}
+
+void CapturedCall::check(const CallArguments& arguments, const void* result_type) const {
+  if (arguments.layout != layout_ || result_type != result_type_)
+    throw JitError(
+        fmt::format("jit: called with ({}), captured with ({}); numbers, strings and objects among the arguments are part of what "
+                    "was captured. Use another jit, reset(), a tensor or a bound Variable",
+                    arguments.layout, layout_));
+  const Options& now = current_options();
+  if (&now != options_.get())
+    if (const std::string_view option = changed_option(*options_, now); !option.empty())
+      throw JitError(fmt::format("jit: {} is not what it was when the function was captured; use another jit, or reset()", option));
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (arguments_[i].defined) check_argument(i, arguments.values[i]);
+  if (!std::equal(variables_.begin(), variables_.end(), arguments.variables.begin(), arguments.variables.end(),
+                  [](Symbol name, const auto& v) { return name == v.first; }))
+    throw JitError("jit: the arguments have other variables than in the captured call");
+  check_aliases(arguments);
+}
+
+bool CapturedCall::is_current() const {
+  return std::all_of(state_slots_.begin(), state_slots_.end(), [&](size_t s) { return slots_[s].buffer->is_used(); });
+}
+
+void CapturedCall::check_readable(const CallArguments& arguments) const {
+  for (size_t s : fixed_slots_)
+    if (capture_->read(s)) slots_[s].buffer->check_readable();
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (arguments_[i].slot && capture_->read(*arguments_[i].slot)) buffer_of(arguments.values[i].buffer).check_readable();
+}
+
+Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, const CallArguments& arguments) const {
+  UOp memory;
+  switch (r.kind) {
+    case Result::Kind::undefined: return {};
+    case Result::Kind::empty: return wrap(make_memory(r.shape, r.dtype, r.device)).is_param_(r.is_param);
+    case Result::Kind::argument: memory = arguments.values[r.number].buffer; break;
+    case Result::Kind::fixed:
+    case Result::Kind::made: {
+      const BufferPtr& b = r.kind == Result::Kind::made ? made[r.number] : slots_[r.number].buffer;
+      const uint64_t id = r.kind == Result::Kind::made ? next_buffer_id() : r.id;
+      memory = buffer(r.dtype, {.id = id, .size = b->size(), .device = r.device, .resource = b});
+    }
+  }
+  return wrap(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);
+}
+
+detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
+  const auto assigned = [&](uint64_t id) {  // by the caller's BUFFERs: there are few arguments
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      if (arguments_[i].slot && capture_->written(*arguments_[i].slot) && id_of(arguments.values[i].buffer) == id) return true;
+    return written_.contains(id);
+  };
+  const auto used = [&](uint64_t id) { return used_.contains(id) || assigned(id); };
+  const std::unique_lock lock = settle({.used = used, .written = assigned, .writes_any = writes_any_});
+
+  std::vector<Buffer*> buffers(slots_.size());
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (arguments_[i].slot) buffers[*arguments_[i].slot] = &buffer_of(arguments.values[i].buffer);
+  std::vector<BufferPtr> made(slots_.size());
+  for (size_t s : made_slots_) {
+    made[s] = Buffer::make(runtime::open_device(slots_[s].device.str()), slots_[s].size, slots_[s].dtype);
+    made[s]->ensure_allocated();
+    buffers[s] = made[s].get();
+  }
+  check_readable(arguments);
+  struct Leased {
+    Capture& capture;
+    std::unique_ptr<Capture::Lease> lease;
+    ~Leased() { capture.give_back(std::move(lease)); }
+  } leased{*capture_, capture_->lease()};
+  for (const Draw& d : draws_) {
+    const DrawState state = next_draw(d.words);
+    if (d.slot) Capture::buffer(*leased.lease, *d.slot).copyin(std::as_bytes(std::span(state)));
+  }
+  SmallVector<int64_t, 4> values;
+  for (const auto& v : arguments.variables) values.push_back(v.second);
+  capture_->run(*leased.lease, buffers, values);
+
+  detail::JitResults out{.tensors = {}, .skeleton = skeleton_};
+  for (const Result& r : results_) out.tensors.push_back(result(r, made, arguments));
+  return out;
+}
+
+}  // namespace tinygrad::tensor

@@ -1,0 +1,99 @@
+#pragma once
+/// One captured call of a jitted function: what it takes, what it runs, what it returns.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tinygrad/jit.h>
+
+#include "engine/capture.h"
+#include "shape/shape.h"
+#include "tensor/recorder.h"
+
+namespace tinygrad::tensor {
+
+/// Arguments of a call with memory that can be bound.
+struct CallArguments {
+  struct Value {
+    UOp node;    ///< a view of `buffer`; null for no tensor
+    UOp buffer;  ///< null for an empty tensor
+    bool is_copy = false;
+    bool is_param = true;
+  };
+  std::vector<Value> values;
+  std::vector<std::pair<Symbol, int64_t>> variables;  ///< by name
+  std::string layout;
+};
+
+/// Computes the arguments, and copies those that are a part of a tensor's memory.
+CallArguments prepare_arguments(const detail::JitArguments& arguments);
+
+class CapturedCall {
+ public:
+  /// What `recorder` has recorded of a call with these arguments that gave `results`. Throws JitError if it cannot be replayed.
+  CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type);
+  ~CapturedCall();
+  CapturedCall(const CapturedCall&) = delete;
+  CapturedCall& operator=(const CapturedCall&) = delete;
+
+  /// Throws JitError if the call is not one that this can replay.
+  void check(const CallArguments& arguments, const void* result_type) const;
+  /// False if a tensor that it reads or writes was replaced by another since.
+  bool is_current() const;
+  detail::JitResults replay(const CallArguments& arguments);
+  const Recording& recording() const { return recording_; }
+
+ private:
+  struct Argument {
+    UOp form;  ///< the view with a PARAM as memory and variables without values; null for a whole buffer
+    Shape shape;
+    DType dtype = DType::void_;
+    Symbol device = {};
+    std::optional<size_t> slot;
+    bool defined = false;
+  };
+  struct Result {
+    enum class Kind : uint8_t { undefined, empty, argument, fixed, made } kind = Kind::undefined;
+    size_t number = 0;  ///< argument, or slot
+    UOp form;           ///< as that of an argument
+    Shape shape;
+    DType dtype = DType::void_;
+    Symbol device = {};
+    uint64_t id = 0;  ///< of a fixed one
+    bool is_param = true;
+  };
+  /// A draw of random words, and the slot with the place where it begins, if a kernel reads it.
+  struct Draw {
+    int64_t words;
+    std::optional<size_t> slot;
+  };
+  class Builder;
+
+  void check_argument(size_t i, const CallArguments::Value& value) const;
+  void check_aliases(const CallArguments& arguments) const;
+  void check_readable(const CallArguments& arguments) const;
+  UOp form_of(const UOp& node, const UOp& buffer) const;
+  UOp node_of(const UOp& form, const UOp& buffer, const Shape& shape, const CallArguments& arguments) const;
+  Tensor result(const Result& r, std::span<const BufferPtr> made, const CallArguments& arguments) const;
+
+  std::shared_ptr<const Options> options_;
+  std::string layout_;
+  const void* result_type_;
+  std::vector<Symbol> variables_;
+  std::vector<Argument> arguments_;
+  std::vector<Result> results_;
+  std::shared_ptr<const void> skeleton_;
+  std::vector<Draw> draws_;
+  Recording recording_;
+  std::vector<engine::CapturedSlot> slots_;
+  std::unique_ptr<engine::Capture> capture_;
+  std::vector<size_t> made_slots_, state_slots_, fixed_slots_;
+  std::unordered_set<uint64_t> used_, written_;  // ids of BUFFERs that are the same in each call
+  bool writes_any_ = false;
+};
+
+}  // namespace tinygrad::tensor

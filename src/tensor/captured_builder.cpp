@@ -1,0 +1,226 @@
+#include "tensor/captured_builder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include <tinygrad/errors.h>
+
+#include "base/options.h"
+#include "runtime/backends.h"
+#include "shape/device.h"
+#include "tensor/memory.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::tensor {
+
+using detail::TensorCell;
+using engine::CapturedSlot;
+using engine::SlotKind;
+
+namespace {
+
+uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
+
+/// Handles on each cell among the results.
+std::unordered_map<const TensorCell*, long> count_handles(const detail::JitResults& results) {
+  std::unordered_map<const TensorCell*, long> counts;
+  for (const Tensor& t : results.tensors)
+    if (t.defined()) ++counts[&detail::cell_of(t)];
+  return counts;
+}
+
+}  // namespace
+
+void CapturedCall::Builder::build(const CallArguments& arguments, const detail::JitResults& results) {
+  find_kept(results);
+  add_arguments(arguments);
+  add_results(results);
+  add_slots();
+  add_uploads();
+  add_calls();
+  add_result_copies();
+  finish();
+}
+
+/// Memory of the call that tensors have which are not results, or which somebody has beside the results.
+void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
+  const auto handles = count_handles(results);
+  for (const detail::CellPtr& cell : detail::live_cells()) {
+    const auto found = handles.find(cell.get());
+    // The caller has the results twice: in the list here, and as the function gave them. `cell` is one more.
+    if (found != handles.end() && cell.use_count() == 2 * found->second + 1) continue;
+    const UOp state = state_of_view(cell->node());
+    if (!state.is(Op::BUFFER)) continue;
+    for (size_t i = 0; i < recorder_.arguments().size(); ++i)
+      if (recorder_.arguments()[i].buffer == state)
+        throw JitError(fmt::format("jit: something keeps argument {} after the call, where a replay would not put it; keep a clone()", i));
+    if (!recorder_.made_in_call(id_of(state))) continue;
+    kept_[id_of(state)] = BufferPtr(&buffer_of(state));
+    recorder_.place_of(state);
+  }
+}
+
+void CapturedCall::Builder::add_arguments(const CallArguments& arguments) {
+  for (const auto& v : arguments.variables) out_.variables_.push_back(v.first);
+  for (const CallArguments::Value& v : arguments.values) {
+    Argument a;
+    if (v.node) {
+      a.defined = true;
+      a.shape = shape_of(v.node);
+      a.dtype = v.node.dtype();
+    }
+    if (v.buffer) {
+      a.form = out_.form_of(v.node, v.buffer);
+      a.device = v.buffer.arg_as<BufferArg>().device;
+    }
+    out_.arguments_.push_back(std::move(a));
+  }
+  for (size_t i = 0; i < out_.arguments_.size(); ++i)
+    if (const UOp& b = recorder_.arguments()[i].buffer) out_.arguments_[i].slot = recorder_.place_of(b);
+}
+
+CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
+  Result r;
+  if (!t.defined()) return r;
+  const UOp node = t.uop();
+  r.shape = shape_of(node);
+  r.dtype = node.dtype();
+  r.is_param = t.is_param();
+  const UOp memory = state_of_view(node);
+  if (!memory.is(Op::BUFFER)) {
+    if (!std::any_of(r.shape.begin(), r.shape.end(), [](const SInt& s) { return s == 0; }))
+      throw InternalError("jit: a result of the function has no memory");
+    r.kind = Result::Kind::empty;
+    const Symbol device = device_of(node);
+    r.device = device.empty() ? runtime::default_device_name() : device;
+    return r;
+  }
+  r.form = out_.form_of(node, memory);
+  r.device = memory.arg_as<BufferArg>().device;
+  r.id = id_of(memory);
+  r.number = recorder_.place_of(memory);
+  const RecordedBuffer& b = recorder_.recording().buffers[r.number];
+  r.kind = b.origin == Origin::argument ? Result::Kind::argument : b.origin == Origin::state ? Result::Kind::fixed : Result::Kind::made;
+  if (r.kind == Result::Kind::argument) r.number = b.number;
+  if (r.kind == Result::Kind::made) returned_.insert(r.id);
+  return r;
+}
+
+void CapturedCall::Builder::add_results(const detail::JitResults& results) {
+  for (const Tensor& t : results.tensors) out_.results_.push_back(result_of(t));
+}
+
+CapturedSlot CapturedCall::Builder::slot_of(const RecordedBuffer& b) {
+  CapturedSlot s{.dtype = b.dtype, .size = b.size, .device = b.device};
+  const auto fixed = [&](const BufferPtr& buffer) {
+    s.kind = SlotKind::fixed;
+    s.buffer = buffer;
+    return s;
+  };
+  if (b.origin == Origin::state) return fixed(b.buffer);
+  if (b.origin == Origin::random) {
+    s.kind = SlotKind::lease;
+    return s;
+  }
+  if (const auto kept = kept_.find(b.id); kept != kept_.end()) return fixed(kept->second);
+  const bool returned = returned_.contains(b.id);
+  if (b.origin == Origin::upload && !returned && !recorder_.stored_to(b.id)) return fixed(b.buffer);
+  if (b.origin == Origin::argument || returned) s.kind = SlotKind::call;
+  return s;
+}
+
+void CapturedCall::Builder::add_slots() {
+  for (const RecordedBuffer& b : recorder_.recording().buffers) {
+    const size_t place = out_.slots_.size();
+    out_.slots_.push_back(slot_of(b));
+    if (b.origin == Origin::state) out_.state_slots_.push_back(place);
+    if (out_.slots_.back().kind == SlotKind::call && b.origin != Origin::argument) out_.made_slots_.push_back(place);
+    if (out_.slots_.back().kind == SlotKind::fixed) {
+      out_.fixed_slots_.push_back(place);
+      out_.used_.insert(b.id);
+    }
+  }
+}
+
+uint32_t CapturedCall::Builder::add_slot(CapturedSlot slot) {
+  out_.slots_.push_back(std::move(slot));
+  return uint32_t(out_.slots_.size() - 1);
+}
+
+void CapturedCall::Builder::add_copy(uint32_t to, uint32_t from) {
+  const CapturedSlot& s = out_.slots_[from];
+  const UOp source = param(s.dtype, s.size, {.slot = 1, .device = s.device});
+  calls_.push_back({UOp(Op::COPY, s.dtype, {source}, DeviceArg{out_.slots_[to].device}), {to, from}});
+}
+
+/// Values from the host that the call changes or gives away are put there anew for each replay.
+void CapturedCall::Builder::add_uploads() {
+  const auto& buffers = recorder_.recording().buffers;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const RecordedBuffer& b = buffers[i];
+    if (b.origin != Origin::upload || !(recorder_.stored_to(b.id) || kept_.contains(b.id) || returned_.contains(b.id))) continue;
+    CapturedSlot values{.kind = SlotKind::fixed, .dtype = b.dtype, .size = b.size, .device = b.device};
+    values.buffer = Buffer::make(runtime::open_device(b.device.str()), b.size, b.dtype);
+    values.buffer->copyin(b.bytes);
+    add_copy(uint32_t(i), add_slot(std::move(values)));
+  }
+}
+
+void CapturedCall::Builder::add_calls() {
+  for (const RecordedSchedule& s : recorder_.recording().schedules) {
+    std::vector<uint32_t> slots = s.inputs;
+    for (const schedule::Temporary& t : s.plan->temporaries)
+      slots.push_back(add_slot({.dtype = t.dtype, .size = t.size, .device = s.plan->arenas[t.arena].device}));
+    for (const UOp& call : s.plan->linear.src()) {
+      engine::RecordedCall& out = calls_.emplace_back(engine::RecordedCall{call.src(0), {}});
+      for (const UOp& a : call.src().subspan(1))
+        if (a.is(Op::PARAM)) out.slots.push_back(slots[size_t(a.arg_as<ParamArg>().slot)]);
+    }
+  }
+}
+
+/// A result that something else keeps too has memory of its own.
+void CapturedCall::Builder::add_result_copies() {
+  std::unordered_map<uint64_t, uint32_t> copies;
+  for (Result& r : out_.results_) {
+    if (r.kind != Result::Kind::made || !kept_.contains(r.id)) continue;
+    auto [copy, is_new] = copies.try_emplace(r.id, 0);
+    if (is_new) {
+      const CapturedSlot& kept = out_.slots_[r.number];
+      const auto from = uint32_t(r.number);
+      copy->second = add_slot({.kind = SlotKind::call, .dtype = kept.dtype, .size = kept.size, .device = kept.device});
+      out_.made_slots_.push_back(copy->second);
+      add_copy(copy->second, from);
+    }
+    r.number = copy->second;
+  }
+}
+
+void CapturedCall::Builder::finish() {
+  Recording& recording = recorder_.recording();
+  for (const RecordedDraw& d : recording.draws) out_.draws_.push_back({d.words, {}});
+  for (size_t i = 0; i < recording.buffers.size(); ++i)
+    if (recording.buffers[i].origin == Origin::random) out_.draws_[recording.buffers[i].number].slot = i;
+  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables;
+  for (Symbol v : out_.variables_) variables.emplace_back(v, std::nullopt);
+  for (const auto& [name, value] : recording.variables) variables.emplace_back(name, value);
+  out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, std::move(variables), current_options());
+  if (out_.capture_->linear().src_count() == 0 && out_.results_.empty())
+    throw JitError("jit: the function computes nothing; there is nothing to capture");
+  for (size_t i = 0; i < recording.buffers.size(); ++i) {
+    const SlotKind kind = out_.slots_[i].kind;
+    const bool outlasts = kind == SlotKind::fixed || recording.buffers[i].origin == Origin::argument;
+    if (!outlasts || !out_.capture_->written(i)) continue;
+    out_.writes_any_ = true;
+    if (kind == SlotKind::fixed) out_.written_.insert(recording.buffers[i].id);
+  }
+  for (RecordedBuffer& b : recording.buffers) {  // what is left is for comparing
+    b.buffer = {};
+    b.bytes.clear();
+  }
+  out_.recording_ = std::move(recording);
+}
+
+}  // namespace tinygrad::tensor

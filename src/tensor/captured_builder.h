@@ -1,0 +1,36 @@
+#pragma once
+/// From what a call did to what replays it.
+
+#include <unordered_map>
+
+#include "tensor/captured.h"
+
+namespace tinygrad::tensor {
+
+class CapturedCall::Builder {
+ public:
+  Builder(CapturedCall& out, Recorder& recorder) : out_(out), recorder_(recorder) {}
+  void build(const CallArguments& arguments, const detail::JitResults& results);
+
+ private:
+  void find_kept(const detail::JitResults& results);
+  void add_arguments(const CallArguments& arguments);
+  void add_results(const detail::JitResults& results);
+  void add_slots();
+  engine::CapturedSlot slot_of(const RecordedBuffer& b);
+  void add_uploads();
+  void add_calls();
+  void add_result_copies();
+  void finish();
+  Result result_of(const Tensor& t);
+  uint32_t add_slot(engine::CapturedSlot slot);
+  void add_copy(uint32_t to, uint32_t from);
+
+  CapturedCall& out_;
+  Recorder& recorder_;
+  std::unordered_map<uint64_t, BufferPtr> kept_;  // memory made by the call that others than the results have, by the id of its BUFFER
+  std::unordered_set<uint64_t> returned_;         // memory made by the call that results have
+  std::vector<engine::RecordedCall> calls_;
+};
+
+}  // namespace tinygrad::tensor

@@ -1,0 +1,181 @@
+// What a jitted function does with a call: record it, or replay what was captured.
+#include <tinygrad/jit.h>
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include <tinygrad/errors.h>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "tensor/captured.h"
+#include "tensor/handle.h"
+#include "tensor/memory.h"
+#include "tensor/realize.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::detail {
+
+using namespace tensor;
+
+void JitCollector::separate() {
+  if (!out_.layout.empty() && std::string_view("[({ ").find(out_.layout.back()) == std::string_view::npos) out_.layout += ", ";
+}
+void JitCollector::text(std::string_view text) {
+  separate();
+  out_.layout += text;
+}
+void JitCollector::number(double value) { text(fmt::format("{}", value)); }
+void JitCollector::tensor(const Tensor& t) {
+  text(t.defined() ? "Tensor" : "no Tensor");
+  out_.tensors.push_back(t);
+}
+void JitCollector::variable(const Variable& v) {
+  text(fmt::format("Variable {} of {} to {}", v.name(), v.min(), v.max()));
+  if (v.value())
+    out_.variables.push_back(v);
+  else
+    out_.layout += " without a value";
+}
+void JitCollector::object(const void* address) { text(fmt::format("object at {}", address)); }
+void JitCollector::key(const std::string& name) {
+  text(name);
+  out_.layout += ": ";
+}
+void JitCollector::open(std::string_view bracket) { text(bracket); }
+void JitCollector::close(std::string_view bracket) { out_.layout += bracket; }
+
+struct JitCore::State {
+  JitOptions options;
+  mutable std::mutex mutex;  // of `captured`
+  std::mutex recording;      // held by the one call that runs the function
+  std::shared_ptr<CapturedCall> captured;
+  std::shared_ptr<const Recording> last;  // what the latest call did, if it could be captured
+  size_t calls = 0;
+
+  std::shared_ptr<CapturedCall> current() const {
+    const std::lock_guard lock(mutex);
+    return captured;
+  }
+  void set(std::shared_ptr<CapturedCall> call) {
+    const std::lock_guard lock(mutex);
+    std::swap(captured, call);
+  }
+  /// Forgets a capture, unless it was replaced meanwhile.
+  void drop(const std::shared_ptr<CapturedCall>& call) {
+    const std::lock_guard lock(mutex);
+    if (captured == call) captured = nullptr;
+  }
+  JitResults record(const CallArguments& arguments, const void* result_type, const Body& body);
+};
+
+JitCore::JitCore(const JitOptions& options) : state_(std::make_unique<State>()) { state_->options = options; }
+JitCore::~JitCore() = default;
+
+namespace {
+
+/// The tensors that the function gets: the arguments' memory under names of its own.
+std::vector<Tensor> argument_tensors(const CallArguments& arguments, std::vector<RecordedArgument>& recorded) {
+  std::vector<Tensor> out;
+  for (const CallArguments::Value& v : arguments.values) {
+    RecordedArgument& r = recorded.emplace_back();
+    if (!v.node) {
+      out.emplace_back();
+      continue;
+    }
+    if (!v.buffer) {
+      out.push_back(wrap(v.node));
+      continue;
+    }
+    const auto& b = v.buffer.arg_as<BufferArg>();
+    r = {buffer(v.buffer.dtype(), {.id = next_buffer_id(), .size = b.size, .device = b.device, .resource = b.resource}), v.buffer,
+         v.is_copy};
+    NodeMap<UOp> map;
+    map[v.buffer] = r.buffer;
+    out.push_back(wrap(substitute(v.node, map)).is_param_(v.is_param));
+  }
+  return out;
+}
+
+/// Runs the stores that wait: they are no part of the call.
+void run_pending_stores() {
+  std::vector<CellPtr> cells;
+  for (const CellPtr& c : unfinished_cells())
+    if (state_of_view(c->node()).is(Op::AFTER)) cells.push_back(c);
+  if (!cells.empty()) realize(cells);
+}
+
+/// Computes what the call returns, and all it has made or changed that somebody keeps.
+void realize_results(const Recorder& recorder) {
+  std::vector<CellPtr> cells = recorder.changed_cells();
+  std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
+  if (!cells.empty()) realize(cells);
+}
+
+}  // namespace
+
+JitResults JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
+  run_pending_stores();
+  std::vector<RecordedArgument> recorded;
+  std::vector<Tensor> tensors = argument_tensors(arguments, recorded);
+  std::vector<Symbol> variables;
+  for (const auto& v : arguments.variables) variables.push_back(v.first);
+  Recorder recorder(std::move(recorded), std::move(variables), calls > 0);
+  JitResults results = body(tensors);
+  tensors.clear();
+  realize_results(recorder);
+  const std::shared_ptr<CapturedCall> before = current();
+  if (before) {  // checking mode
+    const std::string change = difference(before->recording(), recorder.recording());
+    if (!change.empty()) throw JitError(fmt::format("jit: the function does not do what was captured: {}", change));
+    return results;
+  }
+  const bool usable = recorder.recording().host_use.empty();
+  const std::string change = !usable ? "it reads values" : !last ? "it is the first" : difference(*last, recorder.recording());
+  ++calls;
+  if (change.empty()) {
+    set(std::make_shared<CapturedCall>(recorder, arguments, results, result_type));
+    last = nullptr;
+    return results;
+  }
+  if (log_enabled(1) && calls > 1) log_line(fmt::format("jit: call {} is not captured: {}", calls, change));
+  last = usable ? std::make_shared<const Recording>(std::move(recorder.recording())) : nullptr;
+  return results;
+}
+
+std::optional<JitResults> JitCore::call(const JitArguments& given, const void* result_type, const Body& body) {
+  if (Recorder::current() || current_options().jit == 0) {
+    body(given.tensors);
+    return std::nullopt;
+  }
+  const CallArguments arguments = prepare_arguments(given);
+  const auto replay = [&]() -> std::optional<JitResults> {
+    const std::shared_ptr<CapturedCall> captured = state_->current();
+    if (!captured) return std::nullopt;
+    captured->check(arguments, result_type);
+    if (!captured->is_current()) {
+      state_->drop(captured);
+      return std::nullopt;
+    }
+    if (state_->options.check) return std::nullopt;
+    return captured->replay(arguments);
+  };
+  if (auto results = replay()) return results;
+  const std::lock_guard lock(state_->recording);
+  if (auto results = replay()) return results;  // captured while this call waited
+  state_->record(arguments, result_type, body);
+  return std::nullopt;
+}
+
+void JitCore::reset() {
+  const std::lock_guard recording(state_->recording);
+  state_->set(nullptr);
+  state_->last = nullptr;
+  state_->calls = 0;
+}
+
+bool JitCore::captured() const { return state_->current() != nullptr; }
+
+}  // namespace tinygrad::detail
