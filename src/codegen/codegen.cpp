@@ -6,7 +6,10 @@
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/expand/assign_launch_dims.h"
 #include "codegen/expand/expand_unrolled.h"
+#include "codegen/expand/group_reduces.h"
 #include "codegen/expand/lower_reduces.h"
+#include "codegen/expand/lower_stages.h"
+#include "codegen/expand/pipeline_stages.h"
 #include "codegen/expand/vectorize_lanes.h"
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/linearize.h"
@@ -73,7 +76,10 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("apply opts", optimize(p.graph(), target, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));
+  p.step("group reduces", group_reduces(p.graph()));
   p.step("lower reduces", lower_reduces(p.graph()));
+  p.step("pipeline stages", pipeline_stages(p.graph()));
+  p.step("lower stages", lower_stages(p.graph(), target));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
   p.step("emulate dtypes", emulate_dtypes(p.graph(), target));

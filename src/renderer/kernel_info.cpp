@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "target/target.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -147,6 +148,7 @@ int64_t lanes_of(const UOp& u, const NodeMap<int64_t>& lanes) {
       if (!u.src(0).in(Group::memory)) return 1;
       return of(1) * u.arg_as<IndexArg>().width;
     case Op::STACK: return static_cast<int64_t>(u.src_count());
+    case Op::WMMA: return of(2);
     case Op::EXPAND: return const_value(u.src(1))->as_int();
     case Op::SHRINK: return const_value(u.src(2))->as_int() - const_value(u.src(1))->as_int();
     case Op::LOAD:
@@ -226,7 +228,8 @@ class Describer {
       case Op::STORE: count_bytes(u.src(1), u.src(0), &Traffic::stored); break;
       case Op::WMMA: {
         const auto& arg = u.arg_as<WmmaArg>();
-        flops_ = plus(flops_, times(trips_.back(), index_const(int64_t{2} * arg.m * arg.n * arg.k)));
+        const TensorCore* core = find_tensor_core(arg.name);  // its items do it together
+        flops_ = plus(flops_, times(trips_.back(), index_const(int64_t{2} * arg.m * arg.n * arg.k / (core ? core->items : 1))));
         break;
       }
       default:

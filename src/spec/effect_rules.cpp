@@ -16,9 +16,11 @@ bool is_effect(const UOp& u) { return u.in(Group::effect) && u.dtype() == DType:
 
 Verdict is_effect_source(const UOp& s) { return verdict(is_effect(s), name(s.op()), "an effect"); }
 
+/// A BARRIER may also name the RANGEs of loops that it is inside of.
 Verdict takes_effects(const Match& m) {
   for (const UOp& s : m.root().src())
-    if (Verdict v = is_effect_source(s)) return v;
+    if (!(m.root().is(Op::BARRIER) && s.is(Op::RANGE)))
+      if (Verdict v = is_effect_source(s)) return v;
   return {};
 }
 
@@ -50,9 +52,10 @@ Verdict stores_to_memory(const Match& m, Graph& graph) {
   return verdict(bool(graph.memory_of(place)), name(place.op()), "a view of memory or an INDEX of it");
 }
 
-/// Flat memory, or elements of a value with one axis.
+/// Flat memory, elements of a value with one axis, or those of a STAGE, row-major.
 Verdict indexes_one_axis(const Match& m) {
   const UOp& from = m.root().src(0);
+  if (from.is(Op::STAGE)) return {};
   return expect(rank_of(from) == 1, [&] { return Violation{describe_value(from), "memory or a value with one axis"}; });
 }
 
@@ -65,10 +68,12 @@ Verdict closes_ranges(const Match& m) {
   return {};
 }
 
-/// A loop is one piece of code; the lanes of a vector axis end with each effect on vectors.
+/// A loop is one piece of code; the lanes of a vector axis end with each effect on vectors, and the work-items of a group with whatever
+/// they do for each other.
 Verdict ends_each_range_once(const Match& m, Graph& graph) {
   for (const UOp& r : closed_ranges(m.root())) {
-    if (r.arg_as<RangeArg>().kind == AxisKind::lane) continue;
+    const AxisKind kind = r.arg_as<RangeArg>().kind;
+    if (kind == AxisKind::lane || kind == AxisKind::local || kind == AxisKind::group) continue;
     if (!graph.ended.insert(r, m.root()).second) return Violation{fmt::format("another END of {}", print_expr(r)), "one END for a range"};
   }
   return {};

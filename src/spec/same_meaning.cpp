@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
+#include "symbolic/bounds.h"
 #include "uop/graph.h"
 
 namespace tinygrad::spec {
@@ -25,7 +26,7 @@ double elements(const UOp& sink) {
   double total = 0;
   for (const UOp& u : toposort(sink)) {
     double n = 1;
-    for (const UOp& r : ranges_of(u)) n *= double(SInt(r.src(0)).max());
+    for (const UOp& r : ranges_of(u)) n *= double(symbolic::bounds(r.src(0)).max);
     for (const SInt& s : shape_of(u)) n *= double(s.max());
     total += n;
   }

@@ -55,6 +55,16 @@ Effects close_launch(const Evaluator& ev, const UOp& u, const Effects& in, auto&
   return out;
 }
 
+bool is_group_memory(const UOp& base) { return base.is(Op::BUFFER) && base.arg_as<BufferArg>().scope == tinygrad::Scope::group; }
+
+/// Memory of a group that goes from iteration to iteration would have to be joined at the barriers of each; that is not done.
+void refuse_items(const Evaluator& ev, const WritesPtr& w) {
+  if (!is_group_memory(w->base)) return;
+  for (uint32_t axis : w->index->axes)
+    if (ev.axis_node(axis).is(Op::SPECIAL))
+      throw InternalError(fmt::format("no evaluator runs a loop that carries memory which work-items share: {}", print_expr(w->origin)));
+}
+
 }  // namespace
 
 void Scope::append_effects(Effects& to, const UOp& u) const {
@@ -153,8 +163,7 @@ Result Scope::barrier_node(const UOp& u) const {
   Effects all;
   for (const UOp& s : u.src()) append_effects(all, s);
   return effects_result(close_launch(ev_, u, all, [](const Writes& w, const UOp& special) {
-    const bool shared = w.base.is(Op::BUFFER) && w.base.arg_as<BufferArg>().scope == tinygrad::Scope::group;
-    return shared && special.arg_as<SpecialArg>().kind == AxisKind::local;
+    return is_group_memory(w.base) && special.arg_as<SpecialArg>().kind == AxisKind::local;
   }));
 }
 
@@ -218,10 +227,12 @@ void Scope::loop_iteration(LoopState& state, const Loop& loop) {
   }
   for (const WritesPtr& w : collected_) {
     const auto carried = std::ranges::find_if(state.carried, [&](const auto& c) { return c.first == w->base; });
-    if (carried != state.carried.end())
-      carried->second = after_writes(std::move(carried->second), std::span(&w, 1));
-    else
+    if (carried == state.carried.end()) {
       add_by_base(state.written, w);
+    } else {
+      refuse_items(ev_, w);
+      carried->second = after_writes(std::move(carried->second), std::span(&w, 1));
+    }
   }
 }
 

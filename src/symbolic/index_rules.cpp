@@ -80,6 +80,14 @@ UOp without_constant_ranges(const Match& m) {
   return nothing_left ? u.src(0) : u.with_src(sources);
 }
 
+/// BARRIER without those.
+UOp barrier_without_constants(const Match& m) {
+  UOps sources;
+  for (const UOp& s : m.root().src())
+    if (!s.is(Op::CONST)) sources.push_back(s);
+  return sources.size() == m.root().src_count() ? UOp() : m.root().with_src(sources);
+}
+
 }  // namespace
 
 const Rules<>& index_rules() {
@@ -90,6 +98,7 @@ const Rules<>& index_rules() {
           {pat(Op::CAST, {any_const(c)}).dtype(DType::index), [](const Match& m) { return fold_constants(m.root()); }, "fold cast"},
           {pat({Op::RANGE, Op::SPECIAL}, {1}), [](const Match&) { return index_const(0); }, "range of size 1"},
           {pat({Op::END, Op::REDUCE, Op::STAGE, Op::AFTER}, {x, y}, rest), without_constant_ranges, "constant ranges"},
+          {pat(Op::BARRIER, {x}, rest), barrier_without_constants, "constant ranges"},
           // Other ways to write sums, products and divisions.
           {pat(Op::MULACC, {idx(x), y, z}), [](const Match& m) { return m[x] * m[y] + m[z]; }, "mulacc"},
           {pat(Op::TRUNC, {idx(x)}), x, "trunc"},

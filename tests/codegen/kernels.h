@@ -94,4 +94,34 @@ inline UOp gather(int64_t n, int64_t table, std::vector<Opt> opts = {}) {
   return kernel({ended(write(arg(0, n), i, read(arg(1, table), at)), {i})}, std::move(opts));
 }
 
+/// The same of float16, summed up in float32; the number of rows and of products may be variables, up to m and k_size.
+inline UOp half_matmul(int64_t m, int64_t n, int64_t k_size, bool symbolic = false, std::vector<Opt> opts = {}) {
+  const UOp rows = symbolic ? variable("m", 1, m) : index_const(m), terms = symbolic ? variable("k", 1, k_size) : index_const(k_size);
+  const UOp i = range(rows, {.id = 0}), j = loop(n, 1), k = range(terms, {.id = 2, .kind = AxisKind::reduce});
+  const UOp a = read(arg(1, m * k_size, DType::float16), i * k_size + k), b = read(arg(2, k_size * n, DType::float16), k * n + j);
+  const UOp product = cast(a, DType::float32) * cast(b, DType::float32);
+  return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, product, {k}) + 1), {i, j})}, std::move(opts));
+}
+
+/// out[i] = sum over k < n of a[i, k] for i < m, where m and n are variables
+inline UOp symbolic_row_sums(int64_t most_m, int64_t most_n, std::vector<Opt> opts = {}) {
+  const UOp i = range(variable("m", 1, most_m), {.id = 0}), k = range(variable("n", 1, most_n), {.id = 1, .kind = AxisKind::reduce});
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, most_m * most_n), i * most_n + k), {k});
+  return kernel({ended(write(arg(0, most_m), i, sum), {i})}, std::move(opts));
+}
+
+/// out[j, i] = a[i, j]
+inline UOp transpose(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1);
+  return kernel({ended(write(arg(0, m * n), j * m + i, read(arg(1, m * n), i * n + j)), {i, j})}, std::move(opts));
+}
+
+/// out[o, x] = sum over c, w of a[c, x + w - 1] * b[o, c, w], with zeros around a
+inline UOp convolution(int64_t out_channels, int64_t n, int64_t channels, int64_t width, std::vector<Opt> opts = {}) {
+  const UOp o = loop(out_channels, 0), x = loop(n, 1), c = reduce_loop(channels, 2), w = reduce_loop(width, 3), at = x + w - 1;
+  const UOp a = load(index_valid(arg(1, channels * n), c * n + at, logical_not(at < 0) & (at < n)));
+  const UOp b = read(arg(2, out_channels * channels * width), (o * channels + c) * width + w);
+  return kernel({ended(write(arg(0, out_channels * n), o * n + x, reduce_over(Op::ADD, a * b, {c, w})), {o, x})}, std::move(opts));
+}
+
 }  // namespace tinygrad::codegen::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/split_range.h"
 #include "codegen/rebuild.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
@@ -11,48 +12,88 @@ namespace tinygrad::codegen {
 
 namespace {
 
-UOps of_kind(std::span<const UOp> ranges, AxisKind kind) {
-  UOps out;
-  for (const UOp& r : ranges)
-    if (r.arg_as<RangeArg>().kind == kind) out.push_back(r);
-  return out;
-}
-
-bool outside(const UOp& a, const UOp& b) {
+bool is_around(const UOp& a, const UOp& b) {
   const auto &x = a.arg_as<RangeArg>(), &y = b.arg_as<RangeArg>();
   return std::pair(x.order, x.id) < std::pair(y.order, y.id);
 }
 
-void assign(UOps ranges, AxisKind kind, const Target& target, NodeMap<UOp>& map) {
-  std::sort(ranges.begin(), ranges.end(), outside);
+UOp special(const UOp& size, AxisKind kind, uint8_t dim) {
+  return UOp(Op::SPECIAL, DType::index, {size}, SpecialArg{.kind = kind, .dim = dim});
+}
+
+/// Loops become dimensions, the innermost the first. What is over three dimensions or a dimension's limit stays a loop.
+void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UOp>& map) {
+  UOps loops;
+  for (const UOp& r : closed)
+    if (r.arg_as<RangeArg>().kind == AxisKind::loop) loops.push_back(r);
+  std::sort(loops.begin(), loops.end(), is_around);
   uint8_t dim = 0;
-  int64_t items = 1;
-  for (size_t i = ranges.size(); i-- > 0 && dim < 3;) {
-    const UOp& r = ranges[i];
+  for (size_t i = loops.size(); i-- > 0 && dim < 3;) {
+    const UOp& r = loops[i];
     const int64_t size = constant_size(r);
-    const bool fits = kind == AxisKind::local ? items * size <= target.max_group_items : size <= target.max_global[dim];
-    // The size of a launch dimension may be an expression of variables, a group's may not.
-    if (size == 0 ? kind == AxisKind::local || !ranges_of(r.src(0)).empty() : !fits) continue;
-    items *= std::max<int64_t>(size, 1);
-    map[r] = UOp(Op::SPECIAL, DType::index, {r.src(0)}, SpecialArg{.kind = kind, .dim = dim++});
+    // The size of a dimension may be an expression of variables.
+    if (size == 0 ? !ranges_of(r.src(0)).empty() : size > target.max_global[dim]) continue;
+    map[r] = special(r.src(0), AxisKind::global, dim++);
   }
+}
+
+/// All axes of work-items become dimensions; the third is made of those that are left.
+void assign_items(std::span<const UOp> items, NodeMap<UOp>& map) {
+  const size_t own = std::min<size_t>(items.size(), items.size() > 3 ? 2 : 3);
+  for (size_t i = 0; i < own; ++i) {
+    const UOp& r = items[items.size() - 1 - i];
+    map[r] = special(r.src(0), AxisKind::local, uint8_t(i));
+  }
+  const std::span<const UOp> rest = items.first(items.size() - own);
+  if (rest.empty()) return;
+  int64_t count = 1;
+  for (const UOp& r : rest) count *= constant_size(r);
+  const UOp joined = special(index_const(count), AxisKind::local, 2);
+  int64_t below = 1;
+  for (size_t i = rest.size(); i-- > 0;) {
+    const UOp digit = floor_div(joined, below);
+    map[rest[i]] = i == 0 ? digit : floor_mod(digit, constant_size(rest[i]));
+    below *= constant_size(rest[i]);
+  }
+}
+
+bool is_argument(UOp memory) {
+  while (memory.is(Op::AFTER)) memory = UOp(memory.src(0));
+  return memory.is(Op::PARAM);
+}
+
+/// Of the work-items that compute the same for an argument of the kernel, the first stores it.
+UOp store_once(const UOp& sink, std::span<const UOp> items) {
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (!u.is(Op::STORE) || !is_argument(u.src(0).src(0))) return u.with_src(sources);
+    UOps s = sources;
+    for (const UOp& r : items)
+      if (!is_open_over(u.src(0), std::span(&r, 1))) s[0] = mask_index(s[0], eq(r, index_const(0)));
+    return u.with_src(s);
+  });
+}
+
+/// What ends or orders nothing any more is left out.
+UOp without_launched(const UOp& u, const UOps& sources, const NodeMap<UOp>& map) {
+  UOps kept;
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (i == 0 && !u.is(Op::BARRIER) ? true : sources[i] && !map.contains(u.src(i))) kept.push_back(sources[i]);
+  if (u.is(Op::BARRIER)) return kept.empty() ? UOp() : u.with_src(kept);
+  return kept.size() == 1 ? kept[0] : u.with_src(kept);
 }
 
 }  // namespace
 
 UOp assign_launch_dims(const UOp& sink, const Target& target) {
-  if (!target.has_groups || sink.src_count() != 1 || !sink.src(0).is(Op::END)) return sink;
-  const auto closed = closed_ranges(sink.src(0));
+  if (!target.has_groups || sink.src_count() != 1) return sink;
+  const std::vector<UOp> items = item_ranges(sink);
   NodeMap<UOp> map;
-  assign(of_kind(closed, AxisKind::loop), AxisKind::global, target, map);
-  assign(of_kind(closed, AxisKind::local), AxisKind::local, target, map);
-  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (const UOp* special = map.find(u)) return *special;
-    if (!u.is(Op::END) && !u.is(Op::AFTER)) return u.with_src(sources);
-    UOps kept{sources[0]};
-    for (size_t i = 1; i < sources.size(); ++i)
-      if (!sources[i].is(Op::SPECIAL)) kept.push_back(sources[i]);
-    return kept.size() == 1 ? kept[0] : u.with_src(kept);
+  if (sink.src(0).is(Op::END)) assign_groups(closed_ranges(sink.src(0)), target, map);
+  assign_items(items, map);
+  return rebuild(store_once(sink, items), [&](const UOp& u, const UOps& sources) -> UOp {
+    if (const UOp* dim = map.find(u)) return *dim;
+    if (u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::BARRIER)) return without_launched(u, sources, map);
+    return u.with_src(sources);
   });
 }
 

@@ -4,9 +4,9 @@
 
 namespace tinygrad::codegen {
 
-/// On targets with work-groups: the loops over output elements become indices of the launch grid, those of kind local the index in the
-/// group. Dimension 0 is the innermost loop; what is over three dimensions, or over the target's limits, stays a loop. Kernels of several
-/// loop nests run as one work-item. On other targets nothing changes.
+/// On targets with work-groups: the loops over output elements become indices of the launch grid, axes of kind local and group the index in
+/// the group. Dimension 0 is the innermost loop; loops over three dimensions, or over the target's limits, stay loops. Of work-items that
+/// compute the same, the first stores it. Kernels of several loop nests run as one work-item. On other targets nothing changes.
 UOp assign_launch_dims(const UOp& sink, const Target& target);
 
 }  // namespace tinygrad::codegen

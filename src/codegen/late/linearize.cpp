@@ -169,10 +169,10 @@ class Linearizer {
         if (memory_of(nodes_[size_t(s)].src(0)) == nodes_[size_t(l)].src(0).src(0)) add_edge(l, s);
   }
 
-  /// What goes first among the items that are ready: computation, then loops, then stores.
+  /// What goes first among the items that are ready: computation, then loops and barriers, then stores.
   int rank(int item) const {
     const UOp& u = nodes_[size_t(item)];
-    return u.is(Op::STORE) ? 2 : block_of_range_.contains(u) ? 1 : 0;
+    return u.is(Op::STORE) ? 2 : block_of_range_.contains(u) || u.is(Op::BARRIER) ? 1 : 0;
   }
 
   void emit_block(int root) {
@@ -234,6 +234,7 @@ class Linearizer {
       return;
     }
     if (is_ordering(u)) return;
+    if (u.is(Op::BARRIER)) return push(UOp(Op::BARRIER, DType::void_, std::span(program_).last(program_.empty() ? 0 : 1)));
     UOps sources;
     for (const UOp& s : u.src()) sources.push_back(emitted_[s]);
     UOp made = u.with_src(sources);

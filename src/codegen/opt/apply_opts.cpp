@@ -8,173 +8,200 @@
 #include <tinygrad/errors.h>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/opt_error.h"
+#include "codegen/opt/split_range.h"
+#include "codegen/opt/stage_operand.h"
+#include "codegen/opt/tensor_core.h"
 #include "codegen/rebuild.h"
-#include "codegen/reduce_op.h"
 #include "shape/ranges.h"
+#include "shape/sint.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
 
 namespace {
 
-/// A loop and what takes its place.
-struct Split {
-  UOp range;
-  UOps parts;  ///< the new loops, outermost first
-  UOp value;   ///< the old index
-  UOp valid;   ///< where the old index is within its loop; null: everywhere
-};
-
-bool is_open(const UOp& u, const UOp& range) {
-  for (const UOp& r : ranges_of(u))
-    if (r == range) return true;
+bool has_kind(const UOp& sink, AxisKind kind) {
+  for (const UOp& u : toposort(sink))
+    if (u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == kind) return true;
   return false;
 }
 
-/// INDEX and STORE sources see `valid` where the access moves with the old loop.
-UOp mask_index(const UOp& index, const UOp& valid) {
-  UOps s(index.src().begin(), index.src().end());
-  if (s.size() > 2)
-    s[2] = s[2] & valid;
-  else
-    s.push_back(valid);
-  return index.with_src(s);
-}
-
-/// A step that keeps what is carried where a further value, a bool, is false.
-UOp masked_step(const UOp& reduce, const UOps& values, const UOps& identities) {
-  const auto param_like = [](const UOp& value, size_t slot) { return UOp(Op::PARAM, value.dtype(), {}, ParamArg{.slot = int32_t(slot)}); };
-  UOps carried, x;
-  for (const UOp& v : identities) carried.push_back(param_like(v, carried.size()));
-  for (const UOp& v : values) x.push_back(param_like(v, carried.size() + x.size()));
-  const UOp flag = UOp(Op::PARAM, DType::bool_, {}, ParamArg{.slot = int32_t(carried.size() + x.size())});
-  UOps stepped = reduce_step(reduce, carried, x);
-  for (size_t i = 0; i < stepped.size(); ++i) stepped[i] = where(flag, stepped[i], carried[i]);
-  return UOp(Op::FUNCTION, DType::void_, {UOp(Op::TUPLE, DType::void_, stepped)}, reduce.src(2).arg());
-}
-
-UOp mask_reduce(const UOp& reduce, const UOp& valid) {
-  UOps values = reduced_values(reduce);
-  const UOps identities = reduce_identities(reduce);
-  if (!is_general_reduce(reduce)) {
-    values[0] = where(valid, values[0], identities[0]);
-    return make_reduce(reduce, values, closed_ranges(reduce));
-  }
-  const UOp step = masked_step(reduce, values, identities);
-  values.push_back(valid);
-  UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
-  sources.append(closed_ranges(reduce).begin(), closed_ranges(reduce).end());
-  return reduce.with_src(sources);
-}
-
-/// Replaces a range among the closed ones of END, REDUCE by its parts.
-UOp close_parts(const UOp& u, const UOps& sources, const Split& split) {
-  const size_t first = sources.size() - closed_ranges(u).size();
-  UOps out(sources.begin(), sources.begin() + first);
-  for (size_t i = first; i < sources.size(); ++i) {
-    if (u.src(i) == split.range)
-      out.append(split.parts.begin(), split.parts.end());
-    else
-      out.push_back(sources[i]);
-  }
-  return u.with_src(out);
-}
-
-UOp apply_split(const UOp& sink, const Split& split) {
-  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (u == split.range) return split.value;
-    const auto closed = closed_ranges(u);
-    const bool closes = std::find(closed.begin(), closed.end(), split.range) != closed.end();
-    UOp out = closes ? close_parts(u, sources, split) : u.with_src(sources);
-    if (!split.valid) return out;
-    if (closes && u.is(Op::REDUCE)) return mask_reduce(out, split.valid);
-    if ((u.is(Op::LOAD) && is_open(u.src(0), split.range)) || (u.is(Op::STORE) && is_open(u, split.range))) {
-      UOps s(out.src().begin(), out.src().end());
-      s[0] = mask_index(s[0], split.valid);
-      return out.with_src(s);
-    }
-    return out;
-  });
-}
-
-[[noreturn]] void fail(const Opt& opt, std::string_view why) { throw ValueError(fmt::format("opt {}: {}", to_string(opt), why)); }
-
-AxisKind inner_kind(const Opt& opt, bool reduce_axis) {
-  switch (opt.op) {
-    case OptOp::UPCAST:
-      if (reduce_axis) fail(opt, "the axis is reduced; use UNROLL");
-      return AxisKind::upcast;
-    case OptOp::UNROLL:
-      if (!reduce_axis) fail(opt, "the axis is not reduced; use UPCAST");
-      return AxisKind::unroll;
-    case OptOp::LANE: return AxisKind::lane;
-    case OptOp::LOCAL:
-      if (reduce_axis) fail(opt, "the axis is reduced");
-      return AxisKind::local;
-    case OptOp::THREAD:
-      if (reduce_axis) fail(opt, "the axis is reduced");
-      return AxisKind::thread;
-    default: fail(opt, "not an opt that this code generator has");
-  }
-}
+bool is_lane(const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane; }
 
 /// True if some value depends on the range and on a vector axis.
 bool meets_lane(const UOp& sink, const UOp& range) {
-  for (const UOp& u : toposort(sink)) {
-    const UOps open = ranges_of(u);
-    const auto is_lane = [](const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane; };
-    if (std::any_of(open.begin(), open.end(), is_lane) && is_open(u, range)) return true;
-  }
+  for (const UOp& u : toposort(sink))
+    if (is_open_over(u, std::span(&range, 1)))
+      if (const UOps open = ranges_of(u); std::any_of(open.begin(), open.end(), is_lane)) return true;
   return false;
 }
 
-void check_kernel(const UOp& sink, const UOp& range, const Opt& opt, const Target& target) {
-  const auto has = [&](AxisKind kind) {
-    for (const UOp& u : toposort(sink))
-      if (u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == kind) return true;
-    return false;
-  };
-  if (opt.op == OptOp::LANE && !std::has_single_bit(uint32_t(opt.arg))) fail(opt, "the number of lanes is not a power of two");
-  if (opt.op == OptOp::LANE && meets_lane(sink, range)) fail(opt, "a value would have two vector axes");
-  if (opt.op == OptOp::THREAD && !target.has_threads) fail(opt, "the target has no threads");
-  if (opt.op == OptOp::THREAD && has(AxisKind::thread)) fail(opt, "the kernel has a thread axis");
-  if (opt.op == OptOp::LOCAL && !target.has_groups) fail(opt, "the target has no work-groups");
+/// True if a REDUCE closes the range.
+bool is_reduced(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::reduce; }
+
+/// The kind of the part that an opt takes from an axis.
+AxisKind kind_of_part(const Opt& opt, bool reduced) {
+  switch (opt.op) {
+    case OptOp::UPCAST:
+      if (reduced) opt_error(opt, "the axis is reduced; use UNROLL");
+      return AxisKind::upcast;
+    case OptOp::UNROLL:
+      if (!reduced) opt_error(opt, "the axis is not reduced; use UPCAST");
+      return AxisKind::unroll;
+    case OptOp::LANE: return AxisKind::lane;
+    case OptOp::LOCAL:
+      if (reduced) opt_error(opt, "the axis is reduced; use GROUP");
+      return AxisKind::local;
+    case OptOp::GROUP:
+    case OptOp::GROUPTOP:
+      if (!reduced) opt_error(opt, "the axis is not reduced; use LOCAL");
+      return AxisKind::group;
+    case OptOp::THREAD:
+      if (reduced) opt_error(opt, "the axis is reduced");
+      return AxisKind::thread;
+    default: opt_error(opt, "not an opt that splits an axis");
+  }
 }
 
-Split make_split(const UOp& sink, const UOp& range, const Opt& opt, AxisKind kind) {
-  const int64_t size = constant_size(range);
-  if (size == 0) fail(opt, "the size of the axis is not known before launch");
-  const int64_t arg = opt.arg == 0 ? size : opt.arg;
-  if (arg < 0 || arg > size) fail(opt, fmt::format("the axis has size {}", size));
-  const RangeArg& old = range.arg_as<RangeArg>();
-  RangeArg other{.id = next_range_id(sink), .kind = kind, .order = old.order};
+class Application {
+ public:
+  Application(const UOp& sink, const Target& target) : kernel_(sink), target_(target) {}
 
-  Split split{.range = range, .parts = {}, .value = {}, .valid = {}};
-  // Of a thread axis the chunks are outside and the rest stays a loop; all other opts take the inner part.
-  const int64_t inner = kind == AxisKind::thread ? (size + arg - 1) / arg : arg, outer = (size + inner - 1) / inner;
-  const UOp kept_size = index_const(kind == AxisKind::thread ? inner : outer);
-  const UOp kept = UOp(Op::RANGE, DType::index, {kept_size}, old);
-  const UOp made = tinygrad::range(index_const(kind == AxisKind::thread ? outer : inner), other);
-  const UOp &first = kind == AxisKind::thread ? made : kept, &second = kind == AxisKind::thread ? kept : made;
-  split.parts = {first, second};
-  split.value = first * inner + second;
-  if (outer * inner != size) split.valid = split.value < size;
-  return split;
-}
+  UOp run(std::span<const Opt> opts) {
+    for (const Opt& opt : opts) apply(opt);
+    // Tiles are of the kernel as all other opts leave it; their own loops have no numbers.
+    std::vector<std::pair<Opt, UOp>> stages;
+    for (const Opt& opt : opts)
+      if (opt.op == OptOp::STAGE) stages.emplace_back(opt, axis(opt));
+    for (const auto& [opt, range] : stages) kernel_ = stage_operand(kernel_, range, opt, target_);
+    return kernel_;
+  }
+
+ private:
+  void apply(const Opt& opt) {
+    switch (opt.op) {
+      case OptOp::NOLOCALS:
+        if (!item_ranges(kernel_).empty()) opt_error(opt, "the kernel has work-items already");
+        no_locals_ = true;
+        break;
+      case OptOp::STAGE: axis(opt); break;
+      case OptOp::TC: tensor_core(opt); break;
+      case OptOp::SWAP: swap(opt, axis(opt)); break;
+      case OptOp::PADTO: pad(opt, axis(opt)); break;
+      default: split(opt, axis(opt));
+    }
+  }
+
+  UOp axis(const Opt& opt) const {
+    const std::vector<UOp> axes = kernel_axes(kernel_);
+    if (opt.axis < 0 || size_t(opt.axis) >= axes.size()) opt_error(opt, fmt::format("the kernel has {} axes", axes.size()));
+    return axes[size_t(opt.axis)];
+  }
+
+  void tensor_core(const Opt& opt) {
+    check_items(opt);
+    kernel_ = apply_tensor_core(kernel_, opt, target_);
+    check_group_size(opt);
+  }
+
+  void split(const Opt& opt, const UOp& range) {
+    const AxisKind kind = kind_of_part(opt, is_reduced(range));
+    if (kind == AxisKind::lane) check_lanes(opt, range);
+    if (kind == AxisKind::thread && !target_.has_threads) opt_error(opt, "the target has no threads");
+    if (kind == AxisKind::thread && has_kind(kernel_, kind)) opt_error(opt, "the kernel has a thread axis");
+    const bool items = kind == AxisKind::local || kind == AxisKind::group;
+    if (items) check_items(opt);
+    kernel_ = apply_split(kernel_, make_split(opt, range, kind));
+    if (items) check_group_size(opt);
+  }
+
+  void check_lanes(const Opt& opt, const UOp& range) const {
+    if (!std::has_single_bit(uint32_t(opt.arg))) opt_error(opt, "the number of lanes is not a power of two");
+    if (has_tensor_core(kernel_)) opt_error(opt, "tensor cores have vectors of their own");
+    if (meets_lane(kernel_, range)) opt_error(opt, "a value would have two vector axes");
+  }
+
+  void check_items(const Opt& opt) const {
+    if (!target_.has_groups) opt_error(opt, "the target has no work-groups");
+    if (no_locals_) opt_error(opt, "the kernel is to have no work-items (NOLOCALS)");
+    if (kernel_.src_count() != 1) opt_error(opt, fmt::format("the kernel has {} loop nests, work-items are for one", kernel_.src_count()));
+  }
+
+  void check_group_size(const Opt& opt) const {
+    int64_t items = 1;
+    for (const UOp& r : item_ranges(kernel_)) items *= constant_size(r);
+    if (items > target_.max_group_items)
+      opt_error(opt, fmt::format("a group would have {} work-items, the target takes {}", items, target_.max_group_items));
+  }
+
+  Split make_split(const Opt& opt, const UOp& range, AxisKind kind) const {
+    // Of a thread axis the chunks are outside and the rest stays a loop, as is asked for by GROUPTOP; all others take the inner part.
+    const bool outside = kind == AxisKind::thread || opt.op == OptOp::GROUPTOP;
+    const int64_t size = constant_size(range);
+    if (size == 0 && (outside || opt.arg == 0)) opt_error(opt, "the size of the axis is not known before launch");
+    const int64_t arg = opt.arg == 0 ? size : opt.arg;
+    if (arg < 0 || (size != 0 && arg > size)) opt_error(opt, fmt::format("the axis has size {}", size));
+    const RangeArg& old = range.arg_as<RangeArg>();
+    const RangeArg other{.id = next_range_id(kernel_), .kind = kind, .order = old.order};
+
+    Split split{.range = range, .parts = {}, .value = {}, .valid = {}};
+    const int64_t inner = outside ? (size + arg - 1) / arg : arg;
+    const UOp rounds = rounds_of(range, inner);
+    const UOp kept(Op::RANGE, DType::index, {outside ? index_const(inner) : rounds}, old);
+    const UOp made = tinygrad::range(outside ? rounds : index_const(inner), other);
+    const UOp &first = outside ? made : kept, &second = outside ? kept : made;
+    split.parts = {first, second};
+    split.value = first * inner + second;
+    if (size == 0 || size % inner != 0) split.valid = split.value < range.src(0);
+    return split;
+  }
+
+  void pad(const Opt& opt, const UOp& range) {
+    if (opt.arg < 1) opt_error(opt, "expects a size to pad to a multiple of, from 1");
+    if (has_kind(kernel_, AxisKind::lane) || has_tensor_core(kernel_)) opt_error(opt, "stands before opts that make vectors");
+    const int64_t most = SInt(range.src(0)).max();
+    if (most < 1 || most > int64_t{1} << 40) opt_error(opt, fmt::format("the axis has up to {} elements", most));
+    const int64_t padded = (most + opt.arg - 1) / opt.arg * opt.arg;
+    if (padded == constant_size(range)) return;
+    const UOp wider(Op::RANGE, DType::index, {index_const(padded)}, range.arg());
+    kernel_ = apply_split(kernel_, {.range = range, .parts = {wider}, .value = wider, .valid = wider < range.src(0)});
+  }
+
+  /// Loops of one END or one REDUCE.
+  bool are_of_one_nest(const UOp& a, const UOp& b) const {
+    bool together = false;
+    for (const UOp& u : toposort(kernel_)) {
+      const auto closed = closed_ranges(u);
+      const bool has_a = std::find(closed.begin(), closed.end(), a) != closed.end();
+      const bool has_b = std::find(closed.begin(), closed.end(), b) != closed.end();
+      if (has_a != has_b) return false;
+      together = together || has_a;
+    }
+    return together;
+  }
+
+  void swap(const Opt& opt, const UOp& a) {
+    const UOp b = axis({opt.op, opt.arg, 0});
+    if (a == b || !are_of_one_nest(a, b)) opt_error(opt, "expects two loops of one nest");
+    if (is_open_over(a.src(0), std::span(&b, 1)) || is_open_over(b.src(0), std::span(&a, 1)))
+      opt_error(opt, "the size of one loop depends on the other");
+    const UOp new_a = a.with_arg(b.arg()), new_b = b.with_arg(a.arg());
+    NodeMap<UOp> map;
+    map[a] = new_a;
+    map[b] = new_b;
+    kernel_ = substitute(kernel_, map);
+  }
+
+  UOp kernel_;
+  const Target& target_;
+  bool no_locals_ = false;
+};
 
 }  // namespace
 
-UOp apply_opts(const UOp& sink, std::span<const Opt> opts, const Target& target) {
-  UOp kernel = sink;
-  for (const Opt& opt : opts) {
-    const std::vector<UOp> axes = kernel_axes(kernel);
-    if (opt.axis < 0 || size_t(opt.axis) >= axes.size()) fail(opt, fmt::format("the kernel has {} axes", axes.size()));
-    const UOp& range = axes[size_t(opt.axis)];
-    const AxisKind kind = inner_kind(opt, range.arg_as<RangeArg>().kind == AxisKind::reduce);
-    check_kernel(kernel, range, opt, target);
-    kernel = apply_split(kernel, make_split(kernel, range, opt, kind));
-  }
-  return kernel;
-}
+void opt_error(const Opt& opt, std::string_view why) { throw ValueError(fmt::format("opt {}: {}", to_string(opt), why)); }
+
+UOp apply_opts(const UOp& sink, std::span<const Opt> opts, const Target& target) { return Application(sink, target).run(opts); }
 
 }  // namespace tinygrad::codegen

@@ -8,13 +8,26 @@
 
 namespace tinygrad::codegen {
 
-/// The kernel with the opts applied in order. Axes are numbered as kernel_axes() lists them; `arg` is the size of the inner part, 0 the
-/// whole axis:
-///   UPCAST(loop axis, n)    n neighbouring output elements are computed side by side
-///   UNROLL(reduce axis, n)  n neighbouring steps of a reduction are written out
-///   LANE(axis, n)           n neighbouring elements, or steps of a reduction, are one vector; n is a power of two, and no value may have
-///   two such axes THREAD(loop axis, n)    n chunks of the axis may run on different threads; once a kernel LOCAL(loop axis, n)     n
-///   neighbouring elements are work-items of a group
+/// The kernel with the opts applied in order. Axes are numbered as kernel_axes() lists them; `n` is the size of the part that is taken from
+/// the axis, 0 the whole axis:
+///
+///   UPCAST(loop axis, n)       n neighbouring output elements are computed side by side
+///   UNROLL(reduce axis, n)     n neighbouring steps of a reduction are written out
+///   LANE(axis, n)              n neighbouring elements, or steps of a reduction, are one vector; n is a power of two, and no value may
+///                              have two such axes
+///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel
+///   LOCAL(loop axis, n)        n neighbouring elements are work-items of a group
+///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step
+///   GROUPTOP(reduce axis, n)   the same, each taking a run of steps
+///   PADTO(axis, n)             the axis is made a multiple of n long, its end masked; one of a size known at launch gets a constant size
+///   SWAP(axis, other)          the two loops change places, and with them numbers
+///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits
+///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg
+///   or
+///                              thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop) depth -
+///                              1 iterations ahead. Where it stands in the list does not matter
+///   NOLOCALS(0, 0)             work-items are refused from here on
+///
 /// Where n does not divide an axis its end is masked: loads and stores there are not made, and a reduction gets the identity.
 /// ValueError for an opt that the kernel or the target does not take.
 UOp apply_opts(const UOp& sink, std::span<const Opt> opts, const Target& target);

@@ -9,23 +9,42 @@
 
 namespace tinygrad::codegen {
 
-std::vector<UOp> kernel_axes(const UOp& sink) {
-  std::vector<UOp> axes;
+namespace {
+
+template <class Keep>
+std::vector<UOp> sorted_ranges(const UOp& sink, Keep&& keep) {
+  std::vector<UOp> out;
   for (const UOp& u : toposort(sink))
-    if (u.is(Op::RANGE))
-      if (const AxisKind kind = u.arg_as<RangeArg>().kind; kind == AxisKind::loop || kind == AxisKind::reduce) axes.push_back(u);
+    if (u.is(Op::RANGE) && keep(u.arg_as<RangeArg>().kind)) out.push_back(u);
   const auto key = [](const UOp& u) {
     const auto& a = u.arg_as<RangeArg>();
     return std::tuple(a.kind == AxisKind::reduce, a.order, a.id);
   };
-  std::sort(axes.begin(), axes.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
-  return axes;
+  std::sort(out.begin(), out.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<UOp> kernel_axes(const UOp& sink) {
+  return sorted_ranges(sink, [](AxisKind k) { return k == AxisKind::loop || k == AxisKind::reduce; });
+}
+
+std::vector<UOp> item_ranges(const UOp& sink) {
+  return sorted_ranges(sink, [](AxisKind k) { return k == AxisKind::local || k == AxisKind::group; });
 }
 
 int32_t next_range_id(const UOp& sink) {
   int32_t next = 0;
   for (const UOp& u : toposort(sink))
     if (u.is(Op::RANGE)) next = std::max(next, u.arg_as<RangeArg>().id + 1);
+  return next;
+}
+
+uint64_t next_memory_id(const UOp& sink) {
+  uint64_t next = 0;
+  for (const UOp& u : toposort(sink))
+    if (u.is(Op::BUFFER)) next = std::max(next, u.arg_as<BufferArg>().id + 1);
   return next;
 }
 

@@ -13,8 +13,14 @@ namespace tinygrad::codegen {
 /// and after other opts.
 std::vector<UOp> kernel_axes(const UOp& sink);
 
+/// The ranges of work-items (kinds local and group), outermost first.
+std::vector<UOp> item_ranges(const UOp& sink);
+
 /// One more than the largest RangeArg.id of the kernel, 0 if it has no ranges.
 int32_t next_range_id(const UOp& sink);
+
+/// The same for BufferArg.id of the kernel's own memory.
+uint64_t next_memory_id(const UOp& sink);
 
 /// The number of iterations, or 0 where it is not known before launch.
 int64_t constant_size(const UOp& range);

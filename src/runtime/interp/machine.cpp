@@ -98,6 +98,7 @@ size_t Machine::step(size_t pc) {
     case Op::SHRINK:
     case Op::EXPAND:
     case Op::STACK: run_lanes(i); break;
+    case Op::WMMA: run_wmma(i); break;
     default: run_elementwise(i);
   }
   return pc + 1;
@@ -274,6 +275,47 @@ void Machine::run_elementwise(const Instruction& i) {
       in[k] = {data(r) + run * count(r), count(r) == n ? size_t{1} : size_t{0}};
     }
     apply(i.op, dst.dtype, in_dtype, data(dst) + run * n, in, length);
+  }
+}
+
+namespace {
+
+/// A matrix as the items of a tensor core hold it, row-major.
+template <class Read>
+std::vector<double> gathered(const TensorCore::Layout& layout, int64_t items, int64_t columns, size_t size, Read&& read) {
+  std::vector<double> out(size);
+  for (int64_t item = 0; item < items; ++item)
+    for (int64_t e = 0; e < layout.elements(); ++e)
+      out[size_t(layout.row_of(item, e) * columns + layout.column_of(item, e))] = read(size_t(item), size_t(e));
+  return out;
+}
+
+}  // namespace
+
+// Sums are exact to double and rounded once, which is between what different tensor cores do.
+void Machine::run_wmma(const Instruction& i) {
+  const TensorCore& core = *program_.cores[size_t(i.extra)];
+  const auto items = size_t(core.items);
+  if (items_ % items != 0) fail(i, 0, fmt::format("a group of {} items, the tensor core takes {} at a time", items_, items));
+  for (size_t item = 0; item < items_; ++item)
+    if (!active(item)) fail(i, item, "the item does not take part in what the tensor core does with others");
+  uint64_t* out = data(reg(i.dst));
+  for (size_t first = 0; first < items_; first += items) {
+    const auto matrix = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
+      return gathered(layout, core.items, columns, size_t(rows * columns), [&](size_t item, size_t e) {
+        return scalar_of(at(i.src[source], e, first + item), reg(i.src[source]).dtype).as_double();
+      });
+    };
+    const std::vector<double> a = matrix(0, core.a, core.m, core.k), b = matrix(1, core.b, core.k, core.n),
+                              c = matrix(2, core.c, core.m, core.n);
+    for (size_t item = 0; item < items; ++item)
+      for (int e = 0; e < core.c.elements(); ++e) {
+        const auto row = size_t(core.c.row_of(int64_t(item), e)), column = size_t(core.c.column_of(int64_t(item), e));
+        const auto n = size_t(core.n), depth = size_t(core.k);
+        double sum = c[row * n + column];
+        for (size_t k = 0; k < depth; ++k) sum += a[row * depth + k] * b[k * n + column];
+        out[size_t(e) * items_ + first + item] = Scalar::from_double(sum, core.out).bits();
+      }
   }
 }
 

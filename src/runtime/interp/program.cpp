@@ -106,6 +106,7 @@ class Parser {
       case Op::EXPAND: add_expand(u); return;
       case Op::STACK: add_stack(u); return;
       case Op::SHRINK: add_shrink(u); return;
+      case Op::WMMA: add_wmma(u); return;
       case Op::GROUP:
       case Op::SINK: return;
       default:
@@ -240,6 +241,23 @@ class Parser {
       program_.operands.push_back(x);
     }
     emit_with(u, int64_t(u.src_count()), uniform).extra = first;
+  }
+
+  void add_wmma(const UOp& u) {
+    const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
+    need(core != nullptr, u, "no tensor core has this name");
+    need(u.dtype() == core->out, u, "has another dtype than what the core gives");
+    int32_t src[3];
+    const TensorCore::Layout* layouts[] = {&core->a, &core->b, &core->c};
+    for (size_t k = 0; k < 3; ++k) {
+      src[k] = value(u, u.src(k));
+      const Register& r = register_of(src[k]);
+      need(r.lanes == layouts[k]->elements() && r.dtype == (k < 2 ? core->in : core->out), u, "its sources are not what an item holds");
+    }
+    Instruction& i = emit_with(u, core->c.elements(), false);
+    std::copy(src, src + 3, i.src);
+    i.extra = int32_t(program_.cores.size());
+    program_.cores.push_back(core);
   }
 
   void add_elementwise(const UOp& u) {

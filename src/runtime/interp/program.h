@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "target/target.h"
 #include "uop/uop.h"
 
 namespace tinygrad::runtime::interp {
@@ -34,8 +35,8 @@ struct Instruction {
   int32_t dst = -1;               ///< register
   int32_t src[3] = {-1, -1, -1};  ///< registers; LOAD: address, alt, gate; STORE: address, value, gate
   int32_t memory = -1;
-  int32_t extra = 0;               ///< first operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR
-  int32_t jump = -1;               ///< the instruction at the other end of the block
+  int32_t extra = 0;  ///< first operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA
+  int32_t jump = -1;  ///< the instruction at the other end of the block
   AxisKind kind = AxisKind::loop;  ///< of RANGE and SPECIAL
 };
 
@@ -47,6 +48,7 @@ struct Program {
   std::vector<int32_t> operands;  ///< sources of STACKs
   std::vector<Register> registers;
   std::vector<Memory> memories;
+  std::vector<const TensorCore*> cores;
   int64_t uniform_numbers = 0, varying_numbers = 0;
 
   const UOp& node(const Instruction& i) const { return nodes[size_t(i.node)]; }

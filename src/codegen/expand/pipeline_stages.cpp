@@ -1,0 +1,168 @@
+#include "codegen/expand/pipeline_stages.h"
+
+#include <algorithm>
+
+#include "codegen/expand/stage_memory.h"
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/rebuild.h"
+#include "shape/ranges.h"
+#include "uop/build.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+bool contains(std::span<const UOp> list, const UOp& u) { return std::find(list.begin(), list.end(), u) != list.end(); }
+
+bool is_lane(const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane; }
+
+bool is_around(const UOp& a, const UOp& b) {
+  const auto &x = a.arg_as<RangeArg>(), &y = b.arg_as<RangeArg>();
+  return std::pair(x.order, x.id) < std::pair(y.order, y.id);
+}
+
+/// A loop and the STAGEs that it is run ahead for.
+struct Ahead {
+  UOp end;
+  UOps outer, inner;  ///< of the loops that END closes too
+  UOp loop;
+  std::vector<UOp> stages;
+  int64_t depth = 0;
+};
+
+class Pipelining {
+ public:
+  explicit Pipelining(const UOp& sink) : next_range_(next_range_id(sink)), next_buffer_(next_memory_id(sink)), items_(item_ranges(sink)) {}
+
+  UOp run(const UOp& sink) {
+    return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
+      const UOp out = u.with_src(sources);
+      if (!out.is(Op::END)) return out;
+      const Ahead ahead = find(out);
+      return ahead.stages.empty() ? out : pipelined(ahead);
+    });
+  }
+
+ private:
+  /// The innermost loop of the END that STAGEs of depth > 1 move with, and those that do.
+  Ahead find(const UOp& end) const {
+    // Vector axes are not loops: they end with the iteration.
+    UOps closed, lanes;
+    for (const UOp& r : closed_ranges(end)) (is_lane(r) ? lanes : closed).push_back(r);
+    std::sort(closed.begin(), closed.end(), is_around);
+    const UOps around = ranges_of(end);
+    Ahead out{.end = end, .outer = {}, .inner = {}, .loop = {}, .stages = {}};
+    for (const UOp& u : toposort(end.src(0))) {
+      if (!u.is(Op::STAGE) || u.arg_as<StageArg>().depth < 2) continue;
+      const size_t at = innermost(u, closed, around);
+      if (at == closed.size() || (out.loop && out.loop != closed[at])) continue;
+      const int64_t depth = u.arg_as<StageArg>().depth;
+      if (constant_size(closed[at]) < depth) continue;
+      out.loop = closed[at];
+      out.outer = UOps(closed.begin(), closed.begin() + at);
+      out.inner = UOps(closed.begin() + at + 1, closed.end());
+      out.inner.append(lanes.begin(), lanes.end());
+      out.stages.push_back(u);
+      out.depth = std::max(out.depth, depth);
+    }
+    if (out.loop && constant_size(out.loop) < out.depth) out.stages.clear();
+    return out;
+  }
+
+  /// Which of the closed loops the STAGE moves with last; none if it also moves with a loop further inside.
+  size_t innermost(const UOp& stage, const UOps& closed, const UOps& around) const {
+    size_t at = closed.size();
+    for (const UOp& r : ranges_of(stage)) {
+      const size_t i = size_t(std::find(closed.begin(), closed.end(), r) - closed.begin());
+      if (i < closed.size())
+        at = at == closed.size() ? i : std::max(at, i);
+      else if (!contains(around, r) && !contains(items_, r) && !is_lane(r))
+        return closed.size();
+    }
+    return at;
+  }
+
+  /// One iteration, or the loop, as a copy of what the END did.
+  struct Copy {
+    UOp at;                   ///< instead of the loop's index
+    UOp behind;               ///< what comes before it, instead of the loop
+    std::vector<UOp> states;  ///< of the memory of each STAGE
+    bool own_loops;           ///< loops inside must not be those of another copy
+  };
+
+  UOp copied(const Ahead& a, const std::vector<StageMemory>& memories, const Copy& c) {
+    const UOp body = a.inner.empty() ? a.end.src(0) : end(a.end.src(0), a.inner);
+    NodeMap<UOp> fresh;
+    std::vector<UOp> held;
+    if (c.own_loops)
+      for (const UOp& u : toposort(body))
+        if (u.is(Op::END) && is_open_over(u, std::span(&a.loop, 1)))
+          for (const UOp& r : closed_ranges(u)) own_range(r, fresh, held);
+    const UOp copy = floor_mod(c.at, a.depth);
+    return rebuild(body, [&](const UOp& u, const UOps& sources) -> UOp {
+      if (u == a.loop) return c.at;
+      if (const UOp* f = fresh.find(u)) return *f;
+      if (u.is(Op::INDEX)) {
+        const auto stage = std::find(a.stages.begin(), a.stages.end(), u.src(0));
+        const auto i = size_t(stage - a.stages.begin());
+        if (stage != a.stages.end()) return memories[i].read(c.states[i], copy, sources[1]);
+      }
+      if (!u.is(Op::AFTER) && !u.is(Op::BARRIER)) return u.with_src(sources);
+      UOps ordered = sources;
+      for (size_t i = 0; i < ordered.size(); ++i)
+        if (u.src(i) == a.loop) ordered[i] = c.behind;
+      return u.with_src(ordered);
+    });
+  }
+
+  void own_range(const UOp& r, NodeMap<UOp>& fresh, std::vector<UOp>& held) {
+    if (contains(items_, r) || is_lane(r) || fresh.contains(r)) return;
+    RangeArg arg = r.arg_as<RangeArg>();
+    arg.id = next_range_++;
+    held.push_back(range(r.src(0), arg));
+    fresh[r] = held.back();
+  }
+
+  /// Fills the tile of the iteration `at`.
+  UOp filled(const Ahead& a, size_t stage, const StageMemory& memory, const UOp& at, const UOp& state) {
+    NodeMap<UOp> map;
+    map[a.loop] = at;
+    return memory.fill(substitute(a.stages[stage].src(0), map), floor_mod(at, a.depth), state, next_range_);
+  }
+
+  UOp pipelined(const Ahead& a) {
+    const int64_t ahead = a.depth - 1, steady = constant_size(a.loop) - ahead;
+    const UOp loop(Op::RANGE, DType::index, {index_const(steady)}, a.loop.arg());
+    std::vector<StageMemory> memories;
+    Copy main{.at = loop, .behind = loop, .states = {}, .own_loops = false};
+    UOps fills;
+    for (size_t s = 0; s < a.stages.size(); ++s) {
+      memories.emplace_back(a.stages[s], items_, next_buffer_++, a.depth);
+      const StageMemory& m = memories.back();
+      UOps around;
+      for (const UOp& r : m.loops())
+        if (r != a.loop) around.push_back(r);
+      UOps prologue;
+      for (int64_t i = 0; i < ahead; ++i) prologue.push_back(filled(a, s, m, index_const(i), m.after({}, around)));
+      main.states.push_back(m.after(prologue, std::span(&loop, 1)));
+      fills.push_back(filled(a, s, m, loop + ahead, main.states.back()));
+    }
+    fills.insert(fills.begin(), copied(a, memories, main));
+    UOp done = end(group(fills), std::span(&loop, 1));
+    std::vector<UOp> states;
+    for (const StageMemory& m : memories) states.push_back(m.after(std::span(&done, 1), {}));
+    for (int64_t i = steady; i < steady + ahead; ++i)
+      done = copied(a, memories, {.at = index_const(i), .behind = done, .states = states, .own_loops = true});
+    return a.outer.empty() ? done : end(done, a.outer);
+  }
+
+  int32_t next_range_;
+  uint64_t next_buffer_;
+  std::vector<UOp> items_;
+};
+
+}  // namespace
+
+UOp pipeline_stages(const UOp& sink) { return Pipelining(sink).run(sink); }
+
+}  // namespace tinygrad::codegen

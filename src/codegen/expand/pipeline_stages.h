@@ -1,0 +1,11 @@
+#pragma once
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// Loops with a STAGE of depth d > 1 are run ahead of by d - 1 iterations: a prologue fills d - 1 tiles before the loop; each iteration
+/// then fills the tile of a later one while it reads its own (there are d of them); the last d - 1 iterations, in an epilogue, only read.
+/// What cannot be run ahead of keeps its STAGE, to be lowered as one of depth 1.
+UOp pipeline_stages(const UOp& sink);
+
+}  // namespace tinygrad::codegen

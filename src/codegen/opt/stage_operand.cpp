@@ -1,0 +1,137 @@
+#include "codegen/opt/stage_operand.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/opt_error.h"
+#include "shape/ranges.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+AxisKind kind_of(const UOp& range) { return range.arg_as<RangeArg>().kind; }
+
+class OperandStaging {
+ public:
+  OperandStaging(const UOp& sink, const UOp& axis, const Opt& opt, const Target& target)
+      : sink_(sink), axis_(axis), opt_(opt), stage_(StageOpt::of(opt.arg)), target_(target), next_range_(next_range_id(sink)) {
+    const std::vector<UOp> axes = kernel_axes(sink);
+    for (size_t i = 0; i < axes.size(); ++i) place_[axes[i]] = int(i);
+  }
+
+  UOp run() {
+    check();
+    NodeMap<UOp> reads;
+    for (const UOp& u : toposort(sink_))
+      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0)))
+        if (UOp read = staged(u)) made_.push_back(reads[u] = read);
+    if (made_.empty()) opt_error(opt_, fmt::format("nothing that is loaded of argument {} moves inside the axis", stage_.slot));
+    return substitute(sink_, reads);
+  }
+
+ private:
+  bool is_argument(const UOp& memory) const { return memory.is(Op::PARAM) && memory.arg_as<ParamArg>().slot == stage_.slot; }
+
+  void check() const {
+    if (stage_.scope == Scope::device) opt_error(opt_, "the scope is reg, thread or group");
+    if (stage_.scope == Scope::group && !target_.has_groups) opt_error(opt_, "the target has no work-groups");
+    if (stage_.scope == Scope::group && sink_.src_count() != 1) opt_error(opt_, "the kernel has several loop nests");
+    if (stage_.depth < 1) opt_error(opt_, "the depth is at least 1");
+    if (stage_.depth > 1 && kind_of(axis_) != AxisKind::reduce) opt_error(opt_, "only the loop of a reduction is run ahead of");
+    if (stage_.depth > 1 && constant_size(axis_) < stage_.depth)
+      opt_error(opt_, fmt::format("the loop has {} iterations", constant_size(axis_)));
+    for (const UOp& u : toposort(sink_)) {
+      if (u.is(Op::AFTER)) opt_error(opt_, "a loop nest of the kernel reads what another writes");
+      if (u.is(Op::STORE) && is_argument(u.src(0).src(0))) opt_error(opt_, "the kernel stores to the argument");
+    }
+  }
+
+  /// True for what the tile has a place for each element of, rather than one tile for each.
+  bool is_inside(const UOp& range) const {
+    switch (kind_of(range)) {
+      case AxisKind::upcast:
+      case AxisKind::unroll:
+      case AxisKind::lane: return true;
+      case AxisKind::local:
+      case AxisKind::group: return stage_.scope == Scope::group;
+      case AxisKind::loop:
+      case AxisKind::reduce: return *place_.find(range) > *place_.find(axis_);
+      default: return false;
+    }
+  }
+
+  /// The order of a tile is that of the argument, with a vector axis last.
+  void sort_as_in_memory(UOps& ranges, const UOp& at) const {
+    const auto key = [&](const UOp& r) {
+      const int64_t stride = std::abs(stride_of(at, r).value_or(0));
+      return std::tuple(kind_of(r) == AxisKind::lane, -stride, r.arg_as<RangeArg>().id);
+    };
+    std::sort(ranges.begin(), ranges.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
+  }
+
+  /// The load as an element of a tile; null if nothing of it moves inside the axis.
+  UOp staged(const UOp& load) {
+    UOps inside;
+    for (const UOp& r : ranges_of(load))
+      if (is_inside(r)) inside.push_back(r);
+    if (inside.empty()) return {};
+    if (stage_.depth > 1) check_ahead(load);
+    sort_as_in_memory(inside, load.src(0).src(1));
+
+    NodeMap<UOp> fresh;
+    UOps sources{load};
+    UOp at = index_const(0);
+    int64_t elements = 1;
+    for (const UOp& r : inside) {
+      const int64_t size = constant_size(r);
+      if (size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
+      const AxisKind kind = kind_of(r) == AxisKind::lane ? AxisKind::lane : AxisKind::loop;
+      sources.push_back(range(r.src(0), {.id = next_range_++, .kind = kind, .order = r.arg_as<RangeArg>().order}));
+      fresh[r] = sources.back();
+      at = at * size + r;
+      elements *= size;
+      if (elements > int64_t{1} << 32) break;
+    }
+    check_size(elements * int64_t(itemsize(load.dtype())) * stage_.depth);
+    sources[0] = substitute(load, fresh);
+    const UOp tile(Op::STAGE, load.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
+    return UOp(Op::INDEX, load.dtype(), {tile, at}, IndexArg{});
+  }
+
+  /// That an iteration of the loop can load what a later one needs.
+  void check_ahead(const UOp& load) const {
+    int innermost = -1;
+    for (const UOp& r : ranges_of(load))
+      if (const int* p = place_.find(r); p && !is_inside(r)) innermost = std::max(innermost, *p);
+    if (innermost != *place_.find(axis_)) opt_error(opt_, "what is loaded does not move with the loop");
+    for (const UOp& u : toposort(load))
+      if (u.is(Op::REDUCE) || (u.is(Op::LOAD) && u != load)) opt_error(opt_, "where it is loaded from depends on other memory");
+  }
+
+  void check_size(int64_t bytes) const {
+    const int64_t most = stage_.scope == Scope::group ? target_.group_memory_bytes : std::max<int64_t>(target_.l2_bytes, 1 << 14);
+    if (bytes > most) opt_error(opt_, fmt::format("a tile has {} bytes, the target takes {}", bytes, most));
+  }
+
+  const UOp sink_, axis_;
+  const Opt opt_;
+  const StageOpt stage_;
+  const Target& target_;
+  int32_t next_range_;
+  NodeMap<int> place_;
+  std::vector<UOp> made_;
+};
+
+}  // namespace
+
+UOp stage_operand(const UOp& sink, const UOp& axis, const Opt& opt, const Target& target) {
+  return OperandStaging(sink, axis, opt, target).run();
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,77 @@
+#pragma once
+/// A kernel with opts on the interpreted device, beside the evaluator.
+
+#include <cmath>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "codegen/kernels.h"
+#include "codegen/opt/parse_opts.h"
+#include "runtime/interp/kernel.h"
+#include "shape/shape.h"
+#include "spec/evaluate.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen::test {
+
+inline UOp with_opts(const UOp& kernel, std::vector<Opt> opts) {
+  auto arg = kernel.arg_as<KernelArg>();
+  arg.opts = std::move(opts);
+  return kernel.with_arg(arg);
+}
+
+/// Small numbers for all that a kernel reads, and a value for each variable.
+inline spec::EvalInputs some_inputs(const UOp& kernel) {
+  spec::EvalInputs inputs;
+  std::mt19937 random(7);
+  for (const UOp& u : toposort(kernel)) {
+    if (const auto* v = std::get_if<VarArg>(&u.arg()); v && u.is(Op::VAR)) inputs.variables[v->name] = v->max - 2;
+    if (!u.is(Op::PARAM) || u.src_count() == 0) continue;
+    std::vector<double> values(size_t(shape_of(u)[0].value()));
+    for (double& x : values) x = is_float(u.dtype()) ? double(random() % 2001) / 1000 - 1 : double(random() % 4);
+    inputs.set(u, spec::Array::of(u.dtype(), values));
+  }
+  return inputs;
+}
+
+/// The memory that the program of a kernel leaves on the interpreted device, by slot.
+inline std::map<int32_t, spec::Array> run_on_interp(const UOp& linear, const spec::EvalInputs& inputs) {
+  const KernelInfo info = describe_kernel(linear, "k");
+  std::map<int32_t, spec::Array> memory = inputs.params;
+  std::vector<void*> handles;
+  for (auto& [slot, array] : memory) handles.push_back(array.bytes.data());
+  std::vector<int64_t> variables;
+  for (Symbol name : info.variables) variables.push_back(inputs.variables.at(name));
+  runtime::interp::make_kernel(info, linear)->launch(handles, variables, info.launch_dims(variables), true);
+  return memory;
+}
+
+/// Empty if the two agree, floats within `bound` of the largest.
+inline std::string difference(const std::map<int32_t, spec::Array>& want, const std::map<int32_t, spec::Array>& got, double bound = 1e-5) {
+  for (const auto& [slot, w] : want) {
+    double largest = 1;
+    for (size_t i = 0; i < w.size(); ++i) largest = std::max(largest, std::abs(w[i].as_double()));
+    for (size_t i = 0; i < w.size(); ++i)
+      if (!(std::abs(w[i].as_double() - got.at(slot)[i].as_double()) <= bound * largest))
+        return "argument " + std::to_string(slot) + ", element " + std::to_string(i) + ": expected " + w[i].to_string() + ", got " +
+               got.at(slot)[i].to_string();
+  }
+  return {};
+}
+
+inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts, const Target& target) {
+  try {
+    const UOp linear = full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .spec = 3});
+    const spec::EvalInputs inputs = some_inputs(kernel);
+    spec::EvalInputs evaluated = inputs;
+    spec::evaluate(std::span(&kernel, 1), evaluated);
+    return difference(evaluated.params, run_on_interp(linear, inputs));
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace tinygrad::codegen::test
