@@ -32,12 +32,13 @@ void compile(const CompileOptions& o) {
         {{"model", o.model},
          {"kernels", r.kernels},
          {"unique_kernels", r.unique_kernels},
+         {"bytes", r.bytes},
          {"stages", {{"schedule", microseconds(r.schedule_s)}, {"lower", microseconds(r.lower_s)}, {"render", microseconds(r.render_s)}}},
          {"seconds", microseconds(r.seconds())}});
     return;
   }
-  fmt::print("{:<15} {:>5} kernels, {:>4} unique   schedule {:.3f} s  lower {:.3f} s  render {:.3f} s  together {:.3f} s\n", o.model,
-             r.kernels, r.unique_kernels, r.schedule_s, r.lower_s, r.render_s, r.seconds());
+  fmt::print("{:<15} {:>5} kernels, {:>4} unique, {:>8.1f} MB moved   schedule {:.3f} s  lower {:.3f} s  render {:.3f} s  together {:.3f} s\n", o.model,
+             r.kernels, r.unique_kernels, double(r.bytes) / 1e6, r.schedule_s, r.lower_s, r.render_s, r.seconds());
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ void add_compile(CLI::App& app) {
   const auto o = std::make_shared<CompileOptions>();
   command->add_option("MODEL", o->model, "What to compile")->required()->check(CLI::IsMember(model_names()));
   command->add_option("--device", o->device, "Device to compile for, NAME[:RENDERER[:ARCH]]")->capture_default_str();
-  command->add_flag("--json", o->json, "Print one JSON object: model, kernels, unique_kernels, stages, seconds");
+  command->add_flag("--json", o->json, "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds");
   command->callback([o] { compile(*o); });
 }
 

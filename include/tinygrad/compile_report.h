@@ -2,6 +2,7 @@
 /// How long the compiler takes for a graph, and what comes out, without running anything.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <tinygrad/export.h>
@@ -12,6 +13,7 @@ namespace tinygrad {
 struct CompileReport {
   size_t kernels = 0;         ///< launches, without copies
   size_t unique_kernels = 0;  ///< different ones among them: each is lowered and rendered once
+  int64_t bytes = 0;          ///< of the buffers that each launch reads and of those it writes
   double schedule_s = 0;      ///< graph to kernels
   double lower_s = 0;         ///< kernels to linear programs
   double render_s = 0;        ///< linear programs to source text

@@ -127,19 +127,26 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
 
 RenderReport render_schedule(const schedule::Schedule& s, const Options& options) {
   RenderReport report;
-  NodeSet known;
+  NodeMap<size_t> numbers;
   std::vector<std::pair<UOp, Device*>> kernels;
+  std::vector<size_t> launches;  // the kernel of each
   for (const UOp& call : s.plan->linear.src()) {
     const UOp& body = call.src(0);
     if (!body.is(Op::SINK)) continue;
-    ++report.kernels;
-    if (known.insert(body)) kernels.emplace_back(body, &device_of_call(call, s));
+    if (numbers.insert(body, kernels.size()).second) kernels.emplace_back(body, &device_of_call(call, s));
+    launches.push_back(numbers[body]);
   }
+  report.kernels = launches.size();
   report.unique_kernels = kernels.size();
   std::vector<RenderedProgram> programs(kernels.size());
   auto start = std::chrono::steady_clock::now();
   task_pool().parallel_for(kernels.size(), [&](size_t i) { programs[i] = lower_program(kernels[i].first, *kernels[i].second, options); });
   report.lower_s = seconds_since(start);
+  for (size_t i : launches) {
+    SmallVector<int64_t, 4> values;
+    for (Symbol v : programs[i].info.variables) values.push_back(value_of(v, s));
+    report.bytes += programs[i].info.bytes.evaluate(values);
+  }
   start = std::chrono::steady_clock::now();
   task_pool().parallel_for(kernels.size(), [&](size_t i) { render_source(programs[i], *kernels[i].second); });
   report.render_s = seconds_since(start);

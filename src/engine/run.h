@@ -16,6 +16,7 @@ void run_schedule(const schedule::Schedule& schedule, const Options& options);
 /// What render_schedule() made, and the seconds that passed meanwhile.
 struct RenderReport {
   size_t kernels = 0, unique_kernels = 0;
+  int64_t bytes = 0;  ///< of all buffers that launches read or write, each counted once a launch and direction
   double lower_s = 0, render_s = 0;
 };
 

@@ -69,6 +69,14 @@ UOps reduce_rule(const UOp& u, const Expr& g) {
   return {best * (wide / sum(best, axes, true))};
 }
 
+/// Of a rectifier, where(0 < x, x, 0), the result is positive where x is: whoever keeps the result needs not keep x as well.
+UOps where_rule(const UOp& u, const Expr& g) {
+  const UOp& c = u.src(0);
+  const bool rectifies = c.is(Op::CMPLT) && is_const(c.src(0), 0) && c.src(1) == u.src(1) && is_const(u.src(2), 0);
+  if (rectifies) return {UOp(), only(ops::gt(u, 0), g), UOp()};
+  return {UOp(), only(c, g), ops::where(c, 0, g)};
+}
+
 Pairs pairs_of(const UOp& u) {
   Pairs out;
   for (size_t i = 1; i < u.src_count(); i += 2) out.emplace_back(SInt(u.src(i)), SInt(u.src(i + 1)));
@@ -192,7 +200,7 @@ Rule rule_of(Op op) {
     case Op::SIN: return [](const UOp& u, const Expr& g) { return UOps{g * cos(u.src(0))}; };
     case Op::POW: return pow_rule;
     case Op::MAX: return max_rule;
-    case Op::WHERE: return [](const UOp& u, const Expr& g) { return UOps{UOp(), only(u.src(0), g), ops::where(u.src(0), 0, g)}; };
+    case Op::WHERE: return where_rule;
     case Op::CAST: return [](const UOp& u, const Expr& g) { return UOps{tinygrad::cast(g, u.src(0).dtype())}; };
     case Op::REDUCE: return reduce_rule;
     case Op::RESHAPE: return [](const UOp& u, const Expr& g) { return to_first(u, ops::reshape(g, shape_of(u.src(0)))); };

@@ -47,7 +47,8 @@ double CostModel::store(const Target& target, double elements, double times, DTy
   return bytes * (elements * (far ? per_far_byte : per_stored_byte) + times * per_loaded_byte) + kernel(target);
 }
 
-InlineCost inline_cost(const UOp& root, const CostModel& model, const std::function<bool(const UOp&)>& is_stored) {
+InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored) {
+  const double shared_loads = target.has_groups ? 1 : model.register_tile;
   struct Item {
     const UOp* node;
     double times;  // evaluations for one element of the root
@@ -56,13 +57,16 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const std::funct
   std::vector<Item> stack{{&root, 1.0, false}};
   NodeSet seen;
   double cost = 0, leaves = 0;
+  const double outputs = elements(root);
   while (!stack.empty()) {
     const auto [u, times, in_loop] = stack.back();
     stack.pop_back();
     if (!seen.insert(*u)) continue;
     if (seen.size() > most_nodes) return {1e30, 1};
     if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
-      cost += times * model.per_loaded_byte * itemsize(u->dtype());
+      // Outputs that are computed together share what they load.
+      const double reuse = in_loop ? outputs * times / std::max(elements(*u), 1.0) : 1;
+      cost += times * model.per_loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads);
       leaves += elements(*u);
       continue;
     }

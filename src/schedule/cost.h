@@ -19,9 +19,9 @@ struct CostModel {
   double per_loaded_byte = 1;  ///< a read that comes from a near cache on average
   double per_stored_byte =
       8;  ///< a write that goes to memory: a vector unit does some 4 operations in the time of a byte, a write moves it twice
-  double per_far_byte = 16;       ///< a write of more than the caches hold: it is read from memory again
-  double transcendental = 16;     ///< EXP2, LOG2, SIN, POW, and division-like ops
-  double per_kernel = 20000;      ///< launch and scheduling
+  double per_far_byte = 40;    ///< a write of more than the caches hold: memory, which all cores share, moves it three times with the read
+  double transcendental = 16;  ///< EXP2, LOG2, SIN, POW, and division-like ops
+  double per_kernel = 20000;   ///< launch and scheduling
   double per_group_kernel = 1e6;  ///< the same on a device with many groups: a few microseconds of a faster machine
   double register_tile = 4;       ///< elements of a reducing kernel that are computed together and share what they load
   double per_call_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
@@ -37,12 +37,12 @@ struct CostModel {
 
 struct InlineCost {
   double cost = 0;   ///< arithmetic and loaded bytes of one element
-  double reuse = 1;  ///< how often a REDUCE at the root uses each element of memory below it
+  double reuse = 1;  ///< how often a REDUCE at the root uses each element of memory below it; its loads are shared by a register tile
 };
 
 /// What one element of `u` costs if everything below it is computed in place, down to memory and to what `is_stored` says is stored. A node
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
-InlineCost inline_cost(const UOp& u, const CostModel& model, const std::function<bool(const UOp&)>& is_stored);
+InlineCost inline_cost(const UOp& u, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored);
 
 /// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
 double scalar_cost(const UOp& x, const CostModel& model);

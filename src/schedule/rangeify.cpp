@@ -303,7 +303,7 @@ class Rangeify {
     const auto in_memory = [&](const UOp& s) {
       return value(s).storage || forced_->contains(s) || expected_->contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
     };
-    const InlineCost one = inline_cost(u, model_, in_memory);
+    const InlineCost one = inline_cost(u, model_, target, in_memory);
     if (hoisted && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return model_.store(target, n, times, u.dtype()) + n * one.cost < times * one.cost;

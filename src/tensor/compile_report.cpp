@@ -23,6 +23,7 @@ CompileReport compile_report(std::span<const Tensor> tensors) {
   const engine::RenderReport rendered = engine::render_schedule(schedule, options);
   return {.kernels = rendered.kernels,
           .unique_kernels = rendered.unique_kernels,
+          .bytes = rendered.bytes,
           .schedule_s = taken.count(),
           .lower_s = rendered.lower_s,
           .render_s = rendered.render_s};
