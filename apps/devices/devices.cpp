@@ -38,7 +38,7 @@ void list_devices(bool json) {
           "{}\n",
           nlohmann::ordered_json{{"device", d.name}, {"works", d.works}, {"default", d.name == preferred}, {"reason", d.reason}}.dump());
     else
-      fmt::print("{:<8} {}\n", d.name, status_text(d, preferred));
+      fmt::print("{:<10} {}\n", d.name, status_text(d, preferred));
   }
 }
 

@@ -16,7 +16,7 @@ struct DeviceStatus {
   std::string reason;  ///< why it does not work
 };
 
-/// All kinds of devices, in order of preference.
+/// All kinds of devices, in order of preference, each followed by its other renderers as the option DEV names them ("CPU:CLANG").
 TINYGRAD_EXPORT std::vector<DeviceStatus> available_devices();
 /// The device that tensors are on when none is named: that of the option DEV, else the first that works. Throws DeviceError.
 TINYGRAD_EXPORT std::string default_device();

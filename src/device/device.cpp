@@ -130,11 +130,15 @@ void register_backends(std::span<const Backend> added) {
 
 std::vector<DeviceStatus> registered_devices() {
   std::vector<DeviceStatus> out;
-  for (const Backend& b : backends()) {
-    std::string reason = b.unavailable();
-    if (reason.empty() && b.missing_compiler) reason = b.missing_compiler();
+  const auto add = [&](std::string name, std::string reason) {
     const bool works = reason.empty();
-    out.push_back({.name = std::string(b.name), .works = works, .reason = std::move(reason)});
+    out.push_back({.name = std::move(name), .works = works, .reason = std::move(reason)});
+  };
+  for (const Backend& b : backends()) {
+    const std::string unavailable = b.unavailable();
+    const auto reason = [&](const CodePath& c) { return unavailable.empty() ? c.missing_compiler() : unavailable; };
+    add(std::string(b.name), b.code_paths.empty() ? unavailable : reason(b.code_paths[0]));
+    for (size_t i = 1; i < b.code_paths.size(); ++i) add(fmt::format("{}:{}", b.name, b.code_paths[i].renderer), reason(b.code_paths[i]));
   }
   return out;
 }

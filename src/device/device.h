@@ -73,14 +73,21 @@ class Device {
   std::unique_ptr<Allocator> allocator_;
 };
 
+/// A renderer and its compiler.
+struct CodePath {
+  std::string_view renderer;  ///< "LLVM"
+  /// Why kernels that are not in the disk cache cannot be compiled; empty if they can. May take long.
+  std::string (*missing_compiler)() = nullptr;
+};
+
 /// A kind of device that can be opened: one table of them is in runtime/backends.cpp.
 struct Backend {
   std::string_view name;
   bool may_be_default = true;  ///< the default device is the first of the table that works
   /// Why no device of this kind can be opened here; empty if one can. Must be quick and quiet.
   std::string (*unavailable)() = nullptr;
-  /// Why kernels that are not in the disk cache cannot be compiled; may take long, null where there is nothing to miss.
-  std::string (*missing_compiler)() = nullptr;
+  /// How code for it can be made; the first is what a plain NAME means. Empty where there is nothing to choose or to miss.
+  std::span<const CodePath> code_paths = {};
   /// Throws DeviceError.
   std::unique_ptr<Device> (*open)(const DeviceChoice& choice) = nullptr;
 };

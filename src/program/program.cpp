@@ -51,12 +51,12 @@ using ProgramFuture = std::shared_future<std::shared_ptr<const Program>>;
 struct ProgramCache {
   struct Key {
     UOp sink;
-    Symbol device;
+    const Device* device;  // never destroyed; one name may stand for several, which differ in their Target
     ContentKey code;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return hash_combine(hash_combine(k.sink->hash, k.device.hash()), k.code.lo); }
+    size_t operator()(const Key& k) const { return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo); }
   };
   std::mutex mutex;
   std::unordered_map<Key, ProgramFuture, Hash> programs;
@@ -86,7 +86,7 @@ RenderedProgram render_program(const UOp& sink, Device& device, const Options& o
 
 std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options) {
   ProgramCache& cache = ProgramCache::instance();
-  const ProgramCache::Key key{sink, device.name(), options.code_key()};
+  const ProgramCache::Key key{sink, &device, options.code_key()};
   std::promise<std::shared_ptr<const Program>> promise;
   ProgramFuture waiting;
   {

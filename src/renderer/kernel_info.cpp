@@ -278,4 +278,13 @@ class Describer {
 
 KernelInfo describe_kernel(const UOp& linear, std::string_view name) { return Describer(linear).describe(name); }
 
+std::string kernel_symbol(std::string_view kernel_name) {
+  std::string out(kernel_name);
+  for (char& c : out) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (!plain) c = '_';
+  }
+  return "kernel_" + out;
+}
+
 }  // namespace tinygrad

@@ -77,4 +77,7 @@ struct KernelInfo {
 /// Reads a linear program (docs/architecture.md): its PARAMs, VARs, launch dimensions and cost.
 KernelInfo describe_kernel(const UOp& linear, std::string_view name);
 
+/// The name of a CPU kernel's function in its object: "kernel_" and the kernel's name, with everything but letters and digits as '_'.
+std::string kernel_symbol(std::string_view kernel_name);
+
 }  // namespace tinygrad

@@ -1,5 +1,6 @@
 #include "runtime/backends.h"
 
+#include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/interp/device.h"
@@ -8,9 +9,11 @@
 namespace tinygrad::runtime {
 namespace {
 
+constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
+
 // In order of preference.
 constexpr Backend kBackends[] = {
-    {.name = "CPU", .unavailable = cpu_unavailable, .missing_compiler = compiler::llvm_missing, .open = open_cpu},
+    {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .open = open_null},
 };

@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <string_view>
 
 #include "renderer/kernel_info.h"
 #include "target/target.h"
@@ -12,8 +11,5 @@ namespace tinygrad::renderer {
 /// KernelInfo::variables and the chunks are the part of the thread range to run. Throws InternalError for an instruction that CPUs do not
 /// have.
 std::string render_llvmir(const Target& target, const UOp& linear, const KernelInfo& info);
-
-/// The name of the function in the object: "kernel_" and the kernel's name, with everything but letters and digits as '_'.
-std::string kernel_symbol(std::string_view kernel_name);
 
 }  // namespace tinygrad::renderer

@@ -434,15 +434,6 @@ class Renderer {
 
 }  // namespace
 
-std::string kernel_symbol(std::string_view kernel_name) {
-  std::string out(kernel_name);
-  for (char& c : out) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (!plain) c = '_';
-  }
-  return "kernel_" + out;
-}
-
 std::string render_llvmir(const Target& target, const UOp& linear, const KernelInfo& info) {
   return Renderer(target, linear, info).render();
 }

@@ -6,7 +6,9 @@
 #include <tinygrad/errors.h>
 
 #include "base/thread_pool.h"
+#include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
+#include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
 #include "runtime/cpu/elf_loader.h"
 #include "runtime/cpu/host_allocator.h"
@@ -19,7 +21,7 @@ class CpuKernel final : public Kernel {
  public:
   CpuKernel(const KernelInfo& info, const std::string& binary)
       : object_(std::as_bytes(std::span(binary)), cpu_runtime_symbol),
-        run_(reinterpret_cast<Function*>(object_.function(renderer::kernel_symbol(info.name)))) {
+        run_(reinterpret_cast<Function*>(object_.function(kernel_symbol(info.name)))) {
     for (const KernelParam& p : info.params) {
       // Smaller promises hold for any buffer of elements.
       if (p.align > itemsize(p.dtype)) aligned_.push_back({static_cast<size_t>(p.slot), p.align});
@@ -62,12 +64,19 @@ class CpuDevice final : public Device {
   CpuDevice(const DeviceChoice& choice, const Target& target)
       : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical())) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_llvmir(target(), linear, info); }
-  std::string compile(const std::string& source) override { return compiler::compile_llvmir(source, target().arch.str()); }
+  std::string render(const UOp& linear, const KernelInfo& info) override {
+    return is_c() ? renderer::render_c(target(), linear, info) : renderer::render_llvmir(target(), linear, info);
+  }
+  std::string compile(const std::string& source) override {
+    return is_c() ? compiler::compile_c(source, target()) : compiler::compile_llvmir(source, target().arch.str());
+  }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<CpuKernel>(info, binary);
   }
   std::string disassemble(const std::string& binary) override { return compiler::disassemble_llvm(binary, target().arch.str()); }
+
+ private:
+  bool is_c() const { return target().renderer == Symbol("CLANG"); }
 };
 
 /// A generic level that the host has, or the host's own name: code for it runs here.
@@ -95,10 +104,12 @@ std::string cpu_unavailable() {
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   if (choice.index != 0)
     throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
-  if (!choice.renderer.empty() && choice.renderer != "LLVM") {
-    throw DeviceError(fmt::format("CPU: unknown renderer '{}'; known are LLVM", choice.renderer));
+  if (!choice.renderer.empty() && choice.renderer != "LLVM" && choice.renderer != "CLANG") {
+    throw DeviceError(fmt::format("CPU: unknown renderer '{}'; known are LLVM, CLANG", choice.renderer));
   }
-  return std::make_unique<CpuDevice>(choice, runnable_target(choice.arch));
+  Target target = runnable_target(choice.arch);
+  if (!choice.renderer.empty()) target.renderer = Symbol(choice.renderer);
+  return std::make_unique<CpuDevice>(choice, target);
 }
 
 }  // namespace tinygrad::runtime

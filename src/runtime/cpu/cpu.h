@@ -8,7 +8,7 @@ namespace tinygrad::runtime {
 
 /// Why kernels cannot run on this machine's processor; empty if they can.
 std::string cpu_unavailable();
-/// CPU[:LLVM[:ARCH]]. Throws DeviceError for an architecture that this processor does not have.
+/// CPU[:LLVM|CLANG[:ARCH]]. Throws DeviceError for another renderer and for an architecture that this processor does not have.
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice);
 
 }  // namespace tinygrad::runtime

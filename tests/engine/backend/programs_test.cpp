@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include <tinygrad/context.h>
+
 #include "base/options.h"
 #include "device/buffer.h"
 #include "engine/run.h"
@@ -54,7 +56,9 @@ class Programs : public testing::TestWithParam<std::tuple<const char*, size_t>> 
 };
 
 TEST_P(Programs, GiveWhatTheEvaluatorGives) {
-  const auto& [device, number] = GetParam();
+  const auto& [choice, number] = GetParam();
+  const Context chosen{{.dev = choice}};
+  const Symbol device = runtime::default_device_name();
   test_programs::device() = device;
   const UOp graph = on_memory(sink(test_programs::all()[number].build()), device);
   run_schedule(schedule::make_schedule(graph, target_of), current_options());
@@ -71,11 +75,13 @@ TEST_P(Programs, GiveWhatTheEvaluatorGives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, Programs,
-                         testing::Combine(testing::Values("CPU", "INTERP"), testing::Range(size_t(0), test_programs::all().size())),
+                         testing::Combine(testing::Values("CPU:LLVM", "CPU:CLANG", "INTERP"),
+                                          testing::Range(size_t(0), test_programs::all().size())),
                          [](const auto& test) {
-                           std::string name = std::get<0>(test.param);
-                           name += "_";
-                           for (char c : test_programs::all()[std::get<1>(test.param)].name) name += std::isalnum(c) ? c : '_';
+                           std::string name;
+                           for (char c : std::string(std::get<0>(test.param)) + "_" +
+                                             std::string(test_programs::all()[std::get<1>(test.param)].name))
+                             name += std::isalnum(c) ? c : '_';
                            return name;
                          });
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
@@ -108,7 +109,8 @@ std::string compare(const Program& p, const Expected& e, const Contents& got) {
 }
 
 Contents run_on_device(const Program& p, const char* name) {
-  Device& device = runtime::open_device(name);
+  const Context choice{{.dev = name}};
+  Device& device = runtime::open_device(DeviceChoice::parse(name).canonical());
   NodeMap<UOp> map;
   std::vector<UOp> keep;
   for (const auto& m : p.memories) {
@@ -154,9 +156,9 @@ Program given(const Program& p, const UOp& value) {
 
 bool is_data(const UOp& u) { return u.dtype() != DType::void_ && u.dtype() != DType::index && !u.is(Op::CONST) && !u.is(Op::BUFFER); }
 
-bool fails(const Program& p) {
+bool fails(const Program& p, Devices devices) {
   try {
-    const Verdict v = check(p);
+    const Verdict v = check(p, devices);
     return v.fair && !v.difference.empty();
   } catch (const Error&) {
     return false;  // a program that makes no sense any more
@@ -173,7 +175,7 @@ Program without_unused(Program p) {
 
 }  // namespace
 
-Verdict check(const Program& p) {
+Verdict check(const Program& p, Devices devices) {
   const Expected e = expected(p);
   if (!is_fair(p, e)) return {.fair = false};
   spec::EvalInputs inputs = inputs_of(p);
@@ -181,7 +183,7 @@ Verdict check(const Program& p) {
   spec::evaluate(std::span(&root, 1), inputs);
   const std::string rounded = compare(p, e, contents(p, inputs));
   if (!rounded.empty()) return {.difference = "evaluator: " + rounded};
-  for (const char* device : {"INTERP", "CPU"}) try {
+  for (const char* device : devices) try {
       const std::string d = compare(p, e, run_on_device(p, device));
       if (!d.empty()) return {.difference = fmt::format("{}: {}", device, d)};
     } catch (const std::exception& error) {
@@ -190,12 +192,12 @@ Verdict check(const Program& p) {
   return {};
 }
 
-Program smallest_failing(Program p) {
+Program smallest_failing(Program p, Devices devices) {
   int tries = 300;
   for (const UOp& u : toposort(p.effects)) {
     if (!is_data(u) || --tries < 0) continue;
     const Program one = storing(p, u);
-    if (!fails(one)) continue;
+    if (!fails(one, devices)) continue;
     p = one;
     break;
   }
@@ -208,7 +210,7 @@ Program smallest_failing(Program p) {
         continue;
       try {
         Program next = given(p, u);
-        if (!fails(next)) continue;
+        if (!fails(next, devices)) continue;
         p = std::move(next);
         changed = true;
       } catch (const Error&) {}

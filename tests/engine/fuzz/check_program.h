@@ -1,6 +1,7 @@
 #pragma once
 /// A program on the evaluator and on devices, compared.
 
+#include <span>
 #include <string>
 
 #include "engine/fuzz/random_program.h"
@@ -17,10 +18,14 @@ struct Verdict {
   std::string difference = {};  ///< what is wrong, empty if all agree
 };
 
-/// Runs the program everywhere: integers, bools and exact floats must agree exactly but for the sign of zero, other floats within bounds.
-Verdict check(const Program& p);
+/// Devices as the option DEV names them.
+using Devices = std::span<const char* const>;
+
+/// Runs the program on the evaluator and these devices: integers, bools and exact floats must agree exactly but for the sign of zero, other
+/// floats within bounds.
+Verdict check(const Program& p, Devices devices);
 
 /// A smaller program that fails check() too: of one output, with as many values as possible given instead of computed.
-Program smallest_failing(Program p);
+Program smallest_failing(Program p, Devices devices);
 
 }  // namespace tinygrad::test

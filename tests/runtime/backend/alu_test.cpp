@@ -8,9 +8,12 @@
 
 #include <fmt/core.h>
 
+#include <tinygrad/context.h>
+
 #include "dtype/scalar_ops.h"
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
+#include "shape/shape.h"
 
 namespace tinygrad {
 namespace {
@@ -86,154 +89,188 @@ std::vector<Scalar> download(Buffer& buffer) {
 }
 
 using Body = std::function<UOp(ProgramBuilder&, const UOp&, const UOp&, const UOp&)>;
+/// Whether the i-th result may be this.
+using Expected = std::function<bool(size_t, const Scalar&)>;
 
-std::vector<Scalar> run(const Operands& in, DType result, int lanes, const Body& body) {
-  const auto n = static_cast<int64_t>(in.a.size());
-  ProgramBuilder b;
-  const UOp out = b.param(result, n, 0), x = b.param(in.a[0].dtype(), n, 1), y = b.param(in.b[0].dtype(), n, 2),
-            z = b.param(in.c[0].dtype(), n, 3);
-  const UOp r = b.range(n / lanes), at = b.alu(Op::MUL, {r, b.number(lanes)});
-  b.store(out, at, body(b, b.load(x, at, lanes), b.load(y, at, lanes), b.load(z, at, lanes)), lanes);
-  b.end(r);
-  Program program(cpu(), b.linear(), "alu");
-  const BufferPtr buffers[] = {Buffer::make(cpu(), n, result), upload(in.a), upload(in.b), upload(in.c)};
-  program.run(buffers);
-  return download(*buffers[0]);
-}
-
-template <class Expected>
-void check(std::string_view what, const Operands& in, DType result, const Body& body, Expected expected) {
-  for (int lanes : {1, kLanes}) {
-    const std::vector<Scalar> got = run(in, result, lanes, body);
-    int wrong = 0;
-    for (size_t i = 0; i < got.size() && wrong < 5; ++i) {
-      if (expected(i, got[i])) continue;
-      ++wrong;
-      ADD_FAILURE() << fmt::format("{} in {} lanes of {}: {}, {}, {} gives {}", what, lanes, repr(in.a[i].dtype()), in.a[i].to_string(),
-                                   in.b[i].to_string(), in.c[i].to_string(), got[i].to_string());
+/// What a test computes: one loop each, in one kernel, because a compiler may take long to start.
+class Checks {
+ public:
+  /// In scalars and in vectors.
+  void add(std::string what, Operands in, DType result, const Body& body, Expected expected) {
+    for (const int lanes : {1, kLanes}) {
+      const auto n = static_cast<int64_t>(in.a.size());
+      const auto slot = static_cast<int32_t>(buffers_.size());
+      const UOp out = builder_.param(result, n, slot), x = builder_.param(in.a[0].dtype(), n, slot + 1),
+                y = builder_.param(in.b[0].dtype(), n, slot + 2), z = builder_.param(in.c[0].dtype(), n, slot + 3);
+      const UOp r = builder_.range(n / lanes), at = builder_.alu(Op::MUL, {r, builder_.number(lanes)});
+      const UOp value = body(builder_, builder_.load(x, at, lanes), builder_.load(y, at, lanes), builder_.load(z, at, lanes));
+      builder_.store(out, at, value, lanes);
+      builder_.end(r);
+      buffers_.insert(buffers_.end(), {Buffer::make(cpu(), n, result), upload(in.a), upload(in.b), upload(in.c)});
+      checks_.push_back({what, lanes, in, expected, static_cast<size_t>(slot)});
     }
   }
-}
 
-void check_binary(Op op, DType d, Scalar (*definition)(const Scalar&, const Scalar&)) {
-  const Operands in = operands(d, d, DType::bool_);
-  const DType result = in_group(op, Group::comparison) ? DType::bool_ : d;
-  check(
-      name(op), in, result, [&](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp&) { return b.alu(op, {x, y}); },
-      [&](size_t i, const Scalar& got) { return got == definition(in.a[i], in.b[i]); });
-}
+  void run() {
+    Program program(cpu(), builder_.linear(), "alu");
+    program.run(buffers_);
+    for (const Check& c : checks_) compare(c, download(*buffers_[c.slot]));
+  }
 
-void check_unary(Op op, DType d, Scalar (*definition)(const Scalar&)) {
-  const Operands in = operands(d, DType::bool_, DType::bool_);
-  check(
-      name(op), in, d, [&](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.alu(op, {x}); },
-      [&](size_t i, const Scalar& got) { return got == definition(in.a[i]); });
-}
+ private:
+  struct Check {
+    std::string what;
+    int lanes;
+    Operands in;
+    Expected expected;
+    size_t slot;
+  };
 
-class CpuAlu : public testing::TestWithParam<DType> {};
+  static void compare(const Check& c, const std::vector<Scalar>& got) {
+    int wrong = 0;
+    for (size_t i = 0; i < got.size() && wrong < 5; ++i) {
+      if (c.expected(i, got[i])) continue;
+      ++wrong;
+      ADD_FAILURE() << fmt::format("{} in {} lanes of {}: {}, {}, {} gives {}", c.what, c.lanes, repr(c.in.a[i].dtype()),
+                                   c.in.a[i].to_string(), c.in.b[i].to_string(), c.in.c[i].to_string(), got[i].to_string());
+    }
+  }
+
+  ProgramBuilder builder_;
+  std::vector<BufferPtr> buffers_;
+  std::vector<Check> checks_;
+};
+
+/// A renderer and a dtype.
+class CpuAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
+ protected:
+  DType dtype() const { return std::get<1>(GetParam()); }
+
+  void check_binary(Op op, Scalar (*definition)(const Scalar&, const Scalar&)) {
+    const Operands in = operands(dtype(), dtype(), DType::bool_);
+    const DType result = in_group(op, Group::comparison) ? DType::bool_ : dtype();
+    checks_.add(
+        std::string(name(op)), in, result, [op](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp&) { return b.alu(op, {x, y}); },
+        [=](size_t i, const Scalar& got) { return got == definition(in.a[i], in.b[i]); });
+  }
+  void check_unary(Op op, Scalar (*definition)(const Scalar&)) {
+    const Operands in = operands(dtype(), DType::bool_, DType::bool_);
+    checks_.add(
+        std::string(name(op)), in, dtype(), [op](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.alu(op, {x}); },
+        [=](size_t i, const Scalar& got) { return got == definition(in.a[i]); });
+  }
+
+  Context device_{{.dev = std::get<0>(GetParam())}};
+  Checks checks_;
+};
 class CpuFloatAlu : public CpuAlu {};
 class CpuIntAlu : public CpuAlu {};
+class CpuBoolAlu : public CpuAlu {};
 
 TEST_P(CpuAlu, RingOps) {
-  check_binary(Op::ADD, GetParam(), scalar::add);
-  check_binary(Op::SUB, GetParam(), scalar::sub);
-  check_binary(Op::MUL, GetParam(), scalar::mul);
-  check_unary(Op::NEG, GetParam(), scalar::neg);
+  check_binary(Op::ADD, scalar::add);
+  check_binary(Op::SUB, scalar::sub);
+  check_binary(Op::MUL, scalar::mul);
+  check_unary(Op::NEG, scalar::neg);
+  checks_.run();
 }
 
 TEST_P(CpuAlu, Comparisons) {
-  check_binary(Op::CMPLT, GetParam(), scalar::cmplt);
-  check_binary(Op::CMPNE, GetParam(), scalar::cmpne);
-  check_binary(Op::CMPEQ, GetParam(), scalar::cmpeq);
-  check_binary(Op::MAX, GetParam(), scalar::max);
+  check_binary(Op::CMPLT, scalar::cmplt);
+  check_binary(Op::CMPNE, scalar::cmpne);
+  check_binary(Op::CMPEQ, scalar::cmpeq);
+  check_binary(Op::MAX, scalar::max);
+  checks_.run();
 }
 
 TEST_P(CpuAlu, Ternary) {
-  const DType d = GetParam();
-  const Operands choice = operands(DType::bool_, d, d);
-  check(
-      "WHERE", choice, d, [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp& z) { return b.alu(Op::WHERE, {x, y, z}); },
-      [&](size_t i, const Scalar& got) { return got == (choice.a[i].as_bool() ? choice.b[i] : choice.c[i]); });
-  const Operands in = operands(d, d, d);
-  check(
-      "MULACC", in, d, [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp& z) { return b.alu(Op::MULACC, {x, y, z}); },
-      [&](size_t i, const Scalar& got) {
+  const Operands choice = operands(DType::bool_, dtype(), dtype());
+  checks_.add(
+      "WHERE", choice, dtype(), [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp& z) { return b.alu(Op::WHERE, {x, y, z}); },
+      [=](size_t i, const Scalar& got) { return got == (choice.a[i].as_bool() ? choice.b[i] : choice.c[i]); });
+  const Operands in = operands(dtype(), dtype(), dtype());
+  checks_.add(
+      "MULACC", in, dtype(), [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp& z) { return b.alu(Op::MULACC, {x, y, z}); },
+      [=](size_t i, const Scalar& got) {
         return got == scalar::mulacc(in.a[i], in.b[i], in.c[i]) || got == scalar::add(scalar::mul(in.a[i], in.b[i]), in.c[i]);
       });
+  checks_.run();
 }
 
 TEST_P(CpuFloatAlu, FloatOps) {
-  const DType d = GetParam();
-  check_binary(Op::FDIV, d, scalar::fdiv);
-  check_unary(Op::RECIPROCAL, d, scalar::reciprocal);
-  check_unary(Op::SQRT, d, scalar::sqrt);
-  check_unary(Op::TRUNC, d, scalar::trunc);
+  check_binary(Op::FDIV, scalar::fdiv);
+  check_unary(Op::RECIPROCAL, scalar::reciprocal);
+  check_unary(Op::SQRT, scalar::sqrt);
+  check_unary(Op::TRUNC, scalar::trunc);
+  checks_.run();
 }
 
-TEST(CpuBoolAlu, Bits) {
-  check_binary(Op::AND, DType::bool_, scalar::and_);
-  check_binary(Op::OR, DType::bool_, scalar::or_);
-  check_binary(Op::XOR, DType::bool_, scalar::xor_);
+TEST_P(CpuBoolAlu, Bits) {
+  check_binary(Op::AND, scalar::and_);
+  check_binary(Op::OR, scalar::or_);
+  check_binary(Op::XOR, scalar::xor_);
+  checks_.run();
 }
 
 TEST_P(CpuIntAlu, BitsAndDivision) {
-  const DType d = GetParam();
-  check_binary(Op::AND, d, scalar::and_);
-  check_binary(Op::OR, d, scalar::or_);
-  check_binary(Op::XOR, d, scalar::xor_);
-  check_binary(Op::CDIV, d, scalar::cdiv);
-  check_binary(Op::CMOD, d, scalar::cmod);
-  check_binary(Op::SHL, d, scalar::shl);
-  check_binary(Op::SHR, d, scalar::shr);
+  check_binary(Op::AND, scalar::and_);
+  check_binary(Op::OR, scalar::or_);
+  check_binary(Op::XOR, scalar::xor_);
+  check_binary(Op::CDIV, scalar::cdiv);
+  check_binary(Op::CMOD, scalar::cmod);
+  check_binary(Op::SHL, scalar::shl);
+  check_binary(Op::SHR, scalar::shr);
+  checks_.run();
 }
 
 TEST_P(CpuIntAlu, ConstantDivisorsAndAmounts) {
-  const DType d = GetParam();
   struct Case {
     Op op;
     Scalar (*definition)(const Scalar&, const Scalar&);
   };
+  const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const Case& c :
        {Case{Op::CDIV, scalar::cdiv}, Case{Op::CMOD, scalar::cmod}, Case{Op::SHL, scalar::shl}, Case{Op::SHR, scalar::shr}}) {
     for (int64_t value : {0, 1, -1, 3, 8, 200}) {
-      const Operands in = operands(d, DType::bool_, DType::bool_);
-      const Scalar constant = Scalar::from_int(value, d);
-      for (int lanes : {1, kLanes}) {
-        const auto got = run(in, d, lanes, [&](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) {
-          const UOp k = b.constant(constant);
-          return b.alu(c.op, {x, lanes == 1 ? k : b.splat(k, lanes)});
-        });
-        for (size_t i = 0; i < got.size(); ++i) {
-          ASSERT_EQ(got[i], c.definition(in.a[i], constant)) << name(c.op) << " of " << in.a[i].to_string() << " by " << value;
-        }
-      }
+      const Scalar constant = Scalar::from_int(value, dtype());
+      checks_.add(
+          fmt::format("{} by {}", name(c.op), value), in, dtype(),
+          [=](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) {
+            const UOp k = b.constant(constant);
+            return b.alu(c.op, {x, shape_of(x).empty() ? k : b.splat(k, kLanes)});
+          },
+          [=](size_t i, const Scalar& got) { return got == c.definition(in.a[i], constant); });
     }
   }
+  checks_.run();
 }
 
 TEST_P(CpuAlu, ConversionsFromIt) {
-  const DType d = GetParam();
-  const Operands in = operands(d, DType::bool_, DType::bool_);
+  const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
-    check(
-        fmt::format("CAST to {}", repr(to)), in, to, [&](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
-        [&](size_t i, const Scalar& got) { return got == in.a[i].cast(to); });
-    if (itemsize(to) != itemsize(d)) continue;
-    check(
+    checks_.add(
+        fmt::format("CAST to {}", repr(to)), in, to,
+        [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
+        [=](size_t i, const Scalar& got) { return got == in.a[i].cast(to); });
+    if (itemsize(to) != itemsize(dtype())) continue;
+    checks_.add(
         fmt::format("BITCAST to {}", repr(to)), in, to,
-        [&](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.bitcast(x, to); },
-        [&](size_t i, const Scalar& got) { return got == in.a[i].bitcast(to); });
+        [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.bitcast(x, to); },
+        [=](size_t i, const Scalar& got) { return got == in.a[i].bitcast(to); });
   }
+  checks_.run();
 }
 
-std::string dtype_name(const testing::TestParamInfo<DType>& tested) {
-  const std::string_view text = repr(tested.param);
-  return std::string(text.substr(text.find('.') + 1));
+std::string param_name(const testing::TestParamInfo<std::tuple<const char*, DType>>& tested) {
+  const std::string_view text = repr(std::get<1>(tested.param));
+  return std::string(std::get<0>(tested.param)).substr(4) + "_" + std::string(text.substr(text.find('.') + 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CpuAlu, testing::ValuesIn(kDTypes), dtype_name);
-INSTANTIATE_TEST_SUITE_P(Floats, CpuFloatAlu, testing::ValuesIn(kDTypes + 9, kDTypes + 12), dtype_name);
-INSTANTIATE_TEST_SUITE_P(Integers, CpuIntAlu, testing::ValuesIn(kDTypes + 1, kDTypes + 9), dtype_name);
+const auto kRenderers = testing::Values("CPU:LLVM", "CPU:CLANG");
+INSTANTIATE_TEST_SUITE_P(All, CpuAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes)), param_name);
+INSTANTIATE_TEST_SUITE_P(Bools, CpuBoolAlu, testing::Combine(kRenderers, testing::Values(DType::bool_)), param_name);
+INSTANTIATE_TEST_SUITE_P(Floats, CpuFloatAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 9, kDTypes + 12)), param_name);
+INSTANTIATE_TEST_SUITE_P(Integers, CpuIntAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 1, kDTypes + 9)), param_name);
 
 }  // namespace
 }  // namespace tinygrad

@@ -27,7 +27,15 @@ std::vector<float> ramp(size_t n, float step = 1) {
 BufferPtr floats(const std::vector<float>& v) { return buffer_from(cpu(), v, DType::float32); }
 BufferPtr zeros(size_t n) { return floats(std::vector<float>(n)); }
 
-TEST(Cpu, AddsVectorsInALoop) {
+/// By renderer.
+class CpuKernels : public testing::TestWithParam<const char*> {
+ protected:
+  Context device_{{.dev = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(Renderers, CpuKernels, testing::Values("CPU:LLVM", "CPU:CLANG"),
+                         [](const auto& tested) { return std::string(tested.param).substr(4); });
+
+TEST_P(CpuKernels, AddsVectorsInALoop) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 64, 0), x = b.param(DType::float32, 64, 1), y = b.param(DType::float32, 64, 2);
   const UOp r = b.range(8), at = b.alu(Op::MUL, {r, b.number(8)});
@@ -41,7 +49,7 @@ TEST(Cpu, AddsVectorsInALoop) {
   EXPECT_EQ(p.info.bytes.evaluate({}), 3 * 64 * 4);
 }
 
-TEST(Cpu, ReducesIntoARegister) {
+TEST_P(CpuKernels, ReducesIntoARegister) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 4, 0), x = b.param(DType::float32, 40, 1);
   const UOp acc = b.reg(DType::float32, 1), zero = b.number(0);
@@ -63,7 +71,7 @@ TEST(Cpu, ReducesIntoARegister) {
   EXPECT_EQ(p.info.bytes.evaluate({}), 44 * 4);
 }
 
-TEST(Cpu, GatesLoadsAndStores) {
+TEST_P(CpuKernels, GatesLoadsAndStores) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 16, 0), x = b.param(DType::float32, 5, 1);
   const UOp r = b.range(16);
@@ -76,7 +84,7 @@ TEST(Cpu, GatesLoadsAndStores) {
   EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{1, 2, 3, 4, 5, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7}));
 }
 
-TEST(Cpu, MasksLanes) {
+TEST_P(CpuKernels, MasksLanes) {
   for (const DType d : {DType::float32, DType::int8, DType::int64, DType::float16, DType::bool_}) {
     ProgramBuilder b;
     const UOp out = b.param(d, 8, 0), x = b.param(d, 3, 1), zero = b.number(0);
@@ -99,7 +107,7 @@ TEST(Cpu, MasksLanes) {
   }
 }
 
-TEST(Cpu, GathersAndScattersByLane) {
+TEST_P(CpuKernels, GathersAndScattersByLane) {
   ProgramBuilder b;
   const UOp out = b.param(DType::int32, 8, 0), x = b.param(DType::int32, 8, 1);
   const UOp from = b.stack({b.number(7), b.number(1), b.number(5), b.number(0)});
@@ -126,7 +134,7 @@ UOp scaled_by_chunk() {
   return b.linear();
 }
 
-TEST(Cpu, RunsChunksOfAThreadRange) {
+TEST_P(CpuKernels, RunsChunksOfAThreadRange) {
   Program p(cpu(), scaled_by_chunk(), "chunks");
   ASSERT_EQ(p.info.variables, (std::vector<Symbol>{"k", "n"}));  // by name
   EXPECT_EQ(p.info.launch_dims(std::vector<int64_t>{3, 77}).chunks, 77);
@@ -141,7 +149,7 @@ TEST(Cpu, RunsChunksOfAThreadRange) {
   EXPECT_EQ(values_of<float>(*buffers[0]), got);
 }
 
-TEST(Cpu, SkipsEmptyLoops) {
+TEST_P(CpuKernels, SkipsEmptyLoops) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 8, 0), n = b.var("n", 8);
   const UOp r = b.range(n);
@@ -166,7 +174,7 @@ TEST(Cpu, AliasClassesAreInTheText) {
   EXPECT_EQ(values_of<float>(*buffers[0]), ramp(8));
 }
 
-TEST(Cpu, BranchesOnIf) {
+TEST_P(CpuKernels, BranchesOnIf) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 4, 0);
   const UOp r = b.range(4), odd = b.alu(Op::CMPEQ, {b.alu(Op::AND, {r, b.number(1)}), b.number(1)});
@@ -180,13 +188,39 @@ TEST(Cpu, BranchesOnIf) {
   EXPECT_EQ(values_of<float>(*buffers[0]), (std::vector<float>{0, 5, 0, 5}));
 }
 
-TEST(Cpu, ChecksPromisedAlignment) {
+TEST_P(CpuKernels, ChecksPromisedAlignment) {
   ProgramBuilder b;
   const UOp out = b.add(param(DType::float32, 8, ParamArg{.slot = 0, .align = 32, .alias = 0, .device = {}}));
   b.store(out, b.number(0), b.constant(DType::float32, 1));
   Program p(cpu(), b.linear(), "aligned");
   const BufferPtr whole = zeros(16), buffers[] = {whole->view(4, 8, DType::float32)};
   EXPECT_THROW(p.run(buffers), DeviceError);
+}
+
+TEST(Cpu, WithoutClangTheErrorSaysWhatToInstall) {
+  Context guard{{.ccache = false, .clang_path = "no-such-clang", .dev = "CPU:CLANG"}};
+  EXPECT_EQ(cpu().target().name(), "CPU:CLANG:" + std::string(cpu().target().arch.str()));
+  try {
+    cpu().compile("void f() {}");
+    ADD_FAILURE() << "no error";
+  } catch (const CompileError& e) {
+    EXPECT_NE(std::string(e.what()).find("apt-get install clang"), std::string::npos) << e.what();
+  }
+  for (const DeviceStatus& d : available_devices()) {
+    if (d.name == "CPU:CLANG") {
+      EXPECT_FALSE(d.works);
+    }
+  }
+}
+
+TEST(Cpu, WhatClangRefusesIsACompileError) {
+  Context guard{{.ccache = false, .dev = "CPU:CLANG"}};
+  try {
+    cpu().compile("void f() { nonsense; }");
+    ADD_FAILURE() << "no error";
+  } catch (const CompileError& e) {
+    EXPECT_NE(std::string(e.what()).find("nonsense"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Cpu, CompilesForOtherProcessors) {
@@ -200,7 +234,7 @@ TEST(Cpu, CompilesForOtherProcessors) {
   }
 }
 
-TEST(Cpu, Disassembles) {
+TEST_P(CpuKernels, Disassembles) {
   const KernelInfo info = describe_kernel(scaled_by_chunk(), "k");
   const std::string text = cpu().disassemble(cpu().compile(cpu().render(scaled_by_chunk(), info)));
   EXPECT_NE(text.find("ret"), std::string::npos) << text;

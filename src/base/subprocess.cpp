@@ -1,0 +1,119 @@
+#include "base/subprocess.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include <tinygrad/errors.h>
+
+extern char** environ;
+
+namespace tinygrad {
+namespace {
+
+[[noreturn]] void refuse(std::string_view what, std::string_view program, int error) {
+  throw DeviceError(fmt::format("{}: {} failed: {}", program, what, std::strerror(error)));
+}
+
+/// A file without a name. Unlike a pipe it never fills up and does not care whether the other end is still there.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view program) : program_(program), descriptor_(::memfd_create("tinygrad", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) refuse("making a file for its output", program_, errno);
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  void write(std::string_view text) {
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t n = ::write(descriptor_, text.data() + done, text.size() - done);
+      if (n < 0 && errno != EINTR) refuse("writing its input", program_, errno);
+      if (n > 0) done += static_cast<size_t>(n);
+    }
+    ::lseek(descriptor_, 0, SEEK_SET);
+  }
+
+  std::string read() {
+    const off_t size = ::lseek(descriptor_, 0, SEEK_END);
+    std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t n = ::pread(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) refuse("reading its output", program_, errno);
+      done += static_cast<size_t>(n);
+    }
+    return text;
+  }
+
+ private:
+  const std::string program_;
+  int descriptor_;
+};
+
+/// What posix_spawn is told to do with the descriptors of the child.
+class Actions {
+ public:
+  Actions() { ::posix_spawn_file_actions_init(&actions_); }
+  ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
+  Actions(const Actions&) = delete;
+  Actions& operator=(const Actions&) = delete;
+  void use(const MemoryFile& file, int as) { ::posix_spawn_file_actions_adddup2(&actions_, file.descriptor(), as); }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+int wait_for(pid_t child, std::string_view program) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) refuse("waiting for it", program, errno);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& command, std::string_view input) {
+  const std::string& program = command.at(0);
+  MemoryFile in(program), out(program), err(program);
+  in.write(input);
+  Actions actions;
+  actions.use(in, STDIN_FILENO);
+  actions.use(out, STDOUT_FILENO);
+  actions.use(err, STDERR_FILENO);
+  std::vector<char*> arguments;
+  for (const std::string& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, program.c_str(), actions.get(), nullptr, arguments.data(), environ);
+  if (error != 0) refuse("starting it", program, error);
+  ProcessResult result;
+  result.exit_code = wait_for(child, program);
+  result.out = out.read();
+  result.err = err.read();
+  return result;
+}
+
+std::string find_program(std::string_view name) {
+  const char* path = std::getenv("PATH");
+  for (std::string_view rest = path ? path : "/usr/local/bin:/usr/bin:/bin"; !rest.empty();) {
+    const size_t colon = rest.find(':');
+    const std::string candidate = fmt::format("{}/{}", rest.substr(0, colon), name);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(colon == rest.npos ? rest.size() : colon + 1);
+  }
+  return {};
+}
+
+}  // namespace tinygrad

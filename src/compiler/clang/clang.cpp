@@ -1,0 +1,70 @@
+#include "compiler/clang/clang.h"
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "base/disk_cache.h"
+#include "base/hash.h"
+#include "base/options.h"
+#include "base/profile.h"
+#include "base/subprocess.h"
+
+namespace tinygrad::compiler {
+namespace {
+
+// Part of every cache key beside the flags. It stands for the version of clang too, which a warm start does not know.
+constexpr std::string_view kVersion = "clang-1";
+
+/// The compiler of the option CLANG_PATH, or the first of these in PATH; empty if there is none.
+std::string find_clang() {
+  const std::string& path = current_options().clang_path;
+  if (!path.empty()) return path.find('/') == path.npos ? find_program(path) : ::access(path.c_str(), X_OK) == 0 ? path : "";
+  for (const std::string_view name : {"clang-19", "clang", "clang-20", "clang-21", "clang-18"})
+    if (std::string found = find_program(name); !found.empty()) return found;
+  return {};
+}
+
+std::vector<std::string> flags(const Target& target) {
+  return {"-x", "c", "-std=c2x", "-O2", "-w", fmt::format("-march={}", target.arch.str()),
+          fmt::format("-mprefer-vector-width={}", target.vector_bits),
+          // Multiply-adds may be fused within an expression; each other result is rounded to its type, halves included.
+          "-ffp-contract=on", "-fno-math-errno", "-Xclang", "-ffloat16-excess-precision=none",
+          // Integers wrap, addresses that are not used may be anywhere, and a pointer to vectors may point into scalars.
+          "-fno-strict-overflow", "-fno-strict-aliasing", "-fsigned-char",
+          // Nothing around the kernel: no headers, library or unwinder.
+          "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-nostdinc", "-fPIC",
+          "--target=x86_64-unknown-linux-gnu"};
+}
+
+}  // namespace
+
+std::string clang_missing() {
+  if (!find_clang().empty()) return {};
+  const std::string& path = current_options().clang_path;
+  return fmt::format(
+      "clang: {}. Install it (`apt-get install clang-19`), set CLANG_PATH to a clang of version 18 or newer, or use DEV=CPU:LLVM",
+      path.empty() ? "no compiler of this name in PATH" : fmt::format("CLANG_PATH={} is no program", path));
+}
+
+std::string compile_c(const std::string& source, const Target& target) {
+  const std::vector<std::string> options = flags(target);
+  const std::string key = ContentHasher().add(kVersion).add(fmt::format("{}", fmt::join(options, " "))).add(source).finish().to_hex();
+  if (std::optional<std::string> known = disk_cache().get("clang_object", key)) return std::move(*known);
+  ProfileSpan span("clang", "compile");
+  const std::string clang = find_clang();
+  if (clang.empty()) throw CompileError(clang_missing());
+  std::vector<std::string> command{clang};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {"-c", "-o", "-", "-"});
+  ProcessResult result = run_process(command, source);
+  if (result.exit_code != 0 || result.out.empty()) {
+    throw CompileError(fmt::format("{} failed ({}): {}\n{}", clang, result.exit_code, result.err, source));
+  }
+  disk_cache().put("clang_object", key, result.out);
+  return std::move(result.out);
+}
+
+}  // namespace tinygrad::compiler

@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+
+#include "target/target.h"
+
+namespace tinygrad::compiler {
+
+/// The relocatable object (ELF, x86-64) of a C source for a CPU target, from the disk cache where it is known: then clang is not started.
+/// Safe for several threads, each with a process of its own. Throws CompileError if clang is missing or refuses the source.
+std::string compile_c(const std::string& source, const Target& target);
+
+/// Why clang cannot be started; empty if it can.
+std::string clang_missing();
+
+}  // namespace tinygrad::compiler

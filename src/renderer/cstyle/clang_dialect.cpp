@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "renderer/cstyle/dialect.h"
+
+namespace tinygrad::renderer::cstyle {
+namespace {
+
+constexpr Definition kDefinitions[] = {
+    {"uchar", "typedef unsigned char uchar;"},
+    {"ushort", "typedef unsigned short ushort;"},
+    {"uint", "typedef unsigned int uint;"},
+    {"ulong", "typedef unsigned long ulong;"},
+    {"half", "typedef _Float16 half;"},
+    {"INFINITY", "#define INFINITY __builtin_inff()"},
+    {"NAN", "#define NAN __builtin_nanf(\"\")"},
+    {"abs", "#define abs __builtin_elementwise_abs"},
+    {"max", "#define max __builtin_elementwise_max"},
+    {"sqrt", "#define sqrt __builtin_elementwise_sqrt"},
+    {"trunc", "#define trunc __builtin_elementwise_trunc"},
+    {"rint", "#define rint __builtin_elementwise_roundeven"},
+    {"signbit", "#define signbit __builtin_signbit"},
+    {"convert", "#define convert __builtin_convertvector"},
+    {"shuffle", "#define shuffle __builtin_shufflevector"},
+    {"inlined", "#define inlined static inline __attribute__((always_inline, overloadable))"},
+    {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
+};
+
+/// Aligned like an element, as data in memory is.
+std::string vector_type(std::string_view element, int lanes, int itemsize) {
+  return fmt::format("typedef {0} {0}{1} __attribute__((ext_vector_type({1}), aligned({2})));", element, lanes, itemsize);
+}
+
+/// The body is a function of its own: only parameters of functions can be `restrict`.
+std::string kernel(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables, const std::string& body,
+                   bool in_chunks) {
+  std::vector<std::string> given;
+  for (const KernelParam& p : info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
+  for (const UOp& v : variables) {
+    const auto at = std::find(info.variables.begin(), info.variables.end(), v.arg_as<VarArg>().name);
+    given.push_back(fmt::format("vars[{}]", at - info.variables.begin()));
+  }
+  if (in_chunks) given.insert(given.end(), {"begin", "end"});
+  return fmt::format(
+      "static inline void run({}) {{\n{}}}\n\n"
+      "void {}(void* const* bufs, const long* vars, long begin, long end) {{\n  run({});\n}}\n",
+      fmt::join(parameters, ", "), body, kernel_symbol(info.name), fmt::join(given, ", "));
+}
+
+}  // namespace
+
+const Dialect& clang_dialect() {
+  static const Dialect dialect = {
+      .name = "C",
+      .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "", "half", "", "float", "double",
+                ""},
+      .literal_suffixes = {"", "", "", "", "", "", "", "u", "l", "ul", "", "", "f16", "", "f", "", ""},
+      .definitions = kDefinitions,
+      .helper = "inlined",
+      .restricted = "restrict ",
+      .vector_type = vector_type,
+      .kernel = kernel,
+  };
+  return dialect;
+}
+
+}  // namespace tinygrad::renderer::cstyle

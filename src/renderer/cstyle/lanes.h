@@ -1,0 +1,23 @@
+#pragma once
+/// Vectors put together, taken apart, and read or written lane by lane.
+
+#include "renderer/cstyle/value.h"
+
+namespace tinygrad::renderer::cstyle {
+
+/// "v.s3"
+Value lane(Prelude& prelude, const Value& v, int64_t at);
+/// "v.lo", "v.s1234"
+Value run_of_lanes(Prelude& prelude, const Value& v, int64_t begin, int64_t end);
+/// "(float4){a, b, c, d}"
+Value vector_of(Prelude& prelude, const std::vector<Value>& scalars, DType dtype);
+
+// Memory: `dtype` is that of its elements. A lane that the gate leaves out is not touched; its value is that of `other`.
+
+Expr gather(Prelude& prelude, DType dtype, const std::string& memory, const Value& at, const Value* gate, const Value* other);
+Expr load_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& gate, const Value& other);
+/// A statement.
+std::string scatter(Prelude& prelude, DType dtype, const std::string& memory, const Value& at, const Value& x, const Value* gate);
+std::string store_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& x, const Value& gate);
+
+}  // namespace tinygrad::renderer::cstyle

@@ -1,0 +1,43 @@
+#include "renderer/cstyle/prelude.h"
+
+#include <fmt/format.h>
+#include <tinygrad/errors.h>
+
+namespace tinygrad::renderer::cstyle {
+
+void Prelude::add(std::vector<std::string>& to, std::string text) {
+  if (known_.insert(text).second) to.push_back(std::move(text));
+}
+
+std::string Prelude::type(DType dtype, int lanes) {
+  const std::string_view scalar = dialect_.types[static_cast<int>(dtype)];
+  if (scalar.empty()) throw InternalError(fmt::format("{}: {} must be lowered before rendering", dialect_.name, repr(dtype)));
+  for (const Definition& d : dialect_.definitions)
+    if (d.word == scalar) add(types_, std::string(d.text));
+  if (lanes == 1) return std::string(scalar);
+  add(types_, dialect_.vector_type(scalar, lanes, static_cast<int>(itemsize(dtype))));
+  return fmt::format("{}{}", scalar, lanes);
+}
+
+std::string_view Prelude::word(std::string_view word) {
+  for (const Definition& d : dialect_.definitions)
+    if (d.word == word) add(words_, std::string(d.text));
+  return word;
+}
+
+void Prelude::function(const std::string& text) {
+  word(dialect_.helper);
+  add(functions_, fmt::format("{} {}", dialect_.helper, text));
+}
+
+std::string Prelude::text() const {
+  std::string out;
+  for (const auto* part : {&types_, &words_, &functions_}) {
+    for (const std::string& line : *part)
+      if (!line.empty()) out += line + "\n";
+  }
+  if (!out.empty()) out += "\n";
+  return out;
+}
+
+}  // namespace tinygrad::renderer::cstyle

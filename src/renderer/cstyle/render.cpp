@@ -1,0 +1,360 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/cstyle/cstyle.h"
+#include "renderer/cstyle/inlining.h"
+#include "renderer/cstyle/lanes.h"
+#include "renderer/cstyle/names.h"
+#include "renderer/cstyle/private_memory.h"
+#include "renderer/cstyle/value.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::renderer {
+namespace {
+
+using namespace cstyle;
+
+constexpr size_t kLongestInline = 120;   // characters of an expression before it gets a name
+constexpr size_t kLongestRepeated = 32;  // of an index that several accesses share
+
+/// Where an INDEX points: an element, a run of them, or one per lane.
+struct Address {
+  std::string memory;
+  Value at;
+  DType dtype = DType::void_;
+  int width = 1;
+  std::string element = {};  ///< of private memory: the variable, where it has one
+  int lanes() const { return at.lanes > 1 ? at.lanes : width; }
+};
+
+class Renderer {
+ public:
+  Renderer(const Dialect& dialect, const UOp& linear, const KernelInfo& info)
+      : linear_(linear), info_(info), prelude_(dialect), private_(linear), inlining_(linear, private_) {}
+
+  std::string render() {
+    for (size_t i = 0; i < linear_.src_count(); ++i) {
+      declare_private(static_cast<int32_t>(i));
+      visit(linear_.src(i));
+    }
+    if (!loops_.empty()) throw InternalError(fmt::format("C: a loop of kernel {} has no END", info_.name));
+    std::vector<std::string> parameters;
+    for (const auto& [slot, declaration] : parameters_) parameters.push_back(declaration);
+    for (const UOp& v : variables_) parameters.push_back(fmt::format("{} {}", prelude_.type(v.dtype()), value(v).expr.text));
+    if (!chunk_type_.empty()) {
+      parameters.push_back(chunk_type_ + " begin");
+      parameters.push_back(chunk_type_ + " end");
+    }
+    const std::string kernel = prelude_.dialect().kernel(info_, parameters, variables_, body_, !chunk_type_.empty());
+    return prelude_.text() + kernel;
+  }
+
+ private:
+  // Text.
+
+  void line(std::string_view text) { body_ += fmt::format("{:{}}{}\n", "", 2 * (depth_ + 1), text); }
+  void open(std::string_view text) {
+    line(text);
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    line("}");
+  }
+
+  // Values.
+
+  const Value& value(const UOp& u) {
+    const int32_t* at = positions_.find(u);
+    if (!at) throw InternalError(fmt::format("C: {} is used before it stands in kernel {}", print_expr(u), info_.name));
+    return values_[static_cast<size_t>(*at)];
+  }
+  void keep(const UOp& u, Value v) {
+    positions_[u] = static_cast<int32_t>(values_.size());
+    values_.push_back(std::move(v));
+  }
+
+  /// Keeps the value as an expression or, where it is long or used more than once, in a variable.
+  void set(const UOp& u, Value v) {
+    const bool is_plain = v.expr.binds == Binds::primary && (names_.is_taken(v.expr.text) || (v.constant && v.lanes == 1));
+    const bool repeats_name = v.splatted && v.splatted->binds <= Binds::unary && (v.constant || names_.is_taken(v.splatted->text));
+    if (is_plain || repeats_name || (inlining_.may_inline(u) && v.expr.text.size() <= kLongestInline)) return keep(u, std::move(v));
+    const std::string name = names_.numbered(hint(u, v));
+    line(fmt::format("{} {} = {};", type_of(v), name, v.expr.text));
+    v.expr = {name};
+    v.splatted.reset();
+    v.negated.reset();
+    v.inverse.reset();
+    v.left_operand.clear();
+    keep(u, std::move(v));
+  }
+
+  static std::string_view hint(const UOp& u, const Value& v) {
+    if (u.is(Op::LOAD)) return "x";
+    return is_bool(v.dtype) ? "c" : is_float(v.dtype) ? "y" : "n";
+  }
+  std::string type_of(const Value& v) { return prelude_.type(v.is_mask() ? signed_of_bits(v.mask_bits) : v.dtype, v.lanes); }
+
+  void visit(const UOp& u) {
+    switch (u.op()) {
+      case Op::PARAM: return parameter(u);
+      case Op::VAR: return variable(u);
+      case Op::CONST: return constant(u);
+      case Op::BUFFER: return private_memory(u);
+      case Op::RANGE: return open_loop(u);
+      case Op::END:
+        for (size_t i = 1; i < u.src_count(); ++i) close_loop();
+        return;
+      case Op::IF: return open(fmt::format("if ({}) {{", value(u.src(0)).expr.text));
+      case Op::ENDIF: return close();
+      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : set(u, lane(prelude_, value(u.src(0)), constant_of(u.src(1))));
+      case Op::LOAD: return set(u, load(u));
+      case Op::STORE: return store(u);
+      case Op::EXPAND: return expand(u);
+      case Op::STACK: return stack(u);
+      case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
+      case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
+      case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
+      case Op::GROUP:
+      case Op::SINK: return;
+      default: break;
+    }
+    if (!u.in(Group::alu)) throw InternalError(fmt::format("C: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+    std::vector<Value> sources;
+    for (const UOp& s : u.src()) sources.push_back(value(s));
+    set(u, write_alu(prelude_, u.op(), u.dtype(), sources));
+  }
+
+  static int64_t constant_of(const UOp& u) {
+    const Scalar* c = const_value(u);
+    if (!c) throw InternalError(fmt::format("C: {} should be a known number of a lane", print_expr(u)));
+    return c->as_int();
+  }
+
+  /// A parameter shares no memory with the others if its alias class is its own and every other one has a class too.
+  bool is_restricted(const KernelParam& p) const {
+    return std::ranges::all_of(info_.params,
+                               [&](const KernelParam& o) { return o.alias != 0 && (o.slot == p.slot || o.alias != p.alias); });
+  }
+
+  void parameter(const UOp& u) {
+    const int32_t slot = u.arg_as<ParamArg>().slot;
+    const auto p = std::ranges::find(info_.params, slot, &KernelParam::slot);
+    if (p == info_.params.end()) throw InternalError(fmt::format("C: kernel {} has no parameter {}", info_.name, slot));
+    const std::string name = names_.fresh_with_number(!p->written ? "in" : p->read ? "data" : "out", slot);
+    parameters_[slot] = fmt::format("{}{}* {}{}", p->written ? "" : "const ", memory_type(u.dtype()),
+                                    is_restricted(*p) ? prelude_.dialect().restricted : "", name);
+    keep(u, {.expr = {name}, .dtype = u.dtype()});
+  }
+
+  void variable(const UOp& u) {
+    variables_.push_back(u);
+    keep(u, {.expr = {names_.fresh(u.arg_as<VarArg>().name.str())}, .dtype = u.dtype()});
+  }
+
+  void constant(const UOp& u) {
+    // Constants of dtype index are the sizes and lane numbers inside other instructions.
+    if (u.dtype() == DType::index) return;
+    const Scalar& c = u.arg_as<ConstArg>().value;
+    Expr text = literal(c, prelude_.dialect().literal_suffixes[static_cast<int>(u.dtype())]);
+    for (const std::string_view word : {"INFINITY", "NAN"})
+      if (text.text.ends_with(word)) prelude_.word(word);
+    keep(u, {.expr = std::move(text), .dtype = u.dtype(), .constant = c});
+  }
+
+  void expand(const UOp& u) {
+    const Value& x = value(u.src(0));
+    if (x.lanes != 1) throw InternalError(fmt::format("C: {} is not a scalar for a known number of lanes", print_expr(u)));
+    const auto lanes = static_cast<int>(constant_of(u.src(1)));
+    set(u, lanes == 1 ? x : splat(prelude_, x, lanes));
+  }
+
+  void stack(const UOp& u) {
+    std::vector<Value> sources;
+    for (const UOp& s : u.src()) sources.push_back(value(s));
+    set(u, sources.size() == 1 ? sources[0] : vector_of(prelude_, sources, u.dtype()));
+  }
+
+  // Loops.
+
+  void open_loop(const UOp& u) {
+    const auto& arg = u.arg_as<RangeArg>();
+    const std::string type = prelude_.type(u.dtype());
+    std::string first = "0", end;
+    if (arg.kind == AxisKind::thread) {
+      chunk_type_ = type;
+      first = "begin";
+      end = "end";
+    } else {
+      end = value(u.src(0)).expr.text;
+    }
+    const std::string name = arg.kind == AxisKind::thread ? names_.fresh("chunk") : names_.fresh(loop_letter());
+    loops_.push_back(name);
+    open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", type, name, first, end));
+    keep(u, {.expr = {name}, .dtype = u.dtype()});
+  }
+
+  std::string_view loop_letter() const {
+    constexpr std::string_view letters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
+    size_t depth = 0;
+    for (const std::string& l : loops_) depth += l.starts_with("chunk") ? 0 : 1;
+    return letters[std::min(depth, std::size(letters) - 1)];
+  }
+
+  void close_loop() {
+    if (loops_.empty()) throw InternalError(fmt::format("C: an END without a RANGE in kernel {}", info_.name));
+    names_.give_back(loops_.back());
+    loops_.pop_back();
+    close();
+  }
+
+  // Memory.
+
+  /// A bool is a byte, and any but 0 is true.
+  std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
+
+  void private_memory(const UOp& u) {
+    const Scope scope = u.arg_as<BufferArg>().scope;
+    if (scope != Scope::reg && scope != Scope::thread) {
+      throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
+    }
+    keep(u, {.expr = {names_.numbered("acc")}, .dtype = u.dtype()});
+    if (inlining_.is_local_to_first_access(u)) {
+      late_.push_back(u);
+    } else {
+      line(declaration(u) + ";");
+    }
+  }
+
+  std::string declaration(const UOp& u) {
+    const auto& layout = private_.layout(u);
+    const int64_t size = u.arg_as<BufferArg>().size;
+    const std::string& name = value(u).expr.text;
+    if (!layout.regular || layout.width == 0) return fmt::format("{} {}[{}]", memory_type(u.dtype()), name, size);
+    const std::string type = memory_type(u.dtype(), layout.width);
+    return size == layout.width ? fmt::format("{} {}", type, name) : fmt::format("{} {}[{}]", type, name, size / layout.width);
+  }
+
+  /// Memory is declared in the block that uses it, in front of its first access or, a single variable that is set there, with it.
+  void declare_private(int32_t position) {
+    for (const UOp& u : late_) {
+      if (private_.layout(u).first_access != position) continue;
+      const UOp& access = linear_.src(static_cast<size_t>(position));
+      const bool is_one = private_.layout(u).regular && u.arg_as<BufferArg>().size == private_.layout(u).width;
+      if (is_one && access.is(Op::STORE) && access.src_count() == 2) {
+        declared_by_store_ = memory_type(u.dtype(), private_.layout(u).width) + " ";
+      } else {
+        line(declaration(u) + ";");
+      }
+    }
+  }
+
+  void address(const UOp& u) {
+    if (u.src_count() != 2) throw InternalError(fmt::format("C: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
+    Address a{.memory = value(u.src(0)).expr.text, .at = value(u.src(1)), .dtype = u.dtype(), .width = u.arg_as<IndexArg>().width};
+    if (a.at.lanes > 1 && a.width != 1) throw InternalError(fmt::format("C: {} has both lanes and a width", print_expr(u)));
+    if (u.src(0).is(Op::BUFFER) && private_.layout(u.src(0)).regular) {
+      const auto constant = PrivateMemory::constant_index(u);
+      const bool is_one = u.src(0).arg_as<BufferArg>().size == a.width;
+      a.element = is_one     ? a.memory
+                  : constant ? fmt::format("{}[{}]", a.memory, *constant / a.width)
+                             : fmt::format("{}[{}]", a.memory, a.at.expr.text);
+    }
+    if (inlining_.uses(u) > 1 && a.element.empty() && a.at.expr.text.size() > kLongestRepeated) {
+      const std::string name = names_.numbered("at");
+      line(fmt::format("{} {} = {};", type_of(a.at), name, a.at.expr.text));
+      a.at.expr = {name};
+      a.at.splatted.reset();
+    }
+    keep(u, {.expr = {}, .dtype = u.dtype()});
+    address_of_[u] = static_cast<int32_t>(addresses_.size());
+    addresses_.push_back(std::move(a));
+  }
+
+  const Address& address_of(const UOp& index) {
+    const int32_t* at = address_of_.find(index);
+    if (!at) throw InternalError(fmt::format("C: {} is not an address", print_expr(index)));
+    return addresses_[static_cast<size_t>(*at)];
+  }
+
+  /// "in1[i]" or "*(float8*)(in1 + i)"
+  Expr place(const Address& a, DType dtype) {
+    if (!a.element.empty()) return {a.element};
+    if (a.width == 1) return {fmt::format("{}[{}]", a.memory, a.at.expr.text)};
+    return {fmt::format("*({}*){}", prelude_.type(dtype, a.width), pointer(a)), Binds::unary};
+  }
+  std::string pointer(const Address& a) {
+    if (a.at.constant && a.at.constant->is_zero()) return a.memory;
+    if (a.at.expr.binds == Binds::sum) return fmt::format("({} + {})", a.memory, a.at.expr.text);
+    return "(" + binary({a.memory}, "+", Binds::sum, a.at.expr).text + ")";
+  }
+
+  Value load(const UOp& u) {
+    const Address& a = address_of(u.src(0));
+    const DType stored = is_bool(a.dtype) ? DType::uint8 : a.dtype;
+    const bool gated = u.src_count() > 1;
+    const Value* gate = gated ? &value(u.src(2)) : nullptr;
+    Value out{.expr = {}, .dtype = stored, .lanes = a.lanes()};
+    if (gated && gate->lanes > 1 && !gate->splatted) {
+      const Value other = write_cast(prelude_, value(u.src(1)), stored);
+      out.expr = a.at.lanes > 1 ? gather(prelude_, stored, a.memory, a.at, gate, &other)
+                                : load_run(prelude_, stored, pointer(a), a.width, *gate, other);
+      return write_cast(prelude_, out, a.dtype);
+    }
+    out.expr = a.at.lanes > 1 ? gather(prelude_, stored, a.memory, a.at, nullptr, nullptr) : place(a, stored);
+    if (!gated) return write_cast(prelude_, out, a.dtype);
+    const Value other = write_cast(prelude_, value(u.src(1)), stored);
+    out.expr = choice(condition(*gate), out.expr, other.expr);
+    return write_cast(prelude_, out, a.dtype);
+  }
+
+  /// A gate that is the same for all lanes.
+  static Expr condition(const Value& gate) { return gate.splatted ? *gate.splatted : gate.expr; }
+
+  void store(const UOp& u) {
+    const Address& a = address_of(u.src(0));
+    const Value& x = value(u.src(1));
+    if (x.lanes != a.lanes())
+      throw InternalError(fmt::format("C: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes(), info_.name));
+    const DType stored = is_bool(a.dtype) ? DType::uint8 : a.dtype;
+    const Value bytes = write_cast(prelude_, x, stored);
+    const Value* gate = u.src_count() > 2 ? &value(u.src(2)) : nullptr;
+    const std::string declared = std::exchange(declared_by_store_, {});
+    if (gate && gate->lanes > 1 && !gate->splatted) {
+      return line(a.at.lanes > 1 ? scatter(prelude_, stored, a.memory, a.at, bytes, gate)
+                                 : store_run(prelude_, stored, pointer(a), a.width, bytes, *gate));
+    }
+    const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
+    if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
+    const std::string to = place(a, stored).text;
+    const bool accumulates = !bytes.left_operand.empty() && bytes.left_operand == to;
+    line(fmt::format("{}{}{} {} {};", guard, declared, to, accumulates ? "+=" : "=", accumulates ? bytes.rest : bytes.expr.text));
+  }
+
+  const UOp& linear_;
+  const KernelInfo& info_;
+  Prelude prelude_;
+  const PrivateMemory private_;
+  const Inlining inlining_;
+  Names names_;
+  NodeMap<int32_t> positions_, address_of_;
+  std::vector<Value> values_;
+  std::vector<Address> addresses_;
+  std::vector<std::string> loops_;
+  std::map<int32_t, std::string> parameters_;  // by slot
+  std::vector<UOp> variables_, late_;
+  std::string body_, chunk_type_, declared_by_store_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
+
+}  // namespace tinygrad::renderer
