@@ -35,14 +35,18 @@ struct Batches {
   explicit Batches(const ImageSet& set)
       : pixels(Tensor(set.pixels, {set.size(), 8, 8}).pad({{0, 0}, {1, 1}, {1, 1}}).flatten().contiguous().realize()), labels(set.labels) {}
 
-  Tensor moved(const std::vector<int32_t>& digits, std::mt19937_64& random) const {
-    std::vector<int32_t> corners;
+  /// Where in `pixels` the chosen digits begin when each is moved at random.
+  static Tensor corners(const std::vector<int32_t>& digits, std::mt19937_64& random) {
+    std::vector<int32_t> all;
     for (const int32_t i : digits) {
       const auto move = static_cast<int32_t>(random() % 9);
-      corners.push_back(i * 100 + move / 3 * 10 + move % 3);
+      all.push_back(i * 100 + move / 3 * 10 + move % 3);
     }
+    return Tensor(all, {int64_t(all.size()), 1, 1, 1});
+  }
+  Tensor cut_out(const Tensor& corners) const {
     const Tensor window = Tensor::arange(8).reshape({8, 1}) * 10 + Tensor::arange(8);
-    return pixels[Tensor(corners, {int64_t(corners.size()), 1, 1, 1}) + window];
+    return pixels[corners + window];
   }
 
   Tensor pixels, labels;
@@ -64,20 +68,27 @@ void train_digits(const TrainOptions& options) {
   constexpr int64_t batch = 64;
   const int64_t batches = train.size() / batch, steps = options.epochs * batches;
 
+  // The second call is captured; from then on only its kernels run, on each call's arguments and on the weights as they are.
+  const auto train_step = jit([&](const Tensor& corners, const Tensor& chosen, const Tensor& rate) {
+    const Context training{{.training = true}};  // batch normalization and dropout behave as in training
+    optimizer.lr.assign(rate);
+    optimizer.zero_grad();
+    const Tensor scores = net(data.cut_out(corners)), answers = data.labels[chosen];
+    const Tensor loss = scores.sparse_categorical_crossentropy(answers), right = count_right(scores, answers);
+    loss.backward();   // the gradient of the loss by every weight
+    optimizer.step();  // here everything above is computed: until now it was a graph
+    return std::pair(loss, right);
+  });
+
   ProgressBar bar({.description = "digits", .total = steps});
   for (int64_t step = 0; step < steps;) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);
     for (int64_t b = 0; b < batches; ++b, ++step) {
-      const Context training{{.training = true}};  // batch normalization and dropout behave as in training
       const std::vector<int32_t> chosen(order.begin() + b * batch, order.begin() + (b + 1) * batch);
-      optimizer.lr.assign(Tensor({learning_rate * double(steps - step) / double(steps)}));  // falls to zero along a line
-      optimizer.zero_grad();
-      const Tensor scores = net(data.moved(chosen, random)), answers = data.labels[Tensor(chosen)];
-      const Tensor loss = scores.sparse_categorical_crossentropy(answers);
-      loss.backward();   // the gradient of the loss by every weight
-      optimizer.step();  // here everything above is computed: until now it was a graph
-      meter.add(loss, scores, answers);
+      const Tensor rate({learning_rate * double(steps - step) / double(steps)});  // falls to zero along a line
+      const auto [loss, right] = train_step(Batches::corners(chosen, random), Tensor(chosen), rate);
+      meter.add(loss, right, batch);
     }
     meter.report(options, static_cast<int>(step / batches));
   }

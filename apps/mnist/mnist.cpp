@@ -118,19 +118,22 @@ void train_mnist(const TrainOptions& options) {
   const MnistNet net;
   nn::optim::Adam optimizer(nn::state::get_parameters(net));
   const int64_t batch = std::min<int64_t>(128, train.size()), batches = train.size() / batch;
+  const auto train_step = jit([&](const Tensor& chosen) {
+    const Context training{{.training = true}};
+    optimizer.zero_grad();
+    const Tensor scores = net(images[chosen]), answers = labels[chosen];
+    const Tensor loss = scores.sparse_categorical_crossentropy(answers), right = count_right(scores, answers);
+    loss.backward();
+    optimizer.step();
+    return std::pair(loss, right);
+  });
   ProgressBar bar({.description = source(options.fashion).name, .total = options.epochs * batches});
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);
     for (int64_t b = 0; b < batches; ++b) {
-      const Context training{{.training = true}};
-      const Tensor chosen(std::vector<int32_t>(order.begin() + b * batch, order.begin() + (b + 1) * batch));
-      optimizer.zero_grad();
-      const Tensor scores = net(images[chosen]), answers = labels[chosen];
-      const Tensor loss = scores.sparse_categorical_crossentropy(answers);
-      loss.backward();
-      optimizer.step();
-      meter.add(loss, scores, answers);
+      const auto [loss, right] = train_step(Tensor(std::vector<int32_t>(order.begin() + b * batch, order.begin() + (b + 1) * batch)));
+      meter.add(loss, right, batch);
     }
     meter.report(options, epoch + 1);
   }

@@ -29,11 +29,13 @@ std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {
   return order;
 }
 
-void EpochMeter::add(const Tensor& loss, const Tensor& scores, const Tensor& answers) {
-  loss_ += loss.item();
-  right_ += (scores.detach().argmax(1) == answers).to_int().sum().item();
+Tensor count_right(const Tensor& scores, const Tensor& answers) { return (scores.detach().argmax(1) == answers).to_int().sum(); }
+
+void EpochMeter::add(const Tensor& loss, const Tensor& right, int64_t images) {
+  loss_ += loss.item<float>();
+  right_ += right.item<int32_t>();
   ++batches_;
-  images_ += answers.numel();
+  images_ += images;
   bar_.set_postfix(fmt::format("loss {:.4f}, accuracy {:.2f} %", loss_ / double(batches_), 100 * right_ / double(images_)));
   bar_.update();
 }

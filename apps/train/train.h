@@ -29,12 +29,15 @@ void train_mnist(const TrainOptions& options);
 /// The numbers below `count` in an order that is a function of the generator alone, on every machine.
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random);
 
+/// How many scores (batch, classes) are highest for the right class.
+Tensor count_right(const Tensor& scores, const Tensor& answers);
+
 /// Means over an epoch, shown by a bar that moves on with each batch.
 class EpochMeter {
  public:
   explicit EpochMeter(ProgressBar& bar) : bar_(bar) {}
-  /// A batch: its loss, its scores (batch, classes) and the right classes.
-  void add(const Tensor& loss, const Tensor& scores, const Tensor& answers);
+  /// A batch: its mean loss, and how many of its images were right.
+  void add(const Tensor& loss, const Tensor& right, int64_t images);
   /// A line about the epoch, if JSON is asked for.
   void report(const TrainOptions& options, int epoch) const;
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include <tinygrad/export.h>
 
@@ -33,16 +32,23 @@ class TINYGRAD_EXPORT Variable {
   std::optional<int64_t> value_;
 };
 
-/// A number, or a bound Variable.
+/// A number, a bound Variable, or the sum of both.
 class Extent {
  public:
   template <std::integral T>
-  Extent(T number) : value_(static_cast<int64_t>(number)) {}
-  Extent(Variable variable) : value_(std::move(variable)) {}
-  const std::variant<int64_t, Variable>& value() const { return value_; }
+  Extent(T number) : number_(static_cast<int64_t>(number)) {}
+  Extent(Variable variable) : variable_(std::move(variable)) {}
+  const std::optional<Variable>& variable() const { return variable_; }
+  int64_t number() const { return number_; }
+  friend Extent operator+(Extent e, int64_t number) {
+    e.number_ += number;
+    return e;
+  }
+  friend Extent operator-(const Extent& e, int64_t number) { return e + -number; }
 
  private:
-  std::variant<int64_t, Variable> value_;
+  std::optional<Variable> variable_;
+  int64_t number_ = 0;
 };
 
 }  // namespace tinygrad

@@ -68,7 +68,9 @@ struct JitCore::State {
     const std::lock_guard lock(mutex);
     if (captured == call) captured = nullptr;
   }
-  JitResults record(const CallArguments& arguments, const void* result_type, const Body& body);
+  void record(const CallArguments& arguments, const void* result_type, const Body& body);
+  void compare(const Recording& before, const Recording& now);
+  void keep(Recorder& recorder, const CallArguments& arguments, const JitResults& results, const void* result_type);
 };
 
 JitCore::JitCore(const JitOptions& options) : state_(std::make_unique<State>()) { state_->options = options; }
@@ -114,35 +116,64 @@ void realize_results(const Recorder& recorder) {
   if (!cells.empty()) realize(cells);
 }
 
+/// What the call has of its arguments' memory is the caller's again.
+void give_arguments_back(const Recorder& recorder) {
+  for (const CellPtr& c : recorder.changed_cells()) {
+    const UOp node = c->node(), state = state_of_view(node);
+    if (!state.is(Op::BUFFER)) continue;
+    for (const RecordedArgument& a : recorder.arguments())
+      if (a.buffer == state) {
+        NodeMap<UOp> map;
+        map[state] = a.original;
+        c->set_node(substitute(node, map));
+      }
+  }
+}
+
 }  // namespace
 
-JitResults JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
+void JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
   run_pending_stores();
   std::vector<RecordedArgument> recorded;
   std::vector<Tensor> tensors = argument_tensors(arguments, recorded);
   std::vector<Symbol> variables;
   for (const auto& v : arguments.variables) variables.push_back(v.first);
   Recorder recorder(std::move(recorded), std::move(variables), calls > 0);
-  JitResults results = body(tensors);
-  tensors.clear();
+  const struct AtEnd {
+    const Recorder& recorder;
+    ~AtEnd() { give_arguments_back(recorder); }
+  } at_end{recorder};
+  const JitResults results = body(tensors);
+  for (const Tensor& t : tensors)
+    if (t.defined()) t.set_grad({});
   realize_results(recorder);
-  const std::shared_ptr<CapturedCall> before = current();
-  if (before) {  // checking mode
-    const std::string change = difference(before->recording(), recorder.recording());
-    if (!change.empty()) throw JitError(fmt::format("jit: the function does not do what was captured: {}", change));
-    return results;
-  }
-  const bool usable = recorder.recording().host_use.empty();
-  const std::string change = !usable ? "it reads values" : !last ? "it is the first" : difference(*last, recorder.recording());
+  tensors.clear();  // only now: a store into an argument waits on it
   ++calls;
+  if (const std::shared_ptr<CapturedCall> before = current())
+    compare(before->recording(), recorder.recording());
+  else
+    keep(recorder, arguments, results, result_type);
+}
+
+/// Checking mode.
+void JitCore::State::compare(const Recording& before, const Recording& now) {
+  const std::string change = difference(before, now);
+  if (!change.empty()) throw JitError(fmt::format("jit: the function does not do what was captured: {}", change));
+}
+
+/// Captures a call if it did what the one before did.
+void JitCore::State::keep(Recorder& recorder, const CallArguments& arguments, const JitResults& results, const void* result_type) {
+  Recording& now = recorder.recording();
+  const bool usable = now.host_use.empty();
+  const std::string change = !usable ? "it calls " + now.host_use : !last ? "there is none to compare with" : difference(*last, now);
   if (change.empty()) {
     set(std::make_shared<CapturedCall>(recorder, arguments, results, result_type));
     last = nullptr;
-    return results;
+    return;
   }
   if (log_enabled(1) && calls > 1) log_line(fmt::format("jit: call {} is not captured: {}", calls, change));
-  last = usable ? std::make_shared<const Recording>(std::move(recorder.recording())) : nullptr;
-  return results;
+  now.drop_memory();
+  last = usable ? std::make_shared<const Recording>(std::move(now)) : nullptr;
 }
 
 std::optional<JitResults> JitCore::call(const JitArguments& given, const void* result_type, const Body& body) {

@@ -25,6 +25,13 @@ RecordedBuffer describe(const UOp& buffer, Origin origin, size_t number) {
 
 }  // namespace
 
+void Recording::drop_memory() {
+  for (RecordedBuffer& b : buffers) {
+    b.buffer = {};
+    b.bytes = {};
+  }
+}
+
 Recorder::Recorder(std::vector<RecordedArgument> arguments, std::vector<Symbol> variables, bool strict)
     : arguments_(std::move(arguments)), variables_(std::move(variables)), strict_(strict), outer_(std::exchange(active, this)) {
   for (size_t i = 0; i < arguments_.size(); ++i)

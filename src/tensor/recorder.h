@@ -57,6 +57,8 @@ struct Recording {
   std::vector<RecordedDraw> draws;
   std::map<Symbol, int64_t> variables;  ///< that are bound by the function, not by the arguments
   std::string host_use;                 ///< what it asked the host for that a replay could not: "item()"; empty if nothing
+  /// Keeps only what is compared.
+  void drop_memory();
 };
 
 /// Says how a call differs from another, for a person; empty if they did the same.

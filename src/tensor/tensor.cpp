@@ -60,10 +60,7 @@ ops::ReduceAxes to_axes(const AxisList& axes) { return axes.get() ? ops::ReduceA
 
 namespace {
 
-SInt to_size(const Extent& e) {
-  if (const auto* number = std::get_if<int64_t>(&e.value())) return *number;
-  return bound_node(std::get<Variable>(e.value()));
-}
+SInt to_size(const Extent& e) { return e.variable() ? SInt(bound_node(*e.variable())) + e.number() : SInt(e.number()); }
 
 ops::Index to_index(int64_t i) { return SInt(i); }
 ops::Index to_index(const Slice& s) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include <tinygrad/tinygrad.h>
 
@@ -42,6 +43,44 @@ TEST(TensorThreads, AStoreRunsOnceWhoeverAsks) {
   in_threads(4, [&](int i) { views[i].realize(); });
   EXPECT_EQ(x.tolist(), (Floats{2, 3}));
   EXPECT_EQ(views[2].tolist(), (Floats{4, 6}));
+}
+
+TEST(TensorThreads, OneJittedFunction) {
+  const Tensor w = Tensor({1.0, 2.0, 3.0}).realize();
+  const auto f = jit([&](const Tensor& x) {
+    const Tensor y = (x * w).realize();
+    return std::pair(y.sum(), y + 1);
+  });
+  in_threads(8, [&](int i) {
+    std::vector<std::pair<Tensor, Tensor>> kept;
+    for (int k = 0; k < 20; ++k) kept.push_back(f(Tensor({1.0 * i, 1.0 * k, 0.0})));
+    for (int k = 0; k < 20; ++k) {
+      EXPECT_EQ(kept[size_t(k)].first.item(), i + 2 * k);
+      EXPECT_EQ(kept[size_t(k)].second.tolist(), (Floats{float(i) + 1, 2 * float(k) + 1, 1}));
+    }
+  });
+  EXPECT_TRUE(f.captured());
+}
+
+TEST(TensorThreads, OneJittedFunctionThatCounts) {
+  Tensor count = Tensor({0}).realize();
+  const auto f = jit([&](const Tensor& x) { count += x; });
+  in_threads(8, [&](int) {
+    for (int k = 0; k < 20; ++k) f(Tensor({k}));
+  });
+  EXPECT_EQ(count.item(), 8 * 190);
+}
+
+TEST(TensorThreads, JittedFunctionsOfTheirOwn) {
+  const Tensor w = Tensor({1.0, 2.0}).realize();
+  in_threads(6, [&](int i) {
+    Tensor own = Tensor({0.0, 0.0}).realize();
+    const auto f = jit([&](const Tensor& x) {
+      own += x * w;
+      return own.sum() + Tensor::rand({1}).sum() * 0;
+    });
+    for (int k = 1; k < 8; ++k) EXPECT_EQ(f(Tensor({1.0, 1.0 * i})).item(), k * (1 + 2 * i));
+  });
 }
 
 }  // namespace

@@ -82,5 +82,42 @@ TEST_F(FailingKernel, MemoryThatMayBeHalfWrittenCannotBeRead) {
   EXPECT_EQ(other.tolist(), (Floats{3}));
 }
 
+TEST_F(FailingKernel, InARecordedCallOfAJittedFunction) {
+  Tensor count = Tensor({1.0}).realize();
+  const auto f = jit([&](const Tensor& x) { return (x + count).realize() * 2; });
+  launches_left = 0;
+  EXPECT_THROW(f(Tensor({1.0})), DeviceError);
+  launches_left = 1 << 30;
+  f(Tensor({1.0}));
+  launches_left = 1;
+  EXPECT_THROW(f(Tensor({1.0})), DeviceError);
+  EXPECT_FALSE(f.captured());
+  launches_left = 1 << 30;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f(Tensor({1.0 * i})).tolist(), (Floats{2 * float(i) + 2}));
+  EXPECT_TRUE(f.captured());
+}
+
+TEST_F(FailingKernel, InAReplay) {
+  Tensor count = Tensor({1.0}).realize();
+  const auto f = jit([&](const Tensor& x) {
+    count += x;
+    return x * 2;
+  });
+  Tensor kept;
+  for (int i = 0; i < 3; ++i) kept = f(Tensor({1.0}));
+  EXPECT_TRUE(f.captured());
+  const Tensor x = Tensor({1.0}).realize();
+  launches_left = 0;
+  EXPECT_THROW(f(x), DeviceError);
+  launches_left = 1 << 30;
+  EXPECT_THROW(count.tolist(), DeviceError);  // it may be half written
+  EXPECT_THROW(f(x), DeviceError);
+  EXPECT_EQ(x.tolist(), (Floats{1}));
+  EXPECT_EQ(kept.tolist(), (Floats{2}));
+  count = Tensor({5.0}).realize();
+  f(x);
+  EXPECT_EQ(count.tolist(), (Floats{6}));
+}
+
 }  // namespace
 }  // namespace tinygrad
