@@ -190,7 +190,8 @@ void visit_leaves(T& x, V& visitor) {
     std::apply([&](auto&... fields) { (visit_leaves(fields, visitor), ...); }, fields_of(x));
     visitor.close("}");
   } else {
-    visitor.object(static_cast<const void*>(std::addressof(x)));
+    static_assert(std::is_pointer_v<D>, "jit: containers hold tensors, numbers, strings, pointers, Variables and plain structs of such");
+    visitor.object(x);
   }
 }
 
@@ -245,8 +246,18 @@ class JitFiller {
 };
 
 template <class T>
-inline constexpr bool is_object = !(std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> || is_constant<T> || is_list<T> ||
-                                    is_string_map<T> || is_tuple<T> || is_instance<T, std::optional> || is_struct<T>());
+inline constexpr bool is_object =
+    !(std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> || is_constant<T> || is_list<T> || is_string_map<T> || is_tuple<T> ||
+      is_instance<T, std::optional> || std::is_pointer_v<T> || is_struct<T>());
+
+/// The same for an argument, which may be an object of any other type: it is known by its address.
+template <class T, class V>
+void visit_argument(T& x, V& visitor) {
+  if constexpr (is_object<std::remove_const_t<T>>)
+    visitor.object(std::addressof(x));
+  else
+    visit_leaves(x, visitor);
+}
 
 /// How an argument is kept for a call: objects where they are, the others as copies, which get other tensors.
 template <class Arg>
@@ -295,10 +306,10 @@ class Jit {
     using R = std::remove_cvref_t<decltype(std::apply(shared_->function, kept))>;
     detail::JitArguments arguments;
     detail::JitCollector collector(arguments);
-    std::apply([&](auto&... a) { (detail::visit_leaves(a, collector), ...); }, kept);
+    std::apply([&](auto&... a) { (detail::visit_argument(a, collector), ...); }, kept);
     const auto fill = [&](std::span<const Tensor> tensors) {
       detail::JitFiller filler(tensors);
-      std::apply([&](auto&... a) { (detail::visit_leaves(a, filler), ...); }, kept);
+      std::apply([&](auto&... a) { (detail::visit_argument(a, filler), ...); }, kept);
     };
     if constexpr (std::is_void_v<R>) {
       shared_->core.call(arguments, &detail::result_tag<R>, [&](std::span<const Tensor> tensors) {

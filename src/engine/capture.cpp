@@ -20,7 +20,15 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
                  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
     : slots_(std::move(slots)), variables_(std::move(variables)), uses_(slots_.size()) {
   plan(calls, !options.no_memory_planner);
-  prepare(calls, options);
+  std::vector<std::shared_ptr<const Program>> programs(calls.size());
+  task_pool().parallel_for(calls.size(), [&](size_t i) {
+    if (!calls[i].body.is(Op::SINK)) return;
+    programs[i] = get_program(calls[i].body, runtime::open_device(slots_[calls[i].slots[0]].device.str()), options);
+  });
+  for (size_t i = 0; i < calls.size(); ++i) {
+    note_uses(calls[i], programs[i].get());
+    add_step(calls[i], std::move(programs[i]));
+  }
 }
 
 Capture::~Capture() = default;
@@ -66,55 +74,54 @@ void Capture::note_uses(const RecordedCall& call, const Program* program) {
   }
 }
 
-void Capture::prepare(std::span<const RecordedCall> calls, const Options& options) {
-  std::vector<std::shared_ptr<const Program>> programs(calls.size());
-  task_pool().parallel_for(calls.size(), [&](size_t i) {
-    if (!calls[i].body.is(Op::SINK)) return;
-    programs[i] = get_program(calls[i].body, runtime::open_device(slots_[calls[i].slots[0]].device.str()), options);
-  });
-  for (size_t i = 0; i < calls.size(); ++i) {
-    note_uses(calls[i], programs[i].get());
-    Step step;
-    if (!programs[i]) {
-      step.to = calls[i].slots[0];
-      step.from = calls[i].slots[1];
-      has_copies_ = true;
-      steps_.push_back(std::move(step));
-      continue;
+/// A variable of a launch: its value, or where each run puts one.
+void Capture::add_variable(Symbol name, Step& step) {
+  uint32_t number = 0;
+  for (const auto& [known, value] : variables_) {
+    if (known == name) {
+      if (!value) variable_patches_.push_back({uint32_t(variable_values_.size()), number});
+      step.dims_known = step.dims_known && value;
+      variable_values_.push_back(value.value_or(0));
+      return;
     }
-    const KernelInfo& info = programs[i]->info;
-    step.kernel = programs[i]->kernel.get();
-    step.program = programs[i];
-    step.first_handle = uint32_t(handle_slots_.size());
-    step.handle_count = uint32_t(calls[i].slots.size());
-    for (uint32_t slot : calls[i].slots) {
-      if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot});
-      handle_slots_.push_back(slot);
-    }
-    step.first_variable = uint32_t(variable_values_.size());
-    step.variable_count = uint32_t(info.variables.size());
-    uint32_t per_run = 0;
-    std::vector<uint32_t> numbers(variables_.size());  // of a variable among those that get a value for each run
-    for (size_t v = 0; v < variables_.size(); ++v) numbers[v] = variables_[v].second ? 0 : per_run++;
-    for (Symbol name : info.variables) {
-      const auto v = std::find_if(variables_.begin(), variables_.end(), [&](const auto& x) { return x.first == name; });
-      if (v == variables_.end()) throw JitError(fmt::format("jit: variable {} has no value; use bind()", name.str()));
-      if (!v->second) {
-        step.dims_known = false;
-        variable_patches_.push_back({uint32_t(variable_values_.size()), numbers[size_t(v - variables_.begin())]});
-      }
-      variable_values_.push_back(v->second.value_or(0));
-    }
-    ++kernels_;
-    if (step.dims_known) {
-      const std::span<const int64_t> values(variable_values_.data() + step.first_variable, step.variable_count);
-      step.dims = info.launch_dims(values);
-      ++known_kernels_;
-      ops_ += uint64_t(info.flops.evaluate(values));
-      bytes_ += uint64_t(info.bytes.evaluate(values));
-    }
-    steps_.push_back(std::move(step));
+    if (!value) ++number;
   }
+  throw JitError(fmt::format("jit: variable {} has no value; use bind()", name.str()));
+}
+
+void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> program) {
+  Step& step = steps_.emplace_back();
+  if (!program) {
+    step.to = call.slots[0];
+    step.from = call.slots[1];
+    has_copies_ = true;
+    return;
+  }
+  step.program = std::move(program);
+  step.kernel = step.program->kernel.get();
+  step.first_handle = uint32_t(handle_slots_.size());
+  step.handle_count = uint32_t(call.slots.size());
+  for (uint32_t slot : call.slots) {
+    if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot});
+    handle_slots_.push_back(slot);
+  }
+  const KernelInfo& info = step.program->info;
+  step.first_variable = uint32_t(variable_values_.size());
+  step.variable_count = uint32_t(info.variables.size());
+  for (Symbol name : info.variables) add_variable(name, step);
+  ++kernels_;
+  if (!step.dims_known) return;
+  const std::span<const int64_t> values(variable_values_.data() + step.first_variable, step.variable_count);
+  step.dims = info.launch_dims(values);
+  ++known_kernels_;
+  ops_ += uint64_t(info.flops.evaluate(values));
+  bytes_ += uint64_t(info.bytes.evaluate(values));
+}
+
+BufferPtr Capture::make_buffer(Symbol device, int64_t size, DType dtype) const {
+  BufferPtr b = Buffer::make(runtime::open_device(device.str()), size, dtype);
+  b->ensure_allocated();
+  return b;
 }
 
 std::unique_ptr<Capture::Lease> Capture::lease() {
@@ -128,27 +135,16 @@ std::unique_ptr<Capture::Lease> Capture::lease() {
   }
   auto l = std::make_unique<Lease>();
   l->buffers.resize(slots_.size());
-  std::vector<BufferPtr> arenas;
-  for (const auto& a : plan_.arenas) {
-    arenas.push_back(Buffer::make(runtime::open_device(a.device.str()), std::max<int64_t>(a.bytes, 1), DType::uint8));
-    arenas.back()->ensure_allocated();
-    l->owned.push_back(arenas.back());
-  }
+  for (const auto& a : plan_.arenas) l->owned.push_back(make_buffer(a.device, std::max<int64_t>(a.bytes, 1), DType::uint8));
   for (size_t t = 0; t < temporaries_.size(); ++t) {
     const auto& place = plan_.temporaries[t];
-    l->owned.push_back(arenas[place.arena]->view(place.offset, place.size, place.dtype));
+    l->owned.push_back(l->owned[place.arena]->view(place.offset, place.size, place.dtype));
     l->buffers[temporaries_[t]] = l->owned.back().get();
   }
   for (size_t i = 0; i < slots_.size(); ++i) {
     const CapturedSlot& s = slots_[i];
-    if (s.kind == SlotKind::fixed) {
-      s.buffer->ensure_allocated();
-      l->buffers[i] = s.buffer.get();
-    } else if (s.kind == SlotKind::lease) {
-      l->owned.push_back(Buffer::make(runtime::open_device(s.device.str()), s.size, s.dtype));
-      l->owned.back()->ensure_allocated();
-      l->buffers[i] = l->owned.back().get();
-    }
+    if (s.kind == SlotKind::lease) l->buffers[i] = l->owned.emplace_back(make_buffer(s.device, s.size, s.dtype)).get();
+    if (s.kind == SlotKind::fixed) l->buffers[i] = s.buffer.get();
   }
   for (uint32_t slot : handle_slots_) l->handles.push_back(l->buffers[slot] ? l->buffers[slot]->handle() : nullptr);
   l->variables = variable_values_;

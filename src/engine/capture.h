@@ -94,8 +94,10 @@ class Capture {
   };
 
   void plan(std::span<const RecordedCall> calls, bool reuse);
-  void prepare(std::span<const RecordedCall> calls, const Options& options);
   void note_uses(const RecordedCall& call, const Program* program);
+  void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
+  void add_variable(Symbol name, Step& step);
+  BufferPtr make_buffer(Symbol device, int64_t size, DType dtype) const;
   void run_steps(Lease& lease, bool log) const;
   void poison(std::span<Buffer* const> buffers, const char* reason);
 

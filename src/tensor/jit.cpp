@@ -201,6 +201,7 @@ std::optional<JitResults> JitCore::call(const JitArguments& given, const void* r
 }
 
 void JitCore::reset() {
+  if (Recorder::current()) throw JitError("jit: reset() inside of a jitted function");
   const std::lock_guard recording(state_->recording);
   state_->set(nullptr);
   state_->last = nullptr;

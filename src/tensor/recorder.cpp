@@ -98,8 +98,7 @@ void Recorder::check(const UOp& sink) {
   }
   for (const UOp& b : buffers) {
     // Only memory that was there before can be reached twice.
-    const auto known = known_.find(id_of(b));
-    if (made_in_call(id_of(b)) && (known == known_.end() || known->second.origin != Origin::argument)) continue;
+    if (made_in_call(id_of(b))) continue;
     Access& access = accesses_.try_emplace(&buffer_of(b).base(), Access{id_of(b)}).first->second;
     access.several = access.several || access.first_id != id_of(b);
     access.written = access.written || written.contains(b);
