@@ -32,8 +32,11 @@ test: tests     ## build and run every test but the long ones
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-bench: build    ## compile times of whole models beside tinygrad, training time beside PyTorch
+bench: build    ## compile times beside tinygrad, training beside PyTorch, start of a process
+	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
+	@bench/startup $(BUILD)
+	@bench/mnist_step $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately

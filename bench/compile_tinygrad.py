@@ -4,7 +4,8 @@ import os
 import sys
 import time
 
-os.environ.update(DEV="NULL", PARALLEL="0", CCACHE="0", SPEC="0")
+if __name__ == "__main__":  # read when tinygrad is imported
+    os.environ.update(DEV="NULL", PARALLEL="0", CCACHE="0", SPEC="0")
 from importlib.metadata import version
 
 from tinygrad import Context, Tensor, dtypes, nn

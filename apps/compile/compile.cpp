@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,28 +19,66 @@ namespace tinygrad::apps {
 namespace {
 
 struct CompileOptions {
-  std::string model, device = "NULL";
-  bool json = false;
+  std::string model, device = "NULL", sources_folder;
+  bool steps = false, rules = false, json = false;
 };
 
 double microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
+/// Writes each kernel to a file of its own, numbered as they first run.
+void write_sources(const CompileReport& r, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (size_t i = 0; i < r.sources.size(); ++i) {
+    const std::filesystem::path path = folder / fmt::format("{:04}_{}.txt", i, r.sources[i].name);
+    std::ofstream file(path, std::ios::binary);
+    file << r.sources[i].source;
+    if (!file.flush()) throw IoError(fmt::format("cannot write {}", path.string()));
+  }
+}
+
+void print_steps(const CompileReport& r) {
+  fmt::print("\n{:<9} {:<22} {:>6} {:>10}\n", "stage", "step", "calls", "ms");
+  for (const StepTime& s : r.steps) fmt::print("{:<9} {:<22} {:>6} {:>10.3f}\n", s.stage, s.step, s.calls, s.seconds * 1e3);
+}
+
+void print_rules(const CompileReport& r) {
+  fmt::print("\n{:>10} {:>9} {:>9}  {}\n", "ms", "tries", "hits", "rule");
+  for (const RuleTime& rule : r.rules) {
+    const std::string where = rule.name == rule.location ? "" : " (" + rule.location + ")";
+    fmt::print("{:>10.3f} {:>9} {:>9}  {}{}\n", rule.seconds * 1e3, rule.tries, rule.hits, rule.name, where);
+  }
+}
+
+nlohmann::json to_json(const CompileReport& r, const CompileOptions& o) {
+  nlohmann::json line = {
+      {"model", o.model},
+      {"kernels", r.kernels},
+      {"unique_kernels", r.unique_kernels},
+      {"bytes", r.bytes},
+      {"stages", {{"schedule", microseconds(r.schedule_s)}, {"lower", microseconds(r.lower_s)}, {"render", microseconds(r.render_s)}}},
+      {"seconds", microseconds(r.seconds())}};
+  for (const StepTime& s : r.steps)
+    line["steps"].push_back({{"stage", s.stage}, {"step", s.step}, {"calls", s.calls}, {"seconds", microseconds(s.seconds)}});
+  for (const RuleTime& rule : r.rules)
+    line["rules"].push_back({{"name", rule.name},
+                             {"location", rule.location},
+                             {"tries", rule.tries},
+                             {"hits", rule.hits},
+                             {"seconds", microseconds(rule.seconds)}});
+  return line;
+}
+
 void compile(const CompileOptions& o) {
   const Context on_device{{.dev = o.device}};
   const Workload work = make_workload(o.model);
-  const CompileReport r = compile_report(work.results);
-  if (o.json) {
-    print_json(
-        {{"model", o.model},
-         {"kernels", r.kernels},
-         {"unique_kernels", r.unique_kernels},
-         {"bytes", r.bytes},
-         {"stages", {{"schedule", microseconds(r.schedule_s)}, {"lower", microseconds(r.lower_s)}, {"render", microseconds(r.render_s)}}},
-         {"seconds", microseconds(r.seconds())}});
-    return;
-  }
-  fmt::print("{:<15} {:>5} kernels, {:>4} unique, {:>8.1f} MB moved   schedule {:.3f} s  lower {:.3f} s  render {:.3f} s  together {:.3f} s\n", o.model,
-             r.kernels, r.unique_kernels, double(r.bytes) / 1e6, r.schedule_s, r.lower_s, r.render_s, r.seconds());
+  const CompileReport r = compile_report(work.results, {.steps = o.steps, .rules = o.rules, .sources = !o.sources_folder.empty()});
+  if (!o.sources_folder.empty()) write_sources(r, o.sources_folder);
+  if (o.json) return print_json(to_json(r, o));
+  fmt::print(
+      "{:<15} {:>5} kernels, {:>4} unique, {:>8.1f} MB moved   schedule {:.3f} s  lower {:.3f} s  render {:.3f} s  together {:.3f} s\n",
+      o.model, r.kernels, r.unique_kernels, double(r.bytes) / 1e6, r.schedule_s, r.lower_s, r.render_s, r.seconds());
+  if (o.steps) print_steps(r);
+  if (o.rules) print_rules(r);
 }
 
 }  // namespace
@@ -51,7 +91,13 @@ void add_compile(CLI::App& app) {
   const auto o = std::make_shared<CompileOptions>();
   command->add_option("MODEL", o->model, "What to compile")->required()->check(CLI::IsMember(model_names()));
   command->add_option("--device", o->device, "Device to compile for, NAME[:RENDERER[:ARCH]]")->capture_default_str();
-  command->add_flag("--json", o->json, "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds");
+  command->add_flag("--steps", o->steps, "Also print what each step of scheduling and lowering took; measuring slows them a little");
+  command->add_flag("--rules", o->rules,
+                    "Also print what each rewrite rule took, and how often it was tried and applied; slows the stages");
+  command->add_option("--sources", o->sources_folder, "Write the source of each unique kernel to a file in this folder")
+      ->type_name("FOLDER");
+  command->add_flag("--json", o->json,
+                    "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds, and steps and rules if asked");
   command->callback([o] { compile(*o); });
 }
 

@@ -5,7 +5,7 @@ namespace tinygrad::apps {
 
 /// Pixels (batch, 1, 28, 28) of 0 to 255 to scores (batch, 10).
 struct MnistNet : nn::Module {
-  nn::Conv2d conv1{1, 32, 5}, conv2{32, 32, 5, {.bias = false}}, conv3{32, 64, 3}, conv4{64, 64, 3, {.bias = false}};
+  nn::Conv2d conv1{1, 32, 5}, conv2{32, 32, 5}, conv3{32, 64, 3}, conv4{64, 64, 3};
   nn::BatchNorm norm1{32}, norm2{64};
   nn::Linear out{64 * 3 * 3, 10};
 

@@ -61,6 +61,19 @@ ProfileSpan::~ProfileSpan() {
   profile_record({.name = name_, .category = category_, .track = {}, .start_ns = start_ns_, .duration_ns = profile_now_ns() - start_ns_});
 }
 
+ProfileSteps::ProfileSteps(std::string_view category) {
+  if (!current_options().profile) return;
+  category_ = category;
+  start_ns_ = profile_now_ns();
+}
+
+void ProfileSteps::done(std::string_view name) {
+  if (start_ns_ < 0) return;
+  const int64_t now = profile_now_ns();
+  profile_record({.name = name, .category = category_, .track = {}, .start_ns = start_ns_, .duration_ns = now - start_ns_});
+  start_ns_ = now;
+}
+
 void profile_record(ProfileEvent event) {
   ThreadEvents& mine = my_events();
   event.thread = mine.thread;

@@ -34,6 +34,18 @@ class ProfileSpan {
   int64_t start_ns_ = -1;  // off
 };
 
+/// Records steps that follow one another, each from the end of the one before, where the thread's PROFILE is on.
+class ProfileSteps {
+ public:
+  explicit ProfileSteps(std::string_view category);
+  /// The step `name` has ended.
+  void done(std::string_view name);
+
+ private:
+  Symbol category_;
+  int64_t start_ns_ = -1;  // off
+};
+
 /// Records an event that was measured otherwise, such as a kernel on a GPU. Recorded whether PROFILE is on or not.
 void profile_record(ProfileEvent event);
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/profile.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/expand/assign_launch_dims.h"
@@ -54,6 +55,7 @@ class Pipeline {
 
   void step(const char* name, UOp result) {
     graph_ = std::move(result);
+    clock_.done(name);
     if (trace_) trace_->push_back({name, graph_});
     if (options_.spec >= 2) spec::verify_between(graph_, name);
     if (meaning_) meaning_->after(name, graph_);
@@ -65,6 +67,7 @@ class Pipeline {
   const CodegenOptions& options_;
   std::optional<spec::MeaningCheck> meaning_;
   std::vector<Step>* trace_;
+  ProfileSteps clock_{"lower"};
 };
 
 }  // namespace
@@ -92,7 +95,10 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
 }
 
 UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  const UOp linear = linearize(full_rewrite_to_sink(sink, target, options, trace));
+  const UOp lowered = full_rewrite_to_sink(sink, target, options, trace);
+  ProfileSteps clock("lower");
+  const UOp linear = linearize(lowered);
+  clock.done("linearize");
   if (trace) trace->push_back({"linearize", linear});
   if (options.spec >= 1) spec::verify_linear(linear);
   return linear;

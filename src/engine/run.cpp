@@ -137,8 +137,8 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
     launches.push_back(numbers[body]);
   }
   report.kernels = launches.size();
-  report.unique_kernels = kernels.size();
-  std::vector<RenderedProgram> programs(kernels.size());
+  std::vector<RenderedProgram>& programs = report.programs;
+  programs.resize(kernels.size());
   auto start = std::chrono::steady_clock::now();
   task_pool().parallel_for(kernels.size(), [&](size_t i) { programs[i] = lower_program(kernels[i].first, *kernels[i].second, options); });
   report.lower_s = seconds_since(start);

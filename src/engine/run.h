@@ -1,7 +1,10 @@
 #pragma once
 /// Running schedules.
 
+#include <vector>
+
 #include "base/options.h"
+#include "program/program.h"
 #include "schedule/schedule.h"
 
 namespace tinygrad::engine {
@@ -15,8 +18,9 @@ void run_schedule(const schedule::Schedule& schedule, const Options& options);
 
 /// What render_schedule() made, and the seconds that passed meanwhile.
 struct RenderReport {
-  size_t kernels = 0, unique_kernels = 0;
-  int64_t bytes = 0;  ///< of all buffers that launches read or write, each counted once a launch and direction
+  size_t kernels = 0;
+  int64_t bytes = 0;                      ///< of all buffers that launches read or write, each counted once a launch and direction
+  std::vector<RenderedProgram> programs;  ///< of the different ones among them
   double lower_s = 0, render_s = 0;
 };
 

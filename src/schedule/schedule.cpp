@@ -3,6 +3,7 @@
 #include <list>
 #include <mutex>
 
+#include "base/profile.h"
 #include "schedule/effects.h"
 #include "schedule/finish_kernel.h"
 #include "schedule/memory_plan.h"
@@ -43,14 +44,20 @@ void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t
 }
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
+  ProfileSteps clock("schedule");
   const UOp prepared = prepare(n.sink);
+  clock.done("prepare");
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
+  clock.done("effects");
   const int32_t first_temporary = int32_t(n.inputs.size());
   Kernels kernels = rangeify(order, effects, target_of, first_temporary);
+  clock.done("rangeify");
+  const std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary);
+  clock.done("merge kernels");
   std::vector<UOp> calls;
-  for (const MergedKernel& k : merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary))
-    calls.push_back(finish_kernel(k, target_of(k.device)));
+  for (const MergedKernel& k : merged) calls.push_back(finish_kernel(k, target_of(k.device)));
+  clock.done("finish kernels");
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
     for (const UOp& c : calls)
@@ -59,6 +66,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   plan->input_count = n.inputs.size();
   plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
   plan_memory(calls, kernels.temporaries, first_temporary, options.memory_plan, *plan);
+  clock.done("memory plan");
   return plan;
 }
 

@@ -1,18 +1,69 @@
 #include <tinygrad/compile_report.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <vector>
 
+#include <tinygrad/context.h>
+
 #include "base/options.h"
+#include "base/profile.h"
 #include "engine/run.h"
+#include "rewrite/rules.h"
 #include "schedule/schedule.h"
 #include "tensor/cell.h"
 #include "tensor/realize.h"
 
 namespace tinygrad {
 
-CompileReport compile_report(std::span<const Tensor> tensors) {
+namespace {
+
+/// What was recorded since `start_ns`, added up by step.
+std::vector<StepTime> steps_since(int64_t start_ns) {
+  std::vector<StepTime> steps;
+  for (const ProfileEvent& e : profile_events()) {
+    if (e.start_ns < start_ns || (e.category != Symbol("schedule") && e.category != Symbol("lower"))) continue;
+    const auto same = [&](const StepTime& s) { return s.stage == e.category.str() && s.step == e.name.str(); };
+    auto it = std::ranges::find_if(steps, same);
+    if (it == steps.end()) it = steps.insert(it, {.stage = std::string(e.category.str()), .step = std::string(e.name.str())});
+    ++it->calls;
+    it->seconds += double(e.duration_ns) * 1e-9;
+  }
+  return steps;
+}
+
+std::vector<RuleTime> rules_tried() {
+  std::vector<RuleTime> rules;
+  for (const rewrite::RuleStatistics& r : rewrite::rule_statistics())
+    if (r.tries)
+      rules.push_back({.name = r.name, .location = r.location, .hits = r.hits, .tries = r.tries, .seconds = double(r.nanoseconds) * 1e-9});
+  std::ranges::stable_sort(rules, std::greater(), &RuleTime::seconds);
+  return rules;
+}
+
+/// Measures each rule while it lives.
+class RuleTiming {
+ public:
+  RuleTiming() {
+    rewrite::reset_rule_statistics();
+    rewrite::set_rule_timing(true);
+  }
+  ~RuleTiming() { rewrite::set_rule_timing(false); }
+  RuleTiming(const RuleTiming&) = delete;
+  RuleTiming& operator=(const RuleTiming&) = delete;
+};
+
+}  // namespace
+
+CompileReport compile_report(std::span<const Tensor> tensors, const CompileReportOptions& parts) {
+  std::optional<Context> profiled;
+  if (parts.steps) profiled.emplace(ContextArgs{.profile = true});
+  std::optional<RuleTiming> timing;
+  if (parts.rules) timing.emplace();
   const Options& options = current_options();
+  const int64_t start_ns = profile_now_ns();
+
   std::vector<detail::CellPtr> cells;
   for (const Tensor& t : tensors) cells.push_back(detail::make_cell(t.uop()));
   const auto start = std::chrono::steady_clock::now();
@@ -20,13 +71,19 @@ CompileReport compile_report(std::span<const Tensor> tensors) {
   const schedule::Schedule schedule =
       schedule::make_schedule(effects, engine::target_of, {.cache = false, .memory_plan = !options.no_memory_planner});
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  const engine::RenderReport rendered = engine::render_schedule(schedule, options);
-  return {.kernels = rendered.kernels,
-          .unique_kernels = rendered.unique_kernels,
-          .bytes = rendered.bytes,
-          .schedule_s = taken.count(),
-          .lower_s = rendered.lower_s,
-          .render_s = rendered.render_s};
+  engine::RenderReport rendered = engine::render_schedule(schedule, options);
+
+  CompileReport report{.kernels = rendered.kernels,
+                       .unique_kernels = rendered.programs.size(),
+                       .bytes = rendered.bytes,
+                       .schedule_s = taken.count(),
+                       .lower_s = rendered.lower_s,
+                       .render_s = rendered.render_s};
+  if (parts.steps) report.steps = steps_since(start_ns);
+  if (parts.rules) report.rules = rules_tried();
+  if (parts.sources)
+    for (RenderedProgram& p : rendered.programs) report.sources.push_back({p.info.name, std::move(p.source)});
+  return report;
 }
 
 }  // namespace tinygrad

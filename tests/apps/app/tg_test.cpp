@@ -42,6 +42,36 @@ TEST(Tg, DevicesSayWhyOneDoesNotWork) {
   EXPECT_NE(ran.out.find("CPU        does not work: "), std::string::npos) << ran.out;
 }
 
+// With its kernels in the disk cache a program compiles nothing: it runs where there is no LLVM.
+TEST(Tg, SecondRunNeedsNoLlvm) {
+  const TempFolder folder;
+  const std::string cache = "DEV=CPU:LLVM CACHEDB='" + folder.path("cache.db") + "' ", no_llvm = "LLVM_PATH=/nonexistent/libLLVM.so ";
+  const std::string train = "train digits --epochs 1 --png ''";
+  EXPECT_NE(run_tg(train, cache + no_llvm).status, 0);
+  const Ran cold = run_tg(train, cache), warm = run_tg(train, cache + no_llvm);
+  EXPECT_EQ(cold.status, 0) << cold.err;
+  EXPECT_EQ(warm.status, 0) << warm.err;
+  EXPECT_EQ(warm.out, cold.out);
+}
+
+TEST(Tg, CompileTellsStepsRulesAndSources) {
+  const TempFolder folder;
+  const Ran ran = run_tg("compile gpt2-12 --device NULL --json --steps --rules --sources '" + folder.path("new/sources") + "'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json report = Json::parse(ran.lines().at(0));
+  const auto names = [&](const char* part, const char* key) {
+    std::vector<std::string> all;
+    for (const Json& entry : report[part]) all.push_back(entry[key]);
+    return all;
+  };
+  const std::vector<std::string> steps = names("steps", "step"), rules = names("rules", "name");
+  for (const char* step : {"rangeify", "apply opts", "linearize"}) EXPECT_EQ(std::count(steps.begin(), steps.end(), step), 1) << step;
+  EXPECT_GT(rules.size(), 20U);
+  for (const Json& rule : report["rules"]) EXPECT_LE(rule["hits"], rule["tries"]);
+  const auto files = std::distance(std::filesystem::directory_iterator(folder.path("new/sources")), {});
+  EXPECT_EQ(files, report["unique_kernels"]);
+}
+
 TEST(Tg, CompilesEveryModel) {
   for (const std::string model : {"resnet50", "resnet50-train", "gpt2-12", "gpt2-2-train", "mnist-train"}) {
     const Ran ran = run_tg("compile " + model + " --device NULL --json");
