@@ -179,8 +179,18 @@ void CapturedCall::check(const CallArguments& arguments, const void* result_type
   check_aliases(arguments);
 }
 
+bool CapturedCall::Found::is_same() const {
+  const detail::CellPtr alive = cell.lock();
+  if (!alive) return false;
+  if (alive->version() == version) return true;
+  if (!buffer_id) return false;
+  const UOp state = state_of_view(alive->node());
+  return state && id_of(buffer_of_state(state)) == *buffer_id;
+}
+
 bool CapturedCall::is_current() const {
-  return std::all_of(state_slots_.begin(), state_slots_.end(), [&](size_t s) { return slots_[s].buffer->is_used(); });
+  return std::all_of(found_.begin(), found_.end(), [](const Found& f) { return f.is_same(); }) &&
+         std::all_of(state_slots_.begin(), state_slots_.end(), [&](size_t s) { return slots_[s].buffer->is_used(); });
 }
 
 void CapturedCall::check_readable(const CallArguments& arguments) const {

@@ -42,7 +42,7 @@ class CapturedCall {
 
   /// Throws JitError if the call is not one that this can replay.
   void check(const CallArguments& arguments, const void* result_type) const;
-  /// False if a tensor that it reads or writes was replaced by another since.
+  /// False if a tensor that the function finds outside of its arguments was replaced by another since, or is another value.
   bool is_current() const;
   detail::JitResults replay(const CallArguments& arguments);
   const Recording& recording() const { return recording_; }
@@ -71,6 +71,13 @@ class CapturedCall {
     int64_t words;
     std::optional<size_t> slot;
   };
+  /// A tensor that the function finds outside of its arguments: a view of a BUFFER, or a value without memory that must stay as it is.
+  struct Found {
+    std::weak_ptr<detail::TensorCell> cell;
+    std::optional<uint64_t> buffer_id;
+    uint64_t version;
+    bool is_same() const;
+  };
   class Builder;
 
   void check_argument(size_t i, const CallArguments::Value& value) const;
@@ -88,6 +95,7 @@ class CapturedCall {
   std::vector<Result> results_;
   std::shared_ptr<const void> skeleton_;
   std::vector<Draw> draws_;
+  std::vector<Found> found_;
   Recording recording_;
   std::vector<engine::CapturedSlot> slots_;
   std::unique_ptr<engine::Capture> capture_;

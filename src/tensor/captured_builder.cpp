@@ -52,6 +52,7 @@ void CapturedCall::Builder::build(const CallArguments& arguments, const detail::
   add_uploads();
   add_calls();
   add_result_copies();
+  add_found();
   finish();
 }
 
@@ -206,6 +207,14 @@ void CapturedCall::Builder::add_result_copies() {
       add_copy(copy->second, from);
     }
     r.number = copy->second;
+  }
+}
+
+void CapturedCall::Builder::add_found() {
+  for (const detail::CellPtr& c : recorder_.read_cells()) {
+    Found& f = out_.found_.emplace_back(Found{c, {}, c->version()});
+    const UOp state = state_of_view(c->node());
+    if (state.is(Op::BUFFER)) f.buffer_id = id_of(state);
   }
 }
 

@@ -21,6 +21,7 @@ class CapturedCall::Builder {
   void add_uploads();
   void add_calls();
   void add_result_copies();
+  void add_found();
   void finish();
   Result result_of(const Tensor& t);
   uint32_t add_slot(engine::CapturedSlot slot);

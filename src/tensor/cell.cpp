@@ -55,10 +55,6 @@ std::vector<CellPtr> sorted_cells(bool with_finished) {
   return out;
 }
 
-void tell_recorder(TensorCell& cell) {
-  if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(cell);
-}
-
 }  // namespace
 
 TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node)) {}
@@ -69,8 +65,9 @@ TensorCell::~TensorCell() {
   (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
 }
 
-/// Puts the cell into the list that its node belongs to. Under its lock, so that it is right for the last change.
+/// After a change of the node: puts the cell into the list that it belongs to. Under its lock, so that it is right for the last change.
 void TensorCell::file() {
+  version_.fetch_add(1, std::memory_order_release);
   const bool finished = is_finished(node_);
   if (finished == filed_finished_) return;
   Shard& shard = shard_of(*this);
@@ -88,7 +85,7 @@ UOp TensorCell::node() const {
 // Replaced values die outside the lock: a gradient may own cells, a node a whole graph.
 
 void TensorCell::set_node(UOp node) {
-  tell_recorder(*this);
+  if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(*this);
   const std::lock_guard lock(mutex_);
   std::swap(node_, node);
   file();
@@ -97,6 +94,7 @@ void TensorCell::set_node(UOp node) {
 bool TensorCell::exchange(const UOp& expected, UOp replacement) {
   const std::lock_guard lock(mutex_);
   if (!(node_ == expected)) return false;
+  if (node_ == replacement) return true;
   std::swap(node_, replacement);
   file();
   return true;
@@ -130,7 +128,7 @@ CellPtr make_cell(UOp node) {
     const std::lock_guard lock(shard.mutex);
     (cell->filed_finished_ ? shard.finished : shard.unfinished).insert(cell.get());
   }
-  tell_recorder(*cell);
+  if (tensor::Recorder* r = tensor::Recorder::current()) r->created(*cell);
   return cell;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// What a Tensor points to, and the registry of all that live.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,8 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   void set_node(UOp node);
   /// Replaces the node if it is still `expected`.
   bool exchange(const UOp& expected, UOp replacement);
+  /// Changes whenever the node does.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   Tensor grad() const;
   void set_grad(Tensor grad);
   bool is_param() const;
@@ -36,6 +39,7 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
 
   mutable std::mutex mutex_;
   UOp node_;
+  std::atomic<uint64_t> version_{0};
   bool filed_finished_ = false;  // in which list of the registry it is
   Tensor grad_;
   bool is_param_ = true;

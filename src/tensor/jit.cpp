@@ -78,25 +78,27 @@ JitCore::~JitCore() = default;
 
 namespace {
 
-/// The tensors that the function gets: the arguments' memory under names of its own.
-std::vector<Tensor> argument_tensors(const CallArguments& arguments, std::vector<RecordedArgument>& recorded) {
-  std::vector<Tensor> out;
+/// The arguments' memory under names of its own.
+std::vector<RecordedArgument> rename(const CallArguments& arguments) {
+  std::vector<RecordedArgument> out;
   for (const CallArguments::Value& v : arguments.values) {
-    RecordedArgument& r = recorded.emplace_back();
-    if (!v.node) {
-      out.emplace_back();
-      continue;
-    }
-    if (!v.buffer) {
-      out.push_back(wrap(v.node));
-      continue;
-    }
+    RecordedArgument& r = out.emplace_back();
+    if (!v.buffer) continue;
     const auto& b = v.buffer.arg_as<BufferArg>();
     r = {buffer(v.buffer.dtype(), {.id = next_buffer_id(), .size = b.size, .device = b.device, .resource = b.resource}), v.buffer,
          v.is_copy};
+  }
+  return out;
+}
+
+/// The tensors that the function gets.
+std::vector<Tensor> argument_tensors(const CallArguments& arguments, const std::vector<RecordedArgument>& renamed) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < renamed.size(); ++i) {
+    const CallArguments::Value& v = arguments.values[i];
     NodeMap<UOp> map;
-    map[v.buffer] = r.buffer;
-    out.push_back(wrap(substitute(v.node, map)).is_param_(v.is_param));
+    if (v.buffer) map[v.buffer] = renamed[i].buffer;
+    out.push_back(v.node ? wrap(substitute(v.node, map)).is_param_(v.is_param) : Tensor());
   }
   return out;
 }
@@ -134,15 +136,14 @@ void give_arguments_back(const Recorder& recorder) {
 
 void JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
   run_pending_stores();
-  std::vector<RecordedArgument> recorded;
-  std::vector<Tensor> tensors = argument_tensors(arguments, recorded);
   std::vector<Symbol> variables;
   for (const auto& v : arguments.variables) variables.push_back(v.first);
-  Recorder recorder(std::move(recorded), std::move(variables), calls > 0);
+  Recorder recorder(rename(arguments), std::move(variables), calls > 0);
   const struct AtEnd {
     const Recorder& recorder;
     ~AtEnd() { give_arguments_back(recorder); }
   } at_end{recorder};
+  std::vector<Tensor> tensors = argument_tensors(arguments, recorder.arguments());
   const JitResults results = body(tensors);
   for (const Tensor& t : tensors)
     if (t.defined()) t.set_grad({});

@@ -60,6 +60,17 @@ void Recorder::drew(const UOp& buffer, int64_t words) {
   recording_.draws.push_back({words, buffer.arg_as<BufferArg>().device});
 }
 
+void Recorder::created(detail::TensorCell& cell) {
+  created_.insert(cell.number);
+  changed(cell);
+}
+
+void Recorder::reads(detail::TensorCell& cell) {
+  if (created_.contains(cell.number)) return;
+  auto& entry = read_[cell.number];
+  if (entry.expired()) entry = cell.weak_from_this();
+}
+
 void Recorder::changed(detail::TensorCell& cell) {
   auto& entry = changed_[cell.number];
   if (entry.expired()) entry = cell.weak_from_this();
@@ -78,12 +89,14 @@ UOp Recorder::original_of(const UOp& buffer) const {
   return {};
 }
 
-std::vector<detail::CellPtr> Recorder::changed_cells() const {
+std::vector<detail::CellPtr> Recorder::alive(const Cells& some) {
   std::vector<detail::CellPtr> cells;
-  for (const auto& [number, weak] : changed_)
+  for (const auto& [number, weak] : some)
     if (detail::CellPtr cell = weak.lock()) cells.push_back(std::move(cell));
   return cells;
 }
+std::vector<detail::CellPtr> Recorder::changed_cells() const { return alive(changed_); }
+std::vector<detail::CellPtr> Recorder::read_cells() const { return alive(read_); }
 
 void Recorder::check(const UOp& sink) {
   NodeSet written;

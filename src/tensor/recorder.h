@@ -97,7 +97,9 @@ class Recorder {
   void uploaded(const UOp& buffer, std::span<const std::byte> bytes);
   /// `buffer` holds where the draw begins.
   void drew(const UOp& buffer, int64_t words);
+  void created(detail::TensorCell& cell);
   void changed(detail::TensorCell& cell);
+  void reads(detail::TensorCell& cell);
   /// Something that a replay would leave out.
   void used_host(const char* what);
   /// Throws JitError for a graph of stores that cannot be captured. Before it runs.
@@ -113,6 +115,8 @@ class Recorder {
   bool stored_to(uint64_t buffer_id) const { return stored_to_.contains(buffer_id); }
   /// Cells alive that the call has made or changed, in their order.
   std::vector<detail::CellPtr> changed_cells() const;
+  /// Cells alive that were there before, and that the call has read.
+  std::vector<detail::CellPtr> read_cells() const;
   /// The place of a BUFFER in the recording.
   uint32_t place_of(const UOp& buffer);
   const std::vector<RecordedArgument>& arguments() const { return arguments_; }
@@ -134,7 +138,10 @@ class Recorder {
   std::unordered_map<uint64_t, RecordedBuffer> known_;  // uploads, draws and arguments, by the id of their BUFFER
   std::unordered_map<uint64_t, uint32_t> places_;
   std::unordered_map<const Buffer*, Access> accesses_;
-  std::map<uint64_t, std::weak_ptr<detail::TensorCell>> changed_;
+  using Cells = std::map<uint64_t, std::weak_ptr<detail::TensorCell>>;
+  static std::vector<detail::CellPtr> alive(const Cells& cells);
+  std::unordered_set<uint64_t> created_;  // numbers of cells
+  Cells changed_, read_;
 };
 
 }  // namespace tinygrad::tensor

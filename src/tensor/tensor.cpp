@@ -92,7 +92,10 @@ TensorCell& Tensor::cell() const {
   return *cell_;
 }
 
-UOp Tensor::uop() const { return cell().node(); }
+UOp Tensor::uop() const {
+  if (Recorder* r = Recorder::current()) r->reads(cell());
+  return cell().node();
+}
 Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)); }
 
 namespace {

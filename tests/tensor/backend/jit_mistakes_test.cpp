@@ -275,6 +275,32 @@ TEST_P(JitMistake, ATensorThatIsReplacedOutside) {
   EXPECT_TRUE(f.captured());
 }
 
+TEST_P(JitMistake, TensorsThatBecomeOthers) {
+  Tensor a = Tensor({2.0}).realize(), b = Tensor({3.0}).realize(), lazy = Tensor::full({1}, 4.0);
+  const auto f = jit([&](const Tensor& x) { return x * a + lazy; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f(Tensor({1.0})).item(), 6);
+  EXPECT_TRUE(f.captured());
+  const Tensor old = a * 1;
+  std::swap(a, b);
+  a.replace(Tensor({3.0}));
+  b.replace(Tensor({2.0}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f(Tensor({1.0})).item(), 7);
+  lazy.assign(Tensor::full({1}, 10.0));  // it has no memory: it becomes the other value
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(Tensor({1.0})).item(), 13);
+  EXPECT_TRUE(f.captured());
+}
+
+TEST_P(JitMistake, TensorsThatExchangeTheirMemory) {
+  Tensor a = Tensor({2.0}).realize(), b = Tensor({3.0}).realize();
+  const auto f = jit([&](const Tensor& x) { return x * a; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f(Tensor({1.0})).item(), 2);
+  const Tensor was = Tensor::from_uop(a.uop());
+  a.replace(b);
+  b.replace(was);  // the memory that was captured lives on
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(Tensor({1.0})).item(), 3);
+  EXPECT_TRUE(f.captured());
+}
+
 TEST_P(JitMistake, ATensorThatIsReplacedByTheFunction) {
   Tensor state({0.0});
   const auto f = jit([&](const Tensor& x) {
