@@ -103,14 +103,6 @@ std::vector<Tensor> argument_tensors(const CallArguments& arguments, const std::
   return out;
 }
 
-/// Runs the stores that wait: they are no part of the call.
-void run_pending_stores() {
-  std::vector<CellPtr> cells;
-  for (const CellPtr& c : unfinished_cells())
-    if (state_of_view(c->node()).is(Op::AFTER)) cells.push_back(c);
-  if (!cells.empty()) realize(cells);
-}
-
 /// Computes what the call returns, and all it has made or changed that somebody keeps.
 void realize_results(const Recorder& recorder) {
   std::vector<CellPtr> cells = recorder.changed_cells();
@@ -135,7 +127,6 @@ void give_arguments_back(const Recorder& recorder) {
 }  // namespace
 
 void JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
-  run_pending_stores();
   std::vector<Symbol> variables;
   for (const auto& v : arguments.variables) variables.push_back(v.first);
   Recorder recorder(rename(arguments), std::move(variables), calls > 0);

@@ -65,10 +65,12 @@ void Recorder::created(detail::TensorCell& cell) {
   changed(cell);
 }
 
-void Recorder::reads(detail::TensorCell& cell) {
-  if (created_.contains(cell.number)) return;
+bool Recorder::reads(detail::TensorCell& cell) {
+  if (created_.contains(cell.number)) return false;
   auto& entry = read_[cell.number];
-  if (entry.expired()) entry = cell.weak_from_this();
+  if (!entry.expired()) return false;
+  entry = cell.weak_from_this();
+  return is_outside(cell);
 }
 
 void Recorder::changed(detail::TensorCell& cell) {

@@ -99,7 +99,8 @@ class Recorder {
   void drew(const UOp& buffer, int64_t words);
   void created(detail::TensorCell& cell);
   void changed(detail::TensorCell& cell);
-  void reads(detail::TensorCell& cell);
+  /// True for the first time, if the call has not changed it.
+  bool reads(detail::TensorCell& cell);
   /// Something that a replay would leave out.
   void used_host(const char* what);
   /// Throws JitError for a graph of stores that cannot be captured. Before it runs.

@@ -93,7 +93,10 @@ TensorCell& Tensor::cell() const {
 }
 
 UOp Tensor::uop() const {
-  if (Recorder* r = Recorder::current()) r->reads(cell());
+  if (Recorder* r = Recorder::current(); r && r->reads(cell()) && state_of_view(cell_->node()).is(Op::AFTER)) {
+    const Recorder::Pause pause;  // stores that wait are no part of the call
+    realize();
+  }
   return cell().node();
 }
 Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)); }
