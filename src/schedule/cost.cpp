@@ -41,8 +41,9 @@ double elements(const UOp& u) {
 }  // namespace
 
 double CostModel::store(const Target& target, double elements, double times, DType dtype) const {
-  // A mask is used together with what it masks, at the same places: by its own small size it would always look worth storing.
-  const double bytes = dtype == DType::bool_ ? itemsize(DType::float32) : itemsize(dtype);
+  // Narrow elements are converted on their way, and a mask is used together with what it masks, at the same places: by its own small size
+  // it would always look worth storing.
+  const double bytes = double(std::max(itemsize(DType::float32), itemsize(dtype)));
   const bool far = elements * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
   return bytes * (elements * (far ? per_far_byte : per_stored_byte) + times * per_loaded_byte) + kernel(target);
 }

@@ -20,14 +20,15 @@ UOp copy_call(const MergedKernel& k) {
   return UOp(Op::CALL, DType::void_, {body, target, k.copied});
 }
 
-/// "E_32_10" for elementwise kernels, "r_32_10_784" for those that reduce: the sizes of the loops.
-Symbol kernel_name(std::span<const UOp> ranges) {
+/// "E_32_10" for elementwise kernels, "r_32_10_784" for those that reduce: the sizes of the loops. "E_32_10_n2" has two nests.
+Symbol kernel_name(std::span<const UOp> ranges, size_t nests) {
   bool reduces = false;
   std::string sizes;
   for (const UOp& r : ranges) {
     reduces = reduces || r.arg_as<RangeArg>().kind == AxisKind::reduce;
     sizes += fmt::format("_{}", SInt(r.src(0)).max());
   }
+  if (nests > 1) sizes += fmt::format("_n{}", nests);
   return Symbol((reduces ? "r" : "E") + sizes);
 }
 
@@ -41,19 +42,23 @@ std::vector<UOp> stored_values(const MergedKernel& k, const Target& target) {
 
 }  // namespace
 
-UOp finish_kernel(const MergedKernel& k, const Target& target) {
-  if (k.copied) return copy_call(k);
-  UOps stores;
-  std::vector<UOp> params;
-  const std::vector<UOp> values = stored_values(k, target);
-  for (size_t i = 0; i < values.size(); ++i) {
-    stores.push_back(store(index(k.outputs[i].target, k.outputs[i].target_index), values[i]));
-    params.push_back(k.outputs[i].target);
+UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
+  if (nests[0].copied) return copy_call(nests[0]);
+  UOps effects;
+  std::vector<UOp> params, ranges, variables;
+  for (const MergedKernel& k : nests) {
+    UOps stores;
+    const std::vector<UOp> values = stored_values(k, target);
+    for (size_t i = 0; i < values.size(); ++i) {
+      stores.push_back(store(index(k.outputs[i].target, k.outputs[i].target_index), values[i]));
+      params.push_back(k.outputs[i].target);
+    }
+    effects.push_back(end(stores.size() == 1 ? stores[0] : group(stores), k.ranges));
+    ranges.insert(ranges.end(), k.ranges.begin(), k.ranges.end());
   }
-  const UOp draft = sink(UOps{end(stores.size() == 1 ? stores[0] : group(stores), k.ranges)});
+  const UOp draft = sink(effects);
 
   NodeMap<UOp> map;
-  std::vector<UOp> ranges(k.ranges.begin(), k.ranges.end()), variables;
   NodeSet seen;
   for (const UOp& r : ranges) seen.insert(r);
   for (const UOp& p : params) seen.insert(p);
@@ -71,7 +76,7 @@ UOp finish_kernel(const MergedKernel& k, const Target& target) {
     map[params[i]] = UOp(Op::PARAM, params[i].dtype(), params[i].src(), ParamArg{.slot = int32_t(i), .alias = uint16_t(i + 1)});
 
   const UOp body = substitute(draft, map);
-  UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges), .opts = {}})};
+  UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges, nests.size()), .opts = {}})};
   sources.append(params.begin(), params.end());
   sources.append(variables.begin(), variables.end());
   return UOp(Op::CALL, DType::void_, sources);

@@ -13,7 +13,6 @@ namespace tinygrad::schedule {
 
 namespace {
 
-constexpr size_t most_buffers = 16;       ///< arguments of a merged kernel
 constexpr size_t most_permuted = 4;       ///< axes whose orders are tried
 constexpr size_t most_sharers = 8;        ///< kernels that read the same memory and are tried
 constexpr double small_kernel = 1 << 12;  ///< elements up to which a launch costs more than the work
@@ -83,7 +82,7 @@ struct Group {
 
 class Merger {
  public:
-  explicit Merger(int32_t first_temporary) : first_temporary_(first_temporary) {}
+  Merger(const TargetOf& target_of, int32_t first_temporary) : target_of_(target_of), first_temporary_(first_temporary) {}
 
   void add(const Kernel& k) {
     Group g;
@@ -257,7 +256,7 @@ class Merger {
       share_reduces(a, out.value, f);
       for (const UOp& i : f.loads) saves = saves || contains(a.loads, i);
     }
-    if (!saves || buffers(a, f) > most_buffers) return false;
+    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers)) return false;
     take_in(a, std::move(out), std::move(f));
     return true;
   }
@@ -352,6 +351,7 @@ class Merger {
     return out;
   }
 
+  const TargetOf& target_of_;
   const int32_t first_temporary_;
   std::vector<Group> groups_;
   NodeMap<Accesses> accesses_;
@@ -359,8 +359,9 @@ class Merger {
 
 }  // namespace
 
-std::vector<MergedKernel> merge_kernels(const std::vector<Kernel>& kernels, const std::vector<int>& order, int32_t first_temporary) {
-  Merger m(first_temporary);
+std::vector<MergedKernel> merge_kernels(const std::vector<Kernel>& kernels, const std::vector<int>& order, const TargetOf& target_of,
+                                        int32_t first_temporary) {
+  Merger m(target_of, first_temporary);
   for (int k : order) m.add(kernels[size_t(k)]);
   return m.take();
 }

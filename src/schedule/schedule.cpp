@@ -6,12 +6,14 @@
 #include "base/profile.h"
 #include "schedule/effects.h"
 #include "schedule/finish_kernel.h"
+#include "schedule/join_nests.h"
 #include "schedule/memory_plan.h"
 #include "schedule/merge_kernels.h"
 #include "schedule/normalize.h"
 #include "schedule/order.h"
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
+#include "schedule/split_reduces.h"
 #include "shape/device.h"
 #include "spec/verify.h"
 #include "uop/build.h"
@@ -45,7 +47,7 @@ void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ProfileSteps clock("schedule");
-  const UOp prepared = prepare(n.sink);
+  const UOp prepared = split_reduces(prepare(n.sink), target_of);
   clock.done("prepare");
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
@@ -53,10 +55,11 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   const int32_t first_temporary = int32_t(n.inputs.size());
   Kernels kernels = rangeify(order, effects, target_of, first_temporary);
   clock.done("rangeify");
-  const std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), first_temporary);
+  std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary);
   clock.done("merge kernels");
   std::vector<UOp> calls;
-  for (const MergedKernel& k : merged) calls.push_back(finish_kernel(k, target_of(k.device)));
+  for (const std::vector<MergedKernel>& nests : join_nests(std::move(merged), target_of))
+    calls.push_back(finish_kernel(nests, target_of(nests[0].device)));
   clock.done("finish kernels");
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)

@@ -40,7 +40,7 @@ ContentKey Target::key() const {
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
   h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
-  h.add(group_memory_bytes).add(has_buffer_offsets);
+  h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
   return h.add(ops_[0]).add(ops_[1]).add(dtypes_).finish();
 }
@@ -72,6 +72,7 @@ Target cpu_target(std::string_view arch) {
     t.l2_bytes = a.l2_bytes;
     t.l3_bytes = a.l3_bytes;
     t.has_threads = true;
+    t.max_buffers = 64;
     t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
                Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
                Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});

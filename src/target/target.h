@@ -60,6 +60,7 @@ struct Target {
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
   std::vector<TensorCore> tensor_cores;  ///< best first
+  int max_buffers = 16;                  ///< that a kernel takes as arguments
   bool has_buffer_offsets = true;        ///< a kernel may be given a view into a buffer at no cost
 
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }

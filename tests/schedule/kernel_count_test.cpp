@@ -69,9 +69,7 @@ constexpr Expected expected[] = {
     {"attention", {1, 131072}, {1, 131072}},  // q, k, v and the result: no scores in memory; tinygrad has 4 kernels
     {"causal attention", {1, 131072}, {1, 131072}},
     {"gelu MLP", {2, 296192}, {2, 296192}},
-    {"transformer block",
-     {7, 625920},
-     {7, 595200}},  // normalized rows, q k v, attention, projection, statistics, rows up, rows down
+    {"transformer block", {7, 625920}, {7, 595200}},  // normalized rows, q k v, attention, projection, statistics, rows up, rows down
     {"transformer block backward", {35, 2656516}, {35, 2578436}},
     {"convolution", {1, 53760}, {1, 53760}},
     {"convolution, bias and relu", {1, 53824}, {1, 53824}},

@@ -1,0 +1,98 @@
+#include "schedule/split_reduces.h"
+
+#include <algorithm>
+
+#include "schedule/cost.h"
+#include "schedule/select.h"
+#include "shape/device.h"
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+constexpr int64_t most_chunks = 256, fewest_chunks = 16;
+constexpr double launches = 200;  ///< that the work for one result must be worth: results run side by side anyway
+
+struct Cut {
+  int axis = -1;
+  int64_t chunks = 1;
+};
+
+/// The outermost of the reduced axes that has enough chunks of one size, else none.
+Cut cut_of(const UOp& reduce) {
+  const Shape& shape = shape_of(reduce.src(0));
+  for (int axis : reduce.arg_as<ReduceArg>().axes) {
+    const int64_t size = shape[size_t(axis)].value();
+    for (int64_t n = std::min(most_chunks, size / 2); n >= fewest_chunks; --n)
+      if (size % n == 0) return {axis, n};
+  }
+  return {};
+}
+
+bool sizes_are_known(const Shape& shape) {
+  return std::ranges::all_of(shape, [](const SInt& s) { return s.known(); });
+}
+
+double elements(const UOp& u) {
+  double n = 1;
+  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+  return n;
+}
+
+bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
+  const CostModel model;
+  if (is_general_reduce(u) || is_selection(u) || !sizes_are_known(shape_of(u.src(0)))) return false;
+  const double results = elements(u);
+  if (results >= model.per_call_parallel || elements(u.src(0)) < launches * most_chunks) return false;
+  const Symbol device = device_of(u);
+  if (device.empty()) return false;
+  const Target& target = target_of(device);
+  if (!target.has_threads && !target.has_groups) return false;
+  const auto is_reduced = [](const UOp& s) { return s.is(Op::REDUCE); };  // those are cut or not by themselves
+  const double cost = inline_cost(u, model, target, is_reduced).cost;
+  return cost > launches * model.per_kernel;
+}
+
+/// REDUCE(x[.., n*k, ..]) as REDUCE over n of what REDUCE over k and the other axes gives.
+UOp cut(const UOp& u, const Cut& c) {
+  const auto& arg = u.arg_as<ReduceArg>();
+  UOps dims;
+  Axes inner;
+  int place = 0;  // of the chunks, among what is left
+  const Shape& shape = shape_of(u.src(0));
+  for (int i = 0; i < int(shape.size()); ++i) {
+    const bool reduced = std::find(arg.axes.begin(), arg.axes.end(), i) != arg.axes.end();
+    if (i == c.axis) dims.push_back(index_const(c.chunks));
+    if (reduced) inner.push_back(int(dims.size()));
+    if (!reduced && i < c.axis) ++place;
+    dims.push_back(i == c.axis ? index_const(shape[size_t(i)].value() / c.chunks) : shape[size_t(i)].uop());
+  }
+  const UOp partial(Op::REDUCE, u.dtype(), {reshape(u.src(0), dims)}, ReduceArg{arg.op, inner});
+  return UOp(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
+}
+
+}  // namespace
+
+UOp split_reduces(const UOp& sink, const TargetOf& target_of) {
+  NodeMap<UOp> done;
+  bool changed = false;
+  for (const UOp& u : toposort(sink)) {
+    UOps sources(u.src());
+    if (changed)
+      for (UOp& s : sources)
+        if (const UOp* d = done.find(s)) s = *d;
+    UOp& now = done[u] = changed ? u.with_src(sources) : u;
+    if (!u.is(Op::REDUCE) || u.src_count() != 1 || !is_worth_cutting(u, target_of)) continue;
+    if (const Cut c = cut_of(u); c.axis >= 0) {
+      now = cut(UOp(now), c);
+      changed = true;
+    }
+  }
+  return done[sink];
+}
+
+}  // namespace tinygrad::schedule
