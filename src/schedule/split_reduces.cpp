@@ -15,7 +15,8 @@ namespace tinygrad::schedule {
 namespace {
 
 constexpr int64_t most_chunks = 256, fewest_chunks = 16;
-constexpr double launches = 200;  ///< that the work for one result must be worth: results run side by side anyway
+constexpr double enough_results = 16;  ///< that keep the machine busy as they are
+constexpr double launches = 200;       ///< that the work for one result must be worth: results run side by side anyway
 
 struct Cut {
   int axis = -1;
@@ -47,7 +48,7 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   const CostModel model;
   if (is_general_reduce(u) || is_selection(u) || !sizes_are_known(shape_of(u.src(0)))) return false;
   const double results = elements(u);
-  if (results >= model.per_call_parallel || elements(u.src(0)) < launches * most_chunks) return false;
+  if (results >= enough_results || elements(u.src(0)) < launches * most_chunks) return false;
   const Symbol device = device_of(u);
   if (device.empty()) return false;
   const Target& target = target_of(device);

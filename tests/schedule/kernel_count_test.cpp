@@ -102,14 +102,14 @@ constexpr Expected expected[] = {
     {"two states of a buffer", {1, 49152}, {1, 49152}},    // one iteration has both at hand
     {"reader of the old state", {1, 49152}, {1, 49152}},
     {"assigned, then summed", {2, 49408}, {2, 49408}},
-    {"attention with a boolean mask", {1, 135168}, {1, 135168}},
-    {"attention with an additive mask", {1, 147456}, {1, 147456}},
-    {"attention of half floats", {1, 65536}, {1, 65536}},  // half the bytes
-    {"attention of few queries to many keys", {1, 528384}, {1, 528384}},
-    {"attention of grouped queries", {1, 98304}, {1, 98304}},
-    {"attention and projection", {2, 213248}, {2, 213248}},
-    {"attention without scale", {1, 131072}, {1, 131072}},
-    {"attention and its weights", {3, 655360}, {5, 860160}},  // the weights are asked for: they are stored, then multiplied
+    {"attention with a boolean mask", {1, 17408}, {1, 17408}},
+    {"attention with an additive mask", {1, 20480}, {1, 20480}},
+    {"attention of half floats", {1, 8192}, {1, 8192}},  // half the bytes
+    {"attention of few queries to many keys", {1, 132096}, {1, 132096}},
+    {"attention of grouped queries", {1, 12288}, {1, 12288}},
+    {"attention and projection", {2, 28800}, {2, 28800}},
+    {"attention without scale", {1, 16384}, {1, 16384}},
+    {"attention and its weights", {3, 49152}, {4, 50432}},  // the weights are asked for: they are stored, then multiplied
     {"attention backward", {8, 141568}, {7, 110592}},
     {"softmax of scores", {2, 65536}, {3, 66816}},  // the scores are read twice: stored once
     {"weighted mean by softmax", {1, 65792}, {1, 65792}},

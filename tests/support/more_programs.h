@@ -5,27 +5,27 @@
 
 namespace tinygrad::test_programs {
 
-inline UOp heads(int64_t length = 64, DType dtype = DType::float32) { return tensor({2, 4, length, 16}, dtype); }
+inline UOp heads(int64_t length = 32, DType dtype = DType::float32) { return tensor({1, 2, length, 16}, dtype); }
 
 inline void attentions(Programs& p) {
   p.push_back({"attention with a boolean mask", [] {
-                 return outputs({scaled_dot_product_attention(heads(), heads(), heads(), {.mask = tensor({64, 64}, DType::bool_)})});
+                 return outputs({scaled_dot_product_attention(heads(), heads(), heads(), {.mask = tensor({32, 32}, DType::bool_)})});
                }});
   p.push_back({"attention with an additive mask",
-               [] { return outputs({scaled_dot_product_attention(heads(), heads(), heads(), {.mask = tensor({64, 64})})}); }});
+               [] { return outputs({scaled_dot_product_attention(heads(), heads(), heads(), {.mask = tensor({32, 32})})}); }});
   p.push_back({"attention of half floats", [] {
                  return outputs(
-                     {scaled_dot_product_attention(heads(64, DType::float16), heads(64, DType::float16), heads(64, DType::float16))});
+                     {scaled_dot_product_attention(heads(32, DType::float16), heads(32, DType::float16), heads(32, DType::float16))});
                }});
   p.push_back(
       {"attention of few queries to many keys", [] { return outputs({scaled_dot_product_attention(heads(4), heads(512), heads(512))}); }});
   p.push_back({"attention of grouped queries", [] {
                  return outputs(
-                     {scaled_dot_product_attention(heads(), tensor({2, 2, 64, 16}), tensor({2, 2, 64, 16}), {.enable_gqa = true})});
+                     {scaled_dot_product_attention(heads(), tensor({1, 1, 32, 16}), tensor({1, 1, 32, 16}), {.enable_gqa = true})});
                }});
   p.push_back({"attention and projection", [] {
                  const UOp a = scaled_dot_product_attention(heads(), heads(), heads());
-                 return outputs({ops::linear(ops::reshape(ops::transpose(a, 1, 2), {2, 64, 64}), tensor({64, 64}), tensor({64}))});
+                 return outputs({ops::linear(ops::reshape(ops::transpose(a, 1, 2), {1, 32, 32}), tensor({32, 32}), tensor({32}))});
                }});
   p.push_back(
       {"attention without scale", [] { return outputs({matmul(softmax(matmul(heads(), ops::transpose(heads(), -1, -2))), heads())}); }});
