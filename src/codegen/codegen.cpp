@@ -25,17 +25,28 @@
 namespace tinygrad::codegen {
 
 CodegenOptions CodegenOptions::from(const Options& options) {
-  return {.noopt = options.noopt, .transcendental = options.transcendental, .spec = options.spec};
+  return {.noopt = options.noopt,
+          .nolocals = options.nolocals,
+          .tensor_cores = options.tc != 0,
+          .transcendental = options.transcendental,
+          .spec = options.spec};
 }
 
 namespace {
+
+/// What the heuristics may choose from.
+Target choices(Target target, const CodegenOptions& options) {
+  if (!options.tensor_cores) target.tensor_cores.clear();
+  if (options.nolocals) target.max_group_items = 1;
+  return target;
+}
 
 /// The opts are noted in the KernelArg of the result.
 UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& options) {
   const auto* given = std::get_if<KernelArg>(&sink.arg());
   KernelArg kernel = given ? *given : KernelArg{};
   if (kernel.optimized) return sink;
-  if (kernel.opts.empty() && !options.noopt) kernel.opts = heuristic_opts(sink, target);
+  if (kernel.opts.empty() && !options.noopt) kernel.opts = heuristic_opts(sink, choices(target, options));
   kernel.optimized = true;
   return apply_opts(sink, kernel.opts, target).with_arg(kernel);
 }
@@ -71,6 +82,8 @@ class Pipeline {
 };
 
 }  // namespace
+
+UOp simplified_kernel(const UOp& sink) { return merge_ranges(simplify(sink)); }
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   Pipeline p(sink, options, trace);

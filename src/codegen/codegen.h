@@ -14,13 +14,18 @@ namespace tinygrad::codegen {
 
 /// What of the library's options matters here; the caller passes it down, nothing below reads the environment.
 struct CodegenOptions {
-  bool noopt = false;      ///< no heuristics: loops as the scheduler made them
-  int transcendental = 1;  ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
+  bool noopt = false;        ///< no heuristics: loops as the scheduler made them
+  bool nolocals = false;     ///< the heuristics choose no work-items
+  bool tensor_cores = true;  ///< they may choose tensor cores
+  int transcendental = 1;    ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
 
   int spec = default_spec;  ///< verify 1: what goes in and out, 2: also each step, 3: also that no step changes the values (SPEC)
 
   static CodegenOptions from(const Options& options);
 };
+
+/// The kernel as opts see it: simplified, neighbouring ranges that are one merged.
+UOp simplified_kernel(const UOp& sink);
 
 /// One named step of the pipeline, a graph before and after it.
 struct Step {

@@ -74,6 +74,12 @@ void Plan::find_loop(const UOp& end) {
   auto need = [&](const UOp& u) {
     if (!contains(l.needs, u)) l.needs.push_back(u);
   };
+  auto add_head = [&](const UOp& u) {
+    if (contains(l.heads, u)) return;
+    l.heads.push_back(u);
+    for (const UOp& s : u.src())
+      if (!s.is(Op::RANGE) && !is_open_over(s, ranges)) need(s);
+  };
   l.inside = walk(std::span(&end.src(0), 1), [&](const UOp& u) {
     if (contains(ranges, u)) return false;
     if (!is_open_over(u, ranges)) {
@@ -81,11 +87,14 @@ void Plan::find_loop(const UOp& end) {
       return false;
     }
     if (!is_head(u, ranges)) return true;
-    l.heads.push_back(u);
-    for (const UOp& s : u.src())
-      if (!s.is(Op::RANGE) && !is_open_over(s, ranges)) need(s);
+    add_head(u);
     return false;
   });
+  // Memory that inner loops carry may go from iteration to iteration of this one too.
+  for (const UOp& u : l.inside)
+    if (const Loop* inner = loop(u))
+      for (const UOp& head : inner->heads)
+        if (is_head(head, ranges)) add_head(head);
   if (l.heads.empty()) return;
   for (const UOp& r : ranges) need(r.src(0));
   loop_of_[end] = loops_.size();

@@ -250,10 +250,12 @@ Result Scope::loop_node(const UOp& u, const Loop& loop) {
   for (const UOp& head : loop.heads) {
     Result& r = *results_.find(head);
     const Result& x = result(head.src(0));
-    UOps before;
+    UOps before, outer;
     for (const UOp& s : head.src().subspan(1))
-      if (!s.is(Op::RANGE) && !is_open_over(s, ranges)) before.push_back(s);
-    // An outer loop may have set the state it carries.
+      if (s.is(Op::RANGE) && std::ranges::find(ranges, s) == ranges.end()) outer.push_back(s);
+    // An outer loop may have set the state it carries, which has what came before that loop.
+    for (const UOp& s : head.src().subspan(1))
+      if (!s.is(Op::RANGE) && !is_open_over(s, ranges) && (!r.memory || is_open_over(s, outer))) before.push_back(s);
     const auto memory = with_effects(r.memory ? r.memory : x.memory, before);
     save(head);
     *results_.find(head) = {.memory = memory};

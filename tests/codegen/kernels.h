@@ -94,7 +94,19 @@ inline UOp gather(int64_t n, int64_t table, std::vector<Opt> opts = {}) {
   return kernel({ended(write(arg(0, n), i, read(arg(1, table), at)), {i})}, std::move(opts));
 }
 
-/// The same of float16, summed up in float32; the number of rows and of products may be variables, up to m and k_size.
+/// out[i] = table[sum over k of indices[i, k]]
+inline UOp gather_of_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), k = reduce_loop(n, 1), sum = reduce_over(Op::ADD, read(arg(1, m * n, DType::int32), i * n + k), {k});
+  return kernel({ended(write(arg(0, m), i, read(arg(2, 100), cast(sum, DType::index))), {i})}, std::move(opts));
+}
+
+/// out[i] += sum over k of a[i, k]
+inline UOp running_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), k = reduce_loop(n, 1), sum = reduce_over(Op::ADD, read(arg(1, m * n), i * n + k), {k});
+  return kernel({ended(write(arg(0, m), i, read(arg(0, m), i) + sum), {i})}, std::move(opts));
+}
+
+/// matmul of float16, summed up in float32; the number of rows and of products may be variables, up to m and k_size.
 inline UOp half_matmul(int64_t m, int64_t n, int64_t k_size, bool symbolic = false, std::vector<Opt> opts = {}) {
   const UOp rows = symbolic ? variable("m", 1, m) : index_const(m), terms = symbolic ? variable("k", 1, k_size) : index_const(k_size);
   const UOp i = range(rows, {.id = 0}), j = loop(n, 1), k = range(terms, {.id = 2, .kind = AxisKind::reduce});

@@ -2,6 +2,10 @@
 // program with its checks of races and bounds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include <tinygrad/errors.h>
+
 #include "program/run_kernel.h"
 
 namespace tinygrad::codegen {
@@ -120,6 +124,155 @@ TEST(Opts, TensorCoresGiveTheSame) {
       {"symbolic half matmul", test::half_matmul(32, 16, 32, true), "TC(0,0)"},
   };
   for (const Case& c : cases) expect_right(c, interp_target());
+}
+
+size_t count(const UOp& linear, Op op) {
+  return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));
+}
+
+UOp compiled(const UOp& kernel, const char* opts, const Target& target = interp_target()) {
+  return full_rewrite(test::with_opts(kernel, parse_opts(opts)), target, {.noopt = true, .spec = 1});
+}
+
+/// Iterations of the loops of a program, sorted.
+std::vector<int64_t> loops(const UOp& linear) {
+  std::vector<int64_t> out;
+  for (const UOp& u : linear.src())
+    if (u.is(Op::RANGE)) out.push_back(const_value(u.src(0))->as_int());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(Opts, DepthMakesPrologueSteadyStateAndEpilogue) {
+  const std::string opts = "LOCAL(0,4) LOCAL(1,4) UNROLL(2,2) ";
+  const UOp one = compiled(even_matmul, (opts + "STAGE(2,1,group,1) STAGE(2,2,group,1)").c_str());
+  const UOp two = compiled(even_matmul, (opts + "STAGE(2,1,group,2) STAGE(2,2,group,2)").c_str());
+  EXPECT_EQ(loops(one), (std::vector<int64_t>{8}));
+  EXPECT_EQ(loops(two), (std::vector<int64_t>{7}));
+  EXPECT_EQ(count(two, Op::LOAD) > count(one, Op::LOAD), true);
+  const auto bytes = [](const UOp& linear) {
+    int64_t n = 0;
+    for (const UOp& u : linear.src())
+      if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group) n += u.arg_as<BufferArg>().size;
+    return n;
+  };
+  EXPECT_EQ(bytes(one), 4 * 2 + 4 * 2);
+  EXPECT_EQ(bytes(two), 2 * bytes(one));
+}
+
+TEST(Opts, ARemovedBarrierIsARace) {
+  for (const char* opts :
+       {"GROUP(2,4)", "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,1)", "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2)"}) {
+    const UOp linear = compiled(even_matmul, opts);
+    const auto barriers = count(linear, Op::BARRIER);
+    ASSERT_GT(barriers, 0u) << opts;
+    size_t found = 0;
+    for (size_t without = 0; without < barriers; ++without) {
+      UOps kept;
+      size_t number = 0;
+      for (const UOp& u : linear.src())
+        if (!u.is(Op::BARRIER) || number++ != without) kept.push_back(u);
+      try {
+        test::run_on_interp(linear.with_src(kept), test::some_inputs(even_matmul));
+      } catch (const InternalError& e) {
+        found += std::string(e.what()).find("race") != std::string::npos ||
+                 std::string(e.what()).find("before it is written") != std::string::npos;
+      }
+    }
+    // The barrier in front of the first iteration of a loop that is run ahead of stands for two.
+    EXPECT_GE(found, barriers - (std::string(opts).find(",2)") != std::string::npos)) << opts;
+  }
+}
+
+TEST(Opts, TensorCoresMultiply) {
+  EXPECT_EQ(count(compiled(test::half_matmul(32, 16, 32), "TC(0,0)"), Op::WMMA), 1u);
+  EXPECT_EQ(count(compiled(test::half_matmul(32, 16, 32), "TC(0,0) UPCAST(0,2) UPCAST(1,2)"), Op::WMMA), 4u);
+}
+
+TEST(Opts, HeuristicsOfGroupsChooseByKernel) {
+  const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, interp_target())); };
+  EXPECT_EQ(chosen(test::half_matmul(64, 64, 64)).substr(0, 7), "TC(0,0)");
+  EXPECT_EQ(chosen(test::row_sums(4, 4096)).substr(0, 12), "GROUP(1,256)");
+  const std::string large = chosen(test::matmul(96, 192, 100));
+  EXPECT_NE(large.find("UPCAST"), std::string::npos) << large;
+  EXPECT_NE(large.find("LOCAL"), std::string::npos) << large;
+  Target alone = interp_target();
+  alone.max_group_items = 1;
+  EXPECT_EQ(to_string(heuristic_opts(test::row_sums(4, 4096), alone)).find("GROUP"), std::string::npos);
+  for (const UOp& kernel : {test::half_matmul(64, 64, 64), test::row_sums(4, 4096), test::matmul(40, 32, 24), test::softmax(40, 64)})
+    EXPECT_EQ(test::difference_on_interp(kernel, heuristic_opts(kernel, interp_target()), interp_target()), "") << chosen(kernel);
+}
+
+TEST(Opts, TilesOnTheCpuGiveTheSame) {
+  const Case cases[] = {
+      {"matmul", matmul, "LANE(1,8) UPCAST(0,4)"},
+      {"matmul", matmul, "LANE(1,8) UPCAST(0,4) SWAP(0,1) STAGE(0,2,thread,1)"},  // a packed panel of the second operand for all rows
+      {"matmul", matmul, "LANE(1,8) UPCAST(0,4) STAGE(0,1,thread,1) THREAD(0,2)"},
+      {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,thread,1)"},
+      {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,reg,2) STAGE(2,1,reg,2)"},
+      {"softmax", softmax, "STAGE(0,1,thread,1)"},
+      {"softmax", softmax, "STAGE(0,1,thread,1) LANE(2,8)"},
+      {"convolution", test::convolution(3, 9, 4, 3), "STAGE(2,1,thread,2) UPCAST(0,3)"},
+      {"transpose", test::transpose(30, 17), "UPCAST(0,4) LANE(1,4) STAGE(0,1,thread,1)"},
+      {"symbolic row sums", test::symbolic_row_sums(9, 40), "PADTO(1,8) LANE(1,8) UPCAST(0,2)"},
+      {"argmax", argmax, "STAGE(0,2,thread,1)"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
+    EXPECT_EQ(test::difference_on_cpu(c.kernel, parse_opts(c.opts)), "");
+  }
+}
+
+TEST(Opts, ThatDoNotFitAreNamed) {
+  const auto rejects = [](const UOp& kernel, const char* opts, const char* part, const Target& target = interp_target()) {
+    try {
+      compiled(kernel, opts, target);
+      ADD_FAILURE() << "no error: " << opts;
+    } catch (const ValueError& e) {
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+    }
+  };
+  rejects(matmul, "GROUP(0,4)", "use LOCAL");
+  rejects(matmul, "LOCAL(2,4)", "use GROUP");
+  rejects(matmul, "LOCAL(5,4)", "the kernel has 3 axes");
+  rejects(matmul, "LOCAL(0,20) LOCAL(1,20)", "400 work-items, the target takes 256");
+  rejects(matmul, "NOLOCALS(0,0) LOCAL(0,4)", "NOLOCALS");
+  rejects(matmul, "LOCAL(0,4) NOLOCALS(0,0)", "work-items already");
+  rejects(matmul, "GROUP(2,4)", "no work-groups", cpu_target("x86-64-v3"));
+  rejects(matmul, "PADTO(0,0)", "multiple");
+  rejects(matmul, "LANE(1,4) PADTO(1,32)", "before");
+  rejects(matmul, "SWAP(0,2)", "one nest");
+  rejects(matmul, "SWAP(0,0)", "one nest");
+  rejects(matmul, "SWAP(0,9)", "3 axes");
+  rejects(matmul, "TC(0,0)", "no sum of products");
+  rejects(matmul, "TC(0,99)", "tensor cores");
+  rejects(test::half_matmul(16, 8, 16), "TC(0,0) TC(0,0)", "already");
+  rejects(test::half_matmul(16, 8, 16), "LANE(1,4) TC(0,0)", "vector axis");
+  rejects(test::half_matmul(16, 8, 16), "TC(0,0) LANE(1,1)", "tensor cores");
+  rejects(matmul, "STAGE(2,0,group,1)", "stores to the argument");
+  rejects(matmul, "STAGE(2,1,device,1)", "scope");
+  rejects(test::gather_of_sums(4, 6), "UPCAST(0,2) STAGE(0,2,group,1)", "depends on a reduction");
+  rejects(test::running_sums(4, 6), "GROUP(1,2)", "stores to an argument that it loads from");
+  rejects(matmul, "STAGE(2,1,group,0)", "depth");
+  rejects(matmul, "STAGE(0,1,group,2)", "only the loop of a reduction");
+  rejects(matmul, "UNROLL(2,2) STAGE(2,1,group,20)", "iterations");
+  rejects(matmul, "STAGE(2,1,group,1)", "nothing that is loaded");
+  rejects(test::matmul(64, 64, 4096), "STAGE(0,1,group,1) LOCAL(0,16)", "bytes");
+  rejects(test::row_sums(300, 4096), "UPCAST(0,300) GROUP(1,256)", "group's memory");
+  rejects(test::symbolic_row_sums(9, 40), "GROUPTOP(1,4)", "not known before launch");
+  rejects(test::symbolic_row_sums(9, 40), "UPCAST(0,0)", "not known before launch");
+}
+
+TEST(Opts, AsTextAndBack) {
+  const char* text =
+      "UPCAST(0,4) UNROLL(2,0) LOCAL(1,16) THREAD(0,2) GROUP(2,8) GROUPTOP(2,4) NOLOCALS(0,0) PADTO(1,32) SWAP(0,1) TC(0,-1) "
+      "LANE(1,8) STAGE(2,1,group,3)";
+  const std::vector<Opt> opts = parse_opts(text);
+  EXPECT_EQ(to_string(opts), text);
+  EXPECT_EQ(opts.back(), (Opt{OptOp::STAGE, 2, StageOpt{.slot = 1, .scope = Scope::group, .depth = 3}.arg()}));
+  EXPECT_TRUE(parse_opts("  ").empty());
+  for (const char* wrong : {"UPCAST", "UPCAST(0)", "UPCAST(0,4", "upcast(0,4)", "STAGE(0,1,2,3)", "STAGE(0,1,group,64)", "LOCAL(a,4)"})
+    EXPECT_THROW(parse_opts(wrong), ValueError) << wrong;
 }
 
 }  // namespace

@@ -2,14 +2,19 @@
 /// A kernel with opts on the interpreted device, beside the evaluator.
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include <tinygrad/context.h>
+
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
 #include "codegen/opt/parse_opts.h"
+#include "device/device.h"
+#include "runtime/backends.h"
 #include "runtime/interp/kernel.h"
 #include "shape/shape.h"
 #include "spec/evaluate.h"
@@ -37,16 +42,20 @@ inline spec::EvalInputs some_inputs(const UOp& kernel) {
   return inputs;
 }
 
-/// The memory that the program of a kernel leaves on the interpreted device, by slot.
-inline std::map<int32_t, spec::Array> run_on_interp(const UOp& linear, const spec::EvalInputs& inputs) {
-  const KernelInfo info = describe_kernel(linear, "k");
+/// The memory that a kernel leaves, by slot, where handles are addresses.
+inline std::map<int32_t, spec::Array> run_on_host(Kernel& kernel, const KernelInfo& info, const spec::EvalInputs& inputs) {
   std::map<int32_t, spec::Array> memory = inputs.params;
   std::vector<void*> handles;
   for (auto& [slot, array] : memory) handles.push_back(array.bytes.data());
   std::vector<int64_t> variables;
   for (Symbol name : info.variables) variables.push_back(inputs.variables.at(name));
-  runtime::interp::make_kernel(info, linear)->launch(handles, variables, info.launch_dims(variables), true);
+  kernel.launch(handles, variables, info.launch_dims(variables), true);
   return memory;
+}
+
+inline std::map<int32_t, spec::Array> run_on_interp(const UOp& linear, const spec::EvalInputs& inputs) {
+  const KernelInfo info = describe_kernel(linear, "k");
+  return run_on_host(*runtime::interp::make_kernel(info, linear), info, inputs);
 }
 
 /// Empty if the two agree, floats within `bound` of the largest.
@@ -62,16 +71,33 @@ inline std::string difference(const std::map<int32_t, spec::Array>& want, const 
   return {};
 }
 
-inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts, const Target& target) {
+/// Where a kernel with opts and the evaluator differ, or what was thrown on the way.
+template <class RunLinear>
+std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run) {
   try {
     const UOp linear = full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .spec = 3});
     const spec::EvalInputs inputs = some_inputs(kernel);
     spec::EvalInputs evaluated = inputs;
     spec::evaluate(std::span(&kernel, 1), evaluated);
-    return difference(evaluated.params, run_on_interp(linear, inputs));
+    return difference(evaluated.params, run(linear, inputs));
   } catch (const std::exception& e) {
     return e.what();
   }
+}
+
+inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts, const Target& target) {
+  return difference_on(kernel, std::move(opts), target, run_on_interp);
+}
+
+/// On CPU:LLVM.
+inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts) {
+  const Context choice{{.ccache = false, .dev = "CPU:LLVM"}};
+  Device& device = runtime::open_device("CPU");
+  return difference_on(kernel, std::move(opts), device.target(), [&](const UOp& linear, const spec::EvalInputs& inputs) {
+    const KernelInfo info = describe_kernel(linear, "k");
+    const auto loaded = device.load(info, linear, device.compile(device.render(linear, info)));
+    return run_on_host(*loaded, info, inputs);
+  });
 }
 
 }  // namespace tinygrad::codegen::test

@@ -24,7 +24,7 @@ bool is_around(const UOp& a, const UOp& b) {
 /// A loop and the STAGEs that it is run ahead for.
 struct Ahead {
   UOp end;
-  UOps outer, inner;  ///< of the loops that END closes too
+  UOps outer, inner, lanes;  ///< what END closes too
   UOp loop;
   std::vector<UOp> stages;
   int64_t depth = 0;
@@ -51,7 +51,7 @@ class Pipelining {
     for (const UOp& r : closed_ranges(end)) (is_lane(r) ? lanes : closed).push_back(r);
     std::sort(closed.begin(), closed.end(), is_around);
     const UOps around = ranges_of(end);
-    Ahead out{.end = end, .outer = {}, .inner = {}, .loop = {}, .stages = {}};
+    Ahead out{.end = end, .outer = {}, .inner = {}, .lanes = {}, .loop = {}, .stages = {}};
     for (const UOp& u : toposort(end.src(0))) {
       if (!u.is(Op::STAGE) || u.arg_as<StageArg>().depth < 2) continue;
       const size_t at = innermost(u, closed, around);
@@ -61,7 +61,7 @@ class Pipelining {
       out.loop = closed[at];
       out.outer = UOps(closed.begin(), closed.begin() + at);
       out.inner = UOps(closed.begin() + at + 1, closed.end());
-      out.inner.append(lanes.begin(), lanes.end());
+      out.lanes = lanes;
       out.stages.push_back(u);
       out.depth = std::max(out.depth, depth);
     }
@@ -135,24 +135,29 @@ class Pipelining {
     const UOp loop(Op::RANGE, DType::index, {index_const(steady)}, a.loop.arg());
     std::vector<StageMemory> memories;
     Copy main{.at = loop, .behind = loop, .states = {}, .own_loops = false};
+    // The loop overwrites what the prologue filled: each time the loop begins, the prologue runs, whatever its values depend on.
+    UOps around = a.outer;
+    for (const UOp& r : ranges_of(a.end))
+      if (!contains(items_, r) && !is_lane(r)) around.push_back(r);
     UOps fills;
     for (size_t s = 0; s < a.stages.size(); ++s) {
       memories.emplace_back(a.stages[s], items_, next_buffer_++, a.depth);
       const StageMemory& m = memories.back();
-      UOps around;
-      for (const UOp& r : m.loops())
-        if (r != a.loop) around.push_back(r);
       UOps prologue;
       for (int64_t i = 0; i < ahead; ++i) prologue.push_back(filled(a, s, m, index_const(i), m.after({}, around)));
       main.states.push_back(m.after(prologue, std::span(&loop, 1)));
       fills.push_back(filled(a, s, m, loop + ahead, main.states.back()));
     }
     fills.insert(fills.begin(), copied(a, memories, main));
-    UOp done = end(group(fills), std::span(&loop, 1));
+    UOps closed = a.lanes;
+    closed.insert(closed.begin(), loop);
+    UOp done = end(group(fills), closed);
     std::vector<UOp> states;
     for (const StageMemory& m : memories) states.push_back(m.after(std::span(&done, 1), {}));
-    for (int64_t i = steady; i < steady + ahead; ++i)
+    for (int64_t i = steady; i < steady + ahead; ++i) {
       done = copied(a, memories, {.at = index_const(i), .behind = done, .states = states, .own_loops = true});
+      if (!a.lanes.empty()) done = end(done, a.lanes);
+    }
     return a.outer.empty() ? done : end(done, a.outer);
   }
 

@@ -112,6 +112,8 @@ class Application {
     if (kind == AxisKind::thread && has_kind(kernel_, kind)) opt_error(opt, "the kernel has a thread axis");
     const bool items = kind == AxisKind::local || kind == AxisKind::group;
     if (items) check_items(opt);
+    // One item would store while others still read.
+    if (kind == AxisKind::group && updates_in_place(kernel_)) opt_error(opt, "the kernel stores to an argument that it loads from");
     kernel_ = apply_split(kernel_, make_split(opt, range, kind));
     if (items) check_group_size(opt);
   }

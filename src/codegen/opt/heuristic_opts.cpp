@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "codegen/opt/group_heuristic.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/nest.h"
 #include "shape/ranges.h"
@@ -290,18 +291,6 @@ class CpuHeuristic {
   Tile tile_;
 };
 
-/// Work-groups along the innermost output axis.
-std::vector<Opt> group_opts(const Nest& nest, const Target& target) {
-  int axis = -1;
-  for (size_t i = 0; i < nest.axes.size(); ++i)
-    if (!nest.axes[i].is_reduce) axis = int(i);
-  if (axis < 0) return {};
-  const NestAxis& a = nest.axes[size_t(axis)];
-  for (int64_t n = std::min<int64_t>(32, target.max_group_items); n > 1; n /= 2)
-    if (a.size % n == 0) return {{OptOp::LOCAL, a.number, int32_t(n)}};
-  return {};
-}
-
 }  // namespace
 
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
@@ -309,8 +298,11 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
   const bool one_nest = sink.src_count() == 1;
   for (const UOp& effect : sink.src()) {
     const Nest nest = analyze_nest(sink, effect);
-    const auto more =
-        target.has_groups ? (one_nest ? group_opts(nest, target) : std::vector<Opt>{}) : CpuHeuristic(nest, target).run(one_nest);
+    if (target.has_groups) {
+      if (one_nest) opts = group_heuristic(sink, nest, target);
+      continue;
+    }
+    const auto more = CpuHeuristic(nest, target).run(one_nest);
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;

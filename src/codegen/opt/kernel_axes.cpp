@@ -34,6 +34,19 @@ std::vector<UOp> item_ranges(const UOp& sink) {
   return sorted_ranges(sink, [](AxisKind k) { return k == AxisKind::local || k == AxisKind::group; });
 }
 
+bool updates_in_place(const UOp& sink) {
+  const auto memory = [](const UOp& access) {
+    UOp m = access.src(0).src(0);
+    while (m.is(Op::AFTER)) m = UOp(m.src(0));
+    return m;
+  };
+  const std::vector<UOp> nodes = toposort(sink);
+  NodeSet loaded;
+  for (const UOp& u : nodes)
+    if (u.is(Op::LOAD)) loaded.insert(memory(u));
+  return std::any_of(nodes.begin(), nodes.end(), [&](const UOp& u) { return u.is(Op::STORE) && loaded.contains(memory(u)); });
+}
+
 int32_t next_range_id(const UOp& sink) {
   int32_t next = 0;
   for (const UOp& u : toposort(sink))

@@ -16,6 +16,9 @@ std::vector<UOp> kernel_axes(const UOp& sink);
 /// The ranges of work-items (kinds local and group), outermost first.
 std::vector<UOp> item_ranges(const UOp& sink);
 
+/// True if the kernel loads from an argument that it also stores to.
+bool updates_in_place(const UOp& sink);
+
 /// One more than the largest RangeArg.id of the kernel, 0 if it has no ranges.
 int32_t next_range_id(const UOp& sink);
 

@@ -81,6 +81,8 @@ class OperandStaging {
     for (const UOp& r : ranges_of(load))
       if (is_inside(r)) inside.push_back(r);
     if (inside.empty()) return {};
+    for (const UOp& u : toposort(load))
+      if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
     if (stage_.depth > 1) check_ahead(load);
     sort_as_in_memory(inside, load.src(0).src(1));
 
@@ -111,7 +113,7 @@ class OperandStaging {
       if (const int* p = place_.find(r); p && !is_inside(r)) innermost = std::max(innermost, *p);
     if (innermost != *place_.find(axis_)) opt_error(opt_, "what is loaded does not move with the loop");
     for (const UOp& u : toposort(load))
-      if (u.is(Op::REDUCE) || (u.is(Op::LOAD) && u != load)) opt_error(opt_, "where it is loaded from depends on other memory");
+      if (u.is(Op::LOAD) && u != load) opt_error(opt_, "where it is loaded from depends on other memory");
   }
 
   void check_size(int64_t bytes) const {

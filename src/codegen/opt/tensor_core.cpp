@@ -1,7 +1,6 @@
 #include "codegen/opt/tensor_core.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/core.h>
 
@@ -194,6 +193,12 @@ class TensorCoreUse {
 };
 
 }  // namespace
+
+std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
+  const auto p = find_product(sink, core);
+  if (!p) return std::nullopt;
+  return TensorCoreAxes{p->m, p->n, p->k};
+}
 
 bool has_tensor_core(const UOp& sink) {
   for (const UOp& u : toposort(sink, Scopes::enter))

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "target/target.h"
 #include "uop/uop.h"
 
@@ -7,6 +9,12 @@ namespace tinygrad::codegen {
 /// The kernel with a sum of products over a range made by a tensor core of the target (see TC in apply_opts.h). The core's work-items
 /// become a local axis, the elements that each holds an upcast axis. ValueError where no sum of products has the core's dtypes.
 UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target);
+
+/// The axes of a sum of products that the core can make: rows and columns of the result, and what is summed over.
+struct TensorCoreAxes {
+  UOp m, n, k;
+};
+std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core);
 
 bool has_tensor_core(const UOp& sink);
 

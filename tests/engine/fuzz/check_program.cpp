@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
@@ -11,6 +12,7 @@
 #include "base/options.h"
 #include "device/buffer.h"
 #include "engine/fuzz/error_bound.h"
+#include "engine/fuzz/random_opts.h"
 #include "engine/run.h"
 #include "runtime/backends.h"
 #include "shape/shape.h"
@@ -108,9 +110,26 @@ std::string compare(const Program& p, const Expected& e, const Contents& got) {
   return {};
 }
 
-Contents run_on_device(const Program& p, const char* name) {
-  const Context choice{{.dev = name}};
-  Device& device = runtime::open_device(DeviceChoice::parse(name).canonical());
+/// A device, with the opts of the heuristics or with others, which are left in `opts`.
+struct Run {
+  const char* device;
+  bool other_opts = false;
+  std::string opts = {};
+
+  std::string name() const { return other_opts ? fmt::format("{} with TG_FUZZ_OPTS='{}'", device, opts) : device; }
+};
+
+schedule::Schedule optimized(const schedule::Schedule& s, Run& run, uint64_t seed) {
+  if (!run.other_opts) return s;
+  const char* given = std::getenv("TG_FUZZ_OPTS");
+  const KernelOpts opts = given ? parse_kernel_opts(given) : random_opts(s, engine::target_of, seed);
+  run.opts = to_string(opts);
+  return with_opts(s, opts);
+}
+
+Contents run_on_device(const Program& p, Run& run, uint64_t seed) {
+  const Context choice{{.dev = run.device}};
+  Device& device = runtime::open_device(DeviceChoice::parse(run.device).canonical());
   NodeMap<UOp> map;
   std::vector<UOp> keep;
   for (const auto& m : p.memories) {
@@ -120,7 +139,8 @@ Contents run_on_device(const Program& p, const char* name) {
     keep.push_back(buffer(m.data.dtype, {.id = next_buffer_id(), .size = size, .device = device.name(), .resource = resource}));
     map[m.buffer] = keep.back();
   }
-  engine::run_schedule(schedule::make_schedule(substitute(sink(p.effects), map), engine::target_of), current_options());
+  const schedule::Schedule schedule = schedule::make_schedule(substitute(sink(p.effects), map), engine::target_of);
+  engine::run_schedule(optimized(schedule, run, seed), current_options());
   Contents out;
   for (size_t i = 0; i < keep.size(); ++i) {
     out.push_back(p.memories[i].data);
@@ -156,9 +176,9 @@ Program given(const Program& p, const UOp& value) {
 
 bool is_data(const UOp& u) { return u.dtype() != DType::void_ && u.dtype() != DType::index && !u.is(Op::CONST) && !u.is(Op::BUFFER); }
 
-bool fails(const Program& p, Devices devices) {
+bool fails(const Program& p, const Runs& runs) {
   try {
-    const Verdict v = check(p, devices);
+    const Verdict v = check(p, runs);
     return v.fair && !v.difference.empty();
   } catch (const Error&) {
     return false;  // a program that makes no sense any more
@@ -175,7 +195,7 @@ Program without_unused(Program p) {
 
 }  // namespace
 
-Verdict check(const Program& p, Devices devices) {
+Verdict check(const Program& p, const Runs& runs) {
   const Expected e = expected(p);
   if (!is_fair(p, e)) return {.fair = false};
   spec::EvalInputs inputs = inputs_of(p);
@@ -183,21 +203,24 @@ Verdict check(const Program& p, Devices devices) {
   spec::evaluate(std::span(&root, 1), inputs);
   const std::string rounded = compare(p, e, contents(p, inputs));
   if (!rounded.empty()) return {.difference = "evaluator: " + rounded};
-  for (const char* device : devices) try {
-      const std::string d = compare(p, e, run_on_device(p, device));
-      if (!d.empty()) return {.difference = fmt::format("{}: {}", device, d)};
+  std::vector<Run> list;
+  for (const char* device : runs.devices) list.push_back({.device = device});
+  for (const char* device : runs.with_other_opts) list.push_back({.device = device, .other_opts = true});
+  for (Run& run : list) try {
+      const std::string d = compare(p, e, run_on_device(p, run, runs.seed));
+      if (!d.empty()) return {.difference = fmt::format("{}: {}", run.name(), d)};
     } catch (const std::exception& error) {
-      return {.difference = fmt::format("{}: {}", device, error.what())};
+      return {.difference = fmt::format("{}: {}", run.name(), error.what())};
     }
   return {};
 }
 
-Program smallest_failing(Program p, Devices devices) {
+Program smallest_failing(Program p, const Runs& runs) {
   int tries = 300;
   for (const UOp& u : toposort(p.effects)) {
     if (!is_data(u) || --tries < 0) continue;
     const Program one = storing(p, u);
-    if (!fails(one, devices)) continue;
+    if (!fails(one, runs)) continue;
     p = one;
     break;
   }
@@ -210,7 +233,7 @@ Program smallest_failing(Program p, Devices devices) {
         continue;
       try {
         Program next = given(p, u);
-        if (!fails(next, devices)) continue;
+        if (!fails(next, runs)) continue;
         p = std::move(next);
         changed = true;
       } catch (const Error&) {}

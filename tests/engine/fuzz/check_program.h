@@ -1,8 +1,8 @@
 #pragma once
 /// A program on the evaluator and on devices, compared.
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/fuzz/random_program.h"
 
@@ -18,14 +18,18 @@ struct Verdict {
   std::string difference = {};  ///< what is wrong, empty if all agree
 };
 
-/// Devices as the option DEV names them.
-using Devices = std::span<const char* const>;
+/// What a program runs on besides the evaluator.
+struct Runs {
+  std::vector<const char*> devices;               ///< as the option DEV names them
+  std::vector<const char*> with_other_opts = {};  ///< with random opts, printed with a difference; TG_FUZZ_OPTS gives them as text
+  uint64_t seed = 0;                              ///< of the opts
+};
 
-/// Runs the program on the evaluator and these devices: integers, bools and exact floats must agree exactly but for the sign of zero, other
+/// Runs the program on the evaluator and on devices: integers, bools and exact floats must agree exactly but for the sign of zero, other
 /// floats within bounds.
-Verdict check(const Program& p, Devices devices);
+Verdict check(const Program& p, const Runs& runs);
 
 /// A smaller program that fails check() too: of one output, with as many values as possible given instead of computed.
-Program smallest_failing(Program p, Devices devices);
+Program smallest_failing(Program p, const Runs& runs);
 
 }  // namespace tinygrad::test
