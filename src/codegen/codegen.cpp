@@ -52,7 +52,7 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
 }
 
 UOp simplify(const UOp& graph) {
-  static const rewrite::Rules<> rules = symbolic::index_rules() + symbolic::data_rules();
+  static const rewrite::Rules<> rules = (symbolic::index_rules() + symbolic::data_rules()).remembered();
   return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 

@@ -26,13 +26,14 @@ class Engine {
         ctx_(ctx),
         options_(options),
         observer_(current_observer.load(std::memory_order_acquire)),
+        mark_(options.single_walk || options.enter_bodies ? uint8_t(0) : table.normal_mark()),
         counts_(table.rules().size()) {}
   ~Engine() { table_.record(counts_); }
 
   UOp rewrite(const UOp& root) {
     require(root.get());
     while (!stack_.empty()) advance();
-    return UOp::share(*memo_.find(root));
+    return UOp::share(final_of(root.get()));
   }
 
  private:
@@ -53,6 +54,7 @@ class Engine {
 
   /// The final form of a node if known; else nullptr, and a frame that finds it is on the stack.
   const Node* require(const Node* node) {
+    if (is_normal(node)) return node;
     auto [value, fresh] = memo_.insert(node, nullptr);
     if (fresh) {
       stack_.push_back({node});
@@ -61,6 +63,11 @@ class Engine {
     if (!*value) throw_loop(node);
     return *value;
   }
+
+  bool is_normal(const Node* node) const { return mark_ && node->is_normal(mark_); }
+
+  /// Of a node that require() has given.
+  const Node* final_of(const Node* node) { return is_normal(node) ? node : *memo_.find(node); }
 
   void finish(const Node* result) {
     *memo_.find(stack_.back().node) = result;
@@ -98,11 +105,11 @@ class Engine {
     const std::span<const UOp> sources = node->sources();
     const size_t first = first_source(node);
     size_t i = first;
-    while (i < sources.size() && *memo_.find(sources[i]) == sources[i].get()) ++i;
+    while (i < sources.size() && final_of(sources[i].get()) == sources[i].get()) ++i;
     if (i == sources.size()) return node;
     UOps fresh(sources.begin(), sources.begin() + std::ptrdiff_t(i));
     fresh.reserve(sources.size());
-    for (; i < sources.size(); ++i) fresh.push_back(UOp::share(*memo_.find(sources[i])));
+    for (; i < sources.size(); ++i) fresh.push_back(UOp::share(final_of(sources[i].get())));
     return keep(UOp(node->op, node->dtype, fresh, node->arg));
   }
 
@@ -113,7 +120,7 @@ class Engine {
       f.source = uint32_t(first_source(f.node));
       f.stage = Stage::sources;
     }
-    if (f.stage == Stage::waiting) return finish(*memo_.find(f.next));
+    if (f.stage == Stage::waiting) return finish(final_of(f.next));
     const std::span<const UOp> sources = f.node->sources();
     while (f.source < sources.size())
       if (!require(sources[f.source++].get())) return;  // `f` is no longer valid: a frame was pushed
@@ -125,6 +132,7 @@ class Engine {
     }
     if (rebuilt != f.node) return become(f, rebuilt, nullptr);
     if (options_.order == Order::bottom_up && replaced(f)) return;
+    if (mark_) f.node->set_normal(mark_);
     finish(f.node);
   }
 
@@ -171,6 +179,7 @@ class Engine {
   void* const ctx_;
   const RewriteOptions options_;
   RewriteObserver* const observer_;
+  const uint8_t mark_;  ///< of nodes in normal form, or 0
   std::vector<detail::RuleCount> counts_;
   NodeMap<const Node*> memo_;
   std::vector<Frame> stack_;

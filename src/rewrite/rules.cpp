@@ -67,7 +67,18 @@ CompiledRule::CompiledRule(const Pat& p, AnyFunction f, Invoke i, std::optional<
     throw InternalError(fmt::format("rewrite rule {}: its result, capture {}, is not in its pattern", info.name, c->id));
 }
 
-RuleTable::RuleTable(std::vector<std::shared_ptr<const CompiledRule>> rules) : rules_(std::move(rules)) {
+namespace {
+
+uint8_t next_mark() {
+  static std::atomic<uint32_t> made{0};
+  const uint32_t n = made.fetch_add(1, std::memory_order_relaxed);
+  return n < 8 ? uint8_t(1u << n) : uint8_t(0);
+}
+
+}  // namespace
+
+RuleTable::RuleTable(std::vector<std::shared_ptr<const CompiledRule>> rules, bool remembers)
+    : rules_(std::move(rules)), normal_mark_(remembers ? next_mark() : uint8_t(0)) {
   for (size_t i = 0; i < rules_.size(); ++i) {
     const CompiledPattern& p = rules_[i]->pattern;
     for (size_t op = 0; op < size_t(op_count); ++op)

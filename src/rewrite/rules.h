@@ -58,12 +58,14 @@ struct RuleCount {
 /// The rules of one table, bucketed by the op of the root.
 class RuleTable {
  public:
-  explicit RuleTable(std::vector<std::shared_ptr<const CompiledRule>> rules);
+  explicit RuleTable(std::vector<std::shared_ptr<const CompiledRule>> rules, bool remembers = false);
 
   const std::vector<std::shared_ptr<const CompiledRule>>& rules() const { return rules_; }
   bool has_rules_for(Op op) const { return !buckets_[size_t(op)].empty(); }
   /// Tries the rules in table order; the first that gives a result, or nullptr. `counts`, if given, has a place for each rule.
   const CompiledRule* apply(const UOp& u, void* ctx, void* result, RuleCount* counts) const;
+  /// The mark of nodes that no rule changes, nor anything below them; 0 if the table has none.
+  uint8_t normal_mark() const { return normal_mark_; }
   /// Adds the counts to the rules' statistics.
   void record(const std::vector<RuleCount>& counts) const;
 
@@ -75,6 +77,7 @@ class RuleTable {
 
   std::vector<std::shared_ptr<const CompiledRule>> rules_;
   std::array<std::vector<Entry>, op_count> buckets_;
+  uint8_t normal_mark_ = 0;
 };
 
 inline bool store_result(UOp value, const UOp& root, void* result) {
@@ -171,6 +174,14 @@ class Rules {
     auto all = a.table_->rules();
     all.insert(all.end(), b.table_->rules().begin(), b.table_->rules().end());
     return Rules(std::make_shared<const detail::RuleTable>(std::move(all)));
+  }
+
+  /// The same rules; nodes remember that they are in the normal form of this table, so that rewriting them again costs nothing. At most
+  /// eight tables of a process can have that; the others stay as they are.
+  Rules remembered() const
+    requires std::is_void_v<Ctx>
+  {
+    return Rules(std::make_shared<const detail::RuleTable>(table_->rules(), true));
   }
 
   size_t size() const { return table_->rules().size(); }

@@ -47,7 +47,7 @@ bool streams(const UOp& reduce, const UOps& loops) {
   const UOp& body = reduce.src(0);
   for (const UOp& u : toposort(body)) {
     if (!u.is(Op::LOAD)) continue;
-    const UOps open = ranges_of(u);
+    const OpenRanges open = ranges_of(u);
     const bool changes = std::any_of(own.begin(), own.end(), [&](const UOp& r) { return contains(open, r); });
     if (changes && !std::all_of(loops.begin(), loops.end(), [&](const UOp& r) { return contains(open, r); })) return false;
   }

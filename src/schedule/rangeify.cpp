@@ -215,7 +215,7 @@ class Rangeify {
   /// A condition that says nothing of the place: an element of a broadcast, say, which is there whether it is needed or not. Without it the
   /// value is the same in all the loops of the condition.
   static bool is_needless(const Place& place) {
-    const UOps ranges = ranges_of(place.valid);
+    const OpenRanges ranges = ranges_of(place.valid);
     return !ranges.empty() && std::none_of(place.at.begin(), place.at.end(), [&](const UOp& e) { return is_open_over(e, ranges); });
   }
 

@@ -99,10 +99,11 @@ std::span<const UOp> closed_ranges(const UOp& u) {
   }
 }
 
-UOps ranges_of(const UOp& u) {
-  fact_of(u);
-  const std::vector<UOp> list = list_of(u);
-  return UOps(list.begin(), list.end());
+OpenRanges ranges_of(const UOp& u) {
+  const Shared& list = fact_of(u);
+  if (!u.is(Op::RANGE)) return OpenRanges(list ? std::span(list->ranges) : std::span<const UOp>());
+  if (!list) return OpenRanges(std::span(&u, 1));
+  return OpenRanges(UOps(list_of(u)));
 }
 
 bool is_open_over(const UOp& u, std::span<const UOp> ranges) {

@@ -7,9 +7,33 @@
 
 namespace tinygrad {
 
+/// A list of RANGEs that is cached in a node: valid as long as the handle it was asked of.
+class OpenRanges {
+ public:
+  OpenRanges(const OpenRanges&) = delete;
+  OpenRanges& operator=(const OpenRanges&) = delete;
+
+  const UOp* begin() const { return view_.data(); }
+  const UOp* end() const { return view_.data() + view_.size(); }
+  const UOp& operator[](size_t i) const { return view_[i]; }
+  size_t size() const { return view_.size(); }
+  bool empty() const { return view_.empty(); }
+  operator std::span<const UOp>() const { return view_; }
+  operator UOps() const { return UOps(begin(), end()); }
+
+ private:
+  friend OpenRanges ranges_of(const UOp& u);
+  explicit OpenRanges(std::span<const UOp> view) : view_(view) {}
+  explicit OpenRanges(UOps own) : own_(std::move(own)), view_(own_.begin(), own_.size()) {}
+
+  UOps own_;  ///< for a RANGE in whose size there are others
+  std::span<const UOp> view_;
+};
+
 /// The RANGE nodes that a node's value depends on and that no END, REDUCE or STAGE below it has closed, sorted by (order key, id).
 /// A RANGE is open over itself. Cached in the node.
-UOps ranges_of(const UOp& u);
+OpenRanges ranges_of(const UOp& u);
+OpenRanges ranges_of(UOp&& u) = delete;
 
 /// True if the value does not depend on any open range.
 bool is_closed(const UOp& u);

@@ -82,7 +82,7 @@ Verdict ends_each_range_once(const Match& m, Graph& graph) {
 Verdict has_no_open_ranges(const Match& m, Graph& graph) {
   const UOp& u = m.root();
   if (u != graph.root) return {};
-  const UOps open = ranges_of(u);
+  const OpenRanges open = ranges_of(u);
   return expect(open.empty(), [&] {
     return Violation{open.empty() ? "" : fmt::format("{}, which nothing closes", print_expr(open[0])), "no open range"};
   });

@@ -124,6 +124,9 @@ const Rules<>& index_rules() {
   return rules;
 }
 
-UOp simplify_index(const UOp& u) { return graph_rewrite(u, index_rules(), {.name = "simplify index"}); }
+UOp simplify_index(const UOp& u) {
+  static const Rules<> rules = index_rules().remembered();
+  return graph_rewrite(u, rules, {.name = "simplify index"});
+}
 
 }  // namespace tinygrad::symbolic

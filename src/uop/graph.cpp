@@ -1,6 +1,7 @@
 #include "uop/graph.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace tinygrad {
 
@@ -15,6 +16,73 @@ std::span<const UOp> scope_sources(const UOp& u) {
 
 namespace {
 
+/// A set of nodes that is emptied in no time, and kept by its thread from one walk to the next.
+class Visited {
+ public:
+  /// The thread's, or another where a walk's callback walks itself.
+  class Lease {
+   public:
+    Lease() {
+      auto& idle = pool();
+      if (idle.empty()) idle.push_back(std::make_unique<Visited>());
+      set_ = std::move(idle.back());
+      idle.pop_back();
+      set_->clear();
+    }
+    ~Lease() {
+      if (set_->cells_.size() <= most_kept) pool().push_back(std::move(set_));
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Visited& operator*() { return *set_; }
+
+   private:
+    static std::vector<std::unique_ptr<Visited>>& pool() {
+      thread_local std::vector<std::unique_ptr<Visited>> idle;
+      return idle;
+    }
+    std::unique_ptr<Visited> set_;
+  };
+
+  /// True if it was not there.
+  bool insert(const Node* node) {
+    if ((size_ + 1) * 2 > cells_.size()) grow();
+    Cell* c = place(node);
+    if (c->round == round_) return false;
+    *c = {node, round_};
+    ++size_;
+    return true;
+  }
+
+ private:
+  static constexpr size_t most_kept = size_t{1} << 16;
+  struct Cell {
+    const Node* node = nullptr;
+    uint64_t round = 0;  ///< a cell of an earlier round is empty
+  };
+
+  void clear() {
+    ++round_;
+    size_ = 0;
+  }
+  Cell* place(const Node* node) {
+    const size_t mask = cells_.size() - 1;
+    size_t i = size_t((reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20) & mask;
+    while (cells_[i].round == round_ && cells_[i].node != node) i = (i + 1) & mask;
+    return &cells_[i];
+  }
+  void grow() {
+    std::vector<Cell> old(cells_.size() * 2);
+    old.swap(cells_);
+    for (const Cell& c : old)
+      if (c.round == round_) *place(c.node) = c;
+  }
+
+  std::vector<Cell> cells_ = std::vector<Cell>(256);
+  uint64_t round_ = 0;
+  size_t size_ = 0;
+};
+
 /// Depth-first walk with an explicit stack; `sources_of` tells what to enter.
 template <class SourcesOf>
 std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
@@ -24,10 +92,11 @@ std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
     size_t next;
   };
   std::vector<UOp> order;
-  NodeSet seen(256);
-  std::vector<Frame> stack;
+  Visited::Lease lease;
+  Visited& seen = *lease;
+  SmallVector<Frame, 64> stack;
   auto visit = [&](const UOp& u) {
-    if (seen.insert(u)) stack.push_back({&u, sources_of(u), 0});
+    if (seen.insert(u.get())) stack.push_back({&u, sources_of(u), 0});
   };
   for (const UOp& root : roots) {
     visit(root);
@@ -58,13 +127,13 @@ std::vector<UOp> toposort_where(std::span<const UOp> roots, const std::function<
 }
 
 bool reaches(const UOp& root, const UOp& node) {
-  std::vector<const UOp*> stack{&root};
-  NodeSet seen;
+  SmallVector<const UOp*, 64> stack{&root};
+  Visited::Lease seen;
   while (!stack.empty()) {
     const UOp& u = *stack.back();
     stack.pop_back();
     if (u == node) return true;
-    if (!seen.insert(u)) continue;
+    if (!(*seen).insert(u.get())) continue;
     for (const UOp& s : scope_sources(u)) stack.push_back(&s);
   }
   return false;

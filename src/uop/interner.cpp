@@ -6,6 +6,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/spin_lock.h"
+#include "uop/node_memory.h"
 #include "uop/uop.h"
 
 namespace tinygrad {
@@ -122,7 +124,7 @@ class Interner {
   const Node* find_or_make(Op op, DType dtype, std::span<const UOp> sources, Arg&& arg) {
     const Candidate c{op, dtype, sources, arg, hash_candidate(op, dtype, sources, arg)};
     Shard& shard = shard_of(c.hash);
-    std::lock_guard lock(shard.mutex);
+    std::lock_guard guard(shard.lock);
     if (NodeTable::Cell* cell = shard.nodes.find(c)) {
       if (cell->node->retain_if_alive()) return cell->node;
       return cell->node = make(c, std::move(arg));  // its last owner is on the way to remove it, and will not find it
@@ -155,7 +157,7 @@ class Interner {
   size_t size() {
     size_t n = 0;
     for (Shard& s : shards_) {
-      std::lock_guard lock(s.mutex);
+      std::lock_guard guard(s.lock);
       n += s.nodes.size();
     }
     return n;
@@ -163,7 +165,7 @@ class Interner {
 
  private:
   struct alignas(64) Shard {
-    std::mutex mutex;
+    SpinLock lock;
     NodeTable nodes;
   };
 
@@ -171,12 +173,14 @@ class Interner {
 
   void forget(const Node* node) noexcept {
     Shard& shard = shard_of(node->hash);
-    std::lock_guard lock(shard.mutex);
+    std::lock_guard guard(shard.lock);
     shard.nodes.erase(node);
   }
 
+  static size_t bytes_of(size_t sources) { return sizeof(Node) + sources * sizeof(UOp); }
+
   static const Node* make(const Candidate& c, Arg&& arg) {
-    void* memory = ::operator new(sizeof(Node) + c.sources.size() * sizeof(UOp));
+    void* memory = detail::allocate_node(bytes_of(c.sources.size()));
     Node* node = new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), evidently_scalar(c));
     auto* slots = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));
     for (size_t i = 0; i < c.sources.size(); ++i) new (slots + i) UOp(c.sources[i]);
@@ -185,8 +189,9 @@ class Interner {
 
   static void unmake(const Node* node) noexcept {
     for (const UOp& s : node->sources()) s.~UOp();
+    const size_t bytes = bytes_of(node->source_count);
     node->~Node();
-    ::operator delete(const_cast<Node*>(node));
+    detail::free_node(const_cast<Node*>(node), bytes);
   }
 
   std::array<Shard, 64> shards_;
@@ -197,6 +202,9 @@ static_assert(sizeof(Node) % alignof(UOp) == 0 && alignof(Node) <= __STDCPP_DEFA
 
 Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s)
     : op(o), dtype(d), scalar(s), source_count(n), hash(h), arg(std::move(a)) {}
+
+void* CachedFact::operator new(size_t size) { return detail::allocate_node(size); }
+void CachedFact::operator delete(void* memory, size_t size) { detail::free_node(memory, size); }
 
 Node::~Node() {
   for (auto& f : facts_) delete f.load(std::memory_order_relaxed);

@@ -48,7 +48,7 @@ class NodeMap {
  private:
   struct Cell {
     const Node* key = nullptr;
-    T value{};
+    [[no_unique_address]] T value{};
   };
 
   size_t slot(const Node* key) const { return size_t((reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull >> 20) & mask_; }

@@ -16,6 +16,8 @@ class UOp;
 class CachedFact {
  public:
   virtual ~CachedFact() = default;
+  static void* operator new(size_t size);
+  static void operator delete(void* memory, size_t size);
 };
 enum class FactSlot : uint8_t { content_key, shape, device, bounds, ranges, count };
 
@@ -26,6 +28,11 @@ class Node {
   const DType dtype;
   /// Its shape is () by its structure alone; where false, nothing is known. Rules that drop an operand need it to be so.
   const bool scalar;
+
+ private:
+  mutable std::atomic<uint8_t> normal_{0};
+
+ public:
   const uint32_t source_count;
   const uint64_t hash;
   const Arg arg;
@@ -36,6 +43,10 @@ class Node {
   void release() const noexcept {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
+
+  /// Whether the rule table that `mark` stands for leaves the node, and all below it, as they are.
+  bool is_normal(uint8_t mark) const noexcept { return (normal_.load(std::memory_order_relaxed) & mark) != 0; }
+  void set_normal(uint8_t mark) const noexcept { normal_.fetch_or(mark, std::memory_order_relaxed); }
 
   const CachedFact* fact(FactSlot slot) const noexcept { return facts_[size_t(slot)].load(std::memory_order_acquire); }
   /// Stores `fact` unless another thread was first; returns the one that stays. Takes ownership either way.

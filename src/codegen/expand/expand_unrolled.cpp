@@ -75,7 +75,7 @@ UOps expand_reduce(const UOp& reduce) {
 
   // An accumulator for each copy shortens the chain of dependent steps. Where upcast axes make several accumulators anyway, the copies
   // join one instead.
-  const UOps open = ranges_of(reduce);
+  const OpenRanges open = ranges_of(reduce);
   const bool many = std::any_of(open.begin(), open.end(), [](const UOp& r) { return has_kind(r, AxisKind::upcast); });
   if (many && !kept.empty() && !is_general_reduce(reduce)) {
     for (const auto& v : all) partials.push_back(UOps(v.begin(), v.end()));

@@ -107,7 +107,7 @@ class Linearizer {
   }
 
   /// The deepest block among the loops; they must be on one path.
-  int innermost(const UOps& ranges) {
+  int innermost(std::span<const UOp> ranges) {
     int best = 0;
     for (const UOp& r : ranges) {
       const int* b = block_of_range_.find(r);

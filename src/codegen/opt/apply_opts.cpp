@@ -33,7 +33,7 @@ bool is_lane(const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane;
 bool meets_lane(const UOp& sink, const UOp& range) {
   for (const UOp& u : toposort(sink))
     if (is_open_over(u, std::span(&range, 1)))
-      if (const UOps open = ranges_of(u); std::any_of(open.begin(), open.end(), is_lane)) return true;
+      if (const OpenRanges open = ranges_of(u); std::any_of(open.begin(), open.end(), is_lane)) return true;
   return false;
 }
 

@@ -18,7 +18,7 @@ struct Pair {
 };
 
 bool depends_on(const UOp& u, const UOp& range) {
-  const UOps open = ranges_of(u);
+  const OpenRanges open = ranges_of(u);
   return std::find(open.begin(), open.end(), range) != open.end();
 }
 bool depends_on(const UOp& u, const Pair& p) { return depends_on(u, p.outer) || depends_on(u, p.inner); }

@@ -109,13 +109,13 @@ class Analysis {
     }
   }
 
-  uint64_t bits_of(const UOps& ranges) const {
+  uint64_t bits_of(std::span<const UOp> ranges) const {
     uint64_t bits = 0;
     for (const UOp& r : ranges)
       if (const int* p = place_.find(r)) bits |= uint64_t{1} << *p;
     return bits;
   }
-  uint64_t bits_around(const UOps& ranges) const {
+  uint64_t bits_around(std::span<const UOp> ranges) const {
     uint64_t bits = 0;
     for (const UOp& r : ranges)
       if (const int* p = place_.find(r)) bits |= around_[size_t(*p)];
@@ -124,9 +124,10 @@ class Analysis {
 
   /// A REDUCE counts as the step it makes inside its loops.
   void add_work(const UOp& u, bool access, bool steps) {
-    UOps ranges = ranges_of(u);
-    if (steps) ranges.append(closed_ranges(u).begin(), closed_ranges(u).end());
-    NestedWork w{.node = u, .is_access = access, .inside = bits_around(ranges), .depends = bits_of(ranges)};
+    const OpenRanges open = ranges_of(u);
+    const std::span<const UOp> own = steps ? closed_ranges(u) : std::span<const UOp>();
+    NestedWork w{
+        .node = u, .is_access = access, .inside = bits_around(open) | bits_around(own), .depends = bits_of(open) | bits_of(own)};
     w.cost = access ? 1 : is_general_reduce(u) ? cost_of_step(u) : cost_of(u);
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);
