@@ -11,9 +11,10 @@ namespace tinygrad::codegen {
 /// same pointer where `f` returns `node.with_src(sources)`.
 template <class F>
 UOp rebuild(const UOp& root, F&& f) {
-  const std::vector<UOp> order = toposort(root);
+  const std::vector<const UOp*> order = borrowed_toposort(root);
   NodeMap<UOp> done(order.size());
-  for (const UOp& u : order) {
+  for (const UOp* node : order) {
+    const UOp& u = *node;
     UOps sources;
     for (const UOp& s : u.src()) {
       const UOp* d = done.find(s);
@@ -21,7 +22,7 @@ UOp rebuild(const UOp& root, F&& f) {
     }
     done[u] = f(u, std::as_const(sources));
   }
-  return done[root];
+  return *done.find(root);
 }
 
 }  // namespace tinygrad::codegen

@@ -109,33 +109,46 @@ LaunchDims KernelInfo::launch_dims(std::span<const int64_t> variable_values) con
 
 namespace {
 
-/// Cost expressions are of dtype index, whatever width the kernel counts in.
-UOp as_index(const UOp& size) {
-  if (const Scalar* c = const_value(size)) return index_const(c->as_int());
-  return cast(size, DType::index);
-}
+/// A count of work: mostly a number, for which no nodes are made, else an expression of dtype index, whatever width the kernel counts in.
+class Count {
+ public:
+  Count(int64_t number) : number_(number) {}
+  explicit Count(const UOp& size) {
+    if (const Scalar* c = const_value(size))
+      number_ = c->as_int();
+    else
+      expression_ = cast(size, DType::index);
+  }
+  bool is_number(int64_t n) const { return !expression_ && number_ == n; }
+  UOp uop() const { return expression_ ? expression_ : index_const(number_); }
 
-UOp times(const UOp& a, const UOp& b) {
-  if (is_const(a, 1)) return b;
-  if (is_const(b, 1)) return a;
-  const Scalar *x = const_value(a), *y = const_value(b);
-  if (x && y) return index_const(wrapped(x->bits() * y->bits()));
-  return a * b;
-}
+  friend Count operator*(const Count& a, const Count& b) {
+    if (a.is_number(1)) return b;
+    if (b.is_number(1)) return a;
+    if (a.expression_ || b.expression_) return of(a.uop() * b.uop());
+    return wrapped(static_cast<uint64_t>(a.number_) * static_cast<uint64_t>(b.number_));
+  }
+  friend Count operator+(const Count& a, const Count& b) {
+    if (a.is_number(0)) return b;
+    if (b.is_number(0)) return a;
+    if (a.expression_ || b.expression_) return of(a.uop() + b.uop());
+    return wrapped(static_cast<uint64_t>(a.number_) + static_cast<uint64_t>(b.number_));
+  }
+  friend Count smaller(const Count& a, const Count& b) {
+    if (a.expression_ || b.expression_) return of(min(a.uop(), b.uop()));
+    return std::min(a.number_, b.number_);
+  }
 
-UOp plus(const UOp& a, const UOp& b) {
-  if (is_const(a, 0)) return b;
-  if (is_const(b, 0)) return a;
-  const Scalar *x = const_value(a), *y = const_value(b);
-  if (x && y) return index_const(wrapped(x->bits() + y->bits()));
-  return a + b;
-}
+ private:
+  static Count of(UOp expression) {
+    Count c(0);
+    c.expression_ = std::move(expression);
+    return c;
+  }
 
-UOp smaller(const UOp& a, const UOp& b) {
-  const Scalar *x = const_value(a), *y = const_value(b);
-  if (x && y) return x->as_int() < y->as_int() ? a : b;
-  return min(a, b);
-}
+  int64_t number_ = 0;
+  UOp expression_;  ///< null for a number
+};
 
 /// Lanes of each value of a linear program, given those of its sources.
 int64_t lanes_of(const UOp& u, const NodeMap<int64_t>& lanes) {
@@ -161,17 +174,17 @@ int64_t lanes_of(const UOp& u, const NodeMap<int64_t>& lanes) {
 }
 
 struct Traffic {
-  UOp loaded = index_const(0), stored = index_const(0);  // bytes, each access counted
+  Count loaded = 0, stored = 0;  // bytes, each access counted
 };
 
 class Describer {
  public:
-  explicit Describer(const UOp& linear) : linear_(linear) {}
+  explicit Describer(const UOp& linear) : linear_(linear), lanes_(linear.src_count()) {}
 
   KernelInfo describe(std::string_view name) {
     for (const UOp& u : linear_.src()) {
       // Every work-item runs the whole program.
-      if (u.is(Op::SPECIAL)) trips_[0] = times(trips_[0], as_index(u.src(0)));
+      if (u.is(Op::SPECIAL)) trips_[0] = trips_[0] * Count(u.src(0));
     }
     for (const UOp& u : linear_.src()) visit(u);
     info_.name = name;
@@ -181,22 +194,22 @@ class Describer {
       info_.local[i] = expr(local_[i]);
     }
     info_.chunks = expr(chunks_);
-    info_.flops = expr(flops_);
-    UOp bytes = index_const(0);
+    info_.flops = expr(flops_.uop());
+    Count bytes = 0;
     for (const auto& [slot, u] : params_) {
       const Traffic& t = traffic_[slot];
-      const UOp whole = times(as_index(u.src(0)), index_const(static_cast<int64_t>(itemsize(u.dtype()))));
-      bytes = plus(bytes, plus(smaller(t.loaded, whole), smaller(t.stored, whole)));
+      const Count whole = Count(u.src(0)) * static_cast<int64_t>(itemsize(u.dtype()));
+      bytes = bytes + (smaller(t.loaded, whole) + smaller(t.stored, whole));
       const auto& arg = u.arg_as<ParamArg>();
       info_.params.push_back({.slot = slot,
                               .dtype = u.dtype(),
                               .size = expr(u.src(0)),
-                              .read = !is_const(t.loaded, 0),
-                              .written = !is_const(t.stored, 0),
+                              .read = !t.loaded.is_number(0),
+                              .written = !t.stored.is_number(0),
                               .align = arg.align,
                               .alias = arg.alias});
     }
-    info_.bytes = expr(bytes);
+    info_.bytes = expr(bytes.uop());
     return std::move(info_);
   }
 
@@ -213,7 +226,7 @@ class Describer {
         break;
       case Op::VAR: note_variable(u); break;
       case Op::RANGE:
-        trips_.push_back(times(trips_.back(), as_index(u.src(0))));
+        trips_.push_back(trips_.back() * Count(u.src(0)));
         if (u.arg_as<RangeArg>().kind == AxisKind::thread) chunks_ = u.src(0);
         break;
       case Op::END:
@@ -229,14 +242,14 @@ class Describer {
       case Op::WMMA: {
         const auto& arg = u.arg_as<WmmaArg>();
         const TensorCore* core = find_tensor_core(arg.name);  // its items do it together
-        flops_ = plus(flops_, times(trips_.back(), index_const(int64_t{2} * arg.m * arg.n * arg.k / (core ? core->items : 1))));
+        flops_ = flops_ + trips_.back() * (int64_t{2} * arg.m * arg.n * arg.k / (core ? core->items : 1));
         break;
       }
       default:
         // Arithmetic on indices is not what the user asked for.
         if (u.in(Group::alu) && counts_as_work(u)) {
           const int64_t each = u.is(Op::MULACC) ? 2 : 1;
-          flops_ = plus(flops_, times(trips_.back(), index_const(each * lanes_[u])));
+          flops_ = flops_ + trips_.back() * (each * lanes_[u]);
         }
     }
   }
@@ -254,11 +267,11 @@ class Describer {
     if (u.is(Op::VAR)) variables_[u.arg_as<VarArg>().name] = true;
   }
 
-  void count_bytes(const UOp& value, const UOp& index, UOp Traffic::* direction) {
+  void count_bytes(const UOp& value, const UOp& index, Count Traffic::* direction) {
     if (!index.src(0).is(Op::PARAM)) return;
-    UOp& total = traffic_[index.src(0).arg_as<ParamArg>().slot].*direction;
+    Count& total = traffic_[index.src(0).arg_as<ParamArg>().slot].*direction;
     const int64_t each = lanes_[value] * static_cast<int64_t>(itemsize(value.dtype()));
-    total = plus(total, times(trips_.back(), index_const(each)));
+    total = total + trips_.back() * each;
   }
 
   const UOp& linear_;
@@ -268,10 +281,11 @@ class Describer {
   std::map<int32_t, UOp> params_;
   std::map<int32_t, Traffic> traffic_;
   std::map<Symbol, bool> variables_;
-  std::vector<UOp> trips_{index_const(1)};  // how often each open block runs
+  std::vector<Count> trips_{1};  // how often each open block runs
   UOp global_[3] = {index_const(1), index_const(1), index_const(1)};
   UOp local_[3] = {index_const(1), index_const(1), index_const(1)};
-  UOp chunks_ = index_const(1), flops_ = index_const(0);
+  UOp chunks_ = index_const(1);
+  Count flops_ = 0;
 };
 
 }  // namespace

@@ -17,6 +17,11 @@ namespace {
 
 std::atomic<RewriteObserver*> current_observer{nullptr};
 
+/// The mark of nodes that stay as they are; 0 if the table keeps none, or this is not a rewrite to its normal form.
+uint8_t mark_of(const detail::RuleTable& table, const RewriteOptions& options) {
+  return options.single_walk || options.enter_bodies ? uint8_t(0) : table.normal_mark();
+}
+
 /// One rewrite. The memo maps a node to its final form, or to nullptr while that is being found; what the roots do not hold is kept
 /// alive in `kept_`, so addresses are not reused meanwhile.
 class Engine {
@@ -26,7 +31,7 @@ class Engine {
         ctx_(ctx),
         options_(options),
         observer_(current_observer.load(std::memory_order_acquire)),
-        mark_(options.single_walk || options.enter_bodies ? uint8_t(0) : table.normal_mark()),
+        mark_(mark_of(table, options)),
         counts_(table.rules().size()) {}
   ~Engine() { table_.record(counts_); }
 
@@ -194,6 +199,12 @@ RewriteObserver* set_rewrite_observer(RewriteObserver* observer) { return curren
 std::vector<UOp> detail::run(std::span<const UOp> roots, const RuleTable& table, void* ctx, const RewriteOptions& options) {
   RewriteObserver* observer = current_observer.load(std::memory_order_acquire);
   if (observer) observer->begin(options.name, roots);
+  const uint8_t mark = mark_of(table, options);
+  if (mark && std::ranges::all_of(roots, [&](const UOp& r) { return r->is_normal(mark); })) {
+    std::vector<UOp> same(roots.begin(), roots.end());
+    if (observer) observer->end(options.name, roots, same);
+    return same;
+  }
   Engine engine(table, ctx, options);
   std::vector<UOp> out;
   out.reserve(roots.size());

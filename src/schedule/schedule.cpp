@@ -125,7 +125,29 @@ UOp cache_key(const Normalized& n, const TargetOf& target_of, const ScheduleOpti
 
 }  // namespace
 
-Schedule make_schedule(const UOp& sink, const TargetOf& target_of, const ScheduleOptions& options) {
+namespace {
+
+/// The targets that were asked for: looking a device up by its name takes longer than most questions about it.
+class KnownTargets {
+ public:
+  explicit KnownTargets(const TargetOf& target_of) : target_of_(target_of) {}
+  const Target& operator()(Symbol device) {
+    for (const auto& [name, target] : known_)
+      if (name == device) return *target;
+    known_.emplace_back(device, &target_of_(device));
+    return *known_.back().second;
+  }
+
+ private:
+  const TargetOf& target_of_;
+  std::vector<std::pair<Symbol, const Target*>> known_;
+};
+
+}  // namespace
+
+Schedule make_schedule(const UOp& sink, const TargetOf& any_target, const ScheduleOptions& options) {
+  KnownTargets known(any_target);
+  const TargetOf target_of = [&](Symbol device) -> const Target& { return known(device); };
   if (options.spec >= 1) spec::verify_tensor_graph(sink);
   Normalized n = normalize(sink);
   std::shared_ptr<const Plan> plan;

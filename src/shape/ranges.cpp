@@ -42,6 +42,10 @@ void merge_in(std::vector<UOp>& into, const UOp& range) {
 }
 
 void merge_in(std::vector<UOp>& into, std::span<const UOp> ranges) {
+  if (into.empty()) {
+    into.assign(ranges.begin(), ranges.end());
+    return;
+  }
   for (const UOp& r : ranges) merge_in(into, r);
 }
 
@@ -70,7 +74,10 @@ Shared infer(const UOp& u) {
   if (closed.empty() && sources_agree(sources, shared)) return shared;
 
   std::vector<UOp> open;
-  for (const UOp& s : sources.first(sources.size() - closed.size())) merge_in(open, list_of(s));
+  for (const UOp& s : sources.first(sources.size() - closed.size())) {
+    if (const Shared& list = stored(s)) merge_in(open, list->ranges);
+    if (s.is(Op::RANGE)) merge_in(open, s);
+  }
   // A closed range may depend on others; those stay open.
   for (const UOp& r : closed)
     if (const Shared& s = stored(r)) merge_in(open, s->ranges);

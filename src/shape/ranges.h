@@ -1,6 +1,7 @@
 #pragma once
 /// The loops a value is open over.
 
+#include <algorithm>
 #include <span>
 
 #include "uop/uop.h"
@@ -20,6 +21,7 @@ class OpenRanges {
   bool empty() const { return view_.empty(); }
   operator std::span<const UOp>() const { return view_; }
   operator UOps() const { return UOps(begin(), end()); }
+  friend bool operator==(const OpenRanges& a, const OpenRanges& b) { return std::ranges::equal(a, b); }
 
  private:
   friend OpenRanges ranges_of(const UOp& u);
@@ -33,7 +35,7 @@ class OpenRanges {
 /// The RANGE nodes that a node's value depends on and that no END, REDUCE or STAGE below it has closed, sorted by (order key, id).
 /// A RANGE is open over itself. Cached in the node.
 OpenRanges ranges_of(const UOp& u);
-OpenRanges ranges_of(UOp&& u) = delete;
+inline UOps ranges_of(UOp&& u) { return ranges_of(u); }
 
 /// True if the value does not depend on any open range.
 bool is_closed(const UOp& u);

@@ -127,6 +127,29 @@ Bounds Linear::bounds() const {
   return out;
 }
 
+bool Linear::is_written_as(const UOp& u) const {
+  const UOp* at = &u;
+  if (offset != 0 && !terms.empty()) {
+    if (!at->is(Op::ADD) || !is_const(at->src(1), offset)) return false;
+    at = &at->src(0);
+  }
+  // The terms from the last to the first; each must be smaller than the one before.
+  const UOp* larger = nullptr;
+  for (size_t left = terms.size(); left > 0; --left) {
+    if (left > 1 && !at->is(Op::ADD)) return false;
+    const UOp& part = left > 1 ? at->src(1) : *at;
+    const auto is_part = [&](const Term& t) {
+      if (t.factor == 1) return part == t.node;
+      return part.is(Op::MUL) && part.src(0) == t.node && is_const(part.src(1), t.factor);
+    };
+    const auto term = std::ranges::find_if(terms, is_part);
+    if (term == terms.end() || term->factor == 0 || (larger && compare(term->node, *larger) >= 0)) return false;
+    larger = &term->node;
+    if (left > 1) at = &at->src(0);
+  }
+  return !terms.empty();
+}
+
 UOp Linear::build() const {
   SmallVector<Term, 6> sorted = terms;
   std::ranges::stable_sort(sorted, [](const Term& a, const Term& b) { return compare(a.node, b.node) < 0; });

@@ -30,6 +30,8 @@ struct Linear {
   Bounds bounds() const;
   /// The sum in normal form: terms sorted, as (((a + b*2) + c) + 5).
   UOp build() const;
+  /// Whether build() would give `u`; makes no nodes.
+  bool is_written_as(const UOp& u) const;
 };
 
 /// The expression as a sum; none where it has too many terms or a number is too large.

@@ -103,7 +103,7 @@ UOp normal_sum(const UOp& u) {
   if (!sum) return {};
   for (bool fits = true; merge_one(*sum, fits);)
     if (!fits) return {};
-  return sum->build();
+  return sum->is_written_as(u) ? u : sum->build();
 }
 
 }  // namespace tinygrad::symbolic

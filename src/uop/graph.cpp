@@ -5,7 +5,9 @@
 
 namespace tinygrad {
 
-std::span<const UOp> scope_sources(const UOp& u) {
+namespace {
+
+inline std::span<const UOp> sources_in_scope(const UOp& u) {
   switch (u.op()) {
     case Op::FUNCTION:
     case Op::PROGRAM: return {};
@@ -13,8 +15,6 @@ std::span<const UOp> scope_sources(const UOp& u) {
     default: return u.src();
   }
 }
-
-namespace {
 
 /// A set of nodes that is emptied in no time, and kept by its thread from one walk to the next.
 class Visited {
@@ -35,6 +35,7 @@ class Visited {
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     Visited& operator*() { return *set_; }
+    Visited* operator->() { return set_.get(); }
 
    private:
     static std::vector<std::unique_ptr<Visited>>& pool() {
@@ -43,6 +44,8 @@ class Visited {
     }
     std::unique_ptr<Visited> set_;
   };
+
+  std::vector<const UOp*> order;  ///< the walk's result so far
 
   /// True if it was not there.
   bool insert(const Node* node) {
@@ -64,6 +67,7 @@ class Visited {
   void clear() {
     ++round_;
     size_ = 0;
+    order.clear();
   }
   Cell* place(const Node* node) {
     const size_t mask = cells_.size() - 1;
@@ -85,15 +89,12 @@ class Visited {
 
 /// Depth-first walk with an explicit stack; `sources_of` tells what to enter.
 template <class SourcesOf>
-std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
+void walk(std::span<const UOp> roots, SourcesOf&& sources_of, Visited& seen) {
   struct Frame {
     const UOp* node;
     std::span<const UOp> sources;
     size_t next;
   };
-  std::vector<UOp> order;
-  Visited::Lease lease;
-  Visited& seen = *lease;
   SmallVector<Frame, 64> stack;
   auto visit = [&](const UOp& u) {
     if (seen.insert(u.get())) stack.push_back({&u, sources_of(u), 0});
@@ -105,25 +106,42 @@ std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
       if (f.next < f.sources.size()) {
         visit(f.sources[f.next++]);
       } else {
-        order.push_back(*f.node);
+        seen.order.push_back(f.node);
         stack.pop_back();
       }
     }
   }
-  return order;
+}
+
+template <class SourcesOf>
+std::vector<UOp> walk(std::span<const UOp> roots, SourcesOf&& sources_of) {
+  Visited::Lease seen;
+  walk(roots, sources_of, *seen);
+  std::vector<UOp> out;
+  out.reserve(seen->order.size());
+  for (const UOp* u : seen->order) out.push_back(*u);
+  return out;
 }
 
 }  // namespace
 
+std::span<const UOp> scope_sources(const UOp& u) { return sources_in_scope(u); }
+
 std::vector<UOp> toposort(std::span<const UOp> roots, Scopes scopes) {
   if (scopes == Scopes::enter) return walk(roots, [](const UOp& u) { return u.src(); });
-  return walk(roots, scope_sources);
+  return walk(roots, [](const UOp& u) { return sources_in_scope(u); });
 }
 
 std::vector<UOp> toposort(const UOp& root, Scopes scopes) { return toposort(std::span(&root, 1), scopes); }
 
+std::vector<const UOp*> borrowed_toposort(const UOp& root) {
+  Visited::Lease seen;
+  walk(std::span(&root, 1), [](const UOp& u) { return sources_in_scope(u); }, *seen);
+  return seen->order;
+}
+
 std::vector<UOp> toposort_where(std::span<const UOp> roots, const std::function<bool(const UOp&)>& enter) {
-  return walk(roots, [&](const UOp& u) { return enter(u) ? scope_sources(u) : std::span<const UOp>{}; });
+  return walk(roots, [&](const UOp& u) { return enter(u) ? sources_in_scope(u) : std::span<const UOp>{}; });
 }
 
 bool reaches(const UOp& root, const UOp& node) {
@@ -133,8 +151,8 @@ bool reaches(const UOp& root, const UOp& node) {
     const UOp& u = *stack.back();
     stack.pop_back();
     if (u == node) return true;
-    if (!(*seen).insert(u.get())) continue;
-    for (const UOp& s : scope_sources(u)) stack.push_back(&s);
+    if (!seen->insert(u.get())) continue;
+    for (const UOp& s : sources_in_scope(u)) stack.push_back(&s);
   }
   return false;
 }
@@ -147,14 +165,20 @@ std::vector<UOp> substitute(std::span<const UOp> roots, const NodeMap<UOp>& map)
       done[u] = *replacement;
       continue;
     }
+    size_t first = 0;  // source that changed
+    const auto replaced = [&](const UOp& s) {
+      const UOp* d = done.find(s);
+      return d && *d != s ? d : nullptr;
+    };
+    while (first < u.src_count() && !replaced(u.src(first))) ++first;
+    if (first == u.src_count()) {
+      done[u] = u;
+      continue;
+    }
     UOps sources(u.src().begin(), u.src().end());
-    bool changed = false;
-    for (UOp& s : sources)
-      if (const UOp* d = done.find(s); d && *d != s) {
-        s = *d;
-        changed = true;
-      }
-    done[u] = changed ? u.with_src(sources) : u;
+    for (size_t i = first; i < sources.size(); ++i)
+      if (const UOp* d = replaced(sources[i])) sources[i] = *d;
+    done[u] = u.with_src(sources);
   }
   std::vector<UOp> out;
   out.reserve(roots.size());

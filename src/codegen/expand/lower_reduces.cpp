@@ -261,7 +261,7 @@ class Lowering {
     const std::optional<UOp> lane = vector ? lane_of(reduce) : std::nullopt;
     const UOp at = lane ? *lane : index_const(0);
     const UOp memory = new_memory(identity.dtype(), lane ? constant_size(*lane) : 1);
-    UOps inside{store(index(after(memory, vector ? ranges_of(reduce) : without_lanes(ranges_of(reduce))), at), identity)};
+    UOps inside{store(index(after(memory, vector ? UOps(ranges_of(reduce)) : without_lanes(ranges_of(reduce))), at), identity)};
     inside.append(loop.ranges.begin(), loop.ranges.end());
     return index(after(memory, inside), at);
   }

@@ -130,7 +130,7 @@ class Vectorizer {
     if (is_general_reduce(u) && u.src(2) != u.src(3)) {
       UOps identities = reduce_identities(u);
       for (UOp& i : identities) i = splat(i, n);
-      values = with_splats(reduce_step(u, identities, values), n);
+      values = with_splats(reduce_step(u, identities, values), identities, values, n);
     }
     for (; n > 1; n /= 2) {
       UOps low, high;
@@ -138,7 +138,8 @@ class Vectorizer {
         low.push_back(n == 2 ? lane(v, 0) : lanes(v, 0, n / 2));
         high.push_back(n == 2 ? lane(v, 1) : lanes(v, n / 2, n));
       }
-      values = with_splats(merge_partials(u, low, high), n / 2);
+      values = merge_partials(u, low, high);
+      if (is_general_reduce(u)) values = with_splats(values, low, high, n / 2);
     }
     return reduced_[u] = values;
   }
@@ -149,11 +150,15 @@ class Vectorizer {
     return v.with_src(std::span(done_.find(v.src(0)), 1));
   }
 
-  /// Bodies of functions mix carried vectors with scalar constants: every scalar operand of a vector node is expanded.
-  static UOps with_splats(const UOps& values, int64_t n) {
+  /// Bodies of functions mix carried vectors with scalar constants: every scalar operand of a vector node is expanded, above what the
+  /// body was given.
+  static UOps with_splats(const UOps& values, const UOps& a, const UOps& b, int64_t n) {
     if (n == 1) return values;
     NodeMap<UOp> done;
-    for (const UOp& u : toposort(values)) {
+    for (const UOps* given : {&a, &b})
+      for (const UOp& u : *given) done[u] = u;
+    for (const UOp& u : toposort_where(values, [&](const UOp& v) { return !done.contains(v); })) {
+      if (done.contains(u)) continue;
       UOps sources;
       bool vector = false;
       for (const UOp& s : u.src()) {

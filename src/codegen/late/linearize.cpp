@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <queue>
+#include <span>
 #include <tuple>
-#include <unordered_set>
 
 #include <fmt/core.h>
 
@@ -34,13 +34,15 @@ UOp memory_of(UOp place) {
 
 class Linearizer {
  public:
-  explicit Linearizer(const UOp& sink) : nodes_(toposort(sink)) {
+  explicit Linearizer(const UOp& sink)
+      : nodes_(toposort(sink)), number_(nodes_.size()), emitted_(nodes_.size()), standing_(nodes_.size()) {
     for (size_t i = 0; i < nodes_.size(); ++i) number_[nodes_[i]] = int(i);
     make_blocks();
     place_nodes();
     for (size_t i = 0; i < nodes_.size(); ++i)
       for (const UOp& s : nodes_[i].src()) add_edge(number_[s], int(i));
     order_loads_before_stores();
+    sort_edges();
   }
 
   UOp run() {
@@ -123,14 +125,26 @@ class Linearizer {
   }
 
   void place_nodes() {
+    const UOp* known = nullptr;  // nodes that follow each other mostly share their list of ranges
+    size_t known_size = 0;
+    int known_block = 0;
+    block_.reserve(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const UOp& u = nodes_[i];
       const int* own = u.is(Op::RANGE) ? block_of_range_.find(u) : nullptr;
       // A loop stands as one item, under the number of its RANGE, in the block around it.
-      block_.push_back(own ? blocks_[size_t(*own)].parent : innermost(ranges_of(u)));
+      if (own) {
+        block_.push_back(blocks_[size_t(*own)].parent);
+      } else if (const OpenRanges open = ranges_of(u); u.is(Op::RANGE)) {
+        block_.push_back(innermost(open));
+      } else if (i == 0 || open.begin() != known || open.size() != known_size) {
+        known = open.begin(), known_size = open.size();
+        block_.push_back(known_block = innermost(open));
+      } else {
+        block_.push_back(known_block);
+      }
       blocks_[size_t(block_.back())].items.push_back(int(i));
     }
-    next_.resize(nodes_.size());
     waits_for_.resize(nodes_.size(), 0);
   }
 
@@ -152,8 +166,22 @@ class Linearizer {
     // A RANGE is an item of the block around its loop; its users inside are in the loop anyway.
     const int from = item_in(a, x), to = item_in(b, x);
     if (from == to) return;
-    next_[size_t(from)].push_back(to);
+    edges_.push_back({from, to});
     ++waits_for_[size_t(to)];
+  }
+
+  /// The edges by the item they start from, those of one in the order they were added.
+  void sort_edges() {
+    first_edge_.assign(nodes_.size() + 1, 0);
+    for (const Edge& e : edges_) ++first_edge_[size_t(e.from) + 1];
+    for (size_t i = 1; i < first_edge_.size(); ++i) first_edge_[i] += first_edge_[i - 1];
+    next_.resize(edges_.size());
+    std::vector<int> place(first_edge_.begin(), first_edge_.end() - 1);
+    for (const Edge& e : edges_) next_[size_t(place[size_t(e.from)]++)] = e.to;
+  }
+  std::span<const int> next(int item) const {
+    const auto first = size_t(first_edge_[size_t(item)]), last = size_t(first_edge_[size_t(item) + 1]);
+    return std::span(next_).subspan(first, last - first);
   }
 
   /// A LOAD reads the state its memory names. Of the plain one, before all stores, it must not be behind any store that it does not wait
@@ -221,7 +249,7 @@ class Linearizer {
       ready.pop();
       order.push_back(item);
       ++count;
-      for (int n : next_[size_t(item)])
+      for (int n : next(item))
         if (--waits_for_[size_t(n)] == 0) ready.push(n);
     }
     if (count != items.size()) throw InternalError("linearize: loads and stores of the kernel wait for each other");
@@ -240,7 +268,7 @@ class Linearizer {
     UOp made = u.with_src(sources);
     // Without AFTER, a load before a store and one behind it read the same place in the same way: the later one reads another state, so
     // that each instruction stands in the list once.
-    while (made.is(Op::LOAD) && listed_.contains(made)) {
+    while (made.is(Op::LOAD) && standing(made).listed) {
       push_if_new(sources[0] = reachable(next_state(sources[0])));
       made = made.with_src(sources);
     }
@@ -259,32 +287,42 @@ class Linearizer {
   }
   /// The address, or that of a later state where a loop that has ended holds it.
   UOp reachable(UOp address) const {
-    while (listed_.contains(address) && !in_scope_.contains(address)) address = next_state(address);
+    while (standing(address).listed && !standing(address).in_scope) address = next_state(address);
     return address;
   }
 
   void push_if_new(const UOp& u) {
-    if (!in_scope_.contains(u)) push(u);
+    if (!standing(u).in_scope) push(u);
   }
   bool is_constant(const UOp& u) const {
-    return u.is(Op::CONST) || (u.is(Op::EXPAND) && in_front_.contains(u.src(0)) && in_front_.contains(u.src(1)));
+    return u.is(Op::CONST) || (u.is(Op::EXPAND) && standing(u.src(0)).in_front && standing(u.src(1)).in_front);
   }
   /// Constants stand in front of the list: any block may use them.
   void push_constant(const UOp& u) {
-    if (!in_scope_.insert(u).second) return;
+    if (standing(u).in_scope) return;
     front_.push_back(u);
-    in_front_.insert(u);
-    listed_.insert(u);
+    standing_[u] = {.listed = true, .in_scope = true, .in_front = true};
     scopes_.front().push_back(u);
   }
   void push(const UOp& u) {
     program_.push_back(u);
-    listed_.insert(u);
-    if (in_scope_.insert(u).second) scopes_.back().push_back(u);
+    Standing& s = standing_[u];
+    if (!s.in_scope) scopes_.back().push_back(u);
+    s.listed = s.in_scope = true;
+  }
+  /// Where an instruction stands in the list; it is held by the list if anywhere.
+  struct Standing {
+    bool listed = false;    ///< somewhere
+    bool in_scope = false;  ///< in this block or one of those around it
+    bool in_front = false;  ///< among the constants
+  };
+  Standing standing(const UOp& u) const {
+    const Standing* s = standing_.find(u);
+    return s ? *s : Standing{};
   }
 
   void close(int block) {
-    for (const UOp& u : scopes_.back()) in_scope_.erase(u);
+    for (const UOp& u : scopes_.back()) standing_[u].in_scope = false;
     scopes_.pop_back();
     const int range = blocks_[size_t(block)].range;
     if (range == none) return;
@@ -297,14 +335,16 @@ class Linearizer {
   std::vector<Block> blocks_;
   NodeMap<int> block_of_range_;
   std::vector<int> block_;  ///< of each node
-  std::vector<std::vector<int>> next_;
+  struct Edge {
+    int from, to;
+  };
+  std::vector<Edge> edges_;
+  std::vector<int> first_edge_, next_;  ///< edges_, sorted
   std::vector<int> waits_for_;
-  NodeMap<UOp> emitted_;              ///< what stands in the program for a node
-  std::unordered_set<UOp> listed_;    ///< all instructions so far
-  std::unordered_set<UOp> in_scope_;  ///< those of this block and of the blocks around it
+  NodeMap<UOp> emitted_;  ///< what stands in the program for a node
+  NodeMap<Standing> standing_;
   std::vector<std::vector<UOp>> scopes_;
   std::vector<UOp> front_, program_;
-  std::unordered_set<UOp> in_front_;
 };
 
 }  // namespace

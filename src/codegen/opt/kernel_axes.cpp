@@ -68,33 +68,34 @@ int64_t constant_size(const UOp& range) {
 
 namespace {
 
-bool depends_on(const UOp& expr, const UOp& range) {
-  for (const UOp& r : ranges_of(expr))
-    if (r == range) return true;
-  return false;
-}
+bool depends_on(const UOp& expr, const UOp& range) { return is_open_over(expr, std::span(&range, 1)); }
 
 }  // namespace
 
 std::optional<int64_t> stride_of(const UOp& expr, const UOp& range) {
   // Sums and products by constants are walked with an explicit stack; what else depends on the range is not linear.
-  std::vector<std::pair<UOp, int64_t>> stack{{expr, 1}};
+  struct Part {
+    const UOp* node;
+    int64_t factor;
+  };
+  SmallVector<Part, 16> stack{{&expr, 1}};
   int64_t stride = 0;
   while (!stack.empty()) {
-    const auto [u, factor] = stack.back();
+    const auto [node, factor] = stack.back();
+    const UOp& u = *node;
     stack.pop_back();
     if (u == range) {
       stride += factor;
     } else if (!depends_on(u, range)) {
       continue;
     } else if (u.is(Op::ADD) || u.is(Op::SUB)) {
-      stack.emplace_back(u.src(0), factor);
-      stack.emplace_back(u.src(1), u.is(Op::SUB) ? -factor : factor);
+      stack.push_back({&u.src(0), factor});
+      stack.push_back({&u.src(1), u.is(Op::SUB) ? -factor : factor});
     } else if (u.is(Op::NEG)) {
-      stack.emplace_back(u.src(0), -factor);
+      stack.push_back({&u.src(0), -factor});
     } else if (u.is(Op::MUL) && (u.src(0).is(Op::CONST) || u.src(1).is(Op::CONST))) {
       const size_t c = u.src(1).is(Op::CONST) ? 1 : 0;
-      stack.emplace_back(u.src(1 - c), factor * const_value(u.src(c))->as_int());
+      stack.push_back({&u.src(1 - c), factor * const_value(u.src(c))->as_int()});
     } else {
       return std::nullopt;
     }

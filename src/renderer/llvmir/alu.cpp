@@ -1,3 +1,4 @@
+#include <fmt/compile.h>
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -51,14 +52,16 @@ class Alu {
   std::string line(fmt::format_string<T...> text, T&&... args) {
     return out_.define(hint_, fmt::format(text, std::forward<T>(args)...));
   }
-  std::string binary(std::string_view instruction) { return line("{} {} {}, {}", instruction, type_, s_[0].ref, s_[1].ref); }
+  std::string binary(std::string_view instruction) {
+    return out_.define(hint_, fmt::format(FMT_COMPILE("{} {} {}, {}"), instruction, type_, s_[0].ref, s_[1].ref));
+  }
   std::string intrinsic(std::string_view base) {
     std::vector<std::string> arguments;
     for (const Value& v : s_) arguments.push_back(typed(v));
     return out_.call(hint_, type_, fmt::format("{}.{}", base, suffix(s_[0].dtype, s_[0].lanes)), arguments);
   }
   std::string select(std::string_view condition, std::string_view yes, std::string_view no, std::string_view type) {
-    return line("select {}, {} {}, {} {}", condition, type, yes, type, no);
+    return out_.define(hint_, fmt::format(FMT_COMPILE("select {}, {} {}, {} {}"), condition, type, yes, type, no));
   }
   std::string bits() const { return type_name(DType::bool_, s_[0].lanes); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
@@ -10,7 +11,7 @@ namespace tinygrad::renderer::llvmir {
 namespace {
 
 std::string vector_of(std::string_view element, int lanes) {
-  return lanes == 1 ? std::string(element) : fmt::format("<{} x {}>", lanes, element);
+  return lanes == 1 ? std::string(element) : fmt::format(FMT_COMPILE("<{} x {}>"), lanes, element);
 }
 
 std::string element_name(DType dtype) {
@@ -20,7 +21,7 @@ std::string element_name(DType dtype) {
     case DType::float32: return "float";
     case DType::float64: return "double";
     default:
-      if (is_int(dtype) && dtype != DType::index) return fmt::format("i{}", bitsize(dtype));
+      if (is_int(dtype) && dtype != DType::index) return fmt::format(FMT_COMPILE("i{}"), bitsize(dtype));
       throw InternalError(fmt::format("LLVM IR: {} must be lowered before rendering", repr(dtype)));
   }
 }
@@ -41,31 +42,39 @@ std::string literal(const Scalar& value) {
   const DType d = value.dtype();
   if (is_bool(d)) return value.as_bool() ? "true" : "false";
   if (d == DType::float16) return fmt::format("0xH{:04X}", value.storage_bits());
-  if (is_float(d)) return fmt::format("0x{:016X}", value.bits());  // float and double are both written as a double
-  return is_unsigned(d) ? fmt::format("{}", value.as_uint()) : fmt::format("{}", value.as_int());
+  if (is_float(d)) return fmt::format(FMT_COMPILE("0x{:016X}"), value.bits());  // float and double are both written as a double
+  return is_unsigned(d) ? std::to_string(value.as_uint()) : std::to_string(value.as_int());
 }
 
 std::string splat_literal(const Scalar& value, int lanes) {
   const std::string one = literal(value);
   if (lanes == 1) return one;
-  const std::string element = fmt::format("{} {}", type_name(value.dtype()), one);
-  return fmt::format("<{}>", fmt::join(std::vector<std::string>(static_cast<size_t>(lanes), element), ", "));
+  const std::string element = type_name(value.dtype()) + " " + one;
+  std::string out = "<" + element;
+  for (int i = 1; i < lanes; ++i) (out += ", ") += element;
+  return out += ">";
 }
 
 std::string suffix(DType dtype, int lanes) {
-  const std::string element = is_float(dtype) ? fmt::format("f{}", bitsize(dtype)) : element_name(dtype);
-  return lanes == 1 ? element : fmt::format("v{}{}", lanes, element);
+  const std::string element = is_float(dtype) ? fmt::format(FMT_COMPILE("f{}"), bitsize(dtype)) : element_name(dtype);
+  return lanes == 1 ? element : fmt::format(FMT_COMPILE("v{}{}"), lanes, element);
 }
 
-std::string Emitter::fresh(std::string_view hint) { return fmt::format("{}{}", hint, next_++); }
+std::string Emitter::fresh(std::string_view hint) { return fmt::format(FMT_COMPILE("{}{}"), hint, next_++); }
 
 std::string Emitter::define(std::string_view hint, std::string_view text) {
-  std::string name = "%" + fresh(hint);
-  line(fmt::format("{} = {}", name, text));
+  std::string name = fmt::format(FMT_COMPILE("%{}{}"), hint, next_++);
+  std::string& added = lines_.emplace_back();
+  added.reserve(name.size() + text.size() + 5);
+  ((added.append("  ") += name) += " = ") += text;
   return name;
 }
 
-void Emitter::line(std::string_view text) { lines_.push_back("  " + std::string(text)); }
+void Emitter::line(std::string_view text) {
+  std::string& added = lines_.emplace_back();
+  added.reserve(text.size() + 2);
+  added.append("  ") += text;
+}
 
 void Emitter::block(std::string_view label) {
   lines_.push_back(std::string(label) + ":");
@@ -98,7 +107,11 @@ void Emitter::call_void(std::string_view intrinsic, const std::vector<std::strin
 }
 
 std::string Emitter::body() const {
+  size_t size = 0;
+  for (const auto* part : {&entry_, &lines_})
+    for (const std::string& l : *part) size += l.size() + 1;
   std::string text;
+  text.reserve(size);
   for (const auto* part : {&entry_, &lines_}) {
     for (const std::string& l : *part) {
       if (l.empty()) continue;

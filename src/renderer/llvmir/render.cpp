@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
@@ -67,7 +68,7 @@ class Renderer {
     for (const KernelParam& p : info_.params) {
       if (p.slot != slot || p.alias == 0) continue;
       const int scope = classes_.at(p.alias);
-      return fmt::format(", !alias.scope !{}, !noalias !{}", scope + 1, scope + 2);
+      return fmt::format(FMT_COMPILE(", !alias.scope !{}, !noalias !{}"), scope + 1, scope + 2);
     }
     return {};
   }
@@ -250,7 +251,7 @@ class Renderer {
     // Not inbounds: what a gate keeps from being accessed may be anywhere.
     for (int i = 0; i < at.lanes; ++i) {
       const std::string offset = at.lanes == 1 ? typed(at) : type_name(at.dtype) + " " + extract(at, i);
-      a.pointers.push_back(out_.define("at", fmt::format("getelementptr {}, ptr {}, {}", element, base, offset)));
+      a.pointers.push_back(out_.define("at", fmt::format(FMT_COMPILE("getelementptr {}, ptr {}, {}"), element, base, offset)));
     }
     if (a.per_lane) a.lanes = at.lanes;
     addresses_.push_back(std::move(a));
@@ -278,19 +279,19 @@ class Renderer {
     set(u, out_.define("gated", fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, alternative.ref, before, loaded, inside)), a.lanes);
   }
 
-  std::string access(const Address& a, DType dtype) const { return fmt::format("align {}{}", itemsize(dtype), alias_suffix(a.slot)); }
+  std::string access(const Address& a, DType dtype) const { return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), alias_suffix(a.slot)); }
 
   std::string plain_load(const Address& a, DType dtype) {
     if (!a.per_lane) {
       const std::string type = memory_type_name(dtype, a.lanes);
-      return from_memory(out_.define("load", fmt::format("load {}, ptr {}, {}", type, a.pointers[0], access(a, dtype))), dtype, a.lanes);
+      return from_memory(out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), type, a.pointers[0], access(a, dtype))), dtype, a.lanes);
     }
     const std::string element = memory_type_name(dtype), type = memory_type_name(dtype, a.lanes);
     std::string gathered = "poison";
     for (int i = 0; i < a.lanes; ++i) {
       const std::string one =
-          out_.define("load", fmt::format("load {}, ptr {}, {}", element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
-      gathered = out_.define("gather", fmt::format("insertelement {} {}, {} {}, i64 {}", type, gathered, element, one, i));
+          out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
+      gathered = out_.define("gather", fmt::format(FMT_COMPILE("insertelement {} {}, {} {}, i64 {}"), type, gathered, element, one, i));
     }
     return from_memory(gathered, dtype, a.lanes);
   }
@@ -298,7 +299,7 @@ class Renderer {
   std::string masked_load(const Address& a, const Value& alternative, const Value& gate) {
     const DType dtype = alternative.dtype;
     const std::string type = memory_type_name(dtype, a.lanes), other = fmt::format("{} {}", type, to_memory(alternative));
-    const std::string align = fmt::format("i32 {}", itemsize(dtype)), mask = typed(gate), of = memory_suffix(dtype, a.lanes);
+    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(dtype)), mask = typed(gate), of = memory_suffix(dtype, a.lanes);
     std::string loaded;
     if (a.per_lane) {
       loaded = out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, a.lanes), {pointers(a), align, mask, other});
@@ -326,17 +327,17 @@ class Renderer {
 
   void plain_store(const Address& a, const Value& x) {
     const std::string stored = to_memory(x), type = memory_type_name(x.dtype, x.lanes);
-    if (!a.per_lane) return out_.line(fmt::format("store {} {}, ptr {}, {}", type, stored, a.pointers[0], access(a, x.dtype)));
+    if (!a.per_lane) return out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), type, stored, a.pointers[0], access(a, x.dtype)));
     const std::string element = memory_type_name(x.dtype);
     for (int i = 0; i < a.lanes; ++i) {
-      const std::string one = out_.define("lane", fmt::format("extractelement {} {}, i64 {}", type, stored, i));
-      out_.line(fmt::format("store {} {}, ptr {}, {}", element, one, a.pointers[static_cast<size_t>(i)], access(a, x.dtype)));
+      const std::string one = out_.define("lane", fmt::format(FMT_COMPILE("extractelement {} {}, i64 {}"), type, stored, i));
+      out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), element, one, a.pointers[static_cast<size_t>(i)], access(a, x.dtype)));
     }
   }
 
   void masked_store(const Address& a, const Value& x, const Value& gate) {
     const std::string type = memory_type_name(x.dtype, x.lanes), stored = fmt::format("{} {}", type, to_memory(x));
-    const std::string align = fmt::format("i32 {}", itemsize(x.dtype)), mask = typed(gate), of = memory_suffix(x.dtype, x.lanes);
+    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype)), mask = typed(gate), of = memory_suffix(x.dtype, x.lanes);
     if (a.per_lane) {
       out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, a.lanes), {stored, pointers(a), align, mask});
     } else {
@@ -367,7 +368,7 @@ class Renderer {
 
   // Vectors.
 
-  std::string extract(const Value& v, int64_t i) { return out_.define("lane", fmt::format("extractelement {}, i64 {}", typed(v), i)); }
+  std::string extract(const Value& v, int64_t i) { return out_.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), i)); }
 
   void lane(const UOp& u) {
     const Value& v = value(u.src(0));
@@ -386,8 +387,8 @@ class Renderer {
       return set(u, Value{.ref = splat_literal(*x.constant, lanes), .dtype = u.dtype(), .lanes = lanes, .constant = x.constant});
     }
     const std::string type = type_name(x.dtype, lanes);
-    const std::string one = out_.define("one", fmt::format("insertelement {} poison, {}, i64 0", type, typed(x)));
-    set(u, out_.define("splat", fmt::format("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", type, one, type, lanes)), lanes);
+    const std::string one = out_.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(x)));
+    set(u, out_.define("splat", fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes)), lanes);
   }
 
   void stack(const UOp& u) {
@@ -398,7 +399,7 @@ class Renderer {
     for (int i = 0; i < lanes; ++i) {
       const Value& x = value(u.src(static_cast<size_t>(i)));
       if (x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} joins vectors; it may join scalars only", print_expr(u)));
-      joined = out_.define("stack", fmt::format("insertelement {} {}, {}, i64 {}", type, joined, typed(x), i));
+      joined = out_.define("stack", fmt::format(FMT_COMPILE("insertelement {} {}, {}, i64 {}"), type, joined, typed(x), i));
     }
     set(u, joined, lanes);
   }
@@ -411,7 +412,7 @@ class Renderer {
     if (lanes == v.lanes) return set(u, v);
     if (lanes == 1) return set(u, extract(v, first));
     std::vector<std::string> numbers;
-    for (int64_t i = first; i < first + lanes; ++i) numbers.push_back(fmt::format("i32 {}", i));
+    for (int64_t i = first; i < first + lanes; ++i) numbers.push_back(fmt::format(FMT_COMPILE("i32 {}"), i));
     const std::string type = type_name(v.dtype, v.lanes);
     set(u,
         out_.define("part",
