@@ -20,7 +20,9 @@
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
 #include "spec/verify.h"
+#include "symbolic/gated.h"
 #include "symbolic/simplify.h"
+#include "uop/build.h"
 
 namespace tinygrad::codegen {
 
@@ -56,6 +58,22 @@ UOp simplify(const UOp& graph) {
   return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 
+/// Once, before opts make copies of the kernel's accesses.
+UOp simplify_gates(const UOp& graph) {
+  using namespace rewrite;
+  constexpr Capture memory{0}, at{1}, valid{2};
+  static const Rules<> rules{
+      {pat(Op::INDEX, {memory, at.dtype(DType::index), valid.dtype(DType::bool_)}).ordered(),
+       [](const Match& m) {
+         const symbolic::Gated g = symbolic::simplify_gated(m[at], m[valid]);
+         const UOp& u = m.root();
+         return is_const(g.valid, 1) ? u.with_src(UOps{m[memory], g.index}) : u.with_src(UOps{m[memory], g.index, g.valid});
+       },
+       "gated index"},
+  };
+  return graph_rewrite(graph, rules, {.name = "simplify gates", .single_walk = true});
+}
+
 /// The kernel on its way through the steps.
 class Pipeline {
  public:
@@ -88,6 +106,7 @@ UOp simplified_kernel(const UOp& sink) { return merge_ranges(simplify(sink)); }
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   Pipeline p(sink, options, trace);
   p.step("simplify", simplify(p.graph()));
+  p.step("simplify gates", simplify_gates(p.graph()));
   p.step("merge ranges", merge_ranges(p.graph()));
   p.step("apply opts", optimize(p.graph(), target, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));

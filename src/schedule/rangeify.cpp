@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include <tinygrad/errors.h>
 
@@ -31,6 +32,7 @@ struct Use {
   Place place;
   SmallVector<int, 3> source_uses;  ///< for each source, which of its uses serves this one
   UOps ranges;                      ///< opened here, by a REDUCE
+  int before = -1;                  ///< one of the same value in the same kernel, where there are many
 };
 
 struct Value {
@@ -221,11 +223,21 @@ class Rangeify {
 
   int add_use(const UOp& u, int kernel, Place place) {
     if (place.valid && is_needless(place)) place.valid = UOp();
-    auto& uses = value(u).uses;
-    for (size_t i = 0; i < uses.size(); ++i)
+    const int number = *numbers_.find(u);
+    auto& uses = values_[size_t(number)].uses;
+    for (size_t i = 0; i < std::min(uses.size(), most_uses); ++i)
       if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
     uses.push_back({kernel, std::move(place), {}, {}});
-    return int(uses.size()) - 1;
+    if (uses.size() <= most_uses) return int(uses.size()) - 1;
+    // Of memory that very many kernels read only the uses in this kernel are compared.
+    int& last = last_use_.try_emplace(uint64_t(number) << 32 | uint32_t(kernel), -1).first->second;
+    for (int i = last; i >= 0; i = uses[size_t(i)].before)
+      if (uses[size_t(i)].place == uses.back().place) {
+        uses.pop_back();
+        return i;
+      }
+    uses.back().before = last;
+    return last = int(uses.size()) - 1;
   }
 
   void place(const UOp& u) {
@@ -568,6 +580,7 @@ class Rangeify {
   NodeSet elided_;
   NodeMap<int> store_of_, store_use_, store_kernel_;
   NodeMap<Use> root_uses_;
+  std::unordered_map<uint64_t, int> last_use_;  ///< of a value in a kernel
   NodeMap<UOps> reduce_ranges_, joined_ranges_;
   std::vector<UOp> held_;
 };

@@ -51,6 +51,13 @@ TEST_F(SameMeaning, IntegersMustBeEqual) {
 
 TEST_F(SameMeaning, AnAccessOutOfBoundsIsAChange) { EXPECT_NE(after_step(kernel(i, x), kernel(i, load(index(arg(1, 8), i + 1)))), ""); }
 
+TEST_F(SameMeaning, AnEmulatedDtypeIsTakenAsItsBits) {
+  const auto halves = kernel(i, load(index(arg(1, 8, DType::bfloat16), i)));
+  const UOp bits = load(index(arg(1, 8, DType::uint16), i));
+  EXPECT_EQ(after_step(halves, kernel(i, bits)), "");
+  EXPECT_NE(after_step(halves, kernel(i, bits + 128)), "");
+}
+
 TEST_F(SameMeaning, LargeKernelsArePassedOver) {
   const UOp r = range(int64_t(1) << 40, 1, AxisKind::reduce);
   const UOp sum(Op::REDUCE, DType::float32, {x, r}, ReduceArg{Op::ADD, {}});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "symbolic/build.h"
+#include "symbolic/gated.h"
 #include "symbolic/simplify.h"
 #include "uop/graph.h"
 
@@ -216,6 +217,20 @@ TEST_F(IndexRules, Logic) {
       {(a < 3) & logical_not(a < 7), f},
   });
   EXPECT_EQ(simplify_index(p < q), simplify_index(logical_not(p) & q));
+}
+
+TEST_F(IndexRules, UnderAGate) {
+  const UOp i = r(16, 0), k = r(3, 1), at = i + k + -1;
+  const UOp inside = logical_not(at < 0) & (at < 16);
+  // Within the gate the sum is one of 16 numbers: neither quotient nor remainder is left.
+  EXPECT_EQ(simplify_gated(floor_div(at, 16), inside).index, idx(0));
+  EXPECT_EQ(simplify_gated(floor_mod(at, 16), inside).index, simplify_index(at));
+  EXPECT_EQ(simplify_gated(floor_div(at, 32) * 7 + floor_mod(at, 16) * 2, inside).index, simplify_index(at * 2));
+  EXPECT_EQ(simplify_gated(floor_div(i + 8, 12), logical_not(i < 4)).index, idx(1));
+  // What the other parts imply goes.
+  EXPECT_EQ(simplify_gated(i, (i + k < 5) & (i < 10)).valid, simplify_index(i + k < 5));
+  EXPECT_EQ(simplify_gated(i, logical_not(i < 4) & logical_not(i + k < 3)).valid, simplify_index(logical_not(i < 4)));
+  EXPECT_EQ(simplify_gated(i, (i < 10) & (k < 2)).valid, simplify_index((i < 10) & (k < 2)));
 }
 
 TEST_F(IndexRules, RangesOfSizeOne) {

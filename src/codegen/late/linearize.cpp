@@ -34,8 +34,7 @@ UOp memory_of(UOp place) {
 
 class Linearizer {
  public:
-  explicit Linearizer(const UOp& sink)
-      : nodes_(toposort(sink)), number_(nodes_.size()), emitted_(nodes_.size()), standing_(nodes_.size()) {
+  explicit Linearizer(const UOp& sink) : nodes_(toposort(sink)), number_(nodes_.size()), emitted_(nodes_.size()), standing_(nodes_.size()) {
     for (size_t i = 0; i < nodes_.size(); ++i) number_[nodes_[i]] = int(i);
     make_blocks();
     place_nodes();

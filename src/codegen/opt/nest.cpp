@@ -126,8 +126,7 @@ class Analysis {
   void add_work(const UOp& u, bool access, bool steps) {
     const OpenRanges open = ranges_of(u);
     const std::span<const UOp> own = steps ? closed_ranges(u) : std::span<const UOp>();
-    NestedWork w{
-        .node = u, .is_access = access, .inside = bits_around(open) | bits_around(own), .depends = bits_of(open) | bits_of(own)};
+    NestedWork w{.node = u, .is_access = access, .inside = bits_around(open) | bits_around(own), .depends = bits_of(open) | bits_of(own)};
     w.cost = access ? 1 : is_general_reduce(u) ? cost_of_step(u) : cost_of(u);
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);

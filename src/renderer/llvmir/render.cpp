@@ -279,18 +279,21 @@ class Renderer {
     set(u, out_.define("gated", fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, alternative.ref, before, loaded, inside)), a.lanes);
   }
 
-  std::string access(const Address& a, DType dtype) const { return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), alias_suffix(a.slot)); }
+  std::string access(const Address& a, DType dtype) const {
+    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), alias_suffix(a.slot));
+  }
 
   std::string plain_load(const Address& a, DType dtype) {
     if (!a.per_lane) {
       const std::string type = memory_type_name(dtype, a.lanes);
-      return from_memory(out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), type, a.pointers[0], access(a, dtype))), dtype, a.lanes);
+      return from_memory(out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), type, a.pointers[0], access(a, dtype))), dtype,
+                         a.lanes);
     }
     const std::string element = memory_type_name(dtype), type = memory_type_name(dtype, a.lanes);
     std::string gathered = "poison";
     for (int i = 0; i < a.lanes; ++i) {
-      const std::string one =
-          out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
+      const std::string one = out_.define(
+          "load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
       gathered = out_.define("gather", fmt::format(FMT_COMPILE("insertelement {} {}, {} {}, i64 {}"), type, gathered, element, one, i));
     }
     return from_memory(gathered, dtype, a.lanes);
@@ -337,7 +340,8 @@ class Renderer {
 
   void masked_store(const Address& a, const Value& x, const Value& gate) {
     const std::string type = memory_type_name(x.dtype, x.lanes), stored = fmt::format("{} {}", type, to_memory(x));
-    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype)), mask = typed(gate), of = memory_suffix(x.dtype, x.lanes);
+    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype)), mask = typed(gate),
+                      of = memory_suffix(x.dtype, x.lanes);
     if (a.per_lane) {
       out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, a.lanes), {stored, pointers(a), align, mask});
     } else {
@@ -368,7 +372,9 @@ class Renderer {
 
   // Vectors.
 
-  std::string extract(const Value& v, int64_t i) { return out_.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), i)); }
+  std::string extract(const Value& v, int64_t i) {
+    return out_.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), i));
+  }
 
   void lane(const UOp& u) {
     const Value& v = value(u.src(0));
@@ -388,7 +394,10 @@ class Renderer {
     }
     const std::string type = type_name(x.dtype, lanes);
     const std::string one = out_.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(x)));
-    set(u, out_.define("splat", fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes)), lanes);
+    set(u,
+        out_.define("splat",
+                    fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes)),
+        lanes);
   }
 
   void stack(const UOp& u) {

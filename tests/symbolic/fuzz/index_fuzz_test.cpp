@@ -8,6 +8,7 @@
 #include "dtype/scalar_ops.h"
 #include "support/test_scale.h"
 #include "symbolic/bounds.h"
+#include "symbolic/gated.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -132,6 +133,44 @@ TEST(IndexFuzz, SimplificationKeepsValuesAndBoundsHold) {
     g.leaves.push_back(variable("n", 1, g.number(1, 9)));
     const int depth = int(g.number(1, 5));
     check(g, g.chance(70) ? g.index_expression(depth) : g.condition(depth));
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// The index is the same wherever the condition holds, and the condition everywhere.
+void check_gated(Generator& g, const UOp& index, const UOp& valid) {
+  Gated gated;
+  ASSERT_NO_THROW(gated = simplify_gated(index, valid)) << print_expr(index) << " where " << print_expr(valid);
+  auto nodes = [](const UOp& root) { return toposort_where(std::span(&root, 1), [](const UOp& n) { return !n.is(Op::RANGE); }); };
+  const auto i0 = nodes(index), v0 = nodes(valid), i1 = nodes(gated.index), v1 = nodes(gated.valid);
+  for (const auto& p : points(g, 100)) {
+    const Scalar holds = evaluate(v0, p);
+    ASSERT_EQ(holds, evaluate(v1, p)) << print_expr(valid) << "\nbecame " << print_expr(gated.valid);
+    if (!holds.as_bool()) continue;
+    ASSERT_EQ(evaluate(i0, p), evaluate(i1, p))
+        << print_expr(index) << "\nbecame " << print_expr(gated.index) << "\nwhere " << print_expr(valid);
+  }
+}
+
+TEST(IndexFuzz, GatedIndices) {
+  Generator g(test::seed());
+  const int count = 2000 * test::test_scale();
+  for (int i = 0; i < count; ++i) {
+    g.leaves.clear();
+    static constexpr int64_t sizes[] = {2, 3, 4, 5, 8, 12, 16, 48};
+    for (int k = 0; k < 3; ++k) g.leaves.push_back(range(sizes[g.number(0, 7)], k));
+    const auto sum = [&] {
+      return g.leaves[size_t(g.number(0, 2))] * g.number(-2, 3) + g.leaves[size_t(g.number(0, 2))] + g.number(-4, 4);
+    };
+    const auto clause = [&] {
+      const UOp x = g.chance(80) ? sum() : g.index_expression(2);
+      return g.chance(50) ? x < g.number(0, 12) : logical_not(x < g.number(-2, 3));
+    };
+    UOp valid = clause();
+    for (int64_t k = g.number(0, 3); k > 0; --k) valid = valid & clause();
+    const int64_t n = g.number(2, 9);
+    const UOp x = sum();
+    check_gated(g, g.chance(50) ? floor_div(x, n) * 5 + floor_mod(x, n) + sum() : g.index_expression(3), valid);
     if (HasFatalFailure()) return;
   }
 }

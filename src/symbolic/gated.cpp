@@ -1,0 +1,139 @@
+#include "symbolic/gated.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "symbolic/linear.h"
+#include "symbolic/simplify.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+// Under a condition X < c an expression is simplified with a variable of tighter bounds in the place of X: one of X's terms t is written as
+// v - (X - t), and v as X again afterwards.
+
+namespace tinygrad::symbolic {
+
+namespace {
+
+constexpr size_t most_clauses = 8;
+
+/// What a clause says: the sum lies within the bounds.
+struct Fact {
+  Linear sum;
+  Bounds bounds;
+};
+
+bool is_not(const UOp& u) { return u.is(Op::CMPNE) && u.src(0).dtype() == DType::bool_ && is_const(u.src(1), 1); }
+
+std::vector<UOp> clauses_of(const UOp& valid) {
+  std::vector<UOp> out;
+  SmallVector<UOp, 16> stack{valid};
+  while (!stack.empty()) {
+    const UOp u = stack.back();
+    stack.pop_back();
+    if (u.is(Op::AND)) {
+      stack.push_back(u.src(1));
+      stack.push_back(u.src(0));
+    } else {
+      out.push_back(u);
+    }
+  }
+  return out;
+}
+
+std::optional<Fact> fact_of(const UOp& clause) {
+  const bool negated = is_not(clause);
+  const UOp& less = negated ? clause.src(0) : clause;
+  if (!less.is(Op::CMPLT) || less.src(0).dtype() != DType::index) return std::nullopt;
+  auto sum = difference(less.src(0), less.src(1));
+  if (!sum || sum->terms.empty()) return std::nullopt;
+  int64_t limit = 0;  // sum < limit, or not
+  if (__builtin_sub_overflow(int64_t{0}, sum->offset, &limit) || limit == Bounds{}.min) return std::nullopt;
+  sum->offset = 0;
+  Fact f{*sum, sum->bounds()};
+  if (negated)
+    f.bounds.min = std::max(f.bounds.min, limit);
+  else
+    f.bounds.max = std::min(f.bounds.max, limit - 1);
+  if (!f.bounds.has_min() || !f.bounds.has_max() || f.bounds.min > f.bounds.max) return std::nullopt;
+  return f;
+}
+
+bool same_terms(const Linear& a, const Linear& b) {
+  return a.terms.size() == b.terms.size() && std::ranges::all_of(a.terms, [&](const Term& t) {
+           return std::ranges::any_of(b.terms, [&](const Term& s) { return s.node == t.node && s.factor == t.factor; });
+         });
+}
+
+/// The facts of all clauses but one, those on one sum joined.
+std::vector<Fact> facts_of(const std::vector<UOp>& clauses, size_t except) {
+  std::vector<Fact> out;
+  for (size_t i = 0; i < clauses.size(); ++i) {
+    const auto fact = i == except ? std::nullopt : fact_of(clauses[i]);
+    if (!fact) continue;
+    const auto known = std::ranges::find_if(out, [&](const Fact& f) { return same_terms(f.sum, fact->sum); });
+    if (known == out.end()) {
+      out.push_back(*fact);
+    } else {
+      known->bounds.min = std::max(known->bounds.min, fact->bounds.min);
+      known->bounds.max = std::min(known->bounds.max, fact->bounds.max);
+    }
+  }
+  return out;
+}
+
+/// `u` where a fact holds.
+UOp under(const UOp& u, const Fact& fact) {
+  if (fact.bounds.min > fact.bounds.max) return u;
+  for (const Term& t : fact.sum.terms) {
+    if ((t.factor != 1 && t.factor != -1) || t.node.is(Op::CONST) || !reaches(u, t.node)) continue;
+    Linear rest = fact.sum;
+    if (!rest.add(t.node, -t.factor)) return u;
+    rest.drop_zeros();
+    const UOp v = variable("within the gate", fact.bounds.min, fact.bounds.max);
+    Linear term;  // t.node, by v
+    if (!term.add(v, t.factor) || !term.add(rest, -t.factor)) return u;
+    NodeMap<UOp> there, back;
+    there[t.node] = term.build();
+    back[v] = fact.sum.build();
+    return simplify_index(substitute(simplify_index(substitute(u, there)), back));
+  }
+  return u;
+}
+
+bool is_division(const UOp& u) { return u.is(Op::FLOORDIV) || u.is(Op::FLOORMOD) || u.is(Op::CDIV) || u.is(Op::CMOD); }
+
+int cost(const UOp& u) {
+  int sum = 0;
+  for (const UOp& n : toposort(u))
+    if (n.in(Group::alu)) sum += is_division(n) ? 8 : 1;
+  return sum;
+}
+
+}  // namespace
+
+Gated simplify_gated(const UOp& index, const UOp& valid) {
+  Gated g{simplify_index(index), simplify_index(valid)};
+  std::vector<UOp> clauses = clauses_of(g.valid);
+  if (clauses.size() > most_clauses) return g;
+  bool dropped = false;
+  for (size_t i = 0; i < clauses.size();) {
+    const bool implied = std::ranges::any_of(facts_of(clauses, i), [&](const Fact& f) { return is_const(under(clauses[i], f), 1); });
+    if (implied) clauses.erase(clauses.begin() + std::ptrdiff_t(i));
+    dropped |= implied;
+    i += !implied;
+  }
+  if (dropped) {
+    UOp all;
+    for (const UOp& c : clauses) all = all ? all & c : c;
+    g.valid = all ? simplify_index(all) : bool_const(true);
+  }
+  // Without divisions the sum cannot get shorter.
+  if (std::ranges::none_of(toposort(g.index), is_division)) return g;
+  for (const Fact& f : facts_of(clauses, clauses.size()))
+    if (const UOp other = under(g.index, f); other != g.index && cost(other) < cost(g.index)) g.index = other;
+  return g;
+}
+
+}  // namespace tinygrad::symbolic

@@ -1,0 +1,119 @@
+// Arithmetic on indices in kernels that are full of it: divisions and remainders, and all operations, as the kernels leave simplification.
+// docs/symbolic.md has the table.
+#include "support/programs.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "codegen/codegen.h"
+#include "schedule/schedule.h"
+
+namespace tinygrad::codegen {
+namespace {
+
+using namespace test_programs;
+
+struct Counts {
+  int divisions = 0, operations = 0;
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+void PrintTo(const Counts& c, std::ostream* out) { *out << c.divisions << " divisions, " << c.operations << " operations"; }
+
+/// Of the nodes of dtype index and the conditions on them, before opts copy any; launch sizes of one kernel are not shared with another.
+Counts counts_of(const std::vector<UOp>& stores) {
+  const Target target = cpu_target("x86-64-v4");
+  const schedule::Schedule s = schedule::make_schedule(sink(stores), [&](Symbol) -> const Target& { return target; }, {.cache = false});
+  Counts out;
+  for (const UOp& call : s.plan->linear.src()) {
+    if (!call.src(0).is(Op::SINK)) continue;
+    std::vector<Step> steps;
+    full_rewrite_to_sink(call.src(0), target, {.noopt = true}, &steps);
+    for (const UOp& u : toposort(steps[1].result)) {
+      const bool on_indices = u.dtype() == DType::index || (u.src_count() > 0 && u.dtype() == DType::bool_);
+      if (!u.in(Group::alu) || !on_indices) continue;
+      ++out.operations;
+      out.divisions += u.is(Op::FLOORDIV) || u.is(Op::FLOORMOD) || u.is(Op::CDIV) || u.is(Op::CMOD);
+    }
+  }
+  return out;
+}
+
+std::vector<UOp> conv_gradients(const ConvOptions& options) {
+  const UOp x = tensor({4, 8, 16, 16}), w = tensor({16, 8, 3, 3});
+  std::vector<UOp> out;
+  for (const UOp& g : gradients(sum(square(conv2d(x, w, {}, options))), {x, w})) out.push_back(output(g));
+  return out;
+}
+
+struct Case {
+  const char* name;
+  Counts most;
+  std::function<std::vector<UOp>()> build;
+};
+
+std::vector<Case> cases() {
+  const auto image = [] { return tensor({4, 8, 16, 16}); };
+  const auto filters = [] { return tensor({16, 8, 3, 3}); };
+  return {
+      {"convolution", {}, [=] { return outputs({conv2d(image(), filters(), {}, {.padding = 1})}); }},
+      {"strided convolution", {}, [=] { return outputs({conv2d(image(), filters(), {}, {.stride = 2, .padding = 1})}); }},
+      {"dilated convolution", {}, [=] { return outputs({conv2d(image(), filters(), {}, {.dilation = 2, .padding = 2})}); }},
+      {"convolution's gradients", {}, [] { return conv_gradients({.padding = 1}); }},
+      {"strided convolution's gradients", {}, [] { return conv_gradients({.stride = 2, .padding = 1}); }},
+      {"dilated convolution's gradients", {}, [] { return conv_gradients({.dilation = 2, .padding = 2}); }},
+      {"transposed convolution",
+       {},
+       [=] { return outputs({conv_transpose2d(image(), tensor({8, 4, 3, 3}), {}, {.stride = 2, .padding = 1})}); }},
+      {"padded max pool", {}, [=] { return outputs({max_pool2d(image(), {.kernel_size = {3, 3}, .stride = 2, .padding = 1})}); }},
+      {"padded average pool", {}, [=] { return outputs({avg_pool2d(image(), {.kernel_size = {3, 3}, .stride = 2, .padding = 1})}); }},
+      {"transpose of a reshape", {}, [] { return outputs({contiguous(transpose(ops::reshape(transpose(tensor({48, 32})), {24, 64})))}); }},
+      {"reshape of a transpose of a reshape",
+       {},
+       [] { return outputs({contiguous(ops::reshape(transpose(ops::reshape(tensor({6, 35}), {14, 15})), {10, 21}))}); }},
+      {"patches",
+       {},
+       [] {
+         const UOp patches = ops::permute(ops::reshape(tensor({2, 3, 4, 8, 4, 8}), {2, 3, 4, 8, 4, 8}), {0, 2, 4, 1, 3, 5});
+         return outputs({contiguous(ops::reshape(patches, {2, 16, 192}))});
+       }},
+      {"roll",
+       {},
+       [] {
+         const int64_t by[] = {3, 5};
+         return outputs({contiguous(roll(tensor({16, 24}), by, {0, 1}))});
+       }},
+      {"flat roll",
+       {},
+       [] {
+         const int64_t by[] = {5};
+         return outputs({contiguous(roll(tensor({16, 24}), by))});
+       }},
+      {"strided slice",
+       {},
+       [] {
+         const Index rows = Slice{1, 15, 3}, columns = Slice{{}, {}, -2};
+         const Index both[] = {rows, columns};
+         return outputs({contiguous(get_item(tensor({16, 24}), both))});
+       }},
+      {"concatenation",
+       {},
+       [] {
+         const UOp parts[] = {tensor({4, 8}), tensor({6, 8}), tensor({2, 8})};
+         return outputs({ops::flip(ops::cat(parts), {0, 1})});
+       }},
+      {"padded reshape", {}, [] { return outputs({contiguous(ops::reshape(ops::pad(tensor({5, 7}), {{1, 2}, {3, 2}}), {96}))}); }},
+      {"pad of a reshape of a pad",
+       {},
+       [] { return outputs({contiguous(ops::pad(ops::reshape(ops::pad(tensor({30}), {{1, 1}}), {4, 8}), {{1, 1}, {2, 2}}))}); }},
+      {"repeat", {}, [] { return outputs({contiguous(repeat(tensor({5, 3}), {3, 4}))}); }},
+      {"reflected padding", {}, [] { return outputs({contiguous(ops::pad(tensor({6, 7}), {{2, 2}, {3, 3}}, 0, PadMode::reflect))}); }},
+  };
+}
+
+TEST(IndexOps, NoMoreThanListed) {
+  for (const Case& c : cases()) EXPECT_EQ(counts_of(c.build()), c.most) << c.name;
+}
+
+}  // namespace
+}  // namespace tinygrad::codegen

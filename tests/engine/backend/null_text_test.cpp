@@ -1,0 +1,37 @@
+// NULL renders what CPU:LLVM compiles, byte for byte: its compile times are those of real kernels.
+#include "support/programs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/options.h"
+#include "engine/run.h"
+#include "program/program.h"
+#include "runtime/backends.h"
+
+namespace tinygrad::engine {
+namespace {
+
+/// The kernels' texts of a program that is built for a device.
+std::vector<std::string> texts(const test_programs::Program& program, const char* device) {
+  test_programs::device() = Symbol(device);
+  const schedule::Schedule s = schedule::make_schedule(sink(program.build()), target_of, {.cache = false});
+  std::vector<std::string> out;
+  for (const UOp& call : s.plan->linear.src())
+    if (call.src(0).is(Op::SINK)) out.push_back(render_program(call.src(0), runtime::open_device(device), current_options()).source);
+  return out;
+}
+
+TEST(NullText, IsThatOfTheCpu) {
+  runtime::install_backends();
+  size_t kernels = 0;
+  for (const auto& program : test_programs::all()) {
+    const std::vector<std::string> null = texts(program, "NULL"), cpu = texts(program, "CPU:LLVM");
+    kernels += null.size();
+    EXPECT_EQ(null, cpu) << program.name;
+  }
+  test_programs::device() = "CPU";
+  EXPECT_GT(kernels, 50u);
+}
+
+}  // namespace
+}  // namespace tinygrad::engine
