@@ -104,6 +104,13 @@ UOp under(const UOp& u, const Fact& fact) {
 
 bool is_division(const UOp& u) { return u.is(Op::FLOORDIV) || u.is(Op::FLOORMOD) || u.is(Op::CDIV) || u.is(Op::CMOD); }
 
+/// Without loads and reductions: what closes a range of its own is not to be substituted in.
+bool is_plain(const UOp& u) {
+  return std::ranges::all_of(toposort(u), [](const UOp& n) {
+    return n.in(Group::alu) || n.is(Op::CONST) || n.is(Op::VAR) || n.is(Op::RANGE) || n.is(Op::SPECIAL);
+  });
+}
+
 int cost(const UOp& u) {
   int sum = 0;
   for (const UOp& n : toposort(u))
@@ -115,6 +122,7 @@ int cost(const UOp& u) {
 
 Gated simplify_gated(const UOp& index, const UOp& valid) {
   Gated g{simplify_index(index), simplify_index(valid)};
+  if (!is_plain(g.index) || !is_plain(g.valid)) return g;
   std::vector<UOp> clauses = clauses_of(g.valid);
   if (clauses.size() > most_clauses) return g;
   bool dropped = false;

@@ -1,7 +1,7 @@
 #include "uop/graph.h"
 
 #include <algorithm>
-#include <memory>
+#include <iterator>
 
 namespace tinygrad {
 
@@ -22,27 +22,20 @@ class Visited {
   /// The thread's, or another where a walk's callback walks itself.
   class Lease {
    public:
-    Lease() {
-      auto& idle = pool();
-      if (idle.empty()) idle.push_back(std::make_unique<Visited>());
-      set_ = std::move(idle.back());
-      idle.pop_back();
-      set_->clear();
-    }
+    Lease() : set_(idle().count ? idle().sets[--idle().count] : make()) { set_->clear(); }
     ~Lease() {
-      if (set_->cells_.size() <= most_kept) pool().push_back(std::move(set_));
+      if (idle().may_keep(*set_))
+        idle().sets[idle().count++] = set_;
+      else
+        delete set_;
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     Visited& operator*() { return *set_; }
-    Visited* operator->() { return set_.get(); }
+    Visited* operator->() { return set_; }
 
    private:
-    static std::vector<std::unique_ptr<Visited>>& pool() {
-      thread_local std::vector<std::unique_ptr<Visited>> idle;
-      return idle;
-    }
-    std::unique_ptr<Visited> set_;
+    Visited* const set_;
   };
 
   std::vector<const UOp*> order;  ///< the walk's result so far
@@ -59,6 +52,32 @@ class Visited {
 
  private:
   static constexpr size_t most_kept = size_t{1} << 16;
+
+  /// The sets that no walk of the thread uses. It is never destroyed: walks may still run when the thread's objects have been.
+  struct Idle {
+    Visited* sets[4];
+    size_t count;
+    bool ended;
+
+    bool may_keep(const Visited& set) const { return !ended && count < std::size(sets) && set.cells_.size() <= most_kept; }
+  };
+  struct AtExit {
+    ~AtExit() {
+      Idle& all = idle();
+      while (all.count) delete all.sets[--all.count];
+      all.ended = true;
+    }
+  };
+  static Idle& idle() {
+    constinit thread_local Idle sets{};
+    return sets;
+  }
+  static Visited* make() {
+    thread_local AtExit at_exit;
+    (void)at_exit;
+    return new Visited;
+  }
+
   struct Cell {
     const Node* node = nullptr;
     uint64_t round = 0;  ///< a cell of an earlier round is empty

@@ -14,6 +14,7 @@
 #include "schedule/schedule.h"
 #include "symbolic/bounds.h"
 #include "symbolic/gated.h"
+#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 namespace {
