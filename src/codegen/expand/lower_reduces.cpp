@@ -121,7 +121,7 @@ class Lowering {
       for (const UOp& u : toposort_where(loop.reduces, [&](const UOp& v) { return is_renamed(v, loop.reduces, fresh); })) {
         if (!u.is(Op::END) || !is_renamed(u, loop.reduces, fresh)) continue;
         for (const UOp& r : closed_ranges(u)) {
-          if (fresh.contains(r)) continue;
+          if (fresh.contains(r) || is_lane(r)) continue;  // a vector axis is no loop: it stays what it is
           fresh[r] = new_range_like(r);
           changed = true;
         }
