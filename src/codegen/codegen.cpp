@@ -31,6 +31,7 @@ CodegenOptions CodegenOptions::from(const Options& options) {
           .nolocals = options.nolocals,
           .tensor_cores = options.tc != 0,
           .transcendental = options.transcendental,
+          .emulated_dtypes = options.emulated_dtypes,
           .spec = options.spec};
 }
 
@@ -117,7 +118,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("lower stages", lower_stages(p.graph(), target));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
-  p.step("emulate dtypes", emulate_dtypes(p.graph(), target));
+  p.step("emulate dtypes", emulate_dtypes(p.graph(), without_dtypes(target, options.emulated_dtypes)));
   p.step("index width", choose_index_width(p.graph()));
   p.step("decompose ops", decompose_ops(p.graph(), target, options.transcendental));
   p.step("simplify decomposed", simplify(p.graph()));

@@ -2,6 +2,7 @@
 /// One kernel from the scheduler's SINK to the list of instructions that renderers print; docs/architecture.md has both formats.
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/options.h"
@@ -18,6 +19,8 @@ struct CodegenOptions {
   bool nolocals = false;     ///< the heuristics choose no work-items
   bool tensor_cores = true;  ///< they may choose tensor cores
   int transcendental = 1;    ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
+
+  std::string emulated_dtypes = {};  ///< those that the target is to do without
 
   int spec = default_spec;  ///< verify 1: what goes in and out, 2: also each step, 3: also that no step changes the values (SPEC)
 

@@ -10,6 +10,7 @@
 #include "ops/movement.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
+#include "ops/winograd.h"
 #include "uop/build.h"
 
 namespace tinygrad::ops {
@@ -79,6 +80,15 @@ UOp add_channel_bias(const UOp& y, const UOp& bias) {
   return add(y, ops::reshape(bias, shape));
 }
 
+bool suits_winograd(const UOp& padded, std::span<const int64_t> kernel, const Numbers& stride, const Numbers& dilation) {
+  if (kernel.size() != 2) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const SInt& size = shape_of(padded)[2 + i];
+    if (kernel[i] != 3 || stride[i] != 1 || dilation[i] != 1 || !size.known() || size.value() < 3) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& options) {
@@ -90,8 +100,12 @@ UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& 
   Numbers sizes;
   for (const SInt& k : kernel) sizes.push_back(k.value());
   const UOp padded = ops::pad(tinygrad::cast(x, acc), spatial_padding("conv2d", options.padding, ws.size(), c.spatial));
-  const UOp windows = pool(padded, view_of(sizes), view_of(options.stride.resolve("conv2d", "stride", c.spatial)),
-                           view_of(options.dilation.resolve("conv2d", "dilation", c.spatial)));
+  const Numbers stride = options.stride.resolve("conv2d", "stride", c.spatial),
+                dilation = options.dilation.resolve("conv2d", "dilation", c.spatial);
+  if (options.winograd && is_float(acc) && suits_winograd(padded, view_of(sizes), stride, dilation)) {
+    return add_channel_bias(tinygrad::cast(winograd_conv2d(padded, tinygrad::cast(weight, acc), options.groups), out), bias);
+  }
+  const UOp windows = pool(padded, view_of(sizes), view_of(stride), view_of(dilation));
   const Shape& all = shape_of(windows);
   const Shape positions(all.begin() + 2, all.begin() + 2 + c.spatial), ones(c.spatial, SInt(1));
   // (batch, groups, 1, positions..., in, kernel...) by (groups, out, 1..., in, kernel...).

@@ -38,6 +38,7 @@ struct ConvOptions {
   PerAxis dilation = 1;
   PerAxis padding = 0;
   std::optional<DType> dtype = {};
+  bool winograd = false;  ///< for 3x3 kernels over images of known size, in float: by Winograd's method
 };
 /// x (batch, in, spatial...) with weight (out, in / groups, spatial...): any number of spatial axes.
 UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias = {}, const ConvOptions& options = {});

@@ -67,6 +67,7 @@ struct Target {
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
+  void drop_dtype(DType dtype) { dtypes_ &= ~(uint32_t{1} << int(dtype)); }
 
   /// Native lanes of a dtype, 1 where there are no vectors.
   int lanes(DType dtype) const { return vector_bits == 0 ? 1 : vector_bits / bitsize(dtype); }

@@ -53,7 +53,7 @@ Tensor Tensor::allclose(const Tensor& x, const CloseOptions& o) const {
 Tensor Tensor::matmul(const Tensor& w, std::optional<DType> dtype) const { return wrap(ops::matmul(uop(), w.uop(), dtype)); }
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const { return wrap(ops::linear(uop(), weight.uop(), node_or_null(bias))); }
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o) const {
-  const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype};
+  const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype, current_options().wino};
   return wrap(ops::conv2d(uop(), weight.uop(), node_or_null(bias), options));
 }
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& o) const {

@@ -6,45 +6,32 @@
 
 #include <gtest/gtest.h>
 
+#include <tinygrad/errors.h>
+
 #include "codegen/decomp/decompose_ops.h"
+#include "codegen/decomp/divide.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/transcendental.h"
 #include "codegen/evaluate_scalar.h"
 #include "dtype/float_format.h"
 #include "dtype/scalar_ops.h"
 #include "support/test_scale.h"
+#include "support/ulps.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
 namespace {
 
+using tinygrad::test::float_samples;
+using tinygrad::test::ulps;
+
 const UOp x64 = variable("x", 0, 0).with_dtype(DType::float64), y64 = variable("y", 0, 0).with_dtype(DType::float64);
 const UOp x32 = x64.with_dtype(DType::float32), y32 = y64.with_dtype(DType::float32);
 
-/// The distance in units in the last place of the exact result, given in long double.
-double ulps(double got, long double exact, DType d) {
-  const double rounded = Scalar::from_double(double(exact), d).as_double();
-  if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) && std::isnan(rounded) ? 0 : INFINITY;
-  if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : INFINITY;
-  if (std::isinf(got) || std::isinf(rounded)) return std::abs(got) >= 3e38 && std::abs(rounded) >= 3e38 ? 1 : INFINITY;
-  const int mantissa = d == DType::float64 ? 52 : 23, least = d == DType::float64 ? -1074 : -149;
-  const double ulp = std::ldexp(1.0, std::max(std::ilogb(double(exact)) - mantissa, least));
-  return double(std::abs(got - exact) / ulp);
-}
-
-/// Random numbers with every exponent as likely as the others, and the special ones.
-std::vector<double> samples(DType d, uint64_t seed, size_t count) {
-  std::vector<double> out = {0.0,  -0.0,       1,         -1,     2,      0.5,           INFINITY,   -INFINITY,  NAN,
-                             0.25, 0.49999997, 0.5000001, 1e-45,  -1e-45, 1.1754944e-38, 3.4e38,     126.99999,  127.5,
-                             128,  -126,       -149,      -149.5, -150.5, 3.14159274,    1.57079637, 16367173.0, 1e22};
-  if (d == DType::float64) out.insert(out.end(), {5e-324, 1.7e308, 1023.99999, -1074, -1074.9, 6381956970095103.0 * 0x1p797, 1e300});
-  std::mt19937_64 random(seed);
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = random();
-    out.push_back(Scalar::from_storage_bits(d == DType::float64 ? bits : bits & 0xffffffff, d).as_double());
-    out.push_back(Scalar::from_double((double(random()) / 0x1p63 - 1) * std::pow(10.0, double(random() % 6)) / 100, d).as_double());
-  }
-  return out;
+/// An input of which nothing is known but its dtype.
+UOp any(const char* name, DType d) {
+  const bool is_wide = d == DType::uint64;
+  return variable(name, min_value(d).as_int(), is_wide ? INT64_MAX : max_value(d).as_int()).with_dtype(d);
 }
 
 using Exact = std::function<long double(long double)>;
@@ -53,7 +40,7 @@ double worst_error(const UOp& expr, const UOp& x, const Exact& exact, size_t cou
   const DType d = x.dtype();
   test::ScalarProgram program(expr, {x});
   double worst = 0;
-  for (double v : samples(d, 7, count)) {
+  for (double v : float_samples(d, 7, count)) {
     const Scalar in = Scalar::from_double(v, d);
     const double error = ulps(program.run({in}).as_double(), exact(in.as_double()), d);
     if (error > worst && error > 4)
@@ -115,7 +102,7 @@ TEST(Transcendental, PowOfFloat64) { check_pow(pow_by_arithmetic(x64, y64, true)
 TEST(Decompose, Integers) {
   const Target none;
   for (DType d : {DType::int8, DType::uint8, DType::int32, DType::uint32, DType::int64, DType::uint64}) {
-    const UOp a = x64.with_dtype(d), b = y64.with_dtype(d);
+    const UOp a = any("x", d), b = any("y", d);
     for (Op op : {Op::FLOORDIV, Op::FLOORMOD, Op::CMOD, Op::MAX, Op::NEG}) {
       if (op == Op::NEG && is_unsigned(d)) continue;
       const UOp expr = op == Op::NEG ? -a : alu(op, {a, b});
@@ -130,6 +117,79 @@ TEST(Decompose, Integers) {
       const UOp expr = floor_div(a, divisor) * 3 + floor_mod(a, divisor);
       test::ScalarProgram before(expr, {a}), after(decompose_ops(expr, none, 1), {a});
       for (int64_t i = -128; i < 128; ++i) EXPECT_EQ(before.run({Scalar::from_int(i, d)}), after.run({Scalar::from_int(i, d)}));
+    }
+  }
+}
+
+/// The value of an index of 0 ... most as an integer of a type.
+UOp up_to(int64_t most, DType d) { return cast(variable("x", 0, most), d); }
+
+TEST(Divide, ReciprocalsAreExactForSmallNumbers) {
+  for (int64_t divisor = 1; divisor <= 130; ++divisor)
+    for (int64_t most : {0, 1, 2, 6, 7, 63, 64, 100, 255, 1000, 4096}) {
+      const auto r = reciprocal_of(divisor, most, INT32_MAX);
+      ASSERT_TRUE(r) << divisor << " " << most;
+      for (int64_t x = 0; x <= most; ++x) ASSERT_EQ(x * r->factor >> r->shift, x / divisor) << x << " / " << divisor << " up to " << most;
+    }
+}
+
+TEST(Divide, ReciprocalsAreExactForLargeNumbers) {
+  std::mt19937_64 random(12);
+  size_t found = 0;
+  for (size_t i = 0; i < 100 * count(); ++i) {
+    const auto most = int64_t(random() >> (random() % 62 + 2)), divisor = int64_t(random() >> (random() % 62 + 2)) + 1;
+    const auto r = reciprocal_of(divisor, most, INT64_MAX);
+    if (!r) continue;
+    ++found;
+    // The error grows with x and matters most where the quotient is about to step.
+    const int64_t last = most / divisor * divisor, any = int64_t(random() % (uint64_t(most) + 1));
+    for (int64_t x : {int64_t{0}, most, last, last - 1, any, any / divisor * divisor, any / divisor * divisor - 1}) {
+      if (x < 0) continue;
+      ASSERT_EQ(x * r->factor >> r->shift, x / divisor) << x << " / " << divisor << " up to " << most;
+    }
+  }
+  EXPECT_GT(found, count());
+}
+
+TEST(Divide, IndexMathOfKnownBoundsDoesWithoutDivision) {
+  for (int64_t divisor : {1, 3, 7, 10, 64, 1000}) {
+    const UOp x = up_to(20000, DType::int32), d = constant(DType::int32, divisor);
+    const UOp expr = alu(Op::CDIV, {x, d}) * constant(DType::int32, 7) + alu(Op::CMOD, {x, d}),
+              fast = decompose_ops(expr, interp_target(), 1);
+    for (const UOp& u : toposort(fast)) EXPECT_FALSE(u.is(Op::CDIV) || u.is(Op::CMOD)) << print_expr(fast);
+    test::ScalarProgram before(expr, {x.src(0)}), after(fast, {x.src(0)});
+    for (int64_t v = 0; v <= 20000; ++v) {
+      const std::vector<Scalar> in = {Scalar::from_int(v, DType::index)};
+      ASSERT_EQ(before.run(in), after.run(in)) << v << " by " << divisor;
+    }
+  }
+}
+
+TEST(Divide, ByConstantsOnTargetsWithoutDivision) {
+  Target wide, narrow_only;
+  for (Target* t : {&wide, &narrow_only}) t->set_ops({Op::SHL, Op::SHR, Op::MAX});
+  wide.set_dtypes({DType::uint32, DType::uint64});
+  narrow_only.set_dtypes({DType::uint32});
+  std::mt19937_64 random(21);
+  for (DType d : {DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::uint64}) {
+    std::vector<Scalar> divisors, values;
+    for (int64_t v : {1, 2, 3, 5, 6, 7, 10, 11, 25, 100, 125, 127, 0, -1, -2, -3, -7, -128}) divisors.push_back(Scalar::from_int(v, d));
+    for (const Scalar& v : {min_value(d), max_value(d)}) divisors.push_back(v), values.push_back(v);
+    for (int i = 0; i < 12; ++i) divisors.push_back(Scalar::from_uint(random() >> (random() % 64), d));
+    for (int64_t v = -130; v <= 260; ++v) values.push_back(Scalar::from_int(v, d));
+    for (int i = 0; i < 200; ++i) values.push_back(Scalar::from_uint(random() >> (random() % 64), d));
+    const UOp x = any("x", d);
+    for (const Scalar& by : divisors) {
+      const UOp expr = alu(Op::CDIV, {x, constant(by)}), rest = alu(Op::CMOD, {x, constant(by)});
+      for (const Target* t : {&wide, &narrow_only}) {
+        const UOp fast = decompose_ops(expr, *t, 1), fast_rest = decompose_ops(rest, *t, 1);
+        for (const UOp& u : toposort(fast)) EXPECT_FALSE(u.is(Op::CDIV)) << print_expr(fast);
+        test::ScalarProgram quotient(fast, {x}), remainder(fast_rest, {x});
+        for (const Scalar& v : values) {
+          ASSERT_EQ(quotient.run({v}), scalar::cdiv(v, by)) << repr(d) << " " << v.to_string() << " by " << by.to_string();
+          ASSERT_EQ(remainder.run({v}), scalar::cmod(v, by)) << repr(d) << " " << v.to_string() << " by " << by.to_string();
+        }
+      }
     }
   }
 }
@@ -173,8 +233,23 @@ TEST(EmulatedDTypes, EncodingRoundsToNearestEven) {
       const float middle = std::isfinite(high) ? low + (high - low) / 2 : low * 1.01f;
       for (float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, INFINITY)}) check(v), check(-v);
     }
-    for (double v : samples(DType::float32, 11, count())) check(float(v));
+    for (double v : float_samples(DType::float32, 11, count())) check(float(v));
   }
+}
+
+TEST(EmulatedDTypes, WhatIsOnlyMovedKeepsItsBits) {
+  const Target none;
+  const UOp from = param(DType::bfloat16, 8, ParamArg{.slot = 1}), to = param(DType::bfloat16, 8, ParamArg{.slot = 0});
+  const UOp copy = emulate_dtypes(store(index(to, index_const(0)), load(index(from, index_const(3)))), none);
+  for (const UOp& u : toposort(copy)) EXPECT_FALSE(is_float(u.dtype())) << print_expr(copy);
+}
+
+TEST(EmulatedDTypes, AListNamesThem) {
+  const Target t = without_dtypes(interp_target(), "half,fp8e4m3");
+  EXPECT_FALSE(t.supports(DType::float16) || t.supports(DType::fp8e4m3));
+  EXPECT_TRUE(t.supports(DType::bfloat16));
+  EXPECT_THROW(without_dtypes(interp_target(), "float32"), ValueError);
+  EXPECT_THROW(without_dtypes(interp_target(), "float17"), DTypeError);
 }
 
 TEST(EmulatedDTypes, ConversionsRoundOnce) {

@@ -103,6 +103,35 @@ INSTANTIATE_TEST_SUITE_P(All, ConvTest,
                                            Conv{1, 2, 3, 6, 6, 2, 2, 1, 2, 1, 0}, Conv{1, 2, 2, 5, 6, 1, 1, 1, 1, 1, 0},
                                            Conv{2, 3, 3, 7, 8, 3, 3, 3, 3, 2, 2}));
 
+TEST_F(NnTest, WinogradGivesWhatTheDirectConvolutionGives) {
+  struct Case {
+    int64_t batch, in, out, groups, height, width, padding;
+  };
+  for (const Case& c : {Case{1, 1, 1, 1, 6, 6, 0}, Case{2, 3, 4, 1, 8, 7, 1}, Case{1, 4, 6, 2, 3, 5, 1}, Case{1, 2, 2, 2, 13, 4, 2},
+                        Case{1, 1, 2, 1, 3, 3, 0}}) {
+    const UOp x = random({c.batch, c.in, c.height, c.width}), w = random({c.out, c.in / c.groups, 3, 3}), b = random({c.out});
+    const UOp direct = conv2d(x, w, b, {.groups = c.groups, .padding = c.padding});
+    const UOp winograd = conv2d(x, w, b, {.groups = c.groups, .padding = c.padding, .winograd = true});
+    EXPECT_NE(direct, winograd);
+    expect_shape(winograd, to_string(shape_of(direct)));
+    expect_values(winograd, values(direct), 1e-12);
+  }
+}
+
+TEST_F(NnTest, WinogradIsOnlyForWhatItSuits) {
+  const UOp x = random({1, 2, 8, 8}), w = random({2, 2, 3, 3});
+  const auto same = [](const UOp& image, const UOp& kernel, ConvOptions o) {
+    const UOp direct = conv2d(image, kernel, {}, o);
+    o.winograd = true;
+    return conv2d(image, kernel, {}, o) == direct;
+  };
+  EXPECT_FALSE(same(x, w, {}));
+  EXPECT_TRUE(same(x, w, {.stride = 2}));
+  EXPECT_TRUE(same(x, w, {.dilation = 2}));
+  EXPECT_TRUE(same(x, random({2, 2, 3, 1}), {}));
+  EXPECT_TRUE(same(counting({1, 1, 5, 5}, DType::int32), counting({1, 1, 3, 3}, DType::int32), {}));
+}
+
 TEST_F(NnTest, ConvErrorsAndOtherRanks) {
   expect_values(conv2d(counting({1, 1, 5}), tensor({1, 1, 2}, {1, -1})), {-1, -1, -1, -1});
   expect_shape(conv2d(counting({1, 2, 4, 4, 4}), counting({3, 2, 2, 2, 2})), "(1, 3, 3, 3, 3)");

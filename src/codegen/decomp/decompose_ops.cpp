@@ -2,8 +2,10 @@
 
 #include <bit>
 
+#include "codegen/decomp/divide.h"
 #include "codegen/decomp/transcendental.h"
 #include "rewrite/rewrite.h"
+#include "symbolic/bounds.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
@@ -42,8 +44,11 @@ UOp rounds_down(const UOp& remainder, const UOp& divisor) {
   return ne(remainder, zero) & ne(remainder < zero, divisor < zero);
 }
 
+bool is_not_negative(const UOp& u) { return symbolic::bounds(u).min >= 0; }
+
 UOp floor_quotient(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
+  if (is_not_negative(a) && is_not_negative(b)) return alu(Op::CDIV, {a, b});
   if (const int k = power_of_two(b); k >= 0) return a >> constant(d, k);
   UOp q = alu(Op::CDIV, {a, b});
   if (is_unsigned(d)) return q;
@@ -52,10 +57,26 @@ UOp floor_quotient(const UOp& a, const UOp& b) {
 
 UOp floor_remainder(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
+  if (is_not_negative(a) && is_not_negative(b)) return alu(Op::CMOD, {a, b});
   if (const int k = power_of_two(b); k >= 0) return a & constant(d, (int64_t{1} << k) - 1);
   UOp r = alu(Op::CMOD, {a, b});
   if (is_unsigned(d)) return r;
   return where(rounds_down(r, b), r + b, r);
+}
+
+/// Without division where bounds or the target ask for it; null: the target divides.
+UOp quotient(const UOp& a, const UOp& b, const Context& c) {
+  if (UOp fast = short_quotient(a, b)) return fast;
+  return c.lacks(Op::CDIV) ? quotient_by_constant(a, b, c.target) : UOp();
+}
+
+UOp remainder(const UOp& a, const UOp& b, const Context& c) {
+  const DType d = a.dtype();
+  if (const int k = power_of_two(b); k >= 0 && is_not_negative(a)) return a & constant(d, (int64_t{1} << k) - 1);
+  if (UOp q = short_quotient(a, b)) return a - q * b;
+  // A quotient by zero is 0, its remainder too.
+  const UOp zero = constant(d, 0);
+  return c.lacks(Op::CMOD) ? where(eq(b, zero), zero, a - alu(Op::CDIV, {a, b}) * b) : UOp();
 }
 
 UOp rotated(const UOp& v, int by) { return (v << constant(v.dtype(), by)) | (v >> constant(v.dtype(), 32 - by)); }
@@ -104,10 +125,8 @@ const Rules<Context>& op_rules() {
 
     {pat(Op::FLOORDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORDIV) ? floor_quotient(m[x], m[y]) : UOp(); }, "floordiv"},
     {pat(Op::FLOORMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORMOD) ? floor_remainder(m[x], m[y]) : UOp(); }, "floormod"},
-    {pat(Op::CMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) {
-       // A quotient by zero is 0, its remainder too.
-       const UOp zero = constant(m[x].dtype(), 0);
-       return c.lacks(Op::CMOD) ? where(eq(m[y], zero), zero, m[x] - alu(Op::CDIV, {m[x], m[y]}) * m[y]) : UOp(); }, "cmod"},
+    {pat(Op::CMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return remainder(m[x], m[y], c); }, "cmod"},
+    {pat(Op::CDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return quotient(m[x], m[y], c); }, "cdiv"},
 
     {pat(Op::RECIPROCAL, {x}), [](const Match& m, Context& c) { return c.lacks(Op::RECIPROCAL) ? alu(Op::FDIV, {constant(m[x].dtype(), 1), m[x]}) : UOp(); }, "reciprocal"},
     {pat(Op::FDIV, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::FDIV) && !c.lacks(Op::RECIPROCAL) ? m[x] * alu(Op::RECIPROCAL, {m[y]}) : UOp(); }, "fdiv"},

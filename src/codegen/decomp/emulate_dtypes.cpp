@@ -105,7 +105,7 @@ class Emulation {
 
   bool emulates(DType d) const { return is_float(d) && bitsize(d) < 32 && !target_.supports(d); }
 
-  UOp operator()(const UOp& u, const UOps& sources) const {
+  UOp operator()(const UOp& u, const UOps& sources) {
     const DType d = u.dtype();
     if (u.is(Op::STORE) && emulates(u.src(1).dtype())) {
       UOps s = sources;
@@ -133,11 +133,21 @@ class Emulation {
   }
 
  private:
-  static UOp to_storage(const UOp& x, DType d) { return cast(encode_float(x, d), storage_of(d)); }
-  static UOp from_storage(const UOp& bits, DType d) { return decode_float(cast(bits, DType::uint32), d); }
-  static UOp rounded(const UOp& x, DType d) { return decode_float(encode_float(x, d), d); }
+  /// A value that was just made of its bits has them; what is only moved stays as it is.
+  UOp to_storage(const UOp& x, DType d) const {
+    const Decoded* known = decoded_.find(x);
+    return cast(known && known->dtype == d ? known->bits : encode_float(x, d), storage_of(d));
+  }
+  UOp from_storage(const UOp& bits, DType d) { return decoded(cast(bits, DType::uint32), d); }
+  UOp rounded(const UOp& x, DType d) { return decoded(encode_float(x, d), d); }
+  UOp decoded(const UOp& bits, DType d) {
+    const UOp value = decode_float(bits, d);
+    decoded_[value] = {bits, d};
+    keep_.push_back(value);
+    return value;
+  }
 
-  static UOp load(const UOp& u, const UOps& sources) {
+  UOp load(const UOp& u, const UOps& sources) {
     const DType d = u.dtype();
     UOps s = sources;
     if (s.size() > 1) s[1] = is_const(u.src(1), 0) ? constant(storage_of(d), 0) : to_storage(s[1], d);
@@ -145,7 +155,7 @@ class Emulation {
   }
 
   /// A conversion rounds once, whatever it comes from.
-  UOp convert(DType from, const UOp& x, DType to) const {
+  UOp convert(DType from, const UOp& x, DType to) {
     if (emulates(from) && can_lossless_cast(from, to)) return x;
     if (from == DType::float64) return rounded(round_to_odd(x), to);
     if (is_int(from)) return rounded(integer_to_float32(x, has_float64_), to);
@@ -154,10 +164,32 @@ class Emulation {
 
   const Target& target_;
   const bool has_float64_;
+  struct Decoded {
+    UOp bits;
+    DType dtype = DType::void_;
+  };
+  NodeMap<Decoded> decoded_;  // by the float32 value
+  std::vector<UOp> keep_;     // the keys of decoded_
 };
 
 }  // namespace
 
-UOp emulate_dtypes(const UOp& sink, const Target& target) { return rebuild(sink, Emulation(target)); }
+UOp emulate_dtypes(const UOp& sink, const Target& target) {
+  Emulation emulation(target);
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) { return emulation(u, sources); });
+}
+
+Target without_dtypes(Target target, std::string_view names) {
+  while (!names.empty()) {
+    const size_t comma = names.find(',');
+    const DType d = parse_dtype(names.substr(0, comma));
+    if (!is_float(d) || bitsize(d) >= 32) {
+      throw ValueError(fmt::format("EMULATED_DTYPES: {} cannot be emulated; float16, bfloat16, fp8e4m3 and fp8e5m2 can", repr(d)));
+    }
+    target.drop_dtype(d);
+    names = comma == names.npos ? std::string_view() : names.substr(comma + 1);
+  }
+  return target;
+}
 
 }  // namespace tinygrad::codegen

@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include "target/target.h"
 #include "uop/uop.h"
 
@@ -7,6 +9,10 @@ namespace tinygrad::codegen {
 /// Writes floats of 8 and 16 bits that the target does not have by integers in memory and float32 elsewhere. A value is held exactly, in
 /// float32; each op that may need rounding is followed by it, so results are those of the dtype.
 UOp emulate_dtypes(const UOp& sink, const Target& target);
+
+/// The target without dtypes that are named in a list, "float16,bfloat16" (the option EMULATED_DTYPES). Throws ValueError for a dtype that
+/// cannot be emulated.
+Target without_dtypes(Target target, std::string_view names);
 
 /// The bits, as uint32, of the number of dtype `to` nearest to a float32; ties to even. What is too large is infinity, or NaN where
 /// there is none.

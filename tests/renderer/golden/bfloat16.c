@@ -20,12 +20,8 @@ static inline void run(ushort* out0, const ushort* in1, const ushort* in2) {
     uint8 n8 = n7 & 0x7fffu;
     uint8 n9 = (uint8)((float8)((n8 < 0x7f81u ? n8 << 16 : 0x7fc00000u) | ((n7 & 0x8000u) << 16)) + 1.0f);
     uint8 n10 = n9 & 0x7fffffffu;
-    uint8 n11 = (0x7f800000u < n10 ? 0x7fc0u : (n10 + 0x7fffu + ((n10 >> 16) & 1u)) >> 16) | ((n9 & 0x80000000u) >> 16);
-    uint8 n12 = n11 & 0x7fffu;
-    uint8 n13 = (n12 < 0x7f81u ? n12 << 16 : 0x7fc00000u) | ((n11 & 0x8000u) << 16);
-    uint8 n14 = n13 & 0x7fffffffu;
-    ushort8 n15 = convert((0x7f800000u < n14 ? 0x7fc0u : (n14 + 0x7fffu + ((n14 >> 16) & 1u)) >> 16) | ((n13 & 0x80000000u) >> 16), ushort8);
-    *(ushort8*)(out0 + n0) = n15;
+    ushort8 n11 = convert((0x7f800000u < n10 ? 0x7fc0u : (n10 + 0x7fffu + ((n10 >> 16) & 1u)) >> 16) | ((n9 & 0x80000000u) >> 16), ushort8);
+    *(ushort8*)(out0 + n0) = n11;
   }
 }
 
