@@ -48,7 +48,6 @@ bool is_not_negative(const UOp& u) { return symbolic::bounds(u).min >= 0; }
 
 UOp floor_quotient(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
-  if (is_not_negative(a) && is_not_negative(b)) return alu(Op::CDIV, {a, b});
   if (const int k = power_of_two(b); k >= 0) return a >> constant(d, k);
   UOp q = alu(Op::CDIV, {a, b});
   if (is_unsigned(d)) return q;
@@ -57,26 +56,25 @@ UOp floor_quotient(const UOp& a, const UOp& b) {
 
 UOp floor_remainder(const UOp& a, const UOp& b) {
   const DType d = a.dtype();
-  if (is_not_negative(a) && is_not_negative(b)) return alu(Op::CMOD, {a, b});
   if (const int k = power_of_two(b); k >= 0) return a & constant(d, (int64_t{1} << k) - 1);
   UOp r = alu(Op::CMOD, {a, b});
   if (is_unsigned(d)) return r;
   return where(rounds_down(r, b), r + b, r);
 }
 
-/// Without division where bounds or the target ask for it; null: the target divides.
 UOp quotient(const UOp& a, const UOp& b, const Context& c) {
+  if (!c.lacks(Op::CDIV)) return {};
   if (UOp fast = short_quotient(a, b)) return fast;
-  return c.lacks(Op::CDIV) ? quotient_by_constant(a, b, c.target) : UOp();
+  return quotient_by_constant(a, b, c.target);
 }
 
 UOp remainder(const UOp& a, const UOp& b, const Context& c) {
+  if (!c.lacks(Op::CMOD)) return {};
   const DType d = a.dtype();
   if (const int k = power_of_two(b); k >= 0 && is_not_negative(a)) return a & constant(d, (int64_t{1} << k) - 1);
-  if (UOp q = short_quotient(a, b)) return a - q * b;
   // A quotient by zero is 0, its remainder too.
   const UOp zero = constant(d, 0);
-  return c.lacks(Op::CMOD) ? where(eq(b, zero), zero, a - alu(Op::CDIV, {a, b}) * b) : UOp();
+  return where(eq(b, zero), zero, a - alu(Op::CDIV, {a, b}) * b);
 }
 
 UOp rotated(const UOp& v, int by) { return (v << constant(v.dtype(), by)) | (v >> constant(v.dtype(), 32 - by)); }
