@@ -80,7 +80,7 @@ std::string to_string(const Arg& arg) {
 }
 
 uint64_t hash_arg(const Arg& arg) {
-  if (std::holds_alternative<NoArg>(arg)) return 0;
+  if (std::holds_alternative<NoArg>(arg)) return hash_combine(0, 0);  // as below
   const uint64_t h = std::visit(Overload{
                                     [](const NoArg&) { return uint64_t(0); },
                                     [](const ConstArg& a) { return hash_all(a.value.dtype(), a.value.bits(), a.device); },
