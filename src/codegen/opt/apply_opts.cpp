@@ -110,6 +110,8 @@ class Application {
     if (kind == AxisKind::lane) check_lanes(opt, range);
     if (kind == AxisKind::thread && !target_.has_threads) opt_error(opt, "the target has no threads");
     if (kind == AxisKind::thread && has_kind(kernel_, kind)) opt_error(opt, "the kernel has a thread axis");
+    // Each chunk would run the other nests, too.
+    if (kind == AxisKind::thread) check_one_nest(opt);
     const bool items = kind == AxisKind::local || kind == AxisKind::group;
     if (items) check_items(opt);
     // One item would store while others still read.
@@ -127,7 +129,11 @@ class Application {
   void check_items(const Opt& opt) const {
     if (!target_.has_groups) opt_error(opt, "the target has no work-groups");
     if (no_locals_) opt_error(opt, "the kernel is to have no work-items (NOLOCALS)");
-    if (kernel_.src_count() != 1) opt_error(opt, fmt::format("the kernel has {} loop nests, work-items are for one", kernel_.src_count()));
+    check_one_nest(opt);
+  }
+
+  void check_one_nest(const Opt& opt) const {
+    if (kernel_.src_count() != 1) opt_error(opt, fmt::format("the kernel has {} loop nests, this is for one", kernel_.src_count()));
   }
 
   void check_group_size(const Opt& opt) const {

@@ -15,7 +15,7 @@ namespace tinygrad::codegen {
 ///   UNROLL(reduce axis, n)     n neighbouring steps of a reduction are written out
 ///   LANE(axis, n)              n neighbouring elements, or steps of a reduction, are one vector; n is a power of two, and no value may
 ///                              have two such axes
-///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel
+///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel of one nest
 ///   LOCAL(loop axis, n)        n neighbouring elements are work-items of a group
 ///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step
 ///   GROUPTOP(reduce axis, n)   the same, each taking a run of steps
