@@ -62,7 +62,7 @@ UOp simplify(const UOp& graph) {
 /// Once, before opts make copies of the kernel's accesses.
 UOp simplify_gates(const UOp& graph) {
   using namespace rewrite;
-  constexpr Capture memory{0}, at{1}, valid{2};
+  static constexpr Capture memory{0}, at{1}, valid{2};
   static const Rules<> rules{
       {pat(Op::INDEX, {memory, at.dtype(DType::index), valid.dtype(DType::bool_)}).ordered(),
        [](const Match& m) {

@@ -75,7 +75,7 @@ const std::vector<Family>& families() {
 int TensorCore::Layout::elements() const {
   int count = 1;
   for (const Bits* side : {&row, &column})
-    for (const Bit& b : *side) count <<= b.of_element;
+    for (const Bit& bit : *side) count <<= bit.of_element;
   return count;
 }
 int64_t TensorCore::Layout::row_of(int64_t item, int64_t element) const { return gather(row, item, element); }
