@@ -1,7 +1,7 @@
 #include <memory>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
