@@ -56,7 +56,9 @@ struct ProgramCache {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo); }
+    size_t operator()(const Key& k) const {
+      return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo);
+    }
   };
   std::mutex mutex;
   std::unordered_map<Key, ProgramFuture, Hash> programs;

@@ -33,7 +33,8 @@ TEST(Tg, Devices) {
     names.push_back(d["device"]);
     EXPECT_EQ(d["works"].get<bool>(), d["reason"].get<std::string>().empty());
   }
-  for (const char* name : {"CPU", "CPU:CLANG", "INTERP", "NULL"}) EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
+  for (const char* name : {"CPU", "CPU:CLANG", "INTERP", "NULL"})
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
 }
 
 TEST(Tg, DevicesSayWhyOneDoesNotWork) {
