@@ -148,9 +148,7 @@ consteval bool holds_tensors() {
     return holds_tensors<typename T::mapped_type>();
   else if constexpr (is_tuple<T>)
     return elements_hold_tensors<T>(std::make_index_sequence<std::tuple_size_v<T>>());
-  else if constexpr (is_constant<T> || std::is_same_v<T, Variable> || std::is_pointer_v<T>)
-    return false;
-  else if constexpr (is_struct<T>())
+  else if constexpr (!is_constant<T> && !std::is_same_v<T, Variable> && !std::is_pointer_v<T> && is_struct<T>())
     return elements_hold_tensors<decltype(fields_of(std::declval<T&>()))>(std::make_index_sequence<field_count<T>()>());
   else
     return false;

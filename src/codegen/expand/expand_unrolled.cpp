@@ -93,7 +93,7 @@ UOps expand_reduce(const UOp& reduce) {
 UOp expand_unrolled(const UOp& sink) {
   NodeMap<UOps> reduced;
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    const UOp out = u.with_src(sources);
+    UOp out = u.with_src(sources);
     if (u.is(Op::END)) return expand_end(out);
     if (u.is(Op::REDUCE)) return (reduced[u] = expand_reduce(out))[0];
     if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return reduced[u.src(0)][size_t(u.arg_as<TupleArg>().index)];

@@ -36,7 +36,7 @@ class Pipelining {
 
   UOp run(const UOp& sink) {
     return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-      const UOp out = u.with_src(sources);
+      UOp out = u.with_src(sources);
       if (!out.is(Op::END)) return out;
       const Ahead ahead = find(out);
       return ahead.stages.empty() ? out : pipelined(ahead);

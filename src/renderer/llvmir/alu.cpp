@@ -142,7 +142,7 @@ class Alu {
     // With a divisor of 0 or -1 replaced by 1 the remainder is 0, as it must be.
     const std::string by_minus_one = bits() + " " + line("icmp eq {} {}, {}", type_, y.ref, int_splat(-1, x));
     const std::string divisor = select(by_minus_one, one, select(by_zero, one, y.ref, type_), type_);
-    const std::string result = line("{} {} {}, {}", instruction, type_, x.ref, divisor);
+    std::string result = line("{} {} {}, {}", instruction, type_, x.ref, divisor);
     if (!quotient) return result;
     const std::string negated = line("sub {} {}, {}", type_, zero, x.ref);
     return select(by_zero, zero, select(by_minus_one, negated, result, type_), type_);

@@ -47,7 +47,7 @@ std::string literal(const Scalar& value) {
 }
 
 std::string splat_literal(const Scalar& value, int lanes) {
-  const std::string one = literal(value);
+  std::string one = literal(value);
   if (lanes == 1) return one;
   const std::string element = type_name(value.dtype()) + " " + one;
   std::string out = "<" + element;
