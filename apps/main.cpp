@@ -1,15 +1,67 @@
-// tg: results on standard output, progress and errors on standard error, exit status 0 only on success.
+// tg: results on standard output, progress and errors on standard error, exit status 0 only on success. Here is its command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 
-#include "commands.h"
+#include "compile/compile.h"
+#include "devices/devices.h"
+#include "models/models.h"
+#include "train/train.h"
+
+namespace tinygrad::apps {
 
 namespace {
 
+/// A training with the options that all have.
+CLI::App* add_training(CLI::App& train, const std::string& name, const std::string& about, TrainOptions& o,
+                       void (*run)(const TrainOptions&)) {
+  CLI::App* command = train.add_subcommand(name, about);
+  command->add_option("--seed", o.seed, "Seed of everything random; the same seed gives the same result")->capture_default_str();
+  command->add_option("--epochs", o.epochs, "Passes over the training data")->capture_default_str()->check(CLI::Range(1, 100000));
+  command->add_option("--png", o.png, "Picture of test images with predictions, mistakes in red; empty: none")->capture_default_str();
+  command->add_flag("--json", o.json, "Print one JSON object a line; the last has test_accuracy");
+  command->callback([&o, run] { run(o); });
+  return command;
+}
+
+void add_train(CLI::App& app) {
+  CLI::App* train = app.add_subcommand("train", "Train a network and measure it on data it has not seen");
+  train->require_subcommand(1);
+
+  static TrainOptions digits{.epochs = 30, .png = "digits.png"}, mnist{.epochs = 1, .png = "mnist.png"};
+  add_training(*train, "digits", "A convolutional network on 1,797 handwritten digits of 8x8 pixels", digits, train_digits)
+      ->add_option("--data", digits.data, "CSV file of the digits, plain or .gz (default: the one that comes with tg)");
+  CLI::App* command = add_training(*train, "mnist", "A convolutional network on MNIST or Fashion-MNIST", mnist, train_mnist);
+  command->add_flag("--fashion", mnist.fashion, "Fashion-MNIST instead of MNIST");
+  command->add_option("--data", mnist.data,
+                      "Folder of the four IDX files, plain or .gz (default: they are downloaded into the cache folder)");
+}
+
+void add_compile(CLI::App& app) {
+  static CompileOptions o;
+  CLI::App* command = app.add_subcommand("compile", "Schedule, lower and render a model without running it, and print how long that took");
+  command->footer(
+      "Inference has batch 1; training is a step of batch 4 by SGD with momentum, of mnist-train of batch 512 by Adam; GPT-2 reads 128\n"
+      "tokens. Seconds are those of the three stages: building the graph and starting the program do not count.");
+  command->add_option("MODEL", o.model, "What to compile")->required()->check(CLI::IsMember(model_names()));
+  command->add_option("--device", o.device, "Device to compile for, NAME[:RENDERER[:ARCH]]")->capture_default_str();
+  command->add_flag("--steps", o.steps, "Also print what each step of scheduling and lowering took; measuring slows them a little");
+  command->add_flag("--rules", o.rules, "Also print what each rewrite rule took, and how often it was tried and applied; slows the stages");
+  command->add_option("--sources", o.sources, "Write the source of each unique kernel to a file in this folder")->type_name("FOLDER");
+  command->add_flag("--json", o.json,
+                    "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds, and steps and rules if asked");
+  command->callback([] { compile(o); });
+}
+
+void add_devices(CLI::App& app) {
+  static bool json = false;
+  CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and why the others don't");
+  command->add_flag("--json", json, "Print one JSON object a line: device, works, default, reason");
+  command->callback([] { list_devices(json); });
+}
+
 int run(int argc, char** argv) {
-  using namespace tinygrad::apps;
   CLI::App app{"tg - train networks and look into the compiler of tinygrad.cpp", "tg"};
   app.set_version_flag("--version", "tg " TG_VERSION, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this text and exit; `tg COMMAND --help` is about a command");
@@ -29,9 +81,11 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+}  // namespace tinygrad::apps
+
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return tinygrad::apps::run(argc, argv);
   } catch (const std::exception& e) {
     std::fflush(stdout);
     std::fprintf(stderr, "tg: %s\n", e.what());

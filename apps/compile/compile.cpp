@@ -1,16 +1,14 @@
-// tg compile: how long the compiler takes for a model, without running it.
+#include "compile/compile.h"
+
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include <tinygrad/tinygrad.h>
 
-#include "commands.h"
 #include "common/json_line.h"
 #include "models/models.h"
 
@@ -18,16 +16,13 @@ namespace tinygrad::apps {
 
 namespace {
 
-struct CompileOptions {
-  std::string model, device = "NULL", sources_folder;
-  bool steps = false, rules = false, json = false;
-};
-
 double microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
 /// Writes each kernel to a file of its own, numbered as they first run.
 void write_sources(const CompileReport& r, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
   for (size_t i = 0; i < r.sources.size(); ++i) {
     const std::filesystem::path path = folder / fmt::format("{:04}_{}.txt", i, r.sources[i].name);
     std::ofstream file(path, std::ios::binary);
@@ -49,8 +44,8 @@ void print_rules(const CompileReport& r) {
   }
 }
 
-nlohmann::json to_json(const CompileReport& r, const CompileOptions& o) {
-  nlohmann::json line = {
+nlohmann::ordered_json to_json(const CompileReport& r, const CompileOptions& o) {
+  nlohmann::ordered_json line = {
       {"model", o.model},
       {"kernels", r.kernels},
       {"unique_kernels", r.unique_kernels},
@@ -68,37 +63,19 @@ nlohmann::json to_json(const CompileReport& r, const CompileOptions& o) {
   return line;
 }
 
+}  // namespace
+
 void compile(const CompileOptions& o) {
   const Context on_device{{.dev = o.device}};
   const Workload work = make_workload(o.model);
-  const CompileReport r = compile_report(work.results, {.steps = o.steps, .rules = o.rules, .sources = !o.sources_folder.empty()});
-  if (!o.sources_folder.empty()) write_sources(r, o.sources_folder);
+  const CompileReport r = compile_report(work.results, {.steps = o.steps, .rules = o.rules, .sources = !o.sources.empty()});
+  if (!o.sources.empty()) write_sources(r, o.sources);
   if (o.json) return print_json(to_json(r, o));
   fmt::print(
       "{:<15} {:>5} kernels, {:>4} unique, {:>8.1f} MB moved   schedule {:.3f} s  lower {:.3f} s  render {:.3f} s  together {:.3f} s\n",
       o.model, r.kernels, r.unique_kernels, double(r.bytes) / 1e6, r.schedule_s, r.lower_s, r.render_s, r.seconds());
   if (o.steps) print_steps(r);
   if (o.rules) print_rules(r);
-}
-
-}  // namespace
-
-void add_compile(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("compile", "Schedule, lower and render a model without running it, and print how long that took");
-  command->footer(
-      "Inference has batch 1; training is a step of batch 4 by SGD with momentum, of mnist-train of batch 512 by Adam; GPT-2 reads 128\n"
-      "tokens. Seconds are those of the three stages: building the graph and starting the program do not count.");
-  const auto o = std::make_shared<CompileOptions>();
-  command->add_option("MODEL", o->model, "What to compile")->required()->check(CLI::IsMember(model_names()));
-  command->add_option("--device", o->device, "Device to compile for, NAME[:RENDERER[:ARCH]]")->capture_default_str();
-  command->add_flag("--steps", o->steps, "Also print what each step of scheduling and lowering took; measuring slows them a little");
-  command->add_flag("--rules", o->rules,
-                    "Also print what each rewrite rule took, and how often it was tried and applied; slows the stages");
-  command->add_option("--sources", o->sources_folder, "Write the source of each unique kernel to a file in this folder")
-      ->type_name("FOLDER");
-  command->add_flag("--json", o->json,
-                    "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds, and steps and rules if asked");
-  command->callback([o] { compile(*o); });
 }
 
 }  // namespace tinygrad::apps

@@ -1,16 +1,12 @@
-// tg train: the command lines of the trainings, and what they print.
 #include "train/train.h"
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "commands.h"
 #include "common/json_line.h"
 #include "common/sheet.h"
 
@@ -58,35 +54,6 @@ void report_result(const TrainOptions& options, const ImageSet& test, std::span<
     write_sheet(options.png, test, predicted);
     fmt::print(stderr, "wrote {}\n", options.png);
   }
-}
-
-namespace {
-
-/// A training with the options that all have.
-CLI::App* add_training(CLI::App& train, const std::string& name, const std::string& about, TrainOptions& o,
-                       void (*run)(const TrainOptions&)) {
-  CLI::App* command = train.add_subcommand(name, about);
-  command->add_option("--seed", o.seed, "Seed of everything random; the same seed gives the same result")->capture_default_str();
-  command->add_option("--epochs", o.epochs, "Passes over the training data")->capture_default_str()->check(CLI::Range(1, 100000));
-  command->add_option("--png", o.png, "Picture of test images with predictions, mistakes in red; empty: none")->capture_default_str();
-  command->add_flag("--json", o.json, "Print one JSON object a line; the last has test_accuracy");
-  command->callback([&o, run] { run(o); });
-  return command;
-}
-
-}  // namespace
-
-void add_train(CLI::App& app) {
-  CLI::App* train = app.add_subcommand("train", "Train a network and measure it on data it has not seen");
-  train->require_subcommand(1);
-
-  static TrainOptions digits{.epochs = 30, .png = "digits.png"}, mnist{.epochs = 1, .png = "mnist.png"};
-  add_training(*train, "digits", "A convolutional network on 1,797 handwritten digits of 8x8 pixels", digits, train_digits)
-      ->add_option("--data", digits.data, "CSV file of the digits, plain or .gz (default: the one that comes with tg)");
-  CLI::App* command = add_training(*train, "mnist", "A convolutional network on MNIST or Fashion-MNIST", mnist, train_mnist);
-  command->add_flag("--fashion", mnist.fashion, "Fashion-MNIST instead of MNIST");
-  command->add_option("--data", mnist.data,
-                      "Folder of the four IDX files, plain or .gz (default: they are downloaded into the cache folder)");
 }
 
 }  // namespace tinygrad::apps

@@ -1,7 +1,7 @@
 #include <memory>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
@@ -48,10 +48,10 @@ std::string disassemble_llvm(const std::string& object, std::string_view arch) {
   for (size_t at = 0; at < code.size();) {
     size_t size = llvm.DisasmInstruction(disassembler.get(), code.data() + at, code.size() - at, at, line, sizeof line);
     if (size == 0) {
-      fmt::format_to(std::back_inserter(text), "{:6x}: .byte {:#04x}\n", at, code[at]);
+      text += fmt::format("{:6x}: .byte {:#04x}\n", at, code[at]);
       size = 1;
     } else {
-      fmt::format_to(std::back_inserter(text), "{:6x}:{}\n", at, line);
+      text += fmt::format("{:6x}:{}\n", at, line);
     }
     at += size;
   }
