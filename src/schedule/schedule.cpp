@@ -47,7 +47,8 @@ void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ProfileSteps clock("schedule");
-  const UOp prepared = split_reduces(prepare(n.sink), target_of);
+  UOp prepared = prepare(n.sink);
+  if (options.split_reduces) prepared = split_reduces(prepared, target_of);
   clock.done("prepare");
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
@@ -119,6 +120,7 @@ class PlanCache {
 UOp cache_key(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ContentHasher h;
   h.add(options.memory_plan);
+  h.add(options.split_reduces);
   for (const UOp& b : n.inputs) h.add(target_of(b.arg_as<BufferArg>().device).key());
   return n.sink.with_arg(KernelArg{.name = Symbol(h.finish().to_hex()), .opts = {}});
 }

@@ -40,12 +40,14 @@ struct Schedule {
 };
 
 struct ScheduleOptions {
-  bool cache = true;        ///< look the graph up first (SCACHE)
-  bool memory_plan = true;  ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
-  int spec = default_spec;  ///< from 1: verify the graph and the kernels (SPEC)
+  bool cache = true;          ///< look the graph up first (SCACHE)
+  bool memory_plan = true;    ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
+  bool split_reduces = true;  ///< cut long reductions to few results into two kernels (SPLIT_REDUCEOP)
+  int spec = default_spec;    ///< from 1: verify the graph and the kernels (SPEC)
 
   static ScheduleOptions from(const Options& options) {
-    return {.cache = options.scache, .memory_plan = !options.no_memory_planner, .spec = options.spec};
+    return {
+        .cache = options.scache, .memory_plan = !options.no_memory_planner, .split_reduces = options.split_reduceop, .spec = options.spec};
   }
 };
 

@@ -68,8 +68,9 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   for (const Tensor& t : tensors) cells.push_back(detail::make_cell(t.uop()));
   const auto start = std::chrono::steady_clock::now();
   const UOp effects = tensor::effects_of(cells);
-  const schedule::Schedule schedule =
-      schedule::make_schedule(effects, engine::target_of, {.cache = false, .memory_plan = !options.no_memory_planner});
+  schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
+  how.cache = false;
+  const schedule::Schedule schedule = schedule::make_schedule(effects, engine::target_of, how);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   engine::RenderReport rendered = engine::render_schedule(schedule, options);
 

@@ -189,8 +189,7 @@ void run(Realization& r) {
   Recorder* recorder = Recorder::current();
   if (recorder) recorder->check(sink);
   const Options& options = current_options();
-  const schedule::ScheduleOptions how{.cache = options.scache, .memory_plan = !options.no_memory_planner};
-  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, how);
+  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, schedule::ScheduleOptions::from(options));
   engine::run_schedule(schedule, options);
   if (recorder) recorder->ran(sink, schedule);
   r.publish();
