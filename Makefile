@@ -32,7 +32,7 @@ test: tests     ## build and run every test but the long ones
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-bench: build    ## compile times beside tinygrad, training beside PyTorch, start of a process
+bench: build    ## compile times, start and training beside tinygrad and PyTorch
 	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
 	@bench/startup $(BUILD)

@@ -1,0 +1,15 @@
+# Sourced by the benchmarks: where the peers are, and figures out of lines of JSON.
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+python=build/venv/bin/python
+
+# field NAME <JSON
+field() { sed -n "s/.*\"$1\": \?\"\?\([0-9.]*\).*/\1/p"; }
+
+# median NUMBER...
+median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
+
+# has_peer MODULE
+has_peer() { "$python" -c "import $1" 2>/dev/null; }
+
+# compile_here SOURCE PROGRAM BUILD-FOLDER
+compile_here() { g++ -std=c++20 -O1 -Iinclude -Iapps "$1" -o "$2" -L"$3/lib" -ltinygrad -Wl,-rpath,"$PWD/$3/lib"; }
