@@ -7,14 +7,3 @@ set(TG_PRECOMPILED
     <string_view> <thread> <unordered_map> <utility> <variant> <vector> <fmt/core.h>)
 
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>")  # for ccache
-
-# Gives target the precompiled headers of group (targets with the same options), which its first target makes; further headers: ARGN.
-function(tg_precompile target group)
-  get_property(maker GLOBAL PROPERTY TG_PRECOMPILED_${group})
-  if(maker)
-    target_precompile_headers(${target} REUSE_FROM ${maker})
-    return()
-  endif()
-  target_precompile_headers(${target} PRIVATE ${TG_PRECOMPILED} ${ARGN})
-  set_property(GLOBAL PROPERTY TG_PRECOMPILED_${group} ${target})
-endfunction()

@@ -7,6 +7,9 @@ set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay long)
 
+set(TG_TEST_COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")  # what is tested is in the libraries, except:
+set(TG_OPTIMIZED_TESTS dtype schedule)  # these compute what to expect millions of times
+
 function(tg_add_test target label room)
   set(sources ${ARGN})
   list(LENGTH sources count)
@@ -16,8 +19,13 @@ function(tg_add_test target label room)
   endif()
   set_property(GLOBAL APPEND PROPERTY TG_TESTS_MADE ${name} ${label})
   add_executable(${target} ${sources})
-  if(NOT room MATCHES "^(apps|public)$")  # other definitions, and what a user has
-    tg_precompile(${target} tests <gtest/gtest.h>)
+  if(room IN_LIST TG_OPTIMIZED_TESTS)
+    target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O1>")
+  else()
+    target_compile_options(${target} PRIVATE ${TG_TEST_COMPILE_OPTIONS})
+    if(NOT room MATCHES "^(apps|public)$")  # other definitions, and what a user has
+      target_precompile_headers(${target} REUSE_FROM tests_precompiled)
+    endif()
   endif()
   if(room STREQUAL "apps")
     set(libs tg_apps tinygrad)
@@ -29,7 +37,6 @@ function(tg_add_test target label room)
     get_property(libs GLOBAL PROPERTY TG_LAST_ROOM)
   endif()
   target_link_libraries(${target} PRIVATE tg_options ${libs} GTest::gtest_main)
-  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O1>")  # what is tested is in the libraries
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE TINYGRAD_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   if(label STREQUAL "replay")
@@ -45,6 +52,17 @@ function(tg_add_test target label room)
   if(label STREQUAL "unit")
     add_dependencies(tests_unit ${target})
   endif()
+endfunction()
+
+# A target for the precompiled headers of the tests: taken from one of them, they would make the others wait for it.
+function(tg_precompile_for_tests)
+  set(source "${PROJECT_BINARY_DIR}/tests_precompiled.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "// Here for its precompiled headers.\n")
+  add_library(tests_precompiled OBJECT "${source}")
+  target_link_libraries(tests_precompiled PRIVATE tg_options fmt::fmt GTest::gtest)
+  set_target_properties(tests_precompiled PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(tests_precompiled PRIVATE ${TG_TEST_COMPILE_OPTIONS} -fPIE)  # as executables are compiled
+  target_precompile_headers(tests_precompiled PRIVATE ${TG_PRECOMPILED} <gtest/gtest.h>)
 endfunction()
 
 # Every public header compiles alone.
@@ -86,6 +104,7 @@ function(tg_tests)
   include(GoogleTest)
   add_custom_target(tests)
   add_custom_target(tests_unit)
+  tg_precompile_for_tests()
   if(NOT TG_TESTS)
     tg_check_public_headers()
     if(NOT TG_SANITIZE)
