@@ -26,9 +26,11 @@ struct CostModel {
   double register_tile = 4;       ///< elements of a reducing kernel that are computed together and share what they load
   double per_call_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
 
-  /// Outputs of one loop that registers hold while a vector unit works on them; half of the registers are left for what they are made of.
+  /// Outputs of one joined reduction that are computed together: half of the registers for them, the other for what they are made of. On a
+  /// CPU those that registers don't hold are as near as a cache.
   double accumulators(const Target& target) const {
-    return double(std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32));
+    const int held = std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32);
+    return target.has_groups ? held : std::max(held, 128);
   }
   double kernel(const Target& target) const { return target.has_groups ? per_group_kernel : per_kernel; }
   /// To write `elements` in a kernel of its own and to read them `times` times.

@@ -19,6 +19,10 @@ inline void attentions(Programs& p) {
                }});
   p.push_back(
       {"attention of few queries to many keys", [] { return outputs({scaled_dot_product_attention(heads(4), heads(512), heads(512))}); }});
+  p.push_back({"attention of wide heads", [] {
+                 const auto wide = [] { return tensor({1, 2, 64, 128}); };
+                 return outputs({scaled_dot_product_attention(wide(), wide(), wide())});
+               }});
   p.push_back({"attention of grouped queries", [] {
                  return outputs(
                      {scaled_dot_product_attention(heads(), tensor({1, 1, 32, 16}), tensor({1, 1, 32, 16}), {.enable_gqa = true})});

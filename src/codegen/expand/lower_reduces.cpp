@@ -25,7 +25,9 @@ struct Loop {
 
 /// An accumulator that steps without looking at others, and where it is.
 struct Accumulator {
-  UOp identity, next;
+  UOp identity;
+  UOp next;     ///< over stand-ins, of which the first is what is carried
+  UOps values;  ///< that it takes
   UOp place;
 };
 
@@ -199,57 +201,87 @@ class Lowering {
 
   static UOp base_of(const UOp& place) { return place.src(0).src(0); }
 
+  /// What a REDUCE does in each step, over stand-ins for what is carried and for the values it takes: small, and the same node for every
+  /// copy of a tile.
+  struct Step {
+    UOps identities, values;
+    UOps carried, taken;  ///< the stand-ins
+    UOps next;
+  };
+
+  static Step step_of(const UOp& reduce) {
+    Step s{reduce_identities(reduce), reduced_values(reduce), {}, {}, {}};
+    int32_t slot = 0;
+    const auto add = [&](UOps& to, DType dtype) { to.push_back(UOp(Op::PARAM, dtype, {}, ParamArg{.slot = --slot})); };
+    for (const UOp& identity : s.identities) add(s.carried, identity.dtype());
+    for (const UOp& v : s.values) add(s.taken, v.dtype());
+    s.next = reduce_step(reduce, s.carried, s.taken);
+    return s;
+  }
+
   /// Makes the accumulators of one REDUCE and the stores that change them; the INDEX of each. Accumulators that start and step alike, as
   /// the maxima of several sums over the same values, are one.
   UOps accumulate(const UOp& reduce, const Loop& loop, std::vector<Accumulator>& alone, UOps& steps) {
-    const UOps identities = reduce_identities(reduce);
-    UOps stand_ins;
-    for (const UOp& identity : identities) stand_ins.push_back(stand_in(identity.dtype(), stand_ins.size()));
-    const UOps next = reduce_step(reduce, stand_ins, reduced_values(reduce));
-    const std::vector<bool> vectors = needs_lanes(reduce, stand_ins, next);
+    const Step step = step_of(reduce);
+    const std::vector<bool> vectors = needs_lanes(reduce, step);
     UOps places;
     std::vector<bool> made;
-    for (size_t i = 0; i < next.size(); ++i) {
-      const UOp key = is_general_reduce(reduce) ? stepped_alone(next[i], stand_ins, i) : UOp();
-      const auto known =
-          std::find_if(alone.begin(), alone.end(), [&](const Accumulator& a) { return a.next == key && a.identity == identities[i]; });
-      made.push_back(!key || known == alone.end());
-      places.push_back(made.back() ? new_accumulator(reduce, loop, identities[i], vectors[i]) : known->place);
-      if (key && made.back()) alone.push_back({identities[i], key, places.back()});
+    for (size_t i = 0; i < step.next.size(); ++i) {
+      const std::optional<Accumulator> key = is_general_reduce(reduce) ? stepped_alone(step, i) : std::nullopt;
+      const auto known = std::find_if(alone.begin(), alone.end(), [&](const Accumulator& a) {
+        return key && a.next == key->next && a.identity == key->identity && a.values == key->values;
+      });
+      made.push_back(known == alone.end());
+      places.push_back(made.back() ? new_accumulator(reduce, loop, step.identities[i], vectors[i]) : known->place);
+      if (key && made.back()) {
+        alone.push_back(*key);
+        alone.back().place = places.back();
+      }
     }
-    NodeMap<UOp> carried;
-    for (size_t i = 0; i < places.size(); ++i) carried[stand_ins[i]] = load(places[i]);
-    const std::vector<UOp> values = substitute(std::vector<UOp>(next.begin(), next.end()), carried);
+    NodeMap<UOp> arguments;
+    for (size_t i = 0; i < places.size(); ++i) arguments[step.carried[i]] = load(places[i]);
+    for (size_t i = 0; i < step.values.size(); ++i) arguments[step.taken[i]] = step.values[i];
+    const std::vector<UOp> next = substitute(step.next, arguments);
     for (size_t i = 0; i < places.size(); ++i)
-      if (made[i]) steps.push_back(store(places[i], values[i]));
+      if (made[i]) steps.push_back(store(places[i], next[i]));
     return places;
   }
 
-  static UOp stand_in(DType dtype, size_t number) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = -1 - int32_t(number)}); }
+  static bool holds(const std::vector<UOp>& nodes, const UOp& u) { return std::find(nodes.begin(), nodes.end(), u) != nodes.end(); }
 
-  /// The step of a value that looks at no other carried value, written over the first stand-in; null otherwise.
-  static UOp stepped_alone(const UOp& next, const UOps& stand_ins, size_t number) {
-    const auto nodes = toposort(next);
-    for (size_t i = 0; i < stand_ins.size(); ++i)
-      if (i != number && std::find(nodes.begin(), nodes.end(), stand_ins[i]) != nodes.end()) return {};
-    NodeMap<UOp> map;
-    map[stand_ins[number]] = stand_in(stand_ins[number].dtype(), 0);
-    return substitute(next, map);
+  /// The step of a carried value that looks at no other one, without a place.
+  static std::optional<Accumulator> stepped_alone(const Step& step, size_t number) {
+    const auto nodes = toposort(step.next[number]);
+    for (size_t i = 0; i < step.carried.size(); ++i)
+      if (i != number && holds(nodes, step.carried[i])) return {};
+    Accumulator out{step.identities[number], {}, {}, {}};
+    NodeMap<UOp> renamed;
+    int32_t slot = 0;
+    const auto rename = [&](const UOp& u) { renamed[u] = UOp(Op::PARAM, u.dtype(), {}, ParamArg{.slot = --slot}); };
+    rename(step.carried[number]);
+    for (size_t i = 0; i < step.taken.size(); ++i) {
+      if (!holds(nodes, step.taken[i])) continue;
+      rename(step.taken[i]);
+      out.values.push_back(step.values[i]);
+    }
+    out.next = substitute(step.next[number], renamed);
+    return out;
   }
 
   /// Which carried values differ along the vector axis: all if it is reduced, else those that depend on it, directly or through others.
-  static std::vector<bool> needs_lanes(const UOp& reduce, const UOps& stand_ins, const UOps& next) {
+  static std::vector<bool> needs_lanes(const UOp& reduce, const Step& step) {
     const auto closed = closed_ranges(reduce);
-    std::vector<bool> out(next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
+    std::vector<bool> out(step.next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
     const std::optional<UOp> lane = lane_of(reduce);
     for (bool changed = lane.has_value(); changed;) {
       changed = false;
-      for (size_t i = 0; i < next.size(); ++i) {
+      for (size_t i = 0; i < step.next.size(); ++i) {
         if (out[i]) continue;
-        bool depends = is_open_over(next[i], std::span(&*lane, 1));
-        const auto nodes = toposort(next[i]);
-        for (size_t k = 0; k < next.size(); ++k)
-          depends = depends || (out[k] && std::find(nodes.begin(), nodes.end(), stand_ins[k]) != nodes.end());
+        const auto nodes = toposort(step.next[i]);
+        bool depends = false;
+        for (size_t k = 0; k < step.values.size(); ++k)
+          depends = depends || (is_open_over(step.values[k], std::span(&*lane, 1)) && holds(nodes, step.taken[k]));
+        for (size_t k = 0; k < step.next.size(); ++k) depends = depends || (out[k] && holds(nodes, step.carried[k]));
         if (depends) out[i] = changed = true;
       }
     }

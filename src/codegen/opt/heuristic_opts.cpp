@@ -20,6 +20,7 @@ constexpr double tiny_kernel = 64;        // cycles: not worth a vector
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
 constexpr double line_bytes = 64;
 constexpr int64_t most_chunks = 256;
+constexpr int64_t most_copies = 128;          // along an axis of a joined reduction
 constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
 
 /// A vector axis and its number of lanes.
@@ -43,9 +44,12 @@ class CpuHeuristic {
     std::vector<Opt> opts;
     if (nest_.total_cost < tiny_kernel) return opts;
     for (const NestAxis& a : nest_.axes) left_.push_back(a.size);
-    choose_lanes();
+    if (is_joined())
+      choose_together();
+    else
+      choose_lanes();
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
-    choose_tile();
+    if (!is_joined()) choose_tile();
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add(opts, OptOp::UPCAST, tile_.axis[t], tile_.count[t]);
     unroll(opts);
@@ -67,19 +71,23 @@ class CpuHeuristic {
   using Lanes = std::vector<Lane>;
 
   void choose_lanes() {
-    Lanes candidates;
+    double best = work_with({}) * 0.8;
+    for (const Lanes& lanes : lane_choices())
+      if (const double w = work_with(lanes); w < best) best = w, lanes_ = lanes;
+  }
+
+  std::vector<Lanes> lane_choices() const {
+    Lanes axes;
     for (size_t a = 0; a < nest_.axes.size(); ++a)
       for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2)
-        if (n <= nest_.axes[a].size) candidates.push_back({int(a), n});
-    double best = work_with({}) * 0.8;
-    const auto consider = [&](const Lanes& lanes) {
-      if (const double w = work_with(lanes); w < best) best = w, lanes_ = lanes;
-    };
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      consider({candidates[i]});
-      for (size_t k = i + 1; k < candidates.size(); ++k)
-        if (!meet(candidates[i].axis, candidates[k].axis)) consider({candidates[i], candidates[k]});
+        if (n <= nest_.axes[a].size) axes.push_back({int(a), n});
+    std::vector<Lanes> out;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      out.push_back({axes[i]});
+      for (size_t k = i + 1; k < axes.size(); ++k)
+        if (!meet(axes[i].axis, axes[k].axis)) out.push_back({axes[i], axes[k]});
     }
+    return out;
   }
 
   bool meet(int a, int b) const {
@@ -90,6 +98,11 @@ class CpuHeuristic {
   double work_with(const Lanes& lanes) const {
     double sum = 0;
     for (const NestedWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
+    return sum + joins(lanes);
+  }
+
+  double joins(const Lanes& lanes) const {
+    double sum = 0;
     for (const Lane& l : lanes)
       if (nest_.axes[size_t(l.axis)].is_reduce) sum += join_cost(l);
     return sum;
@@ -129,7 +142,7 @@ class CpuHeuristic {
 
   // Register tile: copies along an axis share the loads that do not depend on it and give the processor independent work.
 
-  void choose_tile() {
+  double choose_tile() {
     double best = tile_cost({});
     const int axes = int(nest_.axes.size());
     for (int a = 0; a < axes; ++a)
@@ -140,6 +153,7 @@ class CpuHeuristic {
             if (!fits_registers(t)) continue;
             if (const double c = tile_cost(t); c < best * 0.999) best = c, tile_ = t;
           }
+    return best;
   }
 
   std::vector<int64_t> tile_counts(int axis) const {
@@ -148,13 +162,19 @@ class CpuHeuristic {
     const int64_t most = nest_.reduces ? 8 : 4;
     for (int64_t n = 2; n <= most; ++n)
       if (left_[size_t(axis)] % n == 0) out.push_back(n);
+    if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_copies) out.push_back(whole);
     return out;
   }
 
   bool fits_registers(const Tile& t) const {
+    if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_copies : most_copies / 2);  // at the price of spills()
+    return accumulators(t) * registers_each() + std::min(t.count[0], t.count[1]) * registers_each() + 1 <= registers();
+  }
+  int64_t registers() const { return std::max(8, target_.vector_registers); }
+  /// Of a value with all its lanes.
+  int64_t registers_each() const {
     const int64_t bits = widest() * nest_.item_bytes * 8;
-    const int64_t each = target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
-    return accumulators(t) * each + std::min(t.count[0], t.count[1]) * each + 1 <= std::max(8, target_.vector_registers);
+    return target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
   }
 
   /// Registers of the partial results of a REDUCE. What does not change along a tiled axis is shared by its copies; of what a general
@@ -181,13 +201,14 @@ class CpuHeuristic {
   double tile_cost(const Tile& t) const {
     double sum = 0;
     for (const NestedWork& w : nest_.works) {
-      double c = w.cost * w.trips * share(w, lanes_) * (w.is_access ? line_cost(w, t) : 1);
+      double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1);
       for (int i = 0; i < 2; ++i)
         if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
       // Steps of a reduction wait for each other.
       if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
-      sum += c;
+      sum += c + spills(w, t);
     }
+    if (is_joined()) sum += joins(lanes_);
     // Copies without anything to share still save loop overhead, one cycle an iteration.
     return sum + innermost_trips() / double(t.copies());
   }
@@ -204,7 +225,8 @@ class CpuHeuristic {
     double shared = 1;
     for (int i = 0; i < 2; ++i)
       if (t.axis[i] >= 0 && stride_of(at, nest_.axes[size_t(t.axis[i])].range) == 1) shared = double(t.count[i]);
-    const double vectors_a_line = std::max(1.0, line_bytes / double(widest() * nest_.item_bytes));
+    const bool vector = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return has(w.depends, l.axis); });
+    const double vectors_a_line = std::max(1.0, line_bytes / double((vector ? widest() : 1) * nest_.item_bytes));
     return 0.5 + 1.5 / std::min(shared, vectors_a_line);
   }
 
@@ -215,6 +237,56 @@ class CpuHeuristic {
     return most;
   }
 
+  // Joined reductions, such as attention: of what they carry one value follows an output axis, the others and most of the step do not. To
+  // compute those once, the whole axis is tiled; what registers don't hold of so many copies is near. Vectors and tile depend on each
+  // other.
+
+  bool is_joined() const { return nest_.joined_axis >= 0; }
+
+  void choose_together() {
+    const std::vector<int64_t> sizes = left_;
+    double best = choose_tile();
+    Tile best_tile = tile_;
+    Lanes best_lanes;
+    for (const Lanes& lanes : lane_choices()) {
+      lanes_ = lanes;
+      tile_ = {};
+      left_ = sizes;
+      for (const Lane& l : lanes) left_[size_t(l.axis)] = (sizes[size_t(l.axis)] + l.lanes - 1) / l.lanes;
+      if (const double c = choose_tile(); c < best) best = c, best_tile = tile_, best_lanes = lanes;
+    }
+    left_ = sizes;
+    lanes_ = best_lanes;
+    tile_ = best_tile;
+  }
+
+  /// Steps of accumulators that are in no register load and store them.
+  double spills(const NestedWork& w, const Tile& t) const {
+    if (!is_joined() || !w.node.is(Op::REDUCE)) return 0;
+    const int64_t held = accumulators(w, t) * registers_each();
+    return held <= registers() ? 0 : 2 * w.trips * share(w, lanes_) * (1 - double(registers()) / double(held));
+  }
+
+  /// What does not change in the joined loop is loaded before it, if the loops inside that it changes with are written out.
+  bool stays(const NestedWork& w) const {
+    if (!is_joined() || !w.is_access || !has(w.inside, nest_.joined_axis) || has(w.depends, nest_.joined_axis)) return false;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(w.depends, int(i)) && nest_.axes[i].is_reduce && !is_written_out(int(i))) return false;
+    return true;
+  }
+  /// It is loaded as it lies once, and as whole vectors from near memory each time.
+  double share_of_kept(const NestedWork& w) const {
+    double vectors = 1;
+    for (const Lane& l : lanes_)
+      if (has(w.inside, l.axis)) vectors /= double(l.lanes);
+    return vectors + share(w, lanes_) / double(nest_.axes[size_t(nest_.joined_axis)].size);
+  }
+
+  /// A loop inside of the joined one.
+  bool is_written_out(int axis) const {
+    return is_joined() && axis > nest_.joined_axis && nest_.axes[size_t(axis)].is_reduce && left_[size_t(axis)] <= most_copies;
+  }
+
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
@@ -222,7 +294,7 @@ class CpuHeuristic {
     bool innermost = true;
     for (int i : reduce_axes_inside_out()) {
       const int64_t size = left_[size_t(i)], copies = accumulators_over(i) * steps;
-      if (size > 1 && size <= 8 && copies * size <= 128) {
+      if (size > 1 && ((size <= 8 && copies * size <= 128) || is_written_out(i))) {
         add(opts, OptOp::UNROLL, i, size);
         steps *= size;
       } else if (innermost && copies < 8) {

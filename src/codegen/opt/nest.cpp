@@ -31,13 +31,6 @@ double cost_of(const UOp& u) {
 
 constexpr size_t most_axes = 64;  // they are bits
 
-double cost_of_step(const UOp& reduce) {
-  double cost = 0;
-  for (const UOp& u : toposort(reduce.src(2).src(0)))
-    if (u.in(Group::alu)) cost += cost_of(u);
-  return cost;
-}
-
 class Analysis {
  public:
   Analysis(const UOp& sink, const UOp& effect) : nodes_(toposort(effect)) {
@@ -122,12 +115,49 @@ class Analysis {
     return bits;
   }
 
-  /// A REDUCE counts as the step it makes inside its loops.
+  /// A REDUCE counts as what its step does to the accumulator, inside its loops.
   void add_work(const UOp& u, bool access, bool steps) {
     const OpenRanges open = ranges_of(u);
     const std::span<const UOp> own = steps ? closed_ranges(u) : std::span<const UOp>();
-    NestedWork w{.node = u, .is_access = access, .inside = bits_around(open) | bits_around(own), .depends = bits_of(open) | bits_of(own)};
-    w.cost = access ? 1 : is_general_reduce(u) ? cost_of_step(u) : cost_of(u);
+    const NestedWork w{.node = u,
+                       .is_access = access,
+                       .inside = bits_around(open) | bits_around(own),
+                       .depends = bits_of(open) | bits_of(own),
+                       .cost = access ? 1 : cost_of(u)};
+    add(w);
+    if (is_general_reduce(u)) add_step(w);
+  }
+
+  /// What the step of a general REDUCE computes. Much of it depends on fewer axes than its result.
+  void add_step(const NestedWork& reduce) {
+    const UOp& body = reduce.node.src(2).src(0);
+    const UOps values = reduced_values(reduce.node);
+    const std::vector<UOp> nodes = toposort(body);
+    std::vector<uint64_t> carried(body.src_count(), bits_of(closed_ranges(reduce.node)));
+    NodeMap<uint64_t> depends(nodes.size());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const UOp& u : nodes) {
+        uint64_t bits = 0;
+        if (u.is(Op::PARAM)) {
+          const auto slot = size_t(u.arg_as<ParamArg>().slot);
+          bits = slot < carried.size() ? carried[slot] : bits_of(ranges_of(values[slot - carried.size()]));
+        }
+        for (const UOp& s : u.src()) bits |= depends[s];
+        depends[u] = bits;
+      }
+      for (size_t i = 0; i < carried.size(); ++i)
+        if (const uint64_t bits = carried[i] | depends[body.src(i)]; bits != carried[i]) carried[i] = bits, changed = true;
+    }
+    const int* loop = place_.find(closed_ranges(reduce.node).back());
+    for (const UOp& u : nodes) {
+      if (!u.in(Group::alu)) continue;
+      add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = cost_of(u)});
+      if (loop && (reduce.depends & ~depends[u])) nest_.joined_axis = *loop;
+    }
+  }
+
+  void add(NestedWork w) {
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (w.inside >> i & 1) w.trips *= double(nest_.axes[i].size);
     nest_.total_cost += w.cost * w.trips;

@@ -18,7 +18,7 @@ struct NestAxis {
 
 /// Something that is done in the nest.
 struct NestedWork {
-  UOp node;  ///< LOAD, STORE or an ALU op
+  UOp node;  ///< LOAD, STORE, REDUCE or an ALU op, some from the step of a REDUCE
   bool is_access = false;
   uint64_t inside = 0;   ///< the axes of all loops around it, as bits
   uint64_t depends = 0;  ///< those that change it
@@ -30,6 +30,7 @@ struct Nest {
   std::vector<NestAxis> axes;  ///< output axes from the outside in, then reduced ones
   std::vector<NestedWork> works;
   int reduces = 0;         ///< accumulators
+  int joined_axis = -1;    ///< the innermost of a REDUCE whose step computes what is the same along an output axis; -1: none
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
 };
