@@ -1,6 +1,7 @@
 # Sourced by the benchmarks: where the peers are, and figures out of lines of JSON.
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=build/venv/bin/python
+export CC=clang-19  # tinygrad's compiler on the CPU
 
 # field NAME <JSON
 field() { sed -n "s/.*\"$1\": \?\"\?\([0-9.]*\).*/\1/p"; }
