@@ -73,6 +73,27 @@ inline UOp argmax(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   return kernel({ended(group(std::vector<UOp>{write(arg(0, m), i, top), write(arg(1, m, DType::int32), i, at)}), {i})}, std::move(opts));
 }
 
+/// out[i, d] = sum over k of exp2(score) * v[k, d] / the same without v, score[i, k] = sum over c of q[i, c] * keys[k, c]: what is carried
+/// of the sums is measured from the largest score so far
+inline UOp attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}) {
+  const auto f = DType::float32;
+  const auto slot = [&](int s) { return UOp(Op::PARAM, f, {}, ParamArg{.slot = s}); };
+  const auto exp2 = [](const UOp& x) { return UOp(Op::EXP2, f, {x}); };
+  const auto function = [](std::vector<UOp> values) {
+    return UOp(Op::FUNCTION, DType::void_, {UOp(Op::TUPLE, DType::void_, values)}, FunctionArg{"attention"});
+  };
+  const UOp top = max(slot(0), slot(3)), old = exp2(slot(0) - top), now = exp2(slot(3) - top);
+  const UOp step = function({top, slot(1) * old + now, slot(2) * old + now * slot(4)});
+  const UOp merge = function({top, slot(1) * old + slot(4) * now, slot(2) * old + slot(5) * now});
+  const UOp i = loop(m, 0), d = loop(width, 1), k = reduce_loop(n, 2), c = reduce_loop(width, 3);
+  const UOp score = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp values = UOp(Op::TUPLE, DType::void_, {score, read(arg(3, n * width), k * width + d)});
+  const UOp identities = UOp(Op::TUPLE, DType::void_, {constant(f, -1e30), constant(f, 0), constant(f, 0)});
+  const UOp sums = UOp(Op::REDUCE, DType::void_, {values, identities, step, merge, k}, ReduceArg{Op::FUNCTION, {}});
+  const auto sum = [&](int number) { return UOp(Op::GETTUPLE, f, {sums}, TupleArg{number}); };
+  return kernel({ended(write(arg(0, m * width), i * width + d, UOp(Op::FDIV, f, {sum(2), sum(1)})), {i, d})}, std::move(opts));
+}
+
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside
 inline UOp nested_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   const UOp i = loop(m, 0), j = reduce_loop(m, 1), k = reduce_loop(n, 2);

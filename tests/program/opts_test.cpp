@@ -203,6 +203,22 @@ TEST(Opts, HeuristicsOfGroupsChooseByKernel) {
     EXPECT_EQ(test::difference_on_interp(kernel, heuristic_opts(kernel, interp_target()), interp_target()), "") << chosen(kernel);
 }
 
+TEST(Opts, AttentionOnTheCpuHasVectorsAlongRows) {
+  const auto chosen = [](int64_t width, const char* arch) {
+    return to_string(heuristic_opts(test::attention(512, 512, width), cpu_target(arch)));
+  };
+  EXPECT_EQ(chosen(64, "x86-64-v3").substr(0, 38), "LANE(0,8) UPCAST(1,64) UNROLL(3,64) TH");
+  EXPECT_EQ(chosen(64, "x86-64-v4").substr(0, 22), "LANE(0,16) UPCAST(1,64");
+  for (const char* opts : {"", "LANE(0,8) UPCAST(1,12) UNROLL(3,12)", "LANE(0,4) UPCAST(0,2) UPCAST(1,12) UNROLL(2,2)"}) {
+    SCOPED_TRACE(opts);
+    EXPECT_EQ(test::difference_on_cpu(test::attention(17, 21, 12), parse_opts(opts)), "");
+  }
+  for (const char* opts : {"LOCAL(0,4) UPCAST(1,4)", "GROUP(2,4) UNROLL(3,3)"}) {
+    SCOPED_TRACE(opts);
+    EXPECT_EQ(test::difference_on_interp(test::attention(8, 12, 12), parse_opts(opts), interp_target()), "");
+  }
+}
+
 TEST(Opts, TilesOnTheCpuGiveTheSame) {
   const Case cases[] = {
       {"matmul", matmul, "LANE(1,8) UPCAST(0,4)"},

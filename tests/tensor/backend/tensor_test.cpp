@@ -152,6 +152,20 @@ TEST_P(TensorOn, GradientDescentFits) {
   EXPECT_NEAR(fitted[2], 0.5, 1e-3);
 }
 
+TEST_P(TensorOn, WinogradRoundsSomeTenTimesMore) {
+  Tensor::manual_seed(7);
+  const Tensor x = Tensor::randn({2, 16, 14, 14}).realize(), w = Tensor::randn({16, 16, 3, 3}).realize();
+  const auto convolved = [&](bool winograd, DType d) {
+    const Context context{{.wino = winograd}};
+    return x.cast(d).conv2d(w.cast(d), {}, {.padding = {1}}).realize();
+  };
+  const Tensor exact = convolved(false, DType::float64);
+  const auto error = [&](const Tensor& t) { return (t.cast(DType::float64) - exact).square().mean().sqrt().item(); };
+  const double direct = error(convolved(false, DType::float32)), winograd = error(convolved(true, DType::float32));
+  EXPECT_GT(winograd, direct);
+  EXPECT_LT(winograd, 30 * direct);
+}
+
 TEST_P(TensorOn, RandomNumbersFollowFromTheSeed) {
   Tensor::manual_seed(7);
   const Tensor a = Tensor::rand({5}), b = Tensor::rand({5});
