@@ -54,9 +54,12 @@ UOp selected(const UOp& x, const UOp& range) {
   if (!at) return {};
   const UOp index = cast(at, DType::index);
   const UOp inside = logical_not(index < 0) & (index < range.src(0));
-  NodeMap<UOp> gated;
+  NodeMap<UOp> gated, moved;
   std::vector<UOp> held;
-  for (const UOp& u : toposort(x.src(1))) {
+  const std::vector<UOp> nodes = toposort(x.src(1));
+  for (const UOp& u : nodes) {
+    // A REDUCE inside may close the same range, as a softmax's maximum does: it is a loop of its own.
+    if (const auto closed = closed_ranges(u); std::find(closed.begin(), closed.end(), range) != closed.end()) gated[u] = moved[u] = u;
     if (!u.is(Op::LOAD) || !depends_on(u, range)) continue;
     const UOp& place = u.src(0);
     const std::vector<UOp> below = toposort(place);
@@ -64,7 +67,6 @@ UOp selected(const UOp& x, const UOp& range) {
     held.push_back(load(index_valid(place.src(0), place.src(1), place.src_count() > 2 ? place.src(2) & inside : inside)));
     gated[u] = held.back();
   }
-  NodeMap<UOp> moved;
   moved[range] = index;
   const UOp value = substitute(substitute(x.src(1), gated), moved);
   UOp condition = rest ? inside & substitute(rest, moved) : inside;

@@ -166,6 +166,13 @@ TEST_P(TensorOn, WinogradRoundsSomeTenTimesMore) {
   EXPECT_LT(winograd, 30 * direct);
 }
 
+TEST_P(TensorOn, SelectionFromWhatIsMeasuredFromAMaximum) {
+  const Tensor x({0.0, 3.0, 1.0, 2.0}), w({1.0, 2.0, 3.0, 4.0}), chosen({2, 0, 3});
+  const Tensor values = (x - x.max()).exp2() * w;
+  const Tensor picked = (chosen.reshape({3, 1}) == Tensor::arange(4).to_int()).where(values, 0).sum(1);
+  EXPECT_EQ(picked.tolist(), (Floats{0.75, 0.125, 2}));
+}
+
 TEST_P(TensorOn, RandomNumbersFollowFromTheSeed) {
   Tensor::manual_seed(7);
   const Tensor a = Tensor::rand({5}), b = Tensor::rand({5});
