@@ -30,7 +30,7 @@ struct CostModel {
   /// CPU those that registers don't hold are as near as a cache.
   double accumulators(const Target& target) const {
     const int held = std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32);
-    return target.has_groups ? held : std::max(held, 128);
+    return target.has_groups ? held : std::max(held, most_kept_results);
   }
   double kernel(const Target& target) const { return target.has_groups ? per_group_kernel : per_kernel; }
   /// To write `elements` in a kernel of its own and to read them `times` times.

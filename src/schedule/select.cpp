@@ -54,12 +54,11 @@ UOp selected(const UOp& x, const UOp& range) {
   if (!at) return {};
   const UOp index = cast(at, DType::index);
   const UOp inside = logical_not(index < 0) & (index < range.src(0));
+  const std::span<const UOp> ranges(&range, 1), value(&x.src(1), 1);
   NodeMap<UOp> gated, moved;
   std::vector<UOp> held;
-  const std::vector<UOp> nodes = toposort(x.src(1));
+  const std::vector<UOp> nodes = toposort_where(value, [&](const UOp& u) { return depends_on(u, range); });
   for (const UOp& u : nodes) {
-    // A REDUCE inside may close the same range, as a softmax's maximum does: it is a loop of its own.
-    if (const auto closed = closed_ranges(u); std::find(closed.begin(), closed.end(), range) != closed.end()) gated[u] = moved[u] = u;
     if (!u.is(Op::LOAD) || !depends_on(u, range)) continue;
     const UOp& place = u.src(0);
     const std::vector<UOp> below = toposort(place);
@@ -68,9 +67,9 @@ UOp selected(const UOp& x, const UOp& range) {
     gated[u] = held.back();
   }
   moved[range] = index;
-  const UOp value = substitute(substitute(x.src(1), gated), moved);
-  UOp condition = rest ? inside & substitute(rest, moved) : inside;
-  return value.is(Op::LOAD) && !rest ? value : where(condition, value, x.src(2));
+  const UOp picked = substitute_open(substitute_open(value, ranges, std::move(gated)), ranges, moved)[0];
+  const UOp condition = rest ? inside & substitute(rest, moved) : inside;
+  return picked.is(Op::LOAD) && !rest ? picked : where(condition, picked, x.src(2));
 }
 
 }  // namespace tinygrad::schedule

@@ -120,6 +120,24 @@ bool is_open_over(const UOp& u, std::span<const UOp> ranges) {
   return false;
 }
 
+std::vector<UOp> substitute_open(std::span<const UOp> roots, std::span<const UOp> ranges, NodeMap<UOp> map) {
+  const auto changes = [&](const UOp& u) { return !map.contains(u) && is_open_over(u, ranges); };
+  const auto replaced = [&](const UOp& u) {
+    const UOp* other = map.find(u);
+    return other ? *other : u;
+  };
+  const std::vector<UOp> order = toposort_where(roots, changes);
+  for (const UOp& u : order) {
+    if (!changes(u)) continue;
+    UOps sources;
+    for (const UOp& s : u.src()) sources.push_back(replaced(s));
+    map[u] = u.with_src(sources);
+  }
+  std::vector<UOp> out;
+  for (const UOp& r : roots) out.push_back(replaced(r));
+  return out;
+}
+
 bool is_closed(const UOp& u) { return !u.is(Op::RANGE) && !fact_of(u); }
 
 }  // namespace tinygrad

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
+#include "uop/node_map.h"
 #include "uop/uop.h"
 
 namespace tinygrad {
@@ -45,6 +47,10 @@ bool is_open_over(const UOp& u, std::span<const UOp> ranges);
 
 /// The ranges that a node closes itself: the trailing sources of END, REDUCE and STAGE; none for other ops.
 std::span<const UOp> closed_ranges(const UOp& u);
+
+/// The roots with the keys of `map` replaced, as substitute() does, but only in what is open over `ranges`: a loop inside that closes one
+/// of them runs over its own.
+std::vector<UOp> substitute_open(std::span<const UOp> roots, std::span<const UOp> ranges, NodeMap<UOp> map);
 
 /// True for ReduceArg.op = FUNCTION: REDUCE(TUPLE(x...), TUPLE(identity...), step, merge, r...).
 bool is_general_reduce(const UOp& u);

@@ -43,6 +43,10 @@ const std::vector<TensorCore>& tensor_cores(std::string_view family);
 /// The one of a name, wherever it is listed; null if there is none.
 const TensorCore* find_tensor_core(Symbol name);
 
+/// Results of one joined reduction that a CPU's kernel computes together, a copy of code each: what registers don't hold of them is in the
+/// nearest cache. Fusion counts on what the heuristics then write out.
+inline constexpr int most_kept_results = 128;
+
 /// What a code generator must know of the machine it generates for: data only. Two equal Targets get the same kernels, wherever the
 /// compiler runs; a Target never describes "the host" except where `host_cpu_target` fills one in.
 struct Target {

@@ -84,6 +84,18 @@ TEST(Ranges, SizesThatDependOnOuterRanges) {
   EXPECT_EQ(open(sum), "r0");
 }
 
+TEST(Ranges, SubstitutionLeavesLoopsInsideTheirOwn) {
+  const UOp r = range(4, 0), p = param(DType::float32, 20, {});
+  const UOp x = load(index(p, r));
+  const UOp sum(Op::REDUCE, DType::float32, {x, r}, ReduceArg{Op::ADD, {}});
+  NodeMap<UOp> map;
+  map[r] = index_const(2);
+  const std::vector<UOp> roots = {x * sum, sum}, ranges = {r};
+  const std::vector<UOp> out = substitute_open(roots, ranges, map);
+  EXPECT_EQ(out[0], load(index(p, index_const(2))) * sum);
+  EXPECT_EQ(out[1], sum);
+}
+
 TEST(Ranges, BodiesAreClosed) {
   const UOp r0 = range(4, 0), f(Op::FUNCTION, DType::index, {r0 + 1}, FunctionArg{"f"});
   EXPECT_EQ(open(UOp(Op::CALL, DType::index, {f, range(4, 7)})), "r7");

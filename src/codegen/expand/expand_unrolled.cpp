@@ -7,7 +7,6 @@
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
-#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 
@@ -15,29 +14,16 @@ namespace {
 
 bool has_kind(const UOp& range, AxisKind kind) { return range.arg_as<RangeArg>().kind == kind; }
 
-/// The values with every combination of indices of the ranges put in, the last range fastest. Only what is open over the ranges is copied.
+/// The values with every combination of indices of the ranges put in, the last range fastest.
 std::vector<std::vector<UOp>> copies(std::span<const UOp> values, std::span<const UOp> ranges) {
   int64_t count = 1;
   for (const UOp& r : ranges) count *= constant_size(r);
-  std::vector<UOp> open = toposort_where(values, [&](const UOp& u) { return is_open_over(u, ranges); });
-  std::erase_if(open, [&](const UOp& u) { return !is_open_over(u, ranges); });
   std::vector<std::vector<UOp>> out;
   for (int64_t n = 0; n < count; ++n) {
-    NodeMap<UOp> at(open.size());
+    NodeMap<UOp> at;
     int64_t rest = n;
     for (size_t i = ranges.size(); i-- > 0; rest /= constant_size(ranges[i])) at[ranges[i]] = index_const(rest % constant_size(ranges[i]));
-    const auto copy_of = [&](const UOp& u) {
-      const UOp* copy = at.find(u);
-      return copy ? *copy : u;
-    };
-    for (const UOp& u : open) {
-      if (at.contains(u)) continue;
-      UOps sources;
-      for (const UOp& s : u.src()) sources.push_back(copy_of(s));
-      at[u] = u.with_src(sources);
-    }
-    out.emplace_back();
-    for (const UOp& v : values) out.back().push_back(copy_of(v));
+    out.push_back(substitute_open(values, ranges, std::move(at)));
   }
   return out;
 }

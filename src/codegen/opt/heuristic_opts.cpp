@@ -20,7 +20,6 @@ constexpr double tiny_kernel = 64;        // cycles: not worth a vector
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
 constexpr double line_bytes = 64;
 constexpr int64_t most_chunks = 256;
-constexpr int64_t most_copies = 128;          // along an axis of a joined reduction
 constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
 
 /// A vector axis and its number of lanes.
@@ -150,7 +149,7 @@ class CpuHeuristic {
         for (int64_t n : tile_counts(a))
           for (int64_t m : b == a ? std::vector<int64_t>{1} : tile_counts(b)) {
             const Tile t{{a, b == a ? -1 : b}, {n, m}};
-            if (!fits_registers(t)) continue;
+            if (!fits(t)) continue;
             if (const double c = tile_cost(t); c < best * 0.999) best = c, tile_ = t;
           }
     return best;
@@ -162,12 +161,12 @@ class CpuHeuristic {
     const int64_t most = nest_.reduces ? 8 : 4;
     for (int64_t n = 2; n <= most; ++n)
       if (left_[size_t(axis)] % n == 0) out.push_back(n);
-    if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_copies) out.push_back(whole);
+    if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_kept_results) out.push_back(whole);
     return out;
   }
 
-  bool fits_registers(const Tile& t) const {
-    if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_copies : most_copies / 2);  // at the price of spills()
+  bool fits(const Tile& t) const {
+    if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // at the price of spills()
     return accumulators(t) * registers_each() + std::min(t.count[0], t.count[1]) * registers_each() + 1 <= registers();
   }
   int64_t registers() const { return std::max(8, target_.vector_registers); }
@@ -284,7 +283,7 @@ class CpuHeuristic {
 
   /// A loop inside of the joined one.
   bool is_written_out(int axis) const {
-    return is_joined() && axis > nest_.joined_axis && nest_.axes[size_t(axis)].is_reduce && left_[size_t(axis)] <= most_copies;
+    return is_joined() && axis > nest_.joined_axis && nest_.axes[size_t(axis)].is_reduce && left_[size_t(axis)] <= most_kept_results;
   }
 
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
