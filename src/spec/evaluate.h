@@ -65,7 +65,8 @@ struct Evaluation {
 /// makes a
 ///   version of the version it targets. So no order of evaluation can change a result.
 /// - END runs its effect for each value of its ranges, row-major in the order listed. AFTER(x, RANGE...) inside it is the version that the
-///   iterations before have left; without that each iteration sees the version before the loop.
+///   iterations before have left; without that each iteration sees the version before the loop. Lanes are no iterations: what is read
+///   behind a store has what all lanes stored.
 /// - Elements that a LOAD does not read are 0, or the alternative.
 ///
 /// Errors: IndexError for an access out of bounds, ValueError for memory or variables without a value, ShapeError for sizes that do not

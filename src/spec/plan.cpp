@@ -69,8 +69,9 @@ std::vector<UOp> Plan::walk(std::span<const UOp> roots, Enter&& enter) const {
 }
 
 void Plan::find_loop(const UOp& end) {
-  const std::span<const UOp> ranges = closed_ranges(end);
   Loop l;
+  for (const UOp& r : closed_ranges(end)) (r.arg_as<RangeArg>().kind == AxisKind::lane ? l.lanes : l.ranges).push_back(r);
+  const std::span<const UOp> ranges = l.ranges;
   auto need = [&](const UOp& u) {
     if (!contains(l.needs, u)) l.needs.push_back(u);
   };
@@ -97,6 +98,7 @@ void Plan::find_loop(const UOp& end) {
         if (is_head(head, ranges)) add_head(head);
   if (l.heads.empty()) return;
   for (const UOp& r : ranges) need(r.src(0));
+  for (const UOp& r : l.lanes) need(r);
   loop_of_[end] = loops_.size();
   loops_.push_back(std::move(l));
 }

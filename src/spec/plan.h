@@ -13,8 +13,11 @@ namespace tinygrad::spec {
 /// True for memory: a BUFFER, a PARAM with a shape, or movement and AFTER over one.
 bool is_memory(const UOp& u);
 
-/// An END that must run one iteration after the other, because one reads memory that those before wrote: AFTER(memory, RANGE).
+/// An END that must run one iteration after the other, because one reads memory that those before wrote: AFTER(memory, RANGE). Lanes that
+/// it closes are an axis of each iteration: they step together.
 struct Loop {
+  std::vector<UOp> ranges;  ///< those that are iterated
+  std::vector<UOp> lanes;
   std::vector<UOp> heads;   ///< those AFTERs: the memory as an iteration finds it
   std::vector<UOp> inside;  ///< what each iteration computes, sources first
   std::vector<UOp> needs;   ///< what is computed before the loop

@@ -55,6 +55,19 @@ Effects close_launch(const Evaluator& ev, const UOp& u, const Effects& in, auto&
   return out;
 }
 
+/// The writes with all their lanes made: what reads memory behind them sees those of every lane.
+WritesPtr close_lanes(const Evaluator& ev, const WritesPtr& w) {
+  AxisIds lanes;
+  Sizes sizes;
+  for (size_t i = 0; i < w->index->axes.size(); ++i) {
+    const UOp& node = ev.axis_node(w->index->axes[i]);
+    if (!node.is(Op::RANGE) || node.arg_as<RangeArg>().kind != AxisKind::lane) continue;
+    lanes.push_back(w->index->axes[i]);
+    sizes.push_back(w->index->sizes[i]);
+  }
+  return lanes.empty() ? w : close_axes(w->origin, std::span(&w, 1), lanes, sizes);
+}
+
 bool is_group_memory(const UOp& base) { return base.is(Op::BUFFER) && base.arg_as<BufferArg>().scope == tinygrad::Scope::group; }
 
 /// Memory of a group that goes from iteration to iteration would have to be joined at the barriers of each; that is not done.
@@ -98,12 +111,14 @@ std::vector<WritesPtr> Scope::writes() const {
 std::shared_ptr<const Memory> Scope::with_effects(const std::shared_ptr<const Memory>& m, std::span<const UOp> effects) const {
   Effects all;
   for (const UOp& e : effects) append_effects(all, e);
-  std::vector<WritesPtr> added;
-  for (const Written& w : all)
-    if (w.writes->base == m->base && std::ranges::find(m->history, w.writes) == m->history.end()) added.push_back(w.writes);
-  if (added.empty()) return m;
   Memory out = *m;
-  out.history.insert(out.history.end(), added.begin(), added.end());
+  std::vector<WritesPtr> added;
+  for (const Written& w : all) {
+    if (w.writes->base != m->base || std::ranges::find(m->history, w.writes) != m->history.end()) continue;
+    out.history.push_back(w.writes);
+    added.push_back(close_lanes(ev_, w.writes));
+  }
+  if (added.empty()) return m;
   out.state = after_writes(m->state_or_zeros(), added);
   return std::make_shared<Memory>(std::move(out));
 }
@@ -225,7 +240,8 @@ void Scope::loop_iteration(LoopState& state, const Loop& loop) {
     m.state = nullptr;
     r = {.memory = std::make_shared<Memory>(std::move(m))};
   }
-  for (const WritesPtr& w : collected_) {
+  for (const WritesPtr& lanewise : collected_) {
+    const WritesPtr w = close_lanes(ev_, lanewise);
     const auto carried = std::ranges::find_if(state.carried, [&](const auto& c) { return c.first == w->base; });
     if (carried == state.carried.end()) {
       add_by_base(state.written, w);
@@ -238,7 +254,7 @@ void Scope::loop_iteration(LoopState& state, const Loop& loop) {
 
 /// One iteration after the other. The writes of an iteration, also those that only its own AFTERs knew of, are those of the loop.
 Result Scope::loop_node(const UOp& u, const Loop& loop) {
-  const std::span<const UOp> ranges = closed_ranges(u);
+  const std::span<const UOp> ranges = loop.ranges;
   Sizes sizes;
   for (const UOp& r : ranges) sizes.push_back(number(r.src(0)));
 

@@ -209,7 +209,8 @@ TEST(Opts, AttentionOnTheCpuHasVectorsAlongRows) {
   };
   EXPECT_EQ(chosen(64, "x86-64-v3").substr(0, 38), "LANE(0,8) UPCAST(1,64) UNROLL(3,64) TH");
   EXPECT_EQ(chosen(64, "x86-64-v4").substr(0, 22), "LANE(0,16) UPCAST(1,64");
-  for (const char* opts : {"", "LANE(0,8) UPCAST(1,12) UNROLL(3,12)", "LANE(0,4) UPCAST(0,2) UPCAST(1,12) UNROLL(2,2)"}) {
+  for (const char* opts : {"", "LANE(0,8) UPCAST(1,12) UNROLL(3,12)", "LANE(0,4) UPCAST(0,2) UPCAST(1,12) UNROLL(2,2)",
+                           "LANE(1,4) LANE(3,4)"}) {  // vectors along two axes: of the sum, and of the product inside
     SCOPED_TRACE(opts);
     EXPECT_EQ(test::difference_on_cpu(test::attention(17, 21, 12), parse_opts(opts)), "");
   }

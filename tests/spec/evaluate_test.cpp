@@ -266,6 +266,25 @@ TEST_F(EvaluateTest, LoopsThatCarryInOneRangeOnly) {
   EXPECT_EQ(memory(out), (Numbers{6, 106, 206}));
 }
 
+TEST_F(EvaluateTest, LanesOfALoopStepTogether) {
+  // A running count that all lanes share, and a vector that adds it up: a lane must not find what another one counted in the same
+  // iteration.
+  const UOp out = param(DType::int32, 2, {.slot = 0});
+  const UOp count = buffer(DType::int32, {.id = 1, .size = 1, .scope = Scope::reg}), zero = index_const(0);
+  const UOp sums = buffer(DType::int32, {.id = 2, .size = 2, .scope = Scope::reg});
+  const UOp k = range(3, 0), lane = range(2, 1, AxisKind::lane);
+  const auto carried = [&](const UOp& memory, const UOp& at) {
+    const UOp start = store(index(memory, at), constant(DType::int32, 0));
+    return index(after(memory, std::vector<UOp>{start, k}), at);
+  };
+  const UOp counted = carried(count, zero), summed = carried(sums, lane);
+  const UOp next = load(counted) + 1;
+  const UOp steps = group(std::vector<UOp>{store(counted, next), store(summed, load(summed) + next * cast(lane + 1, DType::int32))});
+  const UOp total = load(index(after(sums, std::vector<UOp>{end(steps, std::vector<UOp>{k, lane})}), lane));
+  run(sink(std::vector<UOp>{end(store(index(out, lane), total), std::vector<UOp>{lane})}));
+  EXPECT_EQ(memory(out), (Numbers{6, 12}));
+}
+
 TEST_F(EvaluateTest, LoopsOfZeroIterationsKeepWhatWasBefore) {
   const UOp acc = buffer(DType::int32, {.id = 1, .size = 1, .scope = Scope::reg}), zero = index_const(0), r = range(0, 1);
   const UOp head = after(acc, std::vector<UOp>{store(index(acc, zero), constant(DType::int32, 7)), r});
