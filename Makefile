@@ -32,10 +32,12 @@ test: tests     ## build and run every test but the long ones
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-bench: build    ## compile times, start and training beside tinygrad and PyTorch
+bench: build    ## compile times, start, index arithmetic and training beside tinygrad and PyTorch
+	ninja -C $(BUILD) tinygrad-static
 	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
 	@bench/startup $(BUILD)
+	@bench/indexing $(BUILD)
 	@bench/mnist_step $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
 
