@@ -67,6 +67,13 @@ UOp diagonal(const UOp& x, int offset = 0, int axis0 = 0, int axis1 = 1);
 /// The values (1-D) each broadcast over the grid of all; `xy` swaps the first two axes.
 std::vector<UOp> meshgrid(std::span<const UOp> values, bool xy = false);
 
+/// The size of an axis that a formula names.
+using NamedSize = std::pair<std::string_view, SInt>;
+/// Axes split, reordered and joined as the formula says, in the notation of einops: "b (h w) c -> (b h) w c" with the size of h or of w
+/// given. "..." stands for axes without names, 1 and () for an axis of size 1. ValueError for a formula that is not well formed or a size
+/// that it does not name, ShapeError where the value does not fit it.
+UOp rearrange(const UOp& x, std::string_view formula, std::span<const NamedSize> sizes = {});
+
 /// Windows over the last axes: shape (..., o0, o1, ..., k0, k1, ...), each o counting positions `stride` apart, each k elements
 /// `dilation` apart. The three have one number an axis.
 UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation);
