@@ -5,6 +5,7 @@
 #include "base/profile.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
+#include "codegen/decomp/emulate_long.h"
 #include "codegen/expand/assign_launch_dims.h"
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/expand/group_reduces.h"
@@ -105,6 +106,7 @@ class Pipeline {
 UOp simplified_kernel(const UOp& sink) { return merge_ranges(simplify(sink)); }
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
+  const Target has = without_dtypes(target, options.emulated_dtypes);
   Pipeline p(sink, options, trace);
   p.step("simplify", simplify(p.graph()));
   p.step("simplify gates", simplify_gates(p.graph()));
@@ -113,14 +115,15 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));
   p.step("group reduces", group_reduces(p.graph()));
-  p.step("lower reduces", lower_reduces(p.graph()));
+  p.step("lower reduces", lower_reduces(p.graph(), has));
   p.step("pipeline stages", pipeline_stages(p.graph()));
   p.step("lower stages", lower_stages(p.graph(), target));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
-  p.step("emulate dtypes", emulate_dtypes(p.graph(), without_dtypes(target, options.emulated_dtypes)));
-  p.step("index width", choose_index_width(p.graph()));
-  p.step("decompose ops", decompose_ops(p.graph(), target, options.transcendental));
+  p.step("emulate dtypes", emulate_dtypes(p.graph(), has));
+  p.step("index width", choose_index_width(p.graph(), has));
+  p.step("decompose ops", decompose_ops(p.graph(), has, options.transcendental));
+  p.step("emulate long", emulate_long(p.graph(), has));
   p.step("simplify decomposed", simplify(p.graph()));
   p.step("lanes", vectorize_lanes(p.graph()));
   p.step("speculate loads", speculate_loads(p.graph()));

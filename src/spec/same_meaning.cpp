@@ -79,12 +79,15 @@ std::optional<size_t> difference(const Array& a, const Array& b) {
   return std::nullopt;
 }
 
-/// Where a dtype that the target lacks is emulated, the kernel takes the memory as the integers that hold its bits.
+/// Where a dtype that the target lacks is emulated, the kernel takes the memory as the integers that hold its bits, one or two an element.
 void take_as_stored(const UOp& graph, EvalInputs& memory) {
   for (const UOp& u : toposort(graph)) {
     if (!u.is(Op::PARAM) || u.src_count() == 0) continue;
     const auto at = memory.params.find(u.arg_as<ParamArg>().slot);
-    if (at != memory.params.end() && itemsize(at->second.dtype) == itemsize(u.dtype())) at->second.dtype = u.dtype();
+    if (at == memory.params.end() || at->second.dtype == u.dtype()) continue;
+    Array& array = at->second;
+    array.shape = {array.shape[0] * int64_t(itemsize(array.dtype) / itemsize(u.dtype()))};
+    array.dtype = u.dtype();
   }
 }
 
@@ -118,7 +121,10 @@ bool MeaningCheck::run(std::string_view step, const UOp& graph, EvalInputs& memo
   try {
     evaluate(std::span(&graph, 1), memory);
     for (auto& [slot, array] : memory.params)
-      if (const auto given = inputs_.params.find(slot); given != inputs_.params.end()) array.dtype = given->second.dtype;
+      if (const auto given = inputs_.params.find(slot); given != inputs_.params.end()) {
+        array.dtype = given->second.dtype;
+        array.shape = given->second.shape;
+      }
     return true;
   } catch (const InternalError& e) {
     log_skipped(kernel_, step, e.what());

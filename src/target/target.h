@@ -69,6 +69,8 @@ struct Target {
 
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
+  /// Integers of 64 bits, signed and unsigned.
+  bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
   void drop_dtype(DType dtype) { dtypes_ &= ~(uint32_t{1} << int(dtype)); }

@@ -45,6 +45,7 @@ class ScalarProgram {
       case Op::NEG: return scalar::neg(at(0));
       case Op::MAX: return scalar::max(at(0), at(1));
       case Op::FDIV: return scalar::fdiv(at(0), at(1));
+      case Op::RECIPROCAL: return scalar::reciprocal(at(0));
       case Op::TRUNC: return scalar::trunc(at(0));
       case Op::CDIV: return scalar::cdiv(at(0), at(1));
       case Op::CMOD: return scalar::cmod(at(0), at(1));

@@ -14,6 +14,7 @@ Target threads_target() {
   Target t;
   t.device = "CPU";
   t.has_threads = true;
+  t.set_dtypes({DType::int32, DType::int64, DType::uint64, DType::float32});
   return t;
 }
 

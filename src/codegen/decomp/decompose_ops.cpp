@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "codegen/decomp/divide.h"
+#include "codegen/decomp/long_ops.h"
 #include "codegen/decomp/transcendental.h"
 #include "rewrite/rewrite.h"
 #include "symbolic/bounds.h"
@@ -22,6 +23,9 @@ struct Context {
   int transcendental;
 
   bool lacks(Op op) const { return !target.supports(op); }
+  bool lacks(DType d) const { return is_long(d) && !target.has_int64(); }
+  /// Of what is left for a dtype that the target lacks, emulate_long() knows the ops that take words alone.
+  bool lacks(const UOp& u) const { return lacks(u.op()) || lacks(u.dtype()); }
   bool approximates(Op op) const { return transcendental == 2 || (transcendental == 1 && lacks(op)); }
 };
 
@@ -62,14 +66,15 @@ UOp floor_remainder(const UOp& a, const UOp& b) {
   return where(rounds_down(r, b), r + b, r);
 }
 
-UOp quotient(const UOp& a, const UOp& b, const Context& c) {
-  if (!c.lacks(Op::CDIV)) return {};
+UOp quotient(const UOp& u, const UOp& a, const UOp& b, const Context& c) {
+  if (!c.lacks(u)) return {};
   if (UOp fast = short_quotient(a, b)) return fast;
-  return quotient_by_constant(a, b, c.target);
+  if (UOp fast = quotient_by_constant(a, b, c.target)) return fast;
+  return c.lacks(a.dtype()) ? long_quotient(a, b, c.target) : UOp();
 }
 
-UOp remainder(const UOp& a, const UOp& b, const Context& c) {
-  if (!c.lacks(Op::CMOD)) return {};
+UOp remainder(const UOp& u, const UOp& a, const UOp& b, const Context& c) {
+  if (!c.lacks(u)) return {};
   const DType d = a.dtype();
   if (const int k = power_of_two(b); k >= 0 && is_not_negative(a)) return a & constant(d, (int64_t{1} << k) - 1);
   // A quotient by zero is 0, its remainder too.
@@ -104,6 +109,12 @@ UOp through_float32(const UOp& u) {
   return cast(alu(u.op(), sources), u.dtype());
 }
 
+UOp long_to_float(const UOp& u, DType to) {
+  if (to == DType::float64) return long_to_float64(u);
+  if (to == DType::float32) return long_to_float32(u, Rounding::nearest);
+  return cast(long_to_float32(u, Rounding::odd), to);
+}
+
 // The table. Rules look at the target in their context, so one table serves all.
 
 // clang-format off
@@ -119,27 +130,30 @@ const Rules<Context>& op_rules() {
      [](const Match& m, Context& c) { return c.approximates(Op::SIN) ? sin_by_arithmetic(m[x]) : UOp(); }, "sin"},
     {pat(Op::POW, {x, y}).dtype(is_wide_float),
      [](const Match& m, Context& c) { return c.lacks(Op::POW) ? pow_by_arithmetic(m[x], m[y], c.target.supports(DType::float64)) : UOp(); }, "pow"},
-    {pat(Op::THREEFRY, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::THREEFRY) ? threefry(m[x], m[y]) : UOp(); }, "threefry"},
+    {pat(Op::THREEFRY, {x, y}), [](const Match& m, Context& c) { return c.lacks(m.root()) ? threefry(m[x], m[y]) : UOp(); }, "threefry"},
 
-    {pat(Op::FLOORDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORDIV) ? floor_quotient(m[x], m[y]) : UOp(); }, "floordiv"},
-    {pat(Op::FLOORMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::FLOORMOD) ? floor_remainder(m[x], m[y]) : UOp(); }, "floormod"},
-    {pat(Op::CMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return remainder(m[x], m[y], c); }, "cmod"},
-    {pat(Op::CDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return quotient(m[x], m[y], c); }, "cdiv"},
+    {pat(Op::FLOORDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(m.root()) ? floor_quotient(m[x], m[y]) : UOp(); }, "floordiv"},
+    {pat(Op::FLOORMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(m.root()) ? floor_remainder(m[x], m[y]) : UOp(); }, "floormod"},
+    {pat(Op::CMOD, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return remainder(m.root(), m[x], m[y], c); }, "cmod"},
+    {pat(Op::CDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return quotient(m.root(), m[x], m[y], c); }, "cdiv"},
 
     {pat(Op::RECIPROCAL, {x}), [](const Match& m, Context& c) { return c.lacks(Op::RECIPROCAL) ? alu(Op::FDIV, {constant(m[x].dtype(), 1), m[x]}) : UOp(); }, "reciprocal"},
     {pat(Op::FDIV, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::FDIV) && !c.lacks(Op::RECIPROCAL) ? m[x] * alu(Op::RECIPROCAL, {m[y]}) : UOp(); }, "fdiv"},
     {pat(Op::NEG, {x}).dtype(is_bool), x, "neg of bool"},
     {pat(Op::NEG, {x}).dtype(is_float), [](const Match& m, Context& c) { return c.lacks(Op::NEG) ? m[x] * constant(m[x].dtype(), -1) : UOp(); }, "neg"},
-    {pat(Op::NEG, {x}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(Op::NEG) ? constant(m[x].dtype(), 0) - m[x] : UOp(); }, "neg of int"},
+    {pat(Op::NEG, {x}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(m.root()) ? constant(m[x].dtype(), 0) - m[x] : UOp(); }, "neg of int"},
     {pat(Op::TRUNC, {x}).dtype(is_int), x, "trunc of int"},
-    {pat(Op::MULACC, {x, y, z}), [](const Match& m, Context& c) { return c.lacks(Op::MULACC) ? m[x] * m[y] + m[z] : UOp(); }, "mulacc"},
+    {pat(Op::MULACC, {x, y, z}), [](const Match& m, Context& c) { return c.lacks(m.root()) ? m[x] * m[y] + m[z] : UOp(); }, "mulacc"},
+
+    {pat(Op::CAST, {x.dtype(is_long)}).dtype(is_float), [](const Match& m, Context& c) { return c.lacks(m[x].dtype()) ? long_to_float(m[x], m.root().dtype()) : UOp(); }, "long to float"},
+    {pat(Op::CAST, {x.dtype(is_float)}).dtype(is_long), [](const Match& m, Context& c) { return c.lacks(m.root().dtype()) ? float_to_long(m[x], m.root().dtype()) : UOp(); }, "float to long"},
 
     // Arithmetic on bool is logic.
     {pat(Op::ADD, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] | m[y]; }, "add of bool"},
     {pat(Op::MUL, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] & m[y]; }, "mul of bool"},
     {pat(Op::SUB, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] ^ m[y]; }, "sub of bool"},
     {pat(Op::MAX, {x, y}).dtype(is_bool), [](const Match& m) { return m[x] | m[y]; }, "max of bool"},
-    {pat(Op::MAX, {x, y}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(Op::MAX) ? where(m[x] < m[y], m[y], m[x]) : UOp(); }, "max of int"},
+    {pat(Op::MAX, {x, y}).dtype(is_int), [](const Match& m, Context& c) { return c.lacks(m.root()) ? where(m[x] < m[y], m[y], m[x]) : UOp(); }, "max of int"},
     {pat(Op::CMPEQ, {x, y}), [](const Match& m, Context& c) { return c.lacks(Op::CMPEQ) ? logical_not(ne(m[x], m[y])) : UOp(); }, "cmpeq"},
   };
   return rules;

@@ -22,16 +22,6 @@ DType unsigned_of(DType d) {
 
 UOp number(uint64_t value, DType d) { return constant(Scalar::from_uint(value, d)); }
 
-/// The upper half of the product of two unsigned numbers, by halves of them.
-UOp high_by_halves(const UOp& a, const UOp& b) {
-  const DType d = a.dtype();
-  const int half = bitsize(d) / 2;
-  const UOp by = number(uint64_t(half), d), mask = number((uint64_t{1} << half) - 1, d);
-  const UOp a0 = a & mask, a1 = a >> by, b0 = b & mask, b1 = b >> by;
-  const UOp low = a0 * b0, first = a1 * b0 + (low >> by), second = a0 * b1 + (first & mask);
-  return a1 * b1 + (first >> by) + (second >> by);
-}
-
 UOp high_word(const UOp& a, const UOp& b, const Target& target) {
   const DType d = a.dtype(), wide = bitsize(d) < 32 ? DType::uint32 : DType::uint64;
   if (bitsize(d) == 64 || !target.supports(wide)) return high_by_halves(a, b);
@@ -51,6 +41,15 @@ UOp unsigned_quotient(const UOp& x, uint64_t divisor, const Target& target) {
 }
 
 }  // namespace
+
+UOp high_by_halves(const UOp& a, const UOp& b) {
+  const DType d = a.dtype();
+  const int half = bitsize(d) / 2;
+  const UOp by = number(uint64_t(half), d), mask = number((uint64_t{1} << half) - 1, d);
+  const UOp a0 = a & mask, a1 = a >> by, b0 = b & mask, b1 = b >> by;
+  const UOp low = a0 * b0, first = a1 * b0 + (low >> by), second = a0 * b1 + (first & mask);
+  return a1 * b1 + (first >> by) + (second >> by);
+}
 
 std::optional<Reciprocal> reciprocal_of(int64_t divisor, int64_t most, int64_t limit) {
   // With factor = (2^shift + e) / divisor, x * factor / 2^shift is x / divisor plus x * e / (divisor * 2^shift): too small to reach the

@@ -20,6 +20,9 @@ std::optional<Reciprocal> reciprocal_of(int64_t divisor, int64_t most, int64_t l
 /// otherwise.
 UOp short_quotient(const UOp& x, const UOp& divisor);
 
+/// The upper half of the product of two unsigned numbers of one dtype, by halves of them.
+UOp high_by_halves(const UOp& a, const UOp& b);
+
 /// CDIV of any integer by a constant without division (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI
 /// 1994): for targets that have none.
 UOp quotient_by_constant(const UOp& x, const UOp& divisor, const Target& target);

@@ -7,6 +7,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/decomp/long_ops.h"
 #include "codegen/rebuild.h"
 #include "dtype/float_format.h"
 #include "uop/build.h"
@@ -78,22 +79,22 @@ namespace {
 /// float64 to float32 such that rounding further to at most 22 bits gives what rounding once would: an inexact result gets an odd last
 /// bit ("round to odd"; Boldo and Melquiond, "When double rounding is odd", 2005).
 UOp round_to_odd(const UOp& x) {
-  const auto magnitude = [](const UOp& v) { return bitcast(bitcast(v, DType::int64) & constant(DType::int64, INT64_MAX), DType::float64); };
+  const auto magnitude = [](const UOp& v) { return max(v, -v); };
   const UOp near = cast(x, DType::float32), back = cast(near, DType::float64), inexact = ne(back, x);
   const UOp towards_zero = where(magnitude(x) < magnitude(back), as_bits(near) - u32(1), as_bits(near));
   return where(ne(x, x), near, as_float(where(inexact, towards_zero | u32(1), as_bits(near))));
 }
 
-/// An integer as float64 or float32 that rounds further to a narrow float as the integer itself would.
-UOp integer_to_float32(const UOp& x, bool has_float64) {
+/// An integer as a float32 that rounds further to a narrow float as the integer itself would.
+UOp integer_to_float32(const UOp& x) {
   const DType d = x.dtype();
-  if (bitsize(d) <= 16 || !has_float64) return cast(x, DType::float32);
-  if (bitsize(d) <= 32) return round_to_odd(cast(x, DType::float64));
-  // Of a large one the lowest 11 bits only say whether there is more: a float64 holds the rest.
+  if (bitsize(d) <= 16) return cast(x, DType::float32);
+  if (bitsize(d) == 64) return long_to_float32(x, Rounding::odd);
+  // Of a large one the lowest 8 bits only say whether there is more: a float32 holds the rest.
   const auto num = [&](int64_t v) { return constant(d, v); };
-  const UOp folded = (x & num(~int64_t{2047})) | where(eq(x & num(2047), num(0)), num(0), num(1024));
-  const UOp top = x >> num(52), small = is_unsigned(d) ? eq(top, num(0)) : eq(top, num(0)) | eq(top, num(-1));
-  return round_to_odd(cast(where(small, x, folded), DType::float64));
+  const UOp cut = (x & num(-256)) | where(eq(x & num(255), num(0)), num(0), num(256));
+  const UOp top = x >> num(24), small = is_unsigned(d) ? eq(top, num(0)) : eq(top, num(0)) | eq(top, num(-1));
+  return cast(where(small, x, cut), DType::float32);
 }
 
 /// Ops on values of a dtype whose result is always one.
@@ -101,7 +102,7 @@ bool is_exact(Op op) { return op == Op::NEG || op == Op::MAX || op == Op::WHERE 
 
 class Emulation {
  public:
-  explicit Emulation(const Target& target) : target_(target), has_float64_(target.supports(DType::float64)) {}
+  explicit Emulation(const Target& target) : target_(target) {}
 
   bool emulates(DType d) const { return is_float(d) && bitsize(d) < 32 && !target_.supports(d); }
 
@@ -158,12 +159,11 @@ class Emulation {
   UOp convert(DType from, const UOp& x, DType to) {
     if (emulates(from) && can_lossless_cast(from, to)) return x;
     if (from == DType::float64) return rounded(round_to_odd(x), to);
-    if (is_int(from)) return rounded(integer_to_float32(x, has_float64_), to);
+    if (is_int(from)) return rounded(integer_to_float32(x), to);
     return rounded(cast(x, DType::float32), to);
   }
 
   const Target& target_;
-  const bool has_float64_;
   struct Decoded {
     UOp bits;
     DType dtype = DType::void_;
@@ -183,8 +183,9 @@ Target without_dtypes(Target target, std::string_view names) {
   while (!names.empty()) {
     const size_t comma = names.find(',');
     const DType d = parse_dtype(names.substr(0, comma));
-    if (!is_float(d) || bitsize(d) >= 32) {
-      throw ValueError(fmt::format("EMULATED_DTYPES: {} cannot be emulated; float16, bfloat16, fp8e4m3 and fp8e5m2 can", repr(d)));
+    if (!is_long(d) && !(is_float(d) && bitsize(d) < 32)) {
+      throw ValueError(
+          fmt::format("EMULATED_DTYPES: {} cannot be emulated; float16, bfloat16, fp8e4m3, fp8e5m2, int64 and uint64 can", repr(d)));
     }
     target.drop_dtype(d);
     names = comma == names.npos ? std::string_view() : names.substr(comma + 1);

@@ -10,7 +10,7 @@ namespace tinygrad::codegen {
 /// float32; each op that may need rounding is followed by it, so results are those of the dtype.
 UOp emulate_dtypes(const UOp& sink, const Target& target);
 
-/// The target without dtypes that are named in a list, "float16,bfloat16" (the option EMULATED_DTYPES). Throws ValueError for a dtype that
+/// The target without dtypes that are named in a list, "float16,int64" (the option EMULATED_DTYPES). Throws ValueError for a dtype that
 /// cannot be emulated.
 Target without_dtypes(Target target, std::string_view names);
 

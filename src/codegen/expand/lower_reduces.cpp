@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "codegen/decomp/long_ops.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
@@ -38,7 +39,7 @@ UOps without_lanes(UOps ranges) {
 
 class Lowering {
  public:
-  explicit Lowering(const UOp& sink) : sink_(sink), next_range_(next_range_id(sink)) {
+  Lowering(const UOp& sink, const Target& target) : sink_(sink), target_(target), next_range_(next_range_id(sink)) {
     NodeMap<int> depths;
     for (const UOp& u : toposort(sink)) {
       int depth = 0;
@@ -315,7 +316,8 @@ class Lowering {
     const auto closed = closed_ranges(reduce);
     const auto lane = std::find_if(closed.begin(), closed.end(), is_lane);
     if (lane == closed.end()) return values;
-    if (is_general_reduce(reduce)) return merge_lanes(reduce, std::move(values), *lane);
+    const bool by_words = is_long(reduce.dtype()) && !target_.has_int64();
+    if (is_general_reduce(reduce) || by_words) return merge_lanes(reduce, std::move(values), *lane);
     const std::span<const UOp> lanes(&*lane, 1);
     return whole ? reduce_results(make_reduce(reduce, values, lanes)) : reduce_partials(reduce, values, lanes);
   }
@@ -348,6 +350,7 @@ class Lowering {
   }
 
   const UOp sink_;
+  const Target& target_;
   int32_t next_range_;
   uint64_t next_buffer_ = 0;
   std::vector<std::vector<UOp>> levels_;
@@ -359,6 +362,6 @@ class Lowering {
 
 }  // namespace
 
-UOp lower_reduces(const UOp& sink) { return Lowering(sink).run(); }
+UOp lower_reduces(const UOp& sink, const Target& target) { return Lowering(sink, target).run(); }
 
 }  // namespace tinygrad::codegen
