@@ -1,12 +1,8 @@
-// Running reductions and sorting.
-#include <fmt/core.h>
-#include <tinygrad/errors.h>
-
+// Running reductions.
 #include "ops/creation.h"
-#include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/index.h"
 #include "ops/movement.h"
+#include "ops/order.h"
 #include "ops/reduce.h"
 #include "uop/build.h"
 
@@ -55,18 +51,6 @@ UOp scan(std::string_view op, const UOp& x, int axis, const Combine& c) {
   return ops::transpose(scan_last(ops::transpose(x, a, -1), c), a, -1);
 }
 
-/// NaN counts as equal to NaN.
-UOp same(const UOp& a, const UOp& b) {
-  const UOp equal = ops::eq(a, b);
-  return is_float(a.dtype()) ? bitwise_or(equal, bitwise_and(isnan(a), isnan(b))) : equal;
-}
-
-/// a < b with NaN greatest.
-UOp before(const UOp& a, const UOp& b) {
-  const UOp less = lt(a, b);
-  return is_float(a.dtype()) ? bitwise_or(less, bitwise_and(isnan(b), ops::logical_not(isnan(a)))) : less;
-}
-
 }  // namespace
 
 UOp cumsum(const UOp& x, int axis) {
@@ -103,35 +87,6 @@ UOp logcumsumexp(const UOp& x, int axis, const OpsContext& ctx) {
   const double none = -std::numeric_limits<double>::infinity();
   const UOp terms = ops::where(up_to(shape_of(t).back()), sub(ops::unsqueeze(t, -2), ops::unsqueeze(m, -1)), none);
   return ops::transpose(add(log(sum(exp(terms), -1)), m), a, -1);
-}
-
-UOp argsort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
-  const Shape& in = shape_of(x);
-  if (in.empty()) return constant(ctx.default_int, 0);
-  const int a = resolve_axis("sort", axis, in.size());
-  const UOp t = ops::transpose(x, a, -1);
-  const SInt& n = in[size_t(a)];
-  // Over (..., i, j): j comes before i.
-  const UOp xi = ops::unsqueeze(t, -1), xj = ops::unsqueeze(t, -2);
-  const UOp first = lt(iota_along(1, 2, n), iota_along(0, 2, n));
-  const UOp precedes = bitwise_or(descending ? before(xi, xj) : before(xj, xi), bitwise_and(same(xi, xj), first));
-  const UOp place = contiguous(sum(precedes, -1));
-  // Over (..., k, i): i has the place k.
-  const UOp found = ops::eq(ops::unsqueeze(place, -2), iota_along(0, 2, n));
-  return ops::transpose(tinygrad::cast(sum(ops::where(found, iota(n), 0), -1), ctx.default_int), a, -1);
-}
-
-ValuesAndIndices sort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
-  const UOp indices = argsort(x, axis, descending, ctx);
-  return {rank_of(x) == 0 ? x : gather(x, axis, indices), indices};
-}
-
-ValuesAndIndices topk(const UOp& x, int64_t k, int axis, bool largest, const OpsContext& ctx) {
-  const Shape& in = shape_of(x);
-  const int a = resolve_axis("topk", axis, in.size());
-  if (k < 0 || surely_less(in[size_t(a)], k)) throw ValueError(fmt::format("topk: k = {} for axis {} of {}", k, a, to_string(in)));
-  const UOp indices = shrink_axis(argsort(x, a, largest, ctx), a, 0, k);
-  return {gather(x, a, indices), indices};
 }
 
 }  // namespace tinygrad::ops
