@@ -111,8 +111,8 @@ UOp through_float32(const UOp& u) {
 
 UOp long_to_float(const UOp& u, DType to) {
   if (to == DType::float64) return long_to_float64(u);
-  if (to == DType::float32) return long_to_float32(u, Rounding::nearest);
-  return cast(long_to_float32(u, Rounding::odd), to);
+  if (to == DType::float32) return long_to_float32(u, RoundTo::nearest);
+  return cast(long_to_float32(u, RoundTo::odd), to);
 }
 
 // The table. Rules look at the target in their context, so one table serves all.

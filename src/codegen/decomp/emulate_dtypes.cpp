@@ -89,7 +89,7 @@ UOp round_to_odd(const UOp& x) {
 UOp integer_to_float32(const UOp& x) {
   const DType d = x.dtype();
   if (bitsize(d) <= 16) return cast(x, DType::float32);
-  if (bitsize(d) == 64) return long_to_float32(x, Rounding::odd);
+  if (bitsize(d) == 64) return long_to_float32(x, RoundTo::odd);
   // Of a large one the lowest 8 bits only say whether there is more: a float32 holds the rest.
   const auto num = [&](int64_t v) { return constant(d, v); };
   const UOp cut = (x & num(-256)) | where(eq(x & num(255), num(0)), num(0), num(256));

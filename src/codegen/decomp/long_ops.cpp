@@ -59,14 +59,14 @@ UOp unsigned_quotient(const UOp& x, const UOp& divisor, const Target& target) {
 
 bool is_long(DType d) { return d == DType::int64 || d == DType::uint64; }
 
-UOp long_to_float32(const UOp& x, Rounding rounding) {
+UOp long_to_float32(const UOp& x, RoundTo rounding) {
   const DType f = DType::float32;
   // Two floats of 24 bits hold a magnitude below 2^48. Of a larger one the 16 bits below them only say whether there is more, far from
   // where the sum is rounded.
   const UOp m = magnitude(x), small = m < u64(uint64_t{1} << 48);
   const UOp shortened = (m >> u64(16)) | where(eq(m & u64(0xffff), u64(0)), u64(0), u64(1)), kept = where(small, m, shortened);
   const UOp high = cast(low_word(kept >> u64(24)), f) * num(f, 0x1p24), low = cast(low_word(kept & u64(0xffffff)), f);
-  const UOp sum = rounding == Rounding::odd ? sum_to_odd(high, low) : high + low;
+  const UOp sum = rounding == RoundTo::odd ? sum_to_odd(high, low) : high + low;
   return negated_where(is_negative(x), where(small, sum, sum * num(f, 0x1p16)));
 }
 

@@ -10,13 +10,13 @@ namespace tinygrad::codegen {
 /// int64 or uint64.
 bool is_long(DType d);
 
-enum class Rounding {
+enum class RoundTo {
   nearest,  ///< ties to even
   odd,      ///< an inexact result gets an odd last bit, so that rounding on to a narrower float gives what rounding once would
 };
 
 /// An int64 or uint64 as float32.
-UOp long_to_float32(const UOp& x, Rounding rounding);
+UOp long_to_float32(const UOp& x, RoundTo rounding);
 /// As float64, to nearest.
 UOp long_to_float64(const UOp& x);
 /// A float as int64 or uint64, by the rules of Scalar::cast: what is out of range, and NaN, becomes 2^63.
