@@ -23,11 +23,11 @@ constexpr int lanes = side * side;
 constexpr int state_bytes = lanes * 8;
 
 /// The amounts of rho, by which lane (y, x) is rotated.
-constexpr std::array<int, lanes> rotations = {0,  1,  62, 28, 27,  //
-                                              36, 44, 6,  55, 20,  //
-                                              3,  10, 43, 25, 39,  //
-                                              41, 45, 15, 21, 8,   //
-                                              18, 2,  61, 56, 14};
+constexpr std::array<uint64_t, lanes> rotations = {0,  1,  62, 28, 27,  //
+                                                   36, 44, 6,  55, 20,  //
+                                                   3,  10, 43, 25, 39,  //
+                                                   41, 45, 15, 21, 8,   //
+                                                   18, 2,  61, 56, 14};
 
 constexpr std::array<uint64_t, 24> round_constants = {
     0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000, 0x000000000000808b, 0x0000000080000001,
@@ -65,21 +65,36 @@ UOp pi(const UOp& state) {
 
 UOp chi(const UOp& state) { return bitwise_xor(state, bitwise_and(bitwise_not(from_right(state, 1, 1)), from_right(state, 1, 2))); }
 
-UOp iota_step(const UOp& state, uint64_t value) {
+/// Lane (0, 0) takes the constant of the round, a vector of one.
+UOp add_constant(const UOp& state, const UOp& value) {
   const UOp is_first = bitwise_and(ops::eq(iota_along(0, 3, side), 0), ops::eq(iota_along(1, 3, side), 0));
-  return bitwise_xor(state, ops::where(is_first, constant(Scalar::of(value, DType::uint64)), 0));
+  return bitwise_xor(state, ops::where(is_first, ops::reshape(value, Shape{1, 1, 1}), 0));
 }
 
-/// rho's amounts in memory: their choice by lane then costs a load.
-UOp rotation_amounts() {
-  UOps amounts;
-  for (int r : rotations) amounts.push_back(constant(Scalar::of(r, DType::uint64)));
-  return contiguous(ops::reshape(tinygrad::stack(amounts), Shape{side, side, 1}));
+UOp table(std::span<const uint64_t> values) {
+  UOps nodes;
+  for (uint64_t v : values) nodes.push_back(constant(Scalar::of(v, DType::uint64)));
+  return contiguous(tinygrad::stack(nodes));
 }
 
-UOp permuted(UOp state, const UOp& amounts) {
-  // A round per kernel: its results depend on eleven lanes each, which would multiply.
-  for (uint64_t c : round_constants) state = contiguous(iota_step(chi(pi(rho(theta(state), amounts))), c));
+/// What the rounds read from memory, so that one kernel does for all of them.
+struct Tables {
+  UOp amounts = ops::reshape(table(rotations), Shape{side, side, 1});
+  UOps constants;  ///< one a round
+
+  Tables() {
+    // All in one table, that of the round at its start.
+    UOp turned = table(round_constants);
+    for (size_t i = 0; i < round_constants.size(); ++i) {
+      constants.push_back(shrink_axis(turned, 0, 0, 1));
+      turned = contiguous(from_right(turned, 0, 1));
+    }
+  }
+};
+
+UOp permuted(UOp state, const Tables& tables) {
+  // A round's results depend on eleven lanes each: a kernel of several rounds would compute the same many times.
+  for (const UOp& c : tables.constants) state = contiguous(add_constant(chi(pi(rho(theta(state), tables.amounts))), c));
   return state;
 }
 
@@ -136,11 +151,12 @@ UOp keccak(const UOp& x, const KeccakConfig& config) {
   const UOp words = pad_axis(ops::bitcast(blocks, DType::uint64), 2, 0, lanes - config.rate / 8);
   const UOp data = contiguous(ops::unflatten(ops::permute(words, {1, 2, 0}), 1, Shape{side, side}));
 
-  const UOp amounts = rotation_amounts();
+  const Tables tables;
   UOp state;
   for (int64_t k = 0; k < shape_of(data)[0].value(); ++k) {
+    // Each block stands elsewhere in memory: taken up by a small kernel of its own, it leaves the rounds alike.
     const UOp block = ops::squeeze(shrink_axis(data, 0, k, k + 1), 0);
-    state = permuted(state ? bitwise_xor(state, block) : block, amounts);
+    state = permuted(contiguous(state ? bitwise_xor(state, block) : block), tables);
   }
   const UOp squeezed = ops::reshape(ops::permute(state, {2, 0, 1}), Shape{messages, lanes});
   return ops::reshape(shrink_axis(ops::bitcast(squeezed, DType::uint8), 1, 0, config.digest), out);
