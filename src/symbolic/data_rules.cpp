@@ -24,6 +24,9 @@ Pat floating(Capture a) { return a.dtype(is_float); }
 
 UOp zero_like(const Match& m) { return same_shape(m.root(), constant(m.root().dtype(), 0)); }
 
+/// Amounts below zero count as large ones.
+UOp all_shifted_out(const Match& m) { return m.value(c).as_uint() >= uint64_t(bitsize(m.root().dtype())) ? zero_like(m) : UOp(); }
+
 /// x op c op d as x op (c op d), for an associative op.
 UOp reassociate(const Match& m) {
   const UOp constant = fold_constants(alu(m.root().op(), {m[c], m[d]}));
@@ -96,6 +99,7 @@ const Rules<>& data_rules() {
           {integer(x) - x, zero_like, "x-x"},
           {integer(x) ^ x, zero_like, "x^x"},
           {pat({Op::CMOD, Op::FLOORMOD}, {integer(x), 1}), zero_like, "x%1"},
+          {pat(Op::SHL, {integer(x), any_const(c)}), all_shifted_out, "x<<width"},
           // Comparisons with itself: a NaN differs from itself, but is not less.
           {data(x) < x, zero_like, "x<x"},
           {ne(integer(x), x), zero_like, "x!=x"},

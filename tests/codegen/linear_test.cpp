@@ -155,6 +155,26 @@ TEST(Linear, IndicesAreWideOnlyWhereTheyMustBe) {
   EXPECT_EQ(range_dtype(compile(test::elementwise(int64_t{1} << 33))), DType::int64);
 }
 
+TEST(Linear, KernelsOf64BitIntegersWithoutThem) {
+  const auto lowered = [](const UOp& kernel) {
+    const UOp linear = full_rewrite(kernel, threads_target(), {.noopt = true, .emulated_dtypes = "int64", .spec = 3});
+    expect_well_formed(linear);
+    for (const UOp& u : linear.src()) EXPECT_FALSE(u.dtype() == DType::int64 || u.dtype() == DType::uint64) << print_expr(u);
+    return linear;
+  };
+  const UOp wide = lowered(test::elementwise(64, {lane(0, 8)}, DType::int64));
+  EXPECT_EQ(count(wide, Op::LOAD), 4u);
+  EXPECT_EQ(count(wide, Op::STORE), 2u);
+  for (const UOp& u : wide.src())
+    EXPECT_TRUE(!u.is(Op::PARAM) || (u.dtype() == DType::uint32 && is_const(u.src(0), 128))) << print_expr(u);
+  for (DType d : {DType::int64, DType::uint64})
+    for (Op op : {Op::ADD, Op::MUL, Op::MAX, Op::AND, Op::XOR})
+      for (const std::vector<Opt>& opts : std::vector<std::vector<Opt>>{{}, {lane(1, 8)}, {lane(0, 4), upcast(0, 2)}, {unroll(1, 4)}})
+        lowered(test::row_sums(8, 32, opts, op, d));
+  // The accumulators of a vector's low words are neighbours, and so are those of the high words.
+  EXPECT_GT(count_width(lowered(test::row_sums(8, 32, {lane(0, 8)}, Op::ADD, DType::int64)), Op::STORE, 8), 0u);
+}
+
 TEST(Opts, WrongOnesAreNamed) {
   const auto rejects = [](const UOp& k, const char* part) {
     try {
