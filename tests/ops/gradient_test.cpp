@@ -2,10 +2,13 @@
 
 #include <tinygrad/errors.h>
 
+#include <array>
+
 #include "ops/activation.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/index.h"
+#include "ops/linalg.h"
 #include "ops/movement.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
@@ -85,6 +88,10 @@ TEST_F(GradientTest, MovementOps) {
   check("SHRINK", x, [](const std::vector<UOp>& v) { return ops::shrink(v[0], {{1, 2}, {0, 2}}); });
   check("FLIP", x, [](const std::vector<UOp>& v) { return ops::flip(v[0], {1}); });
   check("STACK", {{2}, {2}}, [](const std::vector<UOp>& v) { return tinygrad::stack(v); });
+  check("rearrange", {{2, 6}}, [](const std::vector<UOp>& v) {
+    const NamedSize b[] = {{"b", 2}};
+    return rearrange(v[0], "a (b c) -> (c a) b", b);
+  });
   check("cat", {{2, 1}, {2, 2}}, [](const std::vector<UOp>& v) { return cat(v, 1); });
   check("pool", {{7}}, [](const std::vector<UOp>& v) { return unfold(v[0], 0, 3, 2); });
   check("roll", x, [](const std::vector<UOp>& v) {
@@ -197,6 +204,22 @@ TEST_F(GradientTest, Layers) {
     const Index all[] = {Slice{}, Slice{.step = -2}};
     return set_item(v[0], all, v[1]);
   });
+}
+
+TEST_F(GradientTest, Decompositions) {
+  check("qr, q", {{3, 2}}, [](const std::vector<UOp>& v) { return qr(v[0]).q; });
+  check("qr, r", {{2, 3, 3}}, [](const std::vector<UOp>& v) { return qr(v[0]).r; });
+  check("qr of a wide matrix", {{2, 3}}, [](const std::vector<UOp>& v) { return matmul(qr(v[0]).q, qr(v[0]).r); });
+  check("svd, s", {{3, 2}}, [](const std::vector<UOp>& v) { return svd(v[0]).s; });
+  check("svd, s of a wide matrix", {{2, 3}}, [](const std::vector<UOp>& v) { return svd(v[0]).s; });
+  check("svd, u", {{3, 3}}, [](const std::vector<UOp>& v) { return svd(v[0]).u; });
+  check("svd, vt", {{2, 3, 2}}, [](const std::vector<UOp>& v) { return svd(v[0], false).vt; });
+  check("newton_schulz", {{2, 3}}, [](const std::vector<UOp>& v) { return newton_schulz(v[0], 2, std::array{2.0, -1.5, 0.5}); });
+  // The derivative of the sum of the singular values at a matrix of rank 1, where s[1] = 0 has none: u[0] vt[0].
+  const UOp x = tensor({2, 2}, {3, 0, 0, 0});
+  expect_values(gradient_of(sum(svd(x).s), x), {1, 0, 0, 0});
+  const UOp zero = tensor({2, 2}, {0, 0, 0, 0});
+  for (double g : values(gradient_of(sum(qr(zero).r), zero))) EXPECT_TRUE(std::isfinite(g));
 }
 
 TEST_F(GradientTest, MarkersAndCasts) {
