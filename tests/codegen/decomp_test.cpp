@@ -252,23 +252,28 @@ TEST(EmulatedDTypes, AListNamesThem) {
 }
 
 TEST(EmulatedDTypes, ConversionsRoundOnce) {
-  const Target all = [] {
-    Target t;
-    t.set_dtypes({DType::float32, DType::float64, DType::int64, DType::uint64, DType::int32});
-    return t;
-  }();
+  Target wide, without_float64;
+  wide.set_dtypes({DType::float32, DType::float64, DType::int64, DType::uint64, DType::int32});
+  without_float64.set_dtypes({DType::float32, DType::int64, DType::uint64, DType::int32});
   std::mt19937_64 random(5);
   for (DType d : narrow) {
-    for (DType from : {DType::float64, DType::int64, DType::uint64, DType::int32}) {
-      const UOp a = x64.with_dtype(from), expr = cast(cast(a, d), DType::float64);
-      test::ScalarProgram before(expr, {a}), after(emulate_dtypes(expr, all), {a});
+    for (DType from : {DType::float64, DType::int64, DType::uint64, DType::int32, DType::uint32}) {
+      const UOp a = x64.with_dtype(from), expr = cast(cast(a, d), DType::float32);
+      test::ScalarProgram before(expr, {a}), after(emulate_dtypes(expr, is_float(from) ? wide : without_float64), {a});
+      const auto check = [&](const Scalar& in) {
+        EXPECT_EQ(before.run({in}), after.run({in})) << repr(from) << " to " << repr(d) << ": " << in.to_string();
+      };
       for (size_t i = 0; i < count(); ++i) {
         // A midpoint of the narrow type, and a little more or less.
         const double low = Scalar::from_storage_bits(random(), d).as_double(), high = Scalar::from_storage_bits(random(), d).as_double();
         if (!std::isfinite(low) || !std::isfinite(high)) continue;
         const double v = low * (1 + 0x1p-9) + double(int(random() % 3) - 1) * high * 0x1p-40;
-        const Scalar in = Scalar::from_double(from == DType::float64 ? v : v * double(random() >> (random() % 64)), from);
-        EXPECT_EQ(before.run({in}), after.run({in})) << repr(from) << " to " << repr(d) << ": " << in.to_string();
+        check(Scalar::from_double(from == DType::float64 ? v : v * double(random() >> (random() % 64)), from));
+        if (is_float(from)) continue;
+        const int digits = finfo(d).mantissa_bits + 2, width = bitsize(from);
+        const uint64_t middle = ((random() >> (64 - digits)) | 1) << (random() % uint64_t(width - digits + 1));
+        for (uint64_t near : {middle, middle + 1, middle - 1})
+          check(Scalar::from_uint(near, from)), check(Scalar::from_uint(0 - near, from));
       }
     }
   }

@@ -44,7 +44,7 @@ constexpr Way ways[] = {
     {"LLVM", "CPU:LLVM"},
     {"CLANG", "CPU:CLANG"},
     {"INTERP", "INTERP"},
-    {"LikeAGpuWithoutThem", "INTERP", 2, "float16,bfloat16,fp8e4m3,fp8e5m2"},
+    {"LikeAGpuWithoutThem", "INTERP", 2, "float16,bfloat16,fp8e4m3,fp8e5m2,int64"},
 };
 
 class Functions : public testing::TestWithParam<std::tuple<Way, Function>> {};
