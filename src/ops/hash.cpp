@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 
-#include "ops/creation.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
+#include "ops/rows.h"
+#include "ops/steps.h"
 #include "uop/build.h"
 
 namespace tinygrad::ops {
@@ -79,22 +80,14 @@ UOp table(std::span<const uint64_t> values) {
 
 /// What the rounds read from memory, so that one kernel does for all of them.
 struct Tables {
-  UOp amounts = ops::reshape(table(rotations), Shape{side, side, 1});
-  UOps constants;  ///< one a round
-
-  Tables() {
-    // All in one table, that of the round at its start.
-    UOp turned = table(round_constants);
-    for (size_t i = 0; i < round_constants.size(); ++i) {
-      constants.push_back(shrink_axis(turned, 0, 0, 1));
-      turned = contiguous(from_right(turned, 0, 1));
-    }
-  }
+  UOp amounts = ops::reshape(table(rotations), Shape{side, side, 1}), constants = table(round_constants);
+  UOps rounds = step_numbers(int64_t(round_constants.size()));
 };
 
 UOp permuted(UOp state, const Tables& tables) {
   // A round's results depend on eleven lanes each: a kernel of several rounds would compute the same many times.
-  for (const UOp& c : tables.constants) state = contiguous(add_constant(chi(pi(rho(theta(state), tables.amounts))), c));
+  for (const UOp& i : tables.rounds)
+    state = contiguous(add_constant(chi(pi(rho(theta(state), tables.amounts))), gather_rows(tables.constants, 0, i)));
   return state;
 }
 
@@ -153,9 +146,8 @@ UOp keccak(const UOp& x, const KeccakConfig& config) {
 
   const Tables tables;
   UOp state;
-  for (int64_t k = 0; k < shape_of(data)[0].value(); ++k) {
-    // Each block stands elsewhere in memory: taken up by a small kernel of its own, it leaves the rounds alike.
-    const UOp block = ops::squeeze(shrink_axis(data, 0, k, k + 1), 0);
+  for (const UOp& k : step_numbers(shape_of(data)[0].value())) {
+    const UOp block = ops::squeeze(gather_rows(data, 0, k), 0);
     state = permuted(contiguous(state ? bitwise_xor(state, block) : block), tables);
   }
   const UOp squeezed = ops::reshape(ops::permute(state, {2, 0, 1}), Shape{messages, lanes});

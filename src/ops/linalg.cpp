@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/creation.h"
 #include "ops/expr.h"
 #include "ops/index.h"
 #include "ops/movement.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
+#include "ops/rows.h"
+#include "ops/steps.h"
 #include "uop/build.h"
 
 namespace tinygrad::ops {
@@ -50,17 +51,17 @@ UOp identities(const UOp& x, int64_t n) {
   return broadcast_to(eye(n, {}, x.dtype()), shape);
 }
 
-/// The matrices reflected so that column k becomes zero below row k. Where it is zero there already nothing changes.
-UOp reflected(const UOp& m, int64_t k) {
-  const UOp row = iota_along(-2, 2, shape_of(m)[rank_of(m) - 2]);
-  const UOp column = columns_of(m, k, k + 1);
+/// The matrices reflected so that column k (a vector of one) becomes zero below row k. Where it is zero there already nothing changes.
+UOp reflected(const UOp& m, const UOp& k) {
+  const UOp row = iota_along(-2, 2, shape_of(m)[rank_of(m) - 2]), at = ops::reshape(k, Shape{1, 1});
+  const UOp column = gather_rows(m, -1, k);
   // Divided by its greatest element, so that squares stay in range.
-  const UOp greatest = detach(ops::max(ops::where(ge(row, k), abs(column), 0), -2, true));
-  const UOp changes = ops::ne(ops::max(ops::where(gt(row, k), abs(column), 0), -2, true), 0);
-  const Expr x = div(ops::where(ge(row, k), column, 0), ops::where(changes, greatest, 1));
+  const UOp greatest = detach(ops::max(ops::where(ge(row, at), abs(column), 0), -2, true));
+  const UOp changes = ops::ne(ops::max(ops::where(gt(row, at), abs(column), 0), -2, true), 0);
+  const Expr x = div(ops::where(ge(row, at), column, 0), ops::where(changes, greatest, 1));
   const Expr norm = sqrt(ops::where(changes, sum(square(x), -2, true), 1));
-  const Expr head = shrink_axis(x, -2, k, k + 1);
-  const Expr mirror = ops::where(ops::eq(row, k), head + ops::where(head < 0, -norm, norm), x);
+  const Expr head = gather_rows(x, -2, k);
+  const Expr mirror = ops::where(ops::eq(row, at), head + ops::where(head < 0, -norm, norm), x);
   const Expr scale = ops::where(changes, reciprocal(norm * (norm + abs(head))), 0);
   return Expr(m) - mirror * (scale * sum(mul(mirror, m), -2, true));
 }
@@ -69,7 +70,7 @@ UOp reflected(const UOp& m, int64_t k) {
 QR qr_of(const UOp& x, int64_t rows, int64_t columns) {
   // The reflections that make r of x make the transpose of q of the identity.
   UOp both = cat(UOps{x, identities(x, rows)}, -1);
-  for (int64_t k = 0; k < std::min(rows - 1, columns); ++k) both = contiguous(reflected(both, k));
+  for (const UOp& k : step_numbers(std::min(rows - 1, columns))) both = contiguous(reflected(both, k));
   return {transposed(columns_of(both, columns, columns + rows)), triu(columns_of(both, 0, columns))};
 }
 
