@@ -102,6 +102,27 @@ inline UOp nested_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   return kernel({ended(write(arg(0, m), i, below + all), {i})}, std::move(opts));
 }
 
+/// out[i] = a[i] + sum over k of b[k], and the sum into every other[j]: two loop nests with one loop of a reduction
+inline UOp nests_of_one_sum(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(m, 1), k = reduce_loop(n, 2), sum = reduce_over(Op::ADD, read(arg(3, n), k), {k});
+  return kernel({ended(write(arg(0, m), i, read(arg(2, m), i) + sum), {i}), ended(write(arg(1, m), j, sum), {j})}, std::move(opts));
+}
+
+/// out[i] = table[i + sum over k of shift[k]] + sum over k of a[i, k]: the sums share a loop, and one is in the address of a vector
+inline UOp shifted_by_a_sum(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), k = reduce_loop(n, 1);
+  const UOp shift = reduce_over(Op::ADD, read(arg(2, n, DType::int32), k), {k});
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, m * n), i * n + k), {k});
+  return kernel({ended(write(arg(0, m), i, read(arg(3, m + 4 * n), i + cast(shift, DType::index)) + sum), {i})}, std::move(opts));
+}
+
+/// out[j, i] = a[j, i] where i < width and j < m - 1, else 0, i < 16
+inline UOp narrow_rows(int64_t m, int64_t width, std::vector<Opt> opts = {}) {
+  const UOp j = loop(m, 0), i = loop(16, 1);
+  const UOp value = load(index_valid(arg(1, m * width, DType::int32), j * width + i, (i < width) & (j < m - 1)));
+  return kernel({ended(write(arg(0, m * 16, DType::int32), j * 16 + i, value), {j, i})}, std::move(opts));
+}
+
 /// out[i] = a[i - before] where that exists, else 0
 inline UOp padded(int64_t n, int64_t before, int64_t after, std::vector<Opt> opts = {}) {
   const UOp i = loop(before + n + after, 0), at = i - before;

@@ -220,6 +220,15 @@ TEST(Opts, AttentionOnTheCpuHasVectorsAlongRows) {
   }
 }
 
+TEST(Opts, NestsThatShareALoopAreChosenForTogether) {
+  for (int64_t n : {6, 40}) {
+    const UOp kernel = test::nests_of_one_sum(64, n);
+    const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target("x86-64-v3"));
+    EXPECT_FALSE(opts.empty());
+    EXPECT_EQ(test::difference_on_cpu(kernel, opts), "") << to_string(opts);
+  }
+}
+
 TEST(Opts, TilesOnTheCpuGiveTheSame) {
   const Case cases[] = {
       {"matmul", matmul, "LANE(1,8) UPCAST(0,4)"},
@@ -233,6 +242,10 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
       {"transpose", test::transpose(30, 17), "UPCAST(0,4) LANE(1,4) STAGE(0,1,thread,1)"},
       {"symbolic row sums", test::symbolic_row_sums(9, 40), "PADTO(1,8) LANE(1,8) UPCAST(0,2)"},
       {"argmax", argmax, "STAGE(0,2,thread,1)"},
+      {"shifted by a sum", test::shifted_by_a_sum(8, 6), "LANE(0,8)"},
+      {"narrow rows", test::narrow_rows(40, 2), "LANE(1,16)"},  // twice AVX2's width: of the second half no lane is loaded
+      {"narrow rows", test::narrow_rows(4, 11), "LANE(1,16)"},
+      {"nested sums", test::nested_sums(2, 16), "STAGE(1,1,thread,2)"},  // as deep as there are steps
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
@@ -241,6 +254,8 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
 }
 
 TEST(Opts, ThatDoNotFitAreNamed) {
+  const UOp i = test::loop(16, 0), k = test::reduce_loop(8, 1), sum = test::reduce_over(Op::ADD, test::read(test::arg(1, 16), i), {k});
+  const UOp repeated = test::kernel({test::ended(test::write(test::arg(0, 16), i, sum), {i})});
   const auto rejects = [](const UOp& kernel, const char* opts, const char* part, const Target& target = interp_target()) {
     try {
       compiled(kernel, opts, target);
@@ -258,6 +273,8 @@ TEST(Opts, ThatDoNotFitAreNamed) {
   rejects(matmul, "GROUP(2,4)", "no work-groups", cpu_target("x86-64-v3"));
   rejects(matmul, "PADTO(0,0)", "multiple");
   rejects(matmul, "LANE(1,4) PADTO(1,32)", "before");
+  rejects(matmul, "LANE(1,4) LANE(2,4)", "two vector axes");
+  rejects(repeated, "LANE(0,4) LANE(1,4)", "two vector axes");
   rejects(matmul, "SWAP(0,2)", "one nest");
   rejects(matmul, "SWAP(0,0)", "one nest");
   rejects(matmul, "SWAP(0,9)", "3 axes");

@@ -57,7 +57,7 @@ class Pipelining {
       const size_t at = innermost(u, closed, around);
       if (at == closed.size() || (out.loop && out.loop != closed[at])) continue;
       const int64_t depth = u.arg_as<StageArg>().depth;
-      if (constant_size(closed[at]) < depth) continue;
+      if (constant_size(closed[at]) <= depth) continue;  // there would be no steady state
       out.loop = closed[at];
       out.outer = UOps(closed.begin(), closed.begin() + at);
       out.inner = UOps(closed.begin() + at + 1, closed.end());
@@ -65,7 +65,7 @@ class Pipelining {
       out.stages.push_back(u);
       out.depth = std::max(out.depth, depth);
     }
-    if (out.loop && constant_size(out.loop) < out.depth) out.stages.clear();
+    if (out.loop && constant_size(out.loop) <= out.depth) out.stages.clear();
     return out;
   }
 

@@ -89,6 +89,7 @@ class Vectorizer {
     if (!lane || stride_of(u.src(1), lane) != 1) return u.with_src(sources);
     const UOp first = rebuild(u.src(1), [&](const UOp& node, const UOps& parts) {
       if (node == lane) return constant(lane.dtype(), 0);
+      if (!is_open_over(node, std::span(&lane, 1))) return *done_.find(node);  // there may be loops of the lane's own in it
       return node.is(Op::ADD) && is_const(parts[1], 0)   ? parts[0]
              : node.is(Op::ADD) && is_const(parts[0], 0) ? parts[1]
                                                          : node.with_src(parts);

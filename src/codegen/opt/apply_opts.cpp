@@ -29,11 +29,16 @@ bool has_kind(const UOp& sink, AxisKind kind) {
 
 bool is_lane(const UOp& r) { return r.arg_as<RangeArg>().kind == AxisKind::lane; }
 
-/// True if some value depends on the range and on a vector axis.
+/// True if some value depends on the range and on a vector axis, or is added up over one and depends on the other.
 bool meets_lane(const UOp& sink, const UOp& range) {
-  for (const UOp& u : toposort(sink))
-    if (is_open_over(u, std::span(&range, 1)))
-      if (const OpenRanges open = ranges_of(u); std::any_of(open.begin(), open.end(), is_lane)) return true;
+  for (const UOp& u : toposort(sink)) {
+    const OpenRanges open = ranges_of(u);
+    const std::span<const UOp> closed = u.is(Op::REDUCE) ? closed_ranges(u) : std::span<const UOp>();
+    const auto any = [&](auto&& holds) {
+      return std::any_of(open.begin(), open.end(), holds) || std::any_of(closed.begin(), closed.end(), holds);
+    };
+    if (any(is_lane) && any([&](const UOp& r) { return r == range; })) return true;
+  }
   return false;
 }
 

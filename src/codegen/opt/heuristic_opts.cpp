@@ -37,7 +37,15 @@ struct Tile {
 
 class CpuHeuristic {
  public:
-  CpuHeuristic(const Nest& nest, const Target& target) : nest_(nest), target_(target) {}
+  /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
+  CpuHeuristic(const Nest& nest, const Target& target, std::span<const Opt> chosen) : nest_(nest), target_(target) {
+    for (size_t i = 0; i < nest.axes.size(); ++i)
+      for (const Opt& opt : chosen) {
+        if (opt.axis != nest.axes[i].number) continue;
+        taken_ |= uint64_t{1} << i;
+        if (opt.op == OptOp::LANE) vectors_ |= uint64_t{1} << i;
+      }
+  }
 
   std::vector<Opt> run(bool may_thread) {
     std::vector<Opt> opts;
@@ -77,9 +85,11 @@ class CpuHeuristic {
 
   std::vector<Lanes> lane_choices() const {
     Lanes axes;
-    for (size_t a = 0; a < nest_.axes.size(); ++a)
+    for (size_t a = 0; a < nest_.axes.size(); ++a) {
+      if (has(taken_, int(a)) || meets_vectors(int(a))) continue;
       for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2)
         if (n <= nest_.axes[a].size) axes.push_back({int(a), n});
+    }
     std::vector<Lanes> out;
     for (size_t i = 0; i < axes.size(); ++i) {
       out.push_back({axes[i]});
@@ -91,6 +101,12 @@ class CpuHeuristic {
 
   bool meet(int a, int b) const {
     return std::any_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) { return has(w.depends, a) && has(w.depends, b); });
+  }
+
+  bool meets_vectors(int axis) const {
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(vectors_, int(i)) && meet(axis, int(i))) return true;
+    return false;
   }
 
   /// Of the nest, with vectors.
@@ -157,7 +173,7 @@ class CpuHeuristic {
 
   std::vector<int64_t> tile_counts(int axis) const {
     std::vector<int64_t> out{1};
-    if (nest_.axes[size_t(axis)].is_reduce) return out;
+    if (nest_.axes[size_t(axis)].is_reduce || has(taken_, axis)) return out;
     const int64_t most = nest_.reduces ? 8 : 4;
     for (int64_t n = 2; n <= most; ++n)
       if (left_[size_t(axis)] % n == 0) out.push_back(n);
@@ -292,6 +308,7 @@ class CpuHeuristic {
     int64_t steps = 1;
     bool innermost = true;
     for (int i : reduce_axes_inside_out()) {
+      if (has(taken_, i)) continue;
       const int64_t size = left_[size_t(i)], copies = accumulators_over(i) * steps;
       if (size > 1 && ((size <= 8 && copies * size <= 128) || is_written_out(i))) {
         add(opts, OptOp::UNROLL, i, size);
@@ -357,7 +374,8 @@ class CpuHeuristic {
 
   const Nest& nest_;
   const Target& target_;
-  std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
+  uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
+  std::vector<int64_t> left_;         ///< iterations of each axis that are still loops
   Lanes lanes_;
   Tile tile_;
 };
@@ -373,7 +391,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
       if (one_nest) opts = group_heuristic(sink, nest, target);
       continue;
     }
-    const auto more = CpuHeuristic(nest, target).run(one_nest);
+    const auto more = CpuHeuristic(nest, target, opts).run(one_nest);
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;

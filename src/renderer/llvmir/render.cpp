@@ -269,7 +269,7 @@ class Renderer {
     const Address& a = address_of(u.src(0));
     if (u.src_count() == 1) return set(u, plain_load(a, u.dtype()), a.lanes);
     const Value &alternative = value(u.src(1)), &gate = value(u.src(2));
-    if (gate.lanes > 1) return set(u, masked_load(a, alternative, gate), a.lanes);
+    if (gate.lanes > 1) return set(u, masked_load(a, alternative, u.src(2)), a.lanes);
     const std::string label = out_.fresh("load"), type = type_name(u.dtype(), a.lanes), before = out_.current_block();
     out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
     out_.block(label);
@@ -299,17 +299,29 @@ class Renderer {
     return from_memory(gathered, dtype, a.lanes);
   }
 
-  std::string masked_load(const Address& a, const Value& alternative, const Value& gate) {
+  // Masked accesses are written in native vectors: LLVM 19 takes a part of a wider one, of which no lane is known to be accessed, for one
+  // of which all lanes are.
+
+  int native_lanes(DType dtype) const { return std::max(2, target_.vector_bits / int(itemsize(dtype) * 8)); }
+
+  std::string masked_load(const Address& a, const Value& alternative, const UOp& gate) {
     const DType dtype = alternative.dtype;
-    const std::string type = memory_type_name(dtype, a.lanes), other = fmt::format("{} {}", type, to_memory(alternative));
-    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(dtype)), mask = typed(gate), of = memory_suffix(dtype, a.lanes);
-    std::string loaded;
-    if (a.per_lane) {
-      loaded = out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, a.lanes), {pointers(a), align, mask, other});
-    } else {
-      loaded = out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {"ptr " + a.pointers[0], align, mask, other});
+    const std::string other = to_memory(alternative), element = memory_type_name(dtype);
+    std::vector<std::string> parts;
+    const int each = std::min(a.lanes, native_lanes(dtype));
+    const std::string type = memory_type_name(dtype, each), of = memory_suffix(dtype, each);
+    for (int first = 0; first < a.lanes; first += each) {
+      const std::string kept = fmt::format("{} {}", type, run_of(element, other, a.lanes, first, each)), mask = mask_of(gate, first, each);
+      const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(dtype));
+      if (a.per_lane) {
+        parts.push_back(
+            out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, each), {pointers(a, first, each), align, mask, kept}));
+      } else {
+        parts.push_back(
+            out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {pointer(a, element, first), align, mask, kept}));
+      }
     }
-    return from_memory(loaded, dtype, a.lanes);
+    return from_memory(joined(element, std::move(parts), each), dtype, a.lanes);
   }
 
   void store(const UOp& u) {
@@ -319,7 +331,7 @@ class Renderer {
       throw InternalError(fmt::format("LLVM IR: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes, info_.name));
     if (u.src_count() == 2) return plain_store(a, x);
     const Value& gate = value(u.src(2));
-    if (gate.lanes > 1) return masked_store(a, x, gate);
+    if (gate.lanes > 1) return masked_store(a, x, u.src(2));
     const std::string label = out_.fresh("store");
     out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
     out_.block(label);
@@ -338,15 +350,44 @@ class Renderer {
     }
   }
 
-  void masked_store(const Address& a, const Value& x, const Value& gate) {
-    const std::string type = memory_type_name(x.dtype, x.lanes), stored = fmt::format("{} {}", type, to_memory(x));
-    const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype)), mask = typed(gate),
-                      of = memory_suffix(x.dtype, x.lanes);
-    if (a.per_lane) {
-      out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, a.lanes), {stored, pointers(a), align, mask});
-    } else {
-      out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, "ptr " + a.pointers[0], align, mask});
+  void masked_store(const Address& a, const Value& x, const UOp& gate) {
+    const std::string all = to_memory(x), element = memory_type_name(x.dtype);
+    const int each = std::min(a.lanes, native_lanes(x.dtype));
+    const std::string type = memory_type_name(x.dtype, each), of = memory_suffix(x.dtype, each);
+    for (int first = 0; first < a.lanes; first += each) {
+      const std::string stored = fmt::format("{} {}", type, run_of(element, all, a.lanes, first, each)), mask = mask_of(gate, first, each);
+      const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype));
+      if (a.per_lane) {
+        out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, each), {stored, pointers(a, first, each), align, mask});
+      } else {
+        out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, pointer(a, element, first), align, mask});
+      }
     }
+  }
+
+  /// Lanes [first, first + lanes) of a gate, computed from such parts of what it is made of.
+  std::string mask_of(const UOp& gate, int first, int lanes) {
+    if (lanes == value(gate).lanes) return typed(value(gate));
+    const auto has_parts = [&](const UOp& u) { return u.in(Group::alu) && value(u).lanes > 1; };
+    NodeMap<Value> parts;
+    for (const UOp& u : toposort_where(std::span(&gate, 1), has_parts)) {
+      if (!has_parts(u)) {
+        parts[u] = part_of(u, first, lanes);
+        continue;
+      }
+      std::vector<Value> sources;
+      for (const UOp& s : u.src()) sources.push_back(parts[s]);
+      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources);
+    }
+    return typed(parts[gate]);
+  }
+
+  Value part_of(const UOp& u, int first, int lanes) {
+    const Value& v = value(u);
+    if (v.lanes == 1) return v;
+    if (u.is(Op::EXPAND)) return splat_of(value(u.src(0)), lanes);
+    if (u.is(Op::STACK)) return stack_of(u.src().subspan(size_t(first), size_t(lanes)), u.dtype());
+    return {.ref = run_of(type_name(v.dtype), v.ref, v.lanes, first, lanes), .dtype = v.dtype, .lanes = lanes};
   }
 
   static std::string memory_suffix(DType dtype, int lanes) { return suffix(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
@@ -361,11 +402,18 @@ class Renderer {
     return out_.define("byte", fmt::format("zext {} to {}", typed(x), memory_type_name(x.dtype, x.lanes)));
   }
 
-  std::string pointers(const Address& a) {
-    const std::string type = fmt::format("<{} x ptr>", a.lanes);
+  /// Of element `first`.
+  std::string pointer(const Address& a, const std::string& element, int first) {
+    if (first == 0) return "ptr " + a.pointers[0];
+    return "ptr " + out_.define("at", fmt::format("getelementptr {}, ptr {}, i32 {}", element, a.pointers[0], first));
+  }
+
+  std::string pointers(const Address& a, int first, int lanes) {
+    const std::string type = fmt::format("<{} x ptr>", lanes);
     std::string joined = "poison";
-    for (int i = 0; i < a.lanes; ++i) {
-      joined = out_.define("ptrs", fmt::format("insertelement {} {}, ptr {}, i64 {}", type, joined, a.pointers[static_cast<size_t>(i)], i));
+    for (int i = 0; i < lanes; ++i) {
+      const std::string& one = a.pointers[static_cast<size_t>(first + i)];
+      joined = out_.define("ptrs", fmt::format("insertelement {} {}, ptr {}, i64 {}", type, joined, one, i));
     }
     return type + " " + joined;
   }
@@ -374,6 +422,35 @@ class Renderer {
 
   std::string extract(const Value& v, int64_t i) {
     return out_.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), i));
+  }
+
+  static std::string vector_of(const std::string& element, int64_t lanes) { return fmt::format("<{} x {}>", lanes, element); }
+
+  /// `<i32 first, i32 first+1, ...>`
+  static std::string numbers(int64_t first, int64_t count) {
+    std::vector<std::string> out;
+    for (int64_t i = first; i < first + count; ++i) out.push_back(fmt::format(FMT_COMPILE("i32 {}"), i));
+    return fmt::format("<{} x i32> <{}>", count, fmt::join(out, ", "));
+  }
+
+  /// Lanes [first, first + count) of a vector.
+  std::string run_of(const std::string& element, const std::string& ref, int64_t lanes, int64_t first, int64_t count) {
+    if (count == lanes) return ref;
+    const std::string type = vector_of(element, lanes);
+    return out_.define("part", fmt::format("shufflevector {} {}, {} poison, {}", type, ref, type, numbers(first, count)));
+  }
+
+  /// One vector of parts with `lanes` each: a power of two of them.
+  std::string joined(const std::string& element, std::vector<std::string> parts, int64_t lanes) {
+    for (; parts.size() > 1; lanes *= 2) {
+      const std::string type = vector_of(element, lanes);
+      std::vector<std::string> wider;
+      for (size_t i = 0; i < parts.size(); i += 2)
+        wider.push_back(
+            out_.define("join", fmt::format("shufflevector {} {}, {} {}, {}", type, parts[i], type, parts[i + 1], numbers(0, 2 * lanes))));
+      parts = std::move(wider);
+    }
+    return parts[0];
   }
 
   void lane(const UOp& u) {
@@ -387,30 +464,31 @@ class Renderer {
     const Value& x = value(u.src(0));
     const Scalar* size = const_value(u.src(1));
     if (!size || x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} is not a scalar for a known number of lanes", print_expr(u)));
-    const int lanes = static_cast<int>(size->as_int());
-    if (lanes == 1) return set(u, x);
-    if (x.constant) {
-      return set(u, Value{.ref = splat_literal(*x.constant, lanes), .dtype = u.dtype(), .lanes = lanes, .constant = x.constant});
-    }
-    const std::string type = type_name(x.dtype, lanes);
-    const std::string one = out_.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(x)));
-    set(u,
-        out_.define("splat",
-                    fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes)),
-        lanes);
+    set(u, splat_of(x, static_cast<int>(size->as_int())));
   }
 
-  void stack(const UOp& u) {
-    const int lanes = static_cast<int>(u.src_count());
-    if (lanes == 1) return set(u, value(u.src(0)));
-    const std::string type = type_name(u.dtype(), lanes);
+  Value splat_of(const Value& x, int lanes) {
+    if (lanes == 1) return x;
+    if (x.constant) return {.ref = splat_literal(*x.constant, lanes), .dtype = x.dtype, .lanes = lanes, .constant = x.constant};
+    const std::string type = type_name(x.dtype, lanes);
+    const std::string one = out_.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(x)));
+    const auto all = fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes);
+    return {.ref = out_.define("splat", all), .dtype = x.dtype, .lanes = lanes};
+  }
+
+  void stack(const UOp& u) { set(u, stack_of(u.src(), u.dtype())); }
+
+  Value stack_of(std::span<const UOp> scalars, DType dtype) {
+    const int lanes = static_cast<int>(scalars.size());
+    if (lanes == 1) return value(scalars[0]);
+    const std::string type = type_name(dtype, lanes);
     std::string joined = "poison";
     for (int i = 0; i < lanes; ++i) {
-      const Value& x = value(u.src(static_cast<size_t>(i)));
-      if (x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} joins vectors; it may join scalars only", print_expr(u)));
+      const Value& x = value(scalars[static_cast<size_t>(i)]);
+      if (x.lanes != 1) throw InternalError(fmt::format("LLVM IR: a STACK of vectors in kernel {}; it may join scalars only", info_.name));
       joined = out_.define("stack", fmt::format(FMT_COMPILE("insertelement {} {}, {}, i64 {}"), type, joined, typed(x), i));
     }
-    set(u, joined, lanes);
+    return {.ref = joined, .dtype = dtype, .lanes = lanes};
   }
 
   void shrink(const UOp& u) {
@@ -420,13 +498,7 @@ class Renderer {
     const int64_t first = begin->as_int(), lanes = end->as_int() - first;
     if (lanes == v.lanes) return set(u, v);
     if (lanes == 1) return set(u, extract(v, first));
-    std::vector<std::string> numbers;
-    for (int64_t i = first; i < first + lanes; ++i) numbers.push_back(fmt::format(FMT_COMPILE("i32 {}"), i));
-    const std::string type = type_name(v.dtype, v.lanes);
-    set(u,
-        out_.define("part",
-                    fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, v.ref, type, lanes, fmt::join(numbers, ", "))),
-        static_cast<int>(lanes));
+    set(u, run_of(type_name(v.dtype), v.ref, v.lanes, first, lanes), static_cast<int>(lanes));
   }
 
   const Target& target_;
