@@ -12,6 +12,7 @@
 #include "ops/movement.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
+#include "ops/resize.h"
 #include "support.h"
 #include "uop/graph.h"
 
@@ -197,6 +198,9 @@ TEST_F(GradientTest, Layers) {
   check("cross_entropy", {{3, 4}, {3, 4}}, [](const std::vector<UOp>& v) { return cross_entropy(v[0], v[1]); });
   check("binary_crossentropy_logits", {{4}, {4}}, [](const std::vector<UOp>& v) { return binary_crossentropy_logits(v[0], v[1]); });
   check("embedding", {{4, 2}}, [&](const std::vector<UOp>& v) { return embedding(v[0], labels); });
+  const int64_t size[] = {5, 2};
+  for (const InterpolateOptions& o : {InterpolateOptions{}, {.align_corners = true}, {.mode = Interpolation::nearest}})
+    check("interpolate", {{2, 3, 4}}, [&](const std::vector<UOp>& v) { return interpolate(v[0], size, o); });
   const UOp at = tensor({1, 3}, {1, 0, 1}, DType::int32);
   check("gather", {{2, 3}}, [&](const std::vector<UOp>& v) { return gather(v[0], 0, at); });
   check("scatter", {{2, 3}, {1, 3}}, [&](const std::vector<UOp>& v) { return scatter(v[0], 0, at, v[1]); });
