@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <random>
 
@@ -62,8 +63,16 @@ bool is_close(double a, double b, double bound) {
   return std::abs(a - b) <= bound;
 }
 
-/// The first element that differs; for floats by more than 1024 units in the last place of the largest one.
-std::optional<size_t> difference(const Array& a, const Array& b) {
+/// Of the coarsest float that the kernel computes in; many for one of integers.
+int fewest_mantissa_bits(const UOp& sink) {
+  int bits = std::numeric_limits<int>::max();
+  for (const UOp& u : toposort(sink))
+    if (is_float(u.dtype())) bits = std::min(bits, finfo(u.dtype()).mantissa_bits);
+  return bits;
+}
+
+/// The first element that differs; for floats by more than 1024 units in the last place of the largest one, with so many bits.
+std::optional<size_t> difference(const Array& a, const Array& b, int mantissa_bits) {
   if (a.size() != b.size()) return 0;
   if (!is_float(a.dtype)) {
     const auto at = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin()).first;
@@ -73,7 +82,7 @@ std::optional<size_t> difference(const Array& a, const Array& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i)
     if (const double v = std::abs(a[i].as_double()); std::isfinite(v)) largest = std::max(largest, v);
-  const double bound = largest * std::min(std::ldexp(1, 10 - finfo(a.dtype).mantissa_bits), 0.125);
+  const double bound = largest * std::min(std::ldexp(1, 10 - mantissa_bits), 0.125);
   for (size_t i = 0; i < a.size(); ++i)
     if (!is_close(a[i].as_double(), b[i].as_double(), bound)) return i;
   return std::nullopt;
@@ -102,7 +111,7 @@ void log_skipped(std::string_view kernel, std::string_view step, std::string_vie
 
 }  // namespace
 
-MeaningCheck::MeaningCheck(const UOp& sink) : kernel_(kernel_name(sink)) {
+MeaningCheck::MeaningCheck(const UOp& sink) : kernel_(kernel_name(sink)), mantissa_bits_(fewest_mantissa_bits(sink)) {
   if (elements(sink) > most_elements) {
     log_skipped(kernel_, "the kernel", "too large to evaluate");
     return;
@@ -142,7 +151,7 @@ void MeaningCheck::after(std::string_view step, const UOp& graph) {
   }
   for (const auto& [slot, was] : before_.params) {
     const Array& is = now.params.at(slot);
-    const std::optional<size_t> at = difference(was, is);
+    const std::optional<size_t> at = difference(was, is, mantissa_bits_);
     if (!at) continue;
     throw InternalError(fmt::format("SPEC=3: '{}' changed the meaning of {}: argument {}, element {} was {}, is {}", step, kernel_, slot,
                                     *at, was[*at].to_string(), is[*at].to_string()));

@@ -9,8 +9,8 @@
 namespace tinygrad::spec {
 
 /// A kernel's memory on seeded inputs, compared from step to step. Integers must stay as they are, floats to within what another order of
-/// sums and other polynomials may change. Kernels that are too large to evaluate, and steps whose form the evaluator does not run, are
-/// passed over with a log line (DEBUG=2).
+/// sums and other polynomials may change in the coarsest float of the kernel. Kernels that are too large to evaluate, and steps whose form
+/// the evaluator does not run, are passed over with a log line (DEBUG=2).
 class MeaningCheck {
  public:
   explicit MeaningCheck(const UOp& sink);
@@ -24,6 +24,7 @@ class MeaningCheck {
   EvalInputs inputs_;
   EvalInputs before_;
   std::string kernel_;
+  int mantissa_bits_;
   bool active_ = false;
 };
 

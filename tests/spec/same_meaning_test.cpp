@@ -58,6 +58,25 @@ TEST_F(SameMeaning, AnEmulatedDtypeIsTakenAsItsBits) {
   EXPECT_NE(after_step(halves, kernel(i, bits + 128)), "");
 }
 
+TEST_F(SameMeaning, AnEmulatedLongIsTakenAsTwoWords) {
+  const auto copied = [&](const UOp& high) {
+    const UOp words = arg(1, 16, DType::uint32), out = arg(0, 16, DType::uint32);
+    const UOp both = group(UOps{store(index(out, i * 2), load(index(words, i * 2))), store(index(out, i * 2 + 1), high)});
+    return sink(std::vector<UOp>{end(both, std::vector<UOp>{i})}, KernelArg{.name = "k", .opts = {}});
+  };
+  const UOp longs = kernel(i, load(index(arg(1, 8, DType::int64), i))), high = load(index(arg(1, 16, DType::uint32), i * 2 + 1));
+  EXPECT_EQ(after_step(longs, copied(high)), "");
+  EXPECT_NE(after_step(longs, copied(high + 1)), "");
+}
+
+TEST_F(SameMeaning, SumsOfANarrowFloatMayChangeByItsRounding) {
+  const UOp k = range(40, 1, AxisKind::reduce), half = load(index(arg(1, 40, DType::float16), k));
+  const auto sum = [&](const UOp& term) { return UOp(Op::REDUCE, term.dtype(), {term, k}, ReduceArg{Op::ADD, {}}); };
+  const UOp narrow = cast(sum(half), DType::float32), wide = sum(cast(half, DType::float32));
+  EXPECT_EQ(after_step(kernel(i, narrow), kernel(i, wide)), "");
+  EXPECT_NE(after_step(kernel(i, narrow), kernel(i, wide * constant(DType::float32, 2))), "");
+}
+
 TEST_F(SameMeaning, LargeKernelsArePassedOver) {
   const UOp r = range(int64_t(1) << 40, 1, AxisKind::reduce);
   const UOp sum(Op::REDUCE, DType::float32, {x, r}, ReduceArg{Op::ADD, {}});
