@@ -63,6 +63,19 @@ UOp small_remainder(const Match& m) {
   return b.min >= 0 && b.max < bounds(m[c]).min ? same_shape(m.root(), m[x]) : UOp();
 }
 
+/// Whether `condition` holds wherever `valid` does: each of its parts is one of the other's.
+bool follows(const UOp& condition, const UOp& valid) {
+  if (condition == valid) return true;
+  if (condition.is(Op::AND)) return follows(condition.src(0), valid) && follows(condition.src(1), valid);
+  return valid.is(Op::AND) && (follows(condition, valid.src(0)) || follows(condition, valid.src(1)));
+}
+
+/// A load that is not made where the condition does not hold gives 0 there anyway.
+UOp gated_load(const Match& m) {
+  const UOp& at = m[x].src(0);
+  return at.is(Op::INDEX) && at.src_count() == 3 && follows(m[c], at.src(2)) ? m[x] : UOp();
+}
+
 UOp max_by_bounds(const Match& m) {
   const Bounds a = bounds(m[x]), b = bounds(m[c]);
   return a.min >= b.max ? same_shape(m.root(), m[x]) : UOp();
@@ -119,6 +132,9 @@ const Rules<>& data_rules() {
           {pat({Op::CAST, Op::BITCAST}, {x}), [](const Match& m) { return m[x].dtype() == m.root().dtype() ? m[x] : UOp(); },
            "cast to itself"},
           {pat(Op::BITCAST, {pat(Op::BITCAST, {x})}), [](const Match& m) { return bitcast(m[x], m.root().dtype()); }, "bitcast of bitcast"},
+          // Loads that are not made.
+          {pat(Op::LOAD, {pat(Op::INDEX, {x, c, false})}), zero_like, "load of nothing"},
+          {where(c, pat(Op::LOAD, {d}).named(x), 0), gated_load, "where(c,load,0)"},
           // What bounds decide.
           {pat({Op::CMOD, Op::FLOORMOD}, {integer(x), c}), small_remainder, "x%c of a small x"},
           {max(integer(x), c), max_by_bounds, "max by bounds"},

@@ -44,17 +44,19 @@ std::vector<UOp> clauses_of(const UOp& valid) {
 
 std::optional<Fact> fact_of(const UOp& clause) {
   const bool negated = is_not(clause);
-  const UOp& less = negated ? clause.src(0) : clause;
-  if (!less.is(Op::CMPLT) || less.src(0).dtype() != DType::index) return std::nullopt;
-  auto sum = difference(less.src(0), less.src(1));
+  const UOp& compared = negated ? clause.src(0) : clause;
+  const bool equal = compared.is(Op::CMPEQ) && !negated;
+  if ((!compared.is(Op::CMPLT) && !equal) || compared.src(0).dtype() != DType::index) return std::nullopt;
+  auto sum = difference(compared.src(0), compared.src(1));
   if (!sum || sum->terms.empty()) return std::nullopt;
-  int64_t limit = 0;  // sum < limit, or not
+  int64_t limit = 0;  // sum < limit, or not, or sum == limit
   if (__builtin_sub_overflow(int64_t{0}, sum->offset, &limit) || limit == Bounds{}.min) return std::nullopt;
   sum->offset = 0;
   Fact f{*sum, sum->bounds()};
-  if (negated)
-    f.bounds.min = std::max(f.bounds.min, limit);
-  else
+  if (negated || equal) f.bounds.min = std::max(f.bounds.min, limit);
+  if (equal)
+    f.bounds.max = std::min(f.bounds.max, limit);
+  else if (!negated)
     f.bounds.max = std::min(f.bounds.max, limit - 1);
   if (!f.bounds.has_min() || !f.bounds.has_max() || f.bounds.min > f.bounds.max) return std::nullopt;
   return f;
@@ -83,9 +85,29 @@ std::vector<Fact> facts_of(const std::vector<UOp>& clauses, size_t except) {
   return out;
 }
 
+/// `u` where n%c is known to be k: c*(n//c) is n - k.
+UOp with_exact_quotients(const UOp& u, const UOp& remainder, int64_t k) {
+  const UOp &n = remainder.src(0), &divisor = remainder.src(1);
+  const UOp quotient = floor_div(n, divisor);
+  const int64_t c = const_value(divisor)->as_int();
+  NodeMap<UOp> exact;
+  for (const UOp& product : toposort(u)) {
+    if (!product.is(Op::MUL) || product.src(0) != quotient || !product.src(1).is(Op::CONST)) continue;
+    const int64_t factor = const_value(product.src(1))->as_int();
+    if (factor % c == 0) exact[product] = (n - k) * (factor / c);
+  }
+  return exact.size() == 0 ? u : simplify_index(substitute(u, exact));
+}
+
 /// `u` where a fact holds.
 UOp under(const UOp& u, const Fact& fact) {
   if (fact.bounds.min > fact.bounds.max) return u;
+  if (const UOp& only = fact.sum.terms[0].node; fact.sum.terms.size() == 1 && fact.sum.terms[0].factor == 1 && fact.bounds.single() &&
+                                                only.is(Op::FLOORMOD) && only.src(1).is(Op::CONST) &&
+                                                const_value(only.src(1))->as_int() > 0) {
+    const UOp other = with_exact_quotients(u, only, fact.bounds.min);
+    if (other != u) return other;
+  }
   for (const Term& t : fact.sum.terms) {
     if ((t.factor != 1 && t.factor != -1) || t.node.is(Op::CONST) || !reaches(u, t.node)) continue;
     Linear rest = fact.sum;

@@ -106,7 +106,45 @@ void Linear::drop_zeros() {
   terms.erase(zeros.begin(), zeros.end());
 }
 
+namespace {
+
+/// The sum with k*c*(n//c) written as k*n - k*(n%c), the last term of which reaches from 0 to `most`; none without such a term.
+struct WithoutQuotient {
+  Linear sum;
+  int64_t most = 0;
+};
+
+std::optional<WithoutQuotient> without_quotient(const Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& t = sum.terms[i];
+    if (!t.node.is(Op::FLOORDIV) || !t.node.src(1).is(Op::CONST)) continue;
+    const int64_t c = const_value(t.node.src(1))->as_int();
+    if (c <= 1 || t.factor % c != 0) continue;
+    WithoutQuotient out{sum, 0};
+    out.sum.terms.erase(out.sum.terms.begin() + std::ptrdiff_t(i));
+    if (!out.sum.add_expression(t.node.src(0), t.factor / c) || !multiply_add(out.most, t.factor / c, 1 - c)) return std::nullopt;
+    out.sum.drop_zeros();
+    return out;
+  }
+  return std::nullopt;
+}
+
+Bounds intersection(const Bounds& a, const Bounds& b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
+
+}  // namespace
+
 Bounds Linear::bounds() const {
+  const Bounds apart = bounds_of_terms();
+  const auto other = without_quotient(*this);
+  if (!other || apart.single()) return apart;
+  const Bounds b = other->sum.bounds();
+  Bounds shifted;  // b + [most, 0], or b + [0, most]
+  if (b.has_min() && __builtin_add_overflow(b.min, std::min<int64_t>(other->most, 0), &shifted.min)) shifted.min = Bounds{}.min;
+  if (b.has_max() && __builtin_add_overflow(b.max, std::max<int64_t>(other->most, 0), &shifted.max)) shifted.max = Bounds{}.max;
+  return intersection(apart, shifted);
+}
+
+Bounds Linear::bounds_of_terms() const {
   // A term's finite bound has up to 126 bits. Beyond `far` it counts as none on its own side and as `far` on the other: 64 of them fit.
   constexpr Wide far = Wide(1) << 100;
   Wide lo = offset, hi = offset;

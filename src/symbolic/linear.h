@@ -27,11 +27,15 @@ struct Linear {
   /// Adds `factor` times an expression, taken apart.
   [[nodiscard]] bool add_expression(const UOp& u, int64_t factor);
   void drop_zeros();
+  /// Knows that k*c*(n//c) is k*n but for a remainder; otherwise of each term for itself.
   Bounds bounds() const;
   /// The sum in normal form: terms sorted, as (((a + b*2) + c) + 5).
   UOp build() const;
   /// Whether build() would give `u`; makes no nodes.
   bool is_written_as(const UOp& u) const;
+
+ private:
+  Bounds bounds_of_terms() const;
 };
 
 /// The expression as a sum; none where it has too many terms or a number is too large.

@@ -233,6 +233,19 @@ TEST_F(IndexRules, UnderAGate) {
   EXPECT_EQ(simplify_gated(i, (i < 10) & (k < 2)).valid, simplify_index((i < 10) & (k < 2)));
 }
 
+// Where n is known to be a multiple of c, or one more, c*(n//c) is n but for that; otherwise it is so near to n that bounds tell more.
+TEST_F(IndexRules, MultiplesOfAQuotient) {
+  const UOp i = r(64, 0), k = r(3, 1), at = i + k * -1 + 1, even = eq(floor_mod(at, 2), idx(0));
+  EXPECT_EQ(simplify_gated(floor_div(at, 2) * 6 + k * 3, even).index, simplify_index(i * 3 + 3));
+  EXPECT_EQ(simplify_gated(floor_div(at, 2) * 2 + k, eq(floor_mod(at, 2), idx(1))).index, i);
+  EXPECT_EQ(simplify_gated(k, even & (floor_div(at, 2) * 2 + k < 65)).valid, simplify_index(even));
+  check({
+      {floor_mod(floor_div(at, 2) * 2 + k + 2, 68), floor_div(at, 2) * 2 + k + 2},
+      {floor_div(floor_div(at, 2) * 2 + k + 2, 68), idx(0)},
+      {floor_div(at, 4) * 4 - i + k < 2, bool_const(true)},
+  });
+}
+
 TEST_F(IndexRules, RangesOfSizeOne) {
   const UOp one = range(1, 9);
   const UOp buf = param(DType::float32, 64, {.slot = 0});

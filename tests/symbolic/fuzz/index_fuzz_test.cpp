@@ -152,6 +152,26 @@ void check_gated(Generator& g, const UOp& index, const UOp& valid) {
   }
 }
 
+// Multiples of quotients beside what the quotient is of: their bounds know of each other.
+TEST(IndexFuzz, MultiplesOfQuotients) {
+  Generator g(test::seed() + 2);
+  const int count = 500 * test::test_scale();
+  for (int i = 0; i < count; ++i) {
+    g.leaves.clear();
+    static constexpr int64_t sizes[] = {2, 3, 4, 5, 8, 12, 16, 48};
+    for (int k = 0; k < 3; ++k) g.leaves.push_back(range(sizes[g.number(0, 7)], k));
+    const UOp n = g.leaves[0] * g.number(1, 3) + g.leaves[1] * g.number(-2, 2) + g.number(-4, 4);
+    const int64_t c = g.number(2, 6);
+    const UOp sum = floor_div(n, c) * (c * g.number(-3, 3)) + n * g.number(-2, 2) + g.leaves[2] * g.number(-2, 2) + g.number(-9, 9);
+    const int64_t by = g.number(2, 80);
+    const UOp simple[] = {floor_div(sum, by), floor_mod(sum, by), sum < g.number(-20, 80), max(sum, index_const(g.number(-20, 80)))};
+    for (const UOp& u : simple) check(g, u);
+    check_gated(g, simple[g.number(0, 1)] * 3 + sum,
+                eq(floor_mod(n, c), index_const(g.number(0, c - 1))) & (g.leaves[2] < g.number(1, 12)));
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(IndexFuzz, GatedIndices) {
   Generator g(test::seed());
   const int count = 2000 * test::test_scale();
@@ -164,6 +184,7 @@ TEST(IndexFuzz, GatedIndices) {
     };
     const auto clause = [&] {
       const UOp x = g.chance(80) ? sum() : g.index_expression(2);
+      if (g.chance(10)) return eq(x, index_const(g.number(-1, 9)));
       return g.chance(50) ? x < g.number(0, 12) : logical_not(x < g.number(-2, 3));
     };
     UOp valid = clause();
