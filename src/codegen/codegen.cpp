@@ -18,6 +18,7 @@
 #include "codegen/late/lower_gates.h"
 #include "codegen/late/speculate_loads.h"
 #include "codegen/opt/merge_ranges.h"
+#include "codegen/opt/part_wrapped_loads.h"
 #include "codegen/opt/split_divided.h"
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
@@ -104,7 +105,7 @@ class Pipeline {
 
 }  // namespace
 
-UOp simplified_kernel(const UOp& sink) { return merge_ranges(split_divided(simplify(sink))); }
+UOp simplified_kernel(const UOp& sink) { return merge_ranges(part_wrapped_loads(split_divided(simplify(sink)))); }
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const Target has = without_dtypes(target, options.emulated_dtypes);
@@ -112,6 +113,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("simplify", simplify(p.graph()));
   p.step("simplify gates", simplify_gates(p.graph()));
   p.step("split divided", split_divided(p.graph()));
+  p.step("part wrapped loads", part_wrapped_loads(p.graph()));
   p.step("merge ranges", merge_ranges(p.graph()));
   p.step("apply opts", optimize(p.graph(), target, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));

@@ -6,6 +6,7 @@
 
 #include "ops/creation.h"
 #include "ops/elementwise.h"
+#include "ops/gradient.h"
 #include "ops/index.h"
 #include "ops/movement.h"
 #include "ops/nn.h"
@@ -150,6 +151,21 @@ UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const Con
                 dilation = o.dilation.resolve("conv_transpose2d", "dilation", n);
   const Numbers extra = o.output_padding.resolve("conv_transpose2d", "output_padding", n);
   const Pairs padding = spatial_padding("conv_transpose2d", o.padding, ws.size(), n);
+  const DType out = least_upper_dtype(x.dtype(), weight.dtype());
+  bool spreads = false, covers = true;  // elements of x apart; no rows at the end without any
+  for (size_t i = 0; i < n; ++i) spreads |= stride[i] > 1, covers &= extra[i] < stride[i];
+  if (is_float(out) && spreads && covers) {
+    // What it is the transpose of: between spread out elements most products would be with zeros.
+    Shape shape{shape_of(x)[0], ws[1] * SInt(o.groups)};
+    for (size_t i = 0; i < n; ++i) {
+      const SInt reach = (ws[2 + i] - 1) * SInt(dilation[i]) + 1;
+      const auto& [before, after] = padding[2 + i];
+      shape.push_back((shape_of(x)[2 + i] - 1) * SInt(stride[i]) + reach - before - after + SInt(extra[i]));
+    }
+    const UOp any = ops::full(shape, 0.0, out);
+    const UOp y = conv2d(any, weight, {}, {.groups = o.groups, .stride = o.stride, .dilation = o.dilation, .padding = o.padding});
+    return add_channel_bias(gradient(y, tinygrad::cast(x, out), std::span(&any, 1))[0], bias);
+  }
   // The kernel backwards, with inputs and outputs exchanged in each group.
   Axes backwards;
   for (size_t i = 0; i < n; ++i) backwards.push_back(int(3 + i));

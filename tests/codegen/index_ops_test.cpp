@@ -71,9 +71,9 @@ std::vector<Case> cases() {
       {"strided convolution's gradients", {4, 126}, {2, 126}, 0, [] { return conv_gradients({.stride = 2, .padding = 1}); }},
       {"dilated convolution's gradients", {0, 107}, {0, 107}, 0, [] { return conv_gradients({.dilation = 2, .padding = 2}); }},
       {"transposed convolution",
-       {4, 42},
-       {3, 43},
-       3,
+       {4, 57},
+       {4, 57},
+       0,
        [=] { return outputs({conv_transpose2d(image(), tensor({8, 4, 3, 3}), {}, {.stride = 2, .padding = 1})}); }},
       {"padded max pool",
        {0, 25},
@@ -106,7 +106,7 @@ std::vector<Case> cases() {
       {"roll",
        {2, 8},
        {2, 8},
-       2,
+       1,
        [] {
          const int64_t by[] = {3, 5};
          return outputs({contiguous(roll(tensor({16, 24}), by, {0, 1}))});
@@ -114,7 +114,7 @@ std::vector<Case> cases() {
       {"flat roll",
        {1, 4},
        {1, 4},
-       1,
+       0,
        [] {
          const int64_t by[] = {5};
          return outputs({contiguous(roll(tensor({16, 24}), by))});

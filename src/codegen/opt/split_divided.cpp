@@ -62,7 +62,8 @@ class Indices {
         if (!is_kind(t.node, AxisKind::loop) && !is_kind(t.node, AxisKind::reduce)) continue;
         const int64_t inner = c / std::gcd(c, t.factor), size = constant_size(t.node);
         const auto same = [&](const Cut& other) { return other.range == t.node && other.inner == inner; };
-        if (inner > 1 && size > inner && size % inner == 0 && std::ranges::none_of(out, same)) out.push_back({t.node, inner});
+        const bool fits = size % inner == 0 || inner <= most_residues;
+        if (inner > 1 && size > inner && fits && std::ranges::none_of(out, same)) out.push_back({t.node, inner});
       }
     }
     std::ranges::stable_sort(out, std::greater(), &Cut::inner);
@@ -98,9 +99,11 @@ std::vector<UOp> divisions_in(const UOp& root) {
 
 Split split_at(const UOp& sink, const Cut& cut, AxisKind inner_kind) {
   const RangeArg& old = cut.range.arg_as<RangeArg>();
-  const UOp outer(Op::RANGE, DType::index, {index_const(constant_size(cut.range) / cut.inner)}, old);
+  const UOp outer(Op::RANGE, DType::index, {rounds_of(cut.range, cut.inner)}, old);
   const UOp inner = range(index_const(cut.inner), RangeArg{.id = next_range_id(sink), .kind = inner_kind, .order = old.order});
-  return {.range = cut.range, .parts = {outer, inner}, .value = outer * cut.inner + inner, .valid = {}};
+  Split split{.range = cut.range, .parts = {outer, inner}, .value = outer * cut.inner + inner, .valid = {}};
+  if (constant_size(cut.range) % cut.inner != 0) split.valid = split.value < cut.range.src(0);
+  return split;
 }
 
 UOp simplified(const UOp& graph) {
@@ -153,7 +156,7 @@ UOp cut_once(const UOp& sink, const Indices& indices) {
     const UOp touched = indices.open_over(cut.range);
     const Split split = split_at(sink, cut, cut.range.arg_as<RangeArg>().kind);
     const std::vector<UOp> left = divisions_after(touched, split);
-    const bool fewer = left.size() < divisions_in(touched).size();
+    const bool fewer = !split.valid && left.size() < divisions_in(touched).size();
     if (fewer && (cut.inner % least_row == 0 || !indices.loads_along(cut.range))) return apply_split(sink, split);
     if (cut.inner > most_residues || !is_kind(cut.range, AxisKind::loop)) continue;
     if (const auto reductions = settled_by(left, split))
