@@ -20,6 +20,7 @@
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/part_wrapped_loads.h"
 #include "codegen/opt/split_divided.h"
+#include "codegen/simplify.h"
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
 #include "spec/verify.h"
@@ -55,11 +56,6 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
   if (kernel.opts.empty() && !options.noopt) kernel.opts = heuristic_opts(sink, choices(target, options));
   kernel.optimized = true;
   return apply_opts(sink, kernel.opts, target).with_arg(kernel);
-}
-
-UOp simplify(const UOp& graph) {
-  static const rewrite::Rules<> rules = (symbolic::index_rules() + symbolic::data_rules()).remembered();
-  return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 
 /// Once, before opts make copies of the kernel's accesses.
@@ -104,6 +100,11 @@ class Pipeline {
 };
 
 }  // namespace
+
+UOp simplify(const UOp& graph) {
+  static const rewrite::Rules<> rules = (symbolic::index_rules() + symbolic::data_rules()).remembered();
+  return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
+}
 
 UOp simplified_kernel(const UOp& sink) { return merge_ranges(part_wrapped_loads(split_divided(simplify(sink)))); }
 

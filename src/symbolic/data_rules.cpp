@@ -63,6 +63,20 @@ UOp small_remainder(const Match& m) {
   return b.min >= 0 && b.max < bounds(m[c]).min ? same_shape(m.root(), m[x]) : UOp();
 }
 
+/// An index that was cast to a type that holds all its values, and a number as an index; null for what is neither.
+UOp as_index(const UOp& u) {
+  if (u.is(Op::CONST)) return is_unsigned(u.dtype()) ? UOp() : index_const(const_value(u)->as_int());
+  if (!u.is(Op::CAST) || u.src(0).dtype() != DType::index) return {};
+  const Bounds b = bounds(u.src(0));
+  const bool fits = b.has_min() && b.has_max() && b.min >= min_value(u.dtype()).as_int() && b.max <= max_value(u.dtype()).as_int();
+  return fits && !is_unsigned(u.dtype()) ? u.src(0) : UOp();
+}
+
+UOp compare_indices(const Match& m) {
+  const UOp a = as_index(m[x]), b = as_index(m[c]);
+  return a && b ? alu(m.root().op(), {a, b}) : UOp();
+}
+
 /// Whether `condition` holds wherever `valid` does: each of its parts is one of the other's.
 bool follows(const UOp& condition, const UOp& valid) {
   if (condition == valid) return true;
@@ -132,6 +146,9 @@ const Rules<>& data_rules() {
           {pat({Op::CAST, Op::BITCAST}, {x}), [](const Match& m) { return m[x].dtype() == m.root().dtype() ? m[x] : UOp(); },
            "cast to itself"},
           {pat(Op::BITCAST, {pat(Op::BITCAST, {x})}), [](const Match& m) { return bitcast(m[x], m.root().dtype()); }, "bitcast of bitcast"},
+          // Comparisons of indices, whatever they were cast to.
+          {pat(Group::comparison, {pat(Op::CAST).dtype(is_data_int).named(x), c}).ordered(), compare_indices, "compare indices"},
+          {pat(Group::comparison, {any_const(x), pat(Op::CAST).dtype(is_data_int).named(c)}).ordered(), compare_indices, "compare indices"},
           // Loads that are not made.
           {pat(Op::LOAD, {pat(Op::INDEX, {x, c, false})}), zero_like, "load of nothing"},
           {where(c, pat(Op::LOAD, {d}).named(x), 0), gated_load, "where(c,load,0)"},

@@ -47,7 +47,7 @@ TEST(SplitDivided, LoopsThatAreOnlyDividedBecomeTwo) {
   const UOp transposed = copy(96, [](const UOp& i) { return floor_mod(i, 8) * 12 + floor_div(i, 8); });
   EXPECT_EQ(divisions(after(transposed, "split divided")), 0U);
   EXPECT_EQ(count(after(transposed, "merge ranges"), {Op::RANGE}), 2U);
-  const UOp thrice = copy(96, [](const UOp& i) { return floor_mod(i, 4) * 24 + floor_mod(floor_div(i, 4), 3) * 8 + floor_div(i, 12); });
+  const UOp thrice = copy(96, [](const UOp& i) { return floor_mod(i, 8) * 12 + floor_mod(floor_div(i, 8), 3) * 4 + floor_div(i, 24); });
   EXPECT_EQ(divisions(after(thrice, "split divided")), 0U);
   EXPECT_EQ(count(after(thrice, "merge ranges"), {Op::RANGE}), 3U);
 }
@@ -58,6 +58,8 @@ TEST(SplitDivided, LongRowsStayWhole) {
   const UOp sum = read(arg(1, 96), i) + read(arg(2, 32), floor_div(i, 3));
   const UOp k = kernel({ended(write(arg(0, 96), i, sum), {i})});
   EXPECT_EQ(split_divided(k), k);
+  const UOp repeated = copy(96, [](const UOp& at) { return floor_div(at, 2); });
+  EXPECT_EQ(split_divided(repeated), repeated);
   const UOp whole = test::elementwise(96);
   EXPECT_EQ(split_divided(whole), whole);
 }

@@ -169,6 +169,34 @@ TEST_F(DataRules, Bounds) {
   check_kept(data_rules(), {i < i + 1, floor_mod(small, 100), floor_mod(i, 300)});
 }
 
+TEST_F(DataRules, ComparisonsOfIndices) {
+  const UOp r = range(100, 7), n = cast(r, i32), small = cast(r, DType::int8), number = constant(i32, 30);
+  check(data_rules(), {
+                          {n < number, r < 30},
+                          {number < n, index_const(30) < r},
+                          {eq(n, number), eq(r, index_const(30))},
+                          {cast(r * 2, i32) < n, r * 2 < r},
+                          {small < constant(DType::int8, 30), r < 30},
+                      });
+  check_kept(data_rules(), {n < i});
+  // What does not fit wraps around.
+  const UOp wrapped = cast(r * 2, DType::int8) < constant(DType::int8, 30);
+  check_kept(data_rules(), {wrapped});
+}
+
+// Where its index is not valid a load gives 0.
+TEST_F(DataRules, LoadsThatAreNotMade) {
+  const UOp m = param(f32, 4, {.slot = 0}), r = range(9, 7), s = range(9, 8), zero = constant(f32, 0.0);
+  const auto gated = [&](const UOp& valid) { return load(index(m, r).with_src(UOps{m, r, valid})); };
+  const UOp both = gated((r < 4) & (s < 4)), one = gated(r < 4), other = where(s < 4, one, zero);
+  check(data_rules(), {
+                          {gated(bool_const(false)), zero},
+                          {where(r < 4, one, zero), one},
+                          {where(s < 4, where(r < 4, both, zero), zero), both},
+                      });
+  check_kept(data_rules(), {other});
+}
+
 // A tensor-level value has a shape, which a constant does not: what would lose it stays.
 TEST_F(DataRules, ShapesAreKept) {
   const UOp t = reshape(param(i32, 12, {.slot = 0}), {3, 4});

@@ -6,6 +6,7 @@
 
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/split_range.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "symbolic/linear.h"
 #include "symbolic/simplify.h"
@@ -42,7 +43,7 @@ class Indices {
   explicit Indices(const UOp& sink) {
     for (const UOp* node : borrowed_toposort(sink)) {
       if (is_division(*node) && node->dtype() == DType::index) divisions_.push_back(*node);
-      if (node->is(Op::LOAD) && node->src(0).is(Op::INDEX)) loads_.push_back(node->src(0).src(1));
+      if (node->is(Op::INDEX)) places_.push_back(node->src(1));
       if (node->dtype() == DType::index) continue;
       for (const UOp& s : node->src())
         if (s.dtype() == DType::index && s.in(Group::alu)) indices_.push_back(s);
@@ -78,16 +79,16 @@ class Indices {
     return UOp(Op::SINK, DType::void_, out);
   }
 
-  /// Something is loaded one element after the other.
-  bool loads_along(const UOp& range) const {
-    return std::ranges::any_of(loads_, [&](const UOp& u) {
+  /// Some memory is accessed one element after the other.
+  bool steps_along(const UOp& range) const {
+    return std::ranges::any_of(places_, [&](const UOp& u) {
       const auto stride = stride_of(u, range);
       return stride && std::abs(*stride) == 1;
     });
   }
 
  private:
-  std::vector<UOp> divisions_, indices_, loads_;
+  std::vector<UOp> divisions_, indices_, places_;
 };
 
 std::vector<UOp> divisions_in(const UOp& root) {
@@ -104,11 +105,6 @@ Split split_at(const UOp& sink, const Cut& cut, AxisKind inner_kind) {
   Split split{.range = cut.range, .parts = {outer, inner}, .value = outer * cut.inner + inner, .valid = {}};
   if (constant_size(cut.range) % cut.inner != 0) split.valid = split.value < cut.range.src(0);
   return split;
-}
-
-UOp simplified(const UOp& graph) {
-  static const rewrite::Rules<> rules = (symbolic::index_rules() + symbolic::data_rules()).remembered();
-  return rewrite::graph_rewrite(graph, rules, {.name = "simplify split"});
 }
 
 /// The divisions that are left in the indices after a split.
@@ -157,7 +153,7 @@ UOp cut_once(const UOp& sink, const Indices& indices) {
     const Split split = split_at(sink, cut, cut.range.arg_as<RangeArg>().kind);
     const std::vector<UOp> left = divisions_after(touched, split);
     const bool fewer = !split.valid && left.size() < divisions_in(touched).size();
-    if (fewer && (cut.inner % least_row == 0 || !indices.loads_along(cut.range))) return apply_split(sink, split);
+    if (fewer && (cut.inner % least_row == 0 || !indices.steps_along(cut.range))) return apply_split(sink, split);
     if (cut.inner > most_residues || !is_kind(cut.range, AxisKind::loop)) continue;
     if (const auto reductions = settled_by(left, split))
       return unrolled(apply_split(sink, split_at(sink, cut, AxisKind::upcast)), *reductions);
@@ -174,7 +170,7 @@ UOp split_divided(const UOp& sink) {
     if (!indices.has_divisions()) return graph;
     const UOp next = cut_once(graph, indices);
     if (!next) return graph;
-    graph = simplified(next);
+    graph = simplify(next);
   }
 }
 
