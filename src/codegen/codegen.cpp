@@ -116,7 +116,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("split divided", split_divided(p.graph()));
   p.step("part wrapped loads", part_wrapped_loads(p.graph()));
   p.step("merge ranges", merge_ranges(p.graph()));
-  p.step("apply opts", optimize(p.graph(), target, options));
+  p.step("apply opts", optimize(p.graph(), has, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));
   p.step("group reduces", group_reduces(p.graph()));

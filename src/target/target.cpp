@@ -34,6 +34,11 @@ void Target::set_dtypes(std::initializer_list<DType> dtypes) {
   for (DType d : dtypes) dtypes_ |= uint32_t{1} << int(d);
 }
 
+void Target::drop_dtype(DType dtype) {
+  dtypes_ &= ~(uint32_t{1} << int(dtype));
+  std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.in == dtype || core.out == dtype; });
+}
+
 ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());

@@ -73,7 +73,8 @@ struct Target {
   bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
-  void drop_dtype(DType dtype) { dtypes_ &= ~(uint32_t{1} << int(dtype)); }
+  /// Tensor cores for it go with it.
+  void drop_dtype(DType dtype);
 
   /// Native lanes of a dtype, 1 where there are no vectors.
   int lanes(DType dtype) const { return vector_bits == 0 ? 1 : vector_bits / bitsize(dtype); }

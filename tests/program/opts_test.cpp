@@ -184,6 +184,12 @@ TEST(Opts, ARemovedBarrierIsARace) {
   }
 }
 
+TEST(Opts, TensorCoresGoWithTheirDtype) {
+  const UOp kernel = test::with_opts(test::half_matmul(16, 8, 16), parse_opts("TC(0,0)"));
+  EXPECT_EQ(count(full_rewrite(kernel, interp_target(), {}), Op::WMMA), 1u);
+  EXPECT_THROW(full_rewrite(kernel, interp_target(), {.emulated_dtypes = "float16"}), ValueError);
+}
+
 TEST(Opts, TensorCoresMultiply) {
   EXPECT_EQ(count(compiled(test::half_matmul(32, 16, 32), "TC(0,0)"), Op::WMMA), 1u);
   EXPECT_EQ(count(compiled(test::half_matmul(32, 16, 32), "TC(0,0) UPCAST(0,2) UPCAST(1,2)"), Op::WMMA), 4u);

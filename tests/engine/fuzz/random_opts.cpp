@@ -5,6 +5,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/options.h"
 #include "codegen/codegen.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/parse_opts.h"
@@ -28,7 +29,7 @@ class OptGenerator {
       opts_.push_back(o);
       if (!is_valid()) opts_.pop_back();
     }
-    while (!opts_.empty() && !lowers()) opts_.pop_back();  // too much of a group's memory
+    while (!opts_.empty() && !lowers()) opts_.pop_back();  // too much of a group's memory, tensor cores for an emulated dtype
     return opts_;
   }
 
@@ -76,7 +77,7 @@ class OptGenerator {
     try {
       auto arg = sink_.arg_as<KernelArg>();
       arg.opts = opts_;
-      codegen::full_rewrite(sink_.with_arg(arg), target_);
+      codegen::full_rewrite(sink_.with_arg(arg), target_, codegen::CodegenOptions::from(current_options()));
       return true;
     } catch (const ValueError&) {
       return false;
