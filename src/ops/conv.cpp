@@ -234,7 +234,8 @@ UOp max_pool2d_indices(const UOp& x, const PoolOptions& o) {
   const PoolSizes p = pool_sizes("max_pool2d", in, o);
   const size_t count = p.kernel.size();
   const Axes axes = last_axes(count);
-  const UOp windows = windows_of(ops::pad(x, p.with_ceiling, min_value(x.dtype())), p);
+  // From memory: computed at two places, the greatest element could be rounded differently and equal none.
+  const UOp windows = windows_of(ops::pad(contiguous(x), p.with_ceiling, min_value(x.dtype())), p);
   UOp best = ops::eq(windows, ops::max(windows, axes, true));
   if (is_float(x.dtype())) best = bitwise_or(best, isnan(windows));
   // Positions counted from the end, so that the greatest is the first; padding is 0.

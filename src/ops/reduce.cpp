@@ -110,8 +110,10 @@ UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) {
   const int a = resolve_axis("argmax", *axis, rank);
   const SInt& n = shape_of(x)[size_t(a)];
   if (n == 0) throw ValueError("argmax: the axis has no elements");
-  Expr best = ops::eq(x, ops::max(x, a, true));
-  if (is_float(x.dtype())) best = best | isnan(x);  // the maximum is NaN if any element is
+  // From memory: computed at two places, the greatest element could be rounded differently and equal none.
+  const UOp v = contiguous(x);
+  Expr best = ops::eq(v, ops::max(v, a, true));
+  if (is_float(x.dtype())) best = best | isnan(v);  // the maximum is NaN if any element is
   // The greatest of n, n-1, ..., 1 over the best elements is at the first of them.
   const UOp from_end = sub(n, iota_along(a, rank, n));
   return tinygrad::cast(sub(n, ops::max(ops::where(best, from_end, 0), a, keepdim)), DType::int32);

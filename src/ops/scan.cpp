@@ -64,8 +64,9 @@ UOp cumprod(const UOp& x, int axis) { return scan("cumprod", x, axis, products);
 ValuesAndIndices cummax(const UOp& x, int axis) {
   if (rank_of(x) == 0) return {x, constant(DType::int32, 0)};
   const int a = resolve_axis("cummax", axis, rank_of(x));
-  const UOp values = scan("cummax", x, axis, maxima);
-  const UOp xt = ops::transpose(x, a, -1), vt = ops::transpose(values, a, -1);
+  const UOp stored = contiguous(x);  // computed at two places, an element could be rounded differently and not equal itself
+  const UOp values = scan("cummax", stored, axis, maxima);
+  const UOp xt = ops::transpose(stored, a, -1), vt = ops::transpose(values, a, -1);
   const SInt& n = shape_of(xt).back();
   const UOp reached = bitwise_and(same(ops::unsqueeze(xt, -2), ops::unsqueeze(vt, -1)), up_to(n));
   const UOp last = ops::max(ops::where(reached, iota(n), 0), -1);

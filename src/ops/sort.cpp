@@ -106,7 +106,8 @@ UOp argsort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
   const Shape& in = shape_of(x);
   const int a = resolve_axis("sort", axis, std::max<size_t>(in.size(), 1));
   if (in.empty()) return constant(ctx.default_int, 0);
-  const UOp t = ops::transpose(x, a, -1);
+  // From memory: computed at several places, an element could be rounded differently and be less than itself.
+  const UOp t = ops::transpose(contiguous(x), a, -1);
   const SInt& n = in[size_t(a)];
   const bool by_counting = !n.known() || n.value() <= longest_counted;
   const UOp order = by_counting ? order_by_counting(t, descending) : order_by_network(t, descending);
@@ -115,7 +116,7 @@ UOp argsort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
 
 ValuesAndIndices sort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
   const UOp indices = argsort(x, axis, descending, ctx);
-  return {rank_of(x) == 0 ? x : gather(x, axis, indices), indices};
+  return {rank_of(x) == 0 ? x : gather(contiguous(x), axis, indices), indices};
 }
 
 ValuesAndIndices topk(const UOp& x, int64_t k, int axis, bool largest, const OpsContext& ctx) {
@@ -123,7 +124,7 @@ ValuesAndIndices topk(const UOp& x, int64_t k, int axis, bool largest, const Ops
   const int a = resolve_axis("topk", axis, in.size());
   if (k < 0 || surely_less(in[size_t(a)], k)) throw ValueError(fmt::format("topk: k = {} for axis {} of {}", k, a, to_string(in)));
   const UOp indices = shrink_axis(argsort(x, a, largest, ctx), a, 0, k);
-  return {gather(x, a, indices), indices};
+  return {gather(contiguous(x), a, indices), indices};
 }
 
 }  // namespace tinygrad::ops
