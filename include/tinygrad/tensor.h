@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -11,13 +12,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/export.h>
-#include <tinygrad/variable.h>
+#include <tinygrad/tensor_arguments.h>
 
 namespace tinygrad {
 
@@ -28,129 +28,10 @@ struct TensorCell;
 TensorCell& cell_of(const Tensor& tensor);
 }  // namespace detail
 
-/// Sizes, one an axis. Sizes that are asked for may be -1 where a method says so.
-using Sizes = std::vector<int64_t>;
-
-/// What a created tensor is made of; by default the device is default_device() and the dtype follows from the values.
-struct TensorOptions {
-  std::optional<DType> dtype = {};
-  std::string device = {};
-};
-
-/// One axis, several, or all (the default). Negative axes count from the end.
-class AxisList {
- public:
-  AxisList() = default;
-  AxisList(int axis) : axes_(std::vector<int>{axis}) {}
-  AxisList(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}
-  AxisList(std::vector<int> axes) : axes_(std::move(axes)) {}
-  const std::optional<std::vector<int>>& get() const { return axes_; }
-
- private:
-  std::optional<std::vector<int>> axes_;
-};
-
-/// A tensor, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default float.
-class Operand {
- public:
-  inline Operand(const Tensor& tensor);
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number) : value_(widen(number)) {}
-
-  using Value = std::variant<const Tensor*, bool, int64_t, double>;
-  const Value& value() const { return value_; }
-
- private:
-  template <class T>
-  static Value widen(T number) {
-    if constexpr (std::is_same_v<T, bool>)
-      return number;
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<int64_t>(number);
-    else
-      return static_cast<double>(number);
-  }
-  Value value_;
-};
-
-/// start:stop:step as in Python; what is left out reaches to the end.
-struct Slice {
-  std::optional<Extent> start = {}, stop = {};
-  int64_t step = 1;
-};
-/// A new axis of size 1 (Python's None).
-struct NewAxis {};
-/// As many whole axes as are left (Python's ...).
-struct Ellipsis {};
-/// One entry of x[{...}]: an integer, a slice, a new axis, an ellipsis, or a tensor of integers.
-class Index {
- public:
-  template <std::integral T>
-  Index(T i) : value_(static_cast<int64_t>(i)) {}
-  Index(Slice s) : value_(s) {}
-  Index(NewAxis n) : value_(n) {}
-  Index(Ellipsis e) : value_(e) {}
-  inline Index(const Tensor& t);
-  using Value = std::variant<int64_t, Slice, NewAxis, Ellipsis, const Tensor*>;
-  const Value& value() const { return value_; }
-
- private:
-  Value value_;
-};
-
-struct ReduceOptions {
-  bool keepdim = false;             ///< reduced axes stay, with size 1
-  std::optional<DType> dtype = {};  ///< of accumulation and result, where the method sums
-};
-
-struct VarOptions {
-  bool keepdim = false;
-  int64_t correction = 1;
-};
-
-struct ConvOptions {
-  int64_t groups = 1;
-  Sizes stride = {1}, dilation = {1};  ///< one number, or one a spatial axis
-  Sizes padding = {0};                 ///< one number, one an axis, or (left, right, top, bottom, ...)
-  std::optional<DType> dtype = {};
-};
-
-struct ConvTransposeOptions {
-  int64_t groups = 1;
-  Sizes stride = {1}, dilation = {1}, padding = {0}, output_padding = {0};
-};
-
-struct PoolOptions {
-  Sizes kernel_size = {2, 2};
-  Sizes stride = {};  ///< by default the kernel size
-  Sizes dilation = {1}, padding = {0};
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< of averages
-};
-
 struct AttentionOptions;
-
-enum class Rounding : uint8_t { none, trunc, floor };
-enum class Reduction : uint8_t { mean, sum, none };
-enum class GeluForm : uint8_t { tanh, erf };
-enum class PadMode : uint8_t { constant, reflect, replicate, circular };
-
-struct CrossEntropyOptions {
-  Reduction reduction = Reduction::mean;
-  double label_smoothing = 0.0;
-};
-
-struct SparseCrossEntropyOptions {
-  int64_t ignore_index = -1;  ///< a class that does not count; -1: all count
-  double label_smoothing = 0.0;
-  Reduction reduction = Reduction::mean;
-};
-
-struct CloseOptions {
-  double rtol = 1e-5, atol = 1e-8;
-  bool equal_nan = false;
-};
+struct ValuesAndIndices;
+struct QR;
+struct SVD;
 
 /// A lazy, differentiable array: a cheap handle on a value. Copies are the same tensor; methods without a trailing underscore make new
 /// ones. Different threads may work on different tensors; one tensor is not changed from two threads.
@@ -198,6 +79,12 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor arange(double start, double stop, double step = 1.0, const TensorOptions& options = {});
   static Tensor linspace(double start, double stop, int64_t steps, const TensorOptions& options = {});
   static Tensor eye(int64_t n, std::optional<int64_t> m = {}, const TensorOptions& options = {});
+  /// Values that nobody will look at.
+  static Tensor invalids(const Sizes& shape, const TensorOptions& options = {}) { return empty(shape, options); }
+  /// A number of this one's dtype, of shape ().
+  Tensor constant(const Operand& value, std::optional<DType> dtype = {}) const;
+  Tensor const_like(const Operand& value, std::optional<DType> dtype = {}) const { return full_like(value, dtype); }
+  Tensor empty_like(const TensorOptions& options = {}) const;
   Tensor full_like(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor zeros_like(std::optional<DType> dtype = {}) const;
   Tensor ones_like(std::optional<DType> dtype = {}) const;
@@ -216,6 +103,10 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor kaiming_uniform(const Sizes& shape, double a = 0.01, const TensorOptions& options = {});
   static Tensor kaiming_normal(const Sizes& shape, double a = 0.01, const TensorOptions& options = {});
   static Tensor randperm(int64_t n, const TensorOptions& options = {});
+  /// `count` words (uint32) of Threefry-2x32, from two uint32 of a key and two of a counter, low words first.
+  static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
+  /// Indices drawn with these weights (a vector, or a row each), int32.
+  Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
   Tensor rand_like(std::optional<DType> dtype = {}) const;
   Tensor randn_like(std::optional<DType> dtype = {}) const;
   /// Elements are zeroed with probability p and the others divided by 1 - p, where the option `training` is on.
@@ -255,7 +146,10 @@ class TINYGRAD_EXPORT Tensor {
   /// This tensor becomes x: the same value from now on, whatever it was.
   Tensor& replace(const Tensor& x);
   /// Writes into a part: x.set_item({Slice{0, 2}}, 1.0).
-  Tensor& set_item(std::initializer_list<Index> indices, const Operand& value);
+  Tensor& set_item(std::initializer_list<Index> indices, const Operand& value) {
+    return set_item(std::span(indices.begin(), indices.size()), value);
+  }
+  Tensor& set_item(std::span<const Index> indices, const Operand& value);
   /// A copy with memory of its own.
   Tensor clone() const;
   Tensor to(std::string_view device) const;
@@ -288,6 +182,9 @@ class TINYGRAD_EXPORT Tensor {
   Tensor bfloat16() const { return cast(DType::bfloat16); }
   Tensor to_int() const { return cast(DType::int32); }
   Tensor to_bool() const { return cast(DType::bool_); }
+  Tensor to_double() const { return cast(DType::float64); }
+  Tensor to_long() const { return cast(DType::int64); }
+  Tensor to_short() const { return cast(DType::int16); }
 
   // Views.
   /// One size may be -1: what the others leave.
@@ -303,12 +200,33 @@ class TINYGRAD_EXPORT Tensor {
   Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& bounds) const;
   /// (before, after) an axis; negative amounts cut.
   Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, const Operand& value = 0, PadMode mode = PadMode::constant) const;
+  /// The leading box of these sizes; -1 keeps an axis.
+  Tensor shrink_to(const Sizes& shape) const;
+  /// Padded at the ends to these sizes; -1 keeps an axis.
+  Tensor pad_to(const Sizes& shape, const Operand& value = 0) const;
   Tensor squeeze() const;
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
   Tensor flatten(int start = 0, int end = -1) const;
   Tensor unflatten(int axis, const Sizes& sizes) const;
+  /// Axes split, reordered and joined as a formula in the notation of einops says: "b (h w) c -> (b h) w c" with the size of h or of w.
+  Tensor rearrange(std::string_view formula, const std::vector<std::pair<std::string, int64_t>>& sizes = {}) const;
   Tensor repeat(const Sizes& repeats) const;
+  /// Each element repeated; without an axis, of the flattened tensor.
+  Tensor repeat_interleave(int64_t repeats, std::optional<int> axis = {}) const;
+  /// Elements moved along the axes, around the end; without axes, of the flattened tensor.
+  Tensor roll(const Sizes& shifts, const std::vector<int>& axes = {}) const;
+  /// Windows of `size` every `step` along an axis; the window is a new last axis.
+  Tensor unfold(int axis, int64_t size, int64_t step) const;
+  /// A square matrix with this vector on its diagonal.
+  Tensor diag() const;
+  /// The diagonal of two axes, as a new last axis.
+  Tensor diagonal(int offset = 0, int axis0 = 0, int axis1 = 1) const;
+  /// Vectors, each broadcast over the grid of all; `xy` swaps the first two axes.
+  static std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, bool xy = false);
+  static std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors, bool xy = false) {
+    return meshgrid(std::span<const Tensor>(tensors.begin(), tensors.size()), xy);
+  }
   static Tensor cat(std::span<const Tensor> tensors, int axis = 0);
   static Tensor cat(std::initializer_list<Tensor> tensors, int axis = 0) {
     return cat(std::span<const Tensor>(tensors.begin(), tensors.size()), axis);
@@ -318,10 +236,21 @@ class TINYGRAD_EXPORT Tensor {
     return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), axis);
   }
   std::vector<Tensor> split(int64_t size, int axis = 0) const;
+  std::vector<Tensor> split(const Sizes& sizes, int axis = 0) const;
   std::vector<Tensor> chunk(int64_t chunks, int axis = 0) const;
   Tensor operator[](const Index& index) const;
   Tensor operator[](std::initializer_list<Index> indices) const;
+  Tensor get_item(std::span<const Index> indices) const;
+  /// out[i][j] = x[index[i][j]][j] for axis 0, and so on; an index out of range gives 0.
   Tensor gather(int axis, const Tensor& index) const;
+  /// With x[index[i][j]][j] = src[i][j] for axis 0, and so on; the last of several wins.
+  Tensor scatter(int axis, const Tensor& index, const Operand& src) const;
+  /// The same, combined with what is there or, if include_self is false, only with what comes.
+  Tensor scatter_reduce(int axis, const Tensor& index, const Tensor& src, ScatterMode mode, bool include_self = true) const;
+  /// The elements where the mask holds: as many as there are, which is read back, or `size` of them, then `fill`.
+  Tensor masked_select(const Tensor& mask, std::optional<int64_t> size = {}, const Operand& fill = 0) const;
+  /// The indices of elements that are not 0, a row each, int32; `size` and `fill` as above.
+  Tensor nonzero(std::optional<int64_t> size = {}, const Operand& fill = 0) const;
   Tensor one_hot(int64_t classes) const;
   Tensor triu(int64_t diagonal = 0) const;
   Tensor tril(int64_t diagonal = 0) const;
@@ -333,9 +262,15 @@ class TINYGRAD_EXPORT Tensor {
   Tensor div(const Operand& x, Rounding rounding = Rounding::none) const;
   /// The remainder with the sign of the divisor.
   Tensor mod(const Operand& x) const;
+  /// The remainder with the sign of this one.
+  Tensor fmod(const Operand& x) const;
   Tensor pow(const Operand& x) const;
   Tensor maximum(const Operand& x) const;
   Tensor minimum(const Operand& x) const;
+  /// The magnitude of this one with the sign of x.
+  Tensor copysign(const Operand& x) const;
+  /// log(exp(this) + exp(x)) without overflow.
+  Tensor logaddexp(const Operand& x) const;
   Tensor bitwise_and(const Operand& x) const;
   Tensor bitwise_or(const Operand& x) const;
   Tensor bitwise_xor(const Operand& x) const;
@@ -367,25 +302,33 @@ class TINYGRAD_EXPORT Tensor {
   Tensor exp2() const;
   Tensor log() const;
   Tensor log2() const;
+  Tensor log10() const;
   Tensor sin() const;
   Tensor cos() const;
   Tensor tan() const;
+  Tensor asin() const;
+  Tensor acos() const;
+  Tensor atan() const;
   Tensor sinh() const;
   Tensor cosh() const;
   Tensor tanh() const;
+  Tensor asinh() const;
+  Tensor acosh() const;
+  Tensor atanh() const;
   Tensor erf() const;
   Tensor trunc() const;
   Tensor floor() const;
   Tensor ceil() const;
   Tensor round() const;
   Tensor isnan() const;
-  Tensor isinf() const;
+  Tensor isinf(const InfOptions& options = {}) const;
   Tensor isfinite() const;
   Tensor relu() const;
   Tensor relu6() const;
   Tensor sigmoid() const;
   Tensor logsigmoid() const;
-  Tensor hardsigmoid() const;
+  Tensor hardsigmoid(double alpha = 1.0 / 6, double beta = 0.5) const;
+  Tensor hardtanh(const Operand& min = -1, const Operand& max = 1) const;
   Tensor hardswish() const;
   Tensor leaky_relu(double neg_slope = 0.01) const;
   Tensor gelu(GeluForm form = GeluForm::tanh) const;
@@ -393,9 +336,14 @@ class TINYGRAD_EXPORT Tensor {
   Tensor silu() const;
   Tensor swish() const { return silu(); }
   Tensor elu(double alpha = 1.0) const;
+  Tensor celu(double alpha = 1.0) const;
+  Tensor selu(double alpha = 1.67326, double gamma = 1.0507) const;
   Tensor softplus(double beta = 1.0) const;
   Tensor softsign() const;
   Tensor mish() const;
+
+  /// Threefry-2x32 of this uint64 counter under the uint64 key.
+  Tensor threefry(const Tensor& key) const;
 
   // Reductions: over one axis, several, or (by default) all.
   Tensor sum(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
@@ -407,37 +355,82 @@ class TINYGRAD_EXPORT Tensor {
   Tensor all(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
   Tensor var(const AxisList& axes = {}, const VarOptions& options = {}) const;
   Tensor std(const AxisList& axes = {}, const VarOptions& options = {}) const;
+  /// The variance, or its root, and the mean.
+  std::pair<Tensor, Tensor> var_mean(const AxisList& axes = {}, const VarOptions& options = {}) const;
+  std::pair<Tensor, Tensor> std_mean(const AxisList& axes = {}, const VarOptions& options = {}) const;
   /// The first index of the greatest element, int32; without an axis, in the flattened tensor.
   Tensor argmax(std::optional<int> axis = {}, const ReduceOptions& options = {}) const;
   Tensor argmin(std::optional<int> axis = {}, const ReduceOptions& options = {}) const;
   Tensor logsumexp(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
-  Tensor softmax(const AxisList& axes = -1) const;
-  Tensor log_softmax(const AxisList& axes = -1) const;
+  /// Computed in `dtype`, by default this one's.
+  Tensor softmax(const AxisList& axes = -1, std::optional<DType> dtype = {}) const;
+  Tensor log_softmax(const AxisList& axes = -1, std::optional<DType> dtype = {}) const;
+  Tensor softmin(const AxisList& axes = -1, std::optional<DType> dtype = {}) const;
+  /// Divided by its p-norm over the axis, at least `eps`.
+  Tensor normalize(double p = 2.0, int axis = 1, double eps = 1e-12) const;
+  // Running: element i combines elements 0 ... i of the axis.
   Tensor cumsum(int axis = 0) const;
+  Tensor cumprod(int axis = 0) const;
+  /// The running maximum (minimum) and the last index where it was reached.
+  ValuesAndIndices cummax(int axis = 0) const;
+  ValuesAndIndices cummin(int axis = 0) const;
+  Tensor logcumsumexp(int axis = 0) const;
+  /// Stable, NaN greatest.
+  ValuesAndIndices sort(int axis = -1, bool descending = false) const;
+  Tensor argsort(int axis = -1, bool descending = false) const;
+  /// The k greatest (least), in order.
+  ValuesAndIndices topk(int64_t k, int axis = -1, bool largest = true) const;
   Tensor allclose(const Tensor& x, const CloseOptions& options = {}) const;
 
   // Products, convolutions, normalizations, losses.
   /// The matrix product over the last axis of this and the last but one of w, broadcast over the axes before.
   Tensor matmul(const Tensor& w, std::optional<DType> dtype = {}) const;
   Tensor dot(const Tensor& w, std::optional<DType> dtype = {}) const { return matmul(w, dtype); }
+  /// Einstein summation, "ij,jk->ik"; "..." stands for leading axes, a letter twice in one operand takes the diagonal.
+  static Tensor einsum(std::string_view formula, std::span<const Tensor> operands, std::optional<DType> dtype = {});
+  static Tensor einsum(std::string_view formula, std::initializer_list<Tensor> operands, std::optional<DType> dtype = {}) {
+    return einsum(formula, std::span<const Tensor>(operands.begin(), operands.size()), dtype);
+  }
+  // Matrices are the last two axes; axes before them are a batch.
+  /// By Householder reflections, with q square.
+  QR qr() const;
+  /// By Jacobi rotations, singular values from the greatest; u and vt are square or, if not full_matrices, as narrow as s.
+  SVD svd(bool full_matrices = true) const;
+  /// Scaled to a norm of at most 1, then `steps` times g = p0 g + p1 (g g^T) g + p2 (g g^T)^2 g + ...
+  Tensor newton_schulz(int64_t steps, const std::vector<double>& params, double eps = 1e-7) const;
+  /// SHA-3 of the bytes of the last axis, uint8: "sha3_224", "sha3_256", "sha3_384", "sha3_512", "shake_128" or "shake_256".
+  Tensor keccak(std::string_view name = "sha3_256") const;
+  /// 16 bytes, uint8, from all bytes of this one.
+  Tensor hash() const;
   /// x @ weight + bias.
-  Tensor linear(const Tensor& weight, const Tensor& bias = {}) const;
+  Tensor linear(const Tensor& weight, const Tensor& bias = {}, std::optional<DType> dtype = {}) const;
+  /// Each function applied to what the one before gave.
+  Tensor sequential(std::span<const std::function<Tensor(const Tensor&)>> layers) const;
+  Tensor sequential(std::initializer_list<std::function<Tensor(const Tensor&)>> layers) const {
+    return sequential(std::span(layers.begin(), layers.size()));
+  }
   /// (batch, in, spatial...) with weight (out, in / groups, spatial...).
   Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& options = {}) const;
   Tensor conv_transpose2d(const Tensor& weight, const Tensor& bias = {}, const ConvTransposeOptions& options = {}) const;
   Tensor avg_pool2d(const PoolOptions& options = {}) const;
   Tensor max_pool2d(const PoolOptions& options = {}) const;
+  /// Besides the values where they were found: the first index in the flattened spatial axes, int32.
+  ValuesAndIndices max_pool2d_with_indices(const PoolOptions& options = {}) const;
+  /// Values put back where the indices say, zeros elsewhere; output sizes by default the least that pool to this one's.
+  Tensor max_unpool2d(const Tensor& indices, const PoolOptions& options = {}, const Sizes& output_size = {}) const;
   Tensor layernorm(const std::vector<int>& axes = {-1}, double eps = 1e-5) const;
   /// (x - mean) * invstd * weight + bias along the axis; weight and bias may be undefined.
   Tensor batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis = 1) const;
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value, const AttentionOptions& options) const;
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value) const;
   Tensor binary_crossentropy(const Tensor& y, Reduction reduction = Reduction::mean) const;
-  Tensor binary_crossentropy_logits(const Tensor& y, Reduction reduction = Reduction::mean) const;
+  Tensor binary_crossentropy_logits(const Tensor& y, Reduction reduction = Reduction::mean, const Tensor& pos_weight = {}) const;
   /// Of logits (..., classes) against class indices (...).
   Tensor sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& options = {}) const;
   /// Of logits (batch, classes, ...) against class indices (batch, ...) or probabilities.
   Tensor cross_entropy(const Tensor& y, const CrossEntropyOptions& options = {}) const;
+  /// Of log-probabilities (batch, classes, ...) against class indices (batch, ...); a weight per class, or none.
+  Tensor nll_loss(const Tensor& y, const Tensor& weight = {}, const NllOptions& options = {}) const;
 
   /// For the library: the graph behind the handle, and a handle on a graph.
   UOp uop() const;
@@ -469,6 +462,19 @@ struct AttentionOptions {
   double dropout_p = 0.0;
   bool is_causal = false;
   bool enable_gqa = false;  ///< the heads of this one may be a multiple of those of key and value
+};
+
+struct ValuesAndIndices {
+  Tensor values;
+  Tensor indices;  ///< integers
+};
+
+struct QR {
+  Tensor q, r;
+};
+
+struct SVD {
+  Tensor u, s, vt;
 };
 
 inline Operand::Operand(const Tensor& tensor) : value_(&tensor) {}

@@ -18,6 +18,9 @@ Tensor Tensor::minimum(const Operand& x) const { return wrap(ops::minimum(uop(),
 Tensor Tensor::bitwise_and(const Operand& x) const { return wrap(ops::bitwise_and(uop(), to_operand(x), context())); }
 Tensor Tensor::bitwise_or(const Operand& x) const { return wrap(ops::bitwise_or(uop(), to_operand(x), context())); }
 Tensor Tensor::bitwise_xor(const Operand& x) const { return wrap(ops::bitwise_xor(uop(), to_operand(x), context())); }
+Tensor Tensor::fmod(const Operand& x) const { return wrap(ops::fmod(uop(), to_operand(x), context())); }
+Tensor Tensor::copysign(const Operand& x) const { return wrap(ops::copysign(uop(), to_operand(x), context())); }
+Tensor Tensor::logaddexp(const Operand& x) const { return wrap(ops::logaddexp(uop(), to_operand(x), context())); }
 Tensor Tensor::lshift(const Operand& x) const { return wrap(ops::lshift(uop(), to_operand(x), context())); }
 Tensor Tensor::rshift(const Operand& x) const { return wrap(ops::rshift(uop(), to_operand(x), context())); }
 Tensor Tensor::eq(const Operand& x) const { return wrap(ops::eq(uop(), to_operand(x), context())); }
@@ -61,25 +64,35 @@ Tensor Tensor::exp() const { return wrap(ops::exp(uop(), context())); }
 Tensor Tensor::exp2() const { return wrap(ops::exp2(uop(), context())); }
 Tensor Tensor::log() const { return wrap(ops::log(uop(), context())); }
 Tensor Tensor::log2() const { return wrap(ops::log2(uop(), context())); }
+Tensor Tensor::log10() const { return wrap(ops::log10(uop(), context())); }
 Tensor Tensor::sin() const { return wrap(ops::sin(uop(), context())); }
 Tensor Tensor::cos() const { return wrap(ops::cos(uop(), context())); }
 Tensor Tensor::tan() const { return wrap(ops::tan(uop(), context())); }
+Tensor Tensor::asin() const { return wrap(ops::asin(uop(), context())); }
+Tensor Tensor::acos() const { return wrap(ops::acos(uop(), context())); }
+Tensor Tensor::atan() const { return wrap(ops::atan(uop(), context())); }
 Tensor Tensor::sinh() const { return wrap(ops::sinh(uop(), context())); }
 Tensor Tensor::cosh() const { return wrap(ops::cosh(uop(), context())); }
 Tensor Tensor::tanh() const { return wrap(ops::tanh(uop(), context())); }
+Tensor Tensor::asinh() const { return wrap(ops::asinh(uop(), context())); }
+Tensor Tensor::acosh() const { return wrap(ops::acosh(uop(), context())); }
+Tensor Tensor::atanh() const { return wrap(ops::atanh(uop(), context())); }
 Tensor Tensor::erf() const { return wrap(ops::erf(uop(), context())); }
 Tensor Tensor::trunc() const { return wrap(ops::trunc(uop())); }
 Tensor Tensor::floor() const { return wrap(ops::floor(uop())); }
 Tensor Tensor::ceil() const { return wrap(ops::ceil(uop())); }
 Tensor Tensor::round() const { return wrap(ops::round(uop())); }
 Tensor Tensor::isnan() const { return wrap(ops::isnan(uop())); }
-Tensor Tensor::isinf() const { return wrap(ops::isinf(uop())); }
+Tensor Tensor::isinf(const InfOptions& o) const { return wrap(ops::isinf(uop(), o.detect_positive, o.detect_negative)); }
 Tensor Tensor::isfinite() const { return wrap(ops::isfinite(uop())); }
 Tensor Tensor::relu() const { return wrap(ops::relu(uop())); }
 Tensor Tensor::relu6() const { return wrap(ops::relu6(uop())); }
 Tensor Tensor::sigmoid() const { return wrap(ops::sigmoid(uop(), context())); }
 Tensor Tensor::logsigmoid() const { return wrap(ops::logsigmoid(uop(), context())); }
-Tensor Tensor::hardsigmoid() const { return wrap(ops::hardsigmoid(uop(), 1.0 / 6, 0.5, context())); }
+Tensor Tensor::hardsigmoid(double alpha, double beta) const { return wrap(ops::hardsigmoid(uop(), alpha, beta, context())); }
+Tensor Tensor::hardtanh(const Operand& min, const Operand& max) const {
+  return wrap(ops::hardtanh(uop(), to_operand(min), to_operand(max), context()));
+}
 Tensor Tensor::hardswish() const { return wrap(ops::hardswish(uop(), context())); }
 Tensor Tensor::quick_gelu() const { return wrap(ops::quick_gelu(uop(), context())); }
 Tensor Tensor::silu() const { return wrap(ops::silu(uop(), context())); }
@@ -88,7 +101,10 @@ Tensor Tensor::mish() const { return wrap(ops::mish(uop(), context())); }
 Tensor Tensor::leaky_relu(double neg_slope) const { return wrap(ops::leaky_relu(uop(), neg_slope, context())); }
 Tensor Tensor::gelu(GeluForm form) const { return wrap(ops::gelu(uop(), static_cast<ops::Gelu>(form), context())); }
 Tensor Tensor::elu(double alpha) const { return wrap(ops::elu(uop(), alpha, context())); }
+Tensor Tensor::celu(double alpha) const { return wrap(ops::celu(uop(), alpha, context())); }
+Tensor Tensor::selu(double alpha, double gamma) const { return wrap(ops::selu(uop(), alpha, gamma, context())); }
 Tensor Tensor::softplus(double beta) const { return wrap(ops::softplus(uop(), beta, context())); }
+Tensor Tensor::threefry(const Tensor& key) const { return wrap(ops::threefry(uop(), key.uop())); }
 Tensor Tensor::cast(DType dtype) const { return wrap(tinygrad::cast(uop(), dtype)); }
 Tensor Tensor::bitcast(DType dtype) const { return wrap(ops::bitcast(uop(), dtype)); }
 

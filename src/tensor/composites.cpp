@@ -1,5 +1,7 @@
-// Reductions, products, convolutions, normalizations and losses.
+// Reductions, products, decompositions, convolutions, normalizations and losses.
 #include "base/options.h"
+#include "ops/hash.h"
+#include "ops/linalg.h"
 #include "ops/nn.h"
 #include "tensor/handle.h"
 
@@ -12,6 +14,7 @@ UOp node_or_null(const Tensor& t) { return t.defined() ? t.uop() : UOp(); }
 ops::PerAxis per_axis(const Sizes& sizes) {
   return sizes.size() == 1 ? ops::PerAxis(sizes[0]) : ops::PerAxis(std::span<const int64_t>(sizes));
 }
+ValuesAndIndices wrap_both(const ops::ValuesAndIndices& both) { return {wrap(both.values), wrap(both.indices)}; }
 ops::Reduction to_reduction(Reduction r) { return static_cast<ops::Reduction>(r); }
 ops::PoolOptions to_pool(const PoolOptions& o) {
   ops::PoolOptions out{
@@ -38,20 +41,65 @@ Tensor Tensor::var(const AxisList& axes, const VarOptions& o) const {
 Tensor Tensor::std(const AxisList& axes, const VarOptions& o) const {
   return wrap(ops::std_dev(uop(), to_axes(axes), o.keepdim, o.correction));
 }
+std::pair<Tensor, Tensor> Tensor::var_mean(const AxisList& axes, const VarOptions& o) const {
+  return {var(axes, o), mean(axes, {.keepdim = o.keepdim})};
+}
+std::pair<Tensor, Tensor> Tensor::std_mean(const AxisList& axes, const VarOptions& o) const {
+  return {std(axes, o), mean(axes, {.keepdim = o.keepdim})};
+}
 Tensor Tensor::argmax(std::optional<int> axis, const ReduceOptions& o) const { return wrap(ops::argmax(uop(), axis, o.keepdim)); }
 Tensor Tensor::argmin(std::optional<int> axis, const ReduceOptions& o) const { return wrap(ops::argmin(uop(), axis, o.keepdim)); }
 Tensor Tensor::logsumexp(const AxisList& axes, const ReduceOptions& o) const {
   return wrap(ops::logsumexp(uop(), to_axes(axes), o.keepdim, context()));
 }
-Tensor Tensor::softmax(const AxisList& axes) const { return wrap(ops::softmax(uop(), to_axes(axes), {}, context())); }
-Tensor Tensor::log_softmax(const AxisList& axes) const { return wrap(ops::log_softmax(uop(), to_axes(axes), {}, context())); }
+Tensor Tensor::softmax(const AxisList& axes, std::optional<DType> dtype) const {
+  return wrap(ops::softmax(uop(), to_axes(axes), dtype, context()));
+}
+Tensor Tensor::log_softmax(const AxisList& axes, std::optional<DType> dtype) const {
+  return wrap(ops::log_softmax(uop(), to_axes(axes), dtype, context()));
+}
+Tensor Tensor::softmin(const AxisList& axes, std::optional<DType> dtype) const {
+  return wrap(ops::softmin(uop(), to_axes(axes), dtype, context()));
+}
+Tensor Tensor::normalize(double p, int axis, double eps) const { return wrap(ops::normalize(uop(), p, axis, eps, context())); }
+
 Tensor Tensor::cumsum(int axis) const { return wrap(ops::cumsum(uop(), axis)); }
+Tensor Tensor::cumprod(int axis) const { return wrap(ops::cumprod(uop(), axis)); }
+ValuesAndIndices Tensor::cummax(int axis) const { return wrap_both(ops::cummax(uop(), axis)); }
+ValuesAndIndices Tensor::cummin(int axis) const { return wrap_both(ops::cummin(uop(), axis)); }
+Tensor Tensor::logcumsumexp(int axis) const { return wrap(ops::logcumsumexp(uop(), axis, context())); }
+ValuesAndIndices Tensor::sort(int axis, bool descending) const { return wrap_both(ops::sort(uop(), axis, descending, context())); }
+Tensor Tensor::argsort(int axis, bool descending) const { return wrap(ops::argsort(uop(), axis, descending, context())); }
+ValuesAndIndices Tensor::topk(int64_t k, int axis, bool largest) const { return wrap_both(ops::topk(uop(), k, axis, largest, context())); }
 Tensor Tensor::allclose(const Tensor& x, const CloseOptions& o) const {
   return wrap(ops::allclose(uop(), x.uop(), o.rtol, o.atol, o.equal_nan));
 }
 
 Tensor Tensor::matmul(const Tensor& w, std::optional<DType> dtype) const { return wrap(ops::matmul(uop(), w.uop(), dtype)); }
-Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const { return wrap(ops::linear(uop(), weight.uop(), node_or_null(bias))); }
+Tensor Tensor::einsum(std::string_view formula, std::span<const Tensor> operands, std::optional<DType> dtype) {
+  return wrap(ops::einsum(formula, to_nodes(operands), dtype));
+}
+QR Tensor::qr() const {
+  const ops::QR parts = ops::qr(uop(), context());
+  return {wrap(parts.q), wrap(parts.r)};
+}
+SVD Tensor::svd(bool full_matrices) const {
+  const ops::SVD parts = ops::svd(uop(), full_matrices, context());
+  return {wrap(parts.u), wrap(parts.s), wrap(parts.vt)};
+}
+Tensor Tensor::newton_schulz(int64_t steps, const std::vector<double>& params, double eps) const {
+  return wrap(ops::newton_schulz(uop(), steps, params, eps, context()));
+}
+Tensor Tensor::keccak(std::string_view name) const { return wrap(ops::keccak(uop(), ops::KeccakConfig::named(name))); }
+Tensor Tensor::hash() const { return wrap(ops::hash(uop())); }
+Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, std::optional<DType> dtype) const {
+  return wrap(ops::linear(uop(), weight.uop(), node_or_null(bias), dtype));
+}
+Tensor Tensor::sequential(std::span<const std::function<Tensor(const Tensor&)>> layers) const {
+  Tensor x = *this;
+  for (const auto& layer : layers) x = layer(x);
+  return x;
+}
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o) const {
   const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype, current_options().wino};
   return wrap(ops::conv2d(uop(), weight.uop(), node_or_null(bias), options));
@@ -63,6 +111,13 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const 
 }
 Tensor Tensor::avg_pool2d(const PoolOptions& o) const { return wrap(ops::avg_pool2d(uop(), to_pool(o))); }
 Tensor Tensor::max_pool2d(const PoolOptions& o) const { return wrap(ops::max_pool2d(uop(), to_pool(o))); }
+ValuesAndIndices Tensor::max_pool2d_with_indices(const PoolOptions& o) const {
+  return {max_pool2d(o), wrap(ops::max_pool2d_indices(uop(), to_pool(o)))};
+}
+Tensor Tensor::max_unpool2d(const Tensor& indices, const PoolOptions& o, const Sizes& output_size) const {
+  return wrap(ops::max_unpool2d(uop(), indices.uop(), to_pool(o),
+                                output_size.empty() ? std::nullopt : std::optional<Shape>(to_shape(output_size))));
+}
 Tensor Tensor::layernorm(const std::vector<int>& axes, double eps) const { return wrap(ops::layernorm(uop(), to_axes(axes), eps)); }
 Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis) const {
   return wrap(ops::batchnorm(uop(), node_or_null(weight), node_or_null(bias), mean.uop(), invstd.uop(), {axis}));
@@ -78,8 +133,8 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
 Tensor Tensor::binary_crossentropy(const Tensor& y, Reduction r) const {
   return wrap(ops::binary_crossentropy(uop(), y.uop(), to_reduction(r), context()));
 }
-Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r) const {
-  return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), to_reduction(r), {}, context()));
+Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r, const Tensor& pos_weight) const {
+  return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), to_reduction(r), node_or_null(pos_weight), context()));
 }
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
   return wrap(
@@ -87,6 +142,10 @@ Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCros
 }
 Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
   return wrap(ops::cross_entropy(uop(), y.uop(), to_reduction(o.reduction), o.label_smoothing, context()));
+}
+
+Tensor Tensor::nll_loss(const Tensor& y, const Tensor& weight, const NllOptions& o) const {
+  return wrap(ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context()));
 }
 
 }  // namespace tinygrad

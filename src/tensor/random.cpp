@@ -123,6 +123,14 @@ Tensor Tensor::randperm(int64_t n, const TensorOptions& o) {
   return drawn({n}, DType::float32, 1, o.device,
                [&](auto state, auto, auto ctx) { return ops::randperm(state, n, o.dtype.value_or(ctx.default_int), ctx); });
 }
+Tensor Tensor::random_bits(const Tensor& key, const Tensor& counter, int64_t count) {
+  return wrap(ops::random_bits({.key = key.uop(), .counter = counter.uop()}, count));
+}
+Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
+  const int64_t rows = ndim() == 2 ? size(0) : 1;
+  return drawn({replacement || samples == 1 ? rows * std::max<int64_t>(samples, 1) : numel()}, DType::float32, 1, device(),
+               [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
+}
 Tensor Tensor::rand_like(std::optional<DType> dtype) const { return rand(shape(), {dtype.value_or(this->dtype()), device()}); }
 Tensor Tensor::randn_like(std::optional<DType> dtype) const { return randn(shape(), {dtype.value_or(this->dtype()), device()}); }
 

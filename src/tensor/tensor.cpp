@@ -10,7 +10,6 @@
 #include "base/options.h"
 #include "dtype/convert.h"
 #include "ops/elementwise.h"
-#include "ops/index.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/handle.h"
@@ -57,29 +56,6 @@ std::vector<UOp> to_nodes(std::span<const Tensor> tensors) {
 Shape to_shape(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
 Axes to_axes(const std::vector<int>& axes) { return {axes.begin(), axes.end()}; }
 ops::ReduceAxes to_axes(const AxisList& axes) { return axes.get() ? ops::ReduceAxes(to_axes(*axes.get())) : ops::ReduceAxes(); }
-
-namespace {
-
-SInt to_size(const Extent& e) { return e.variable() ? SInt(bound_node(*e.variable())) + e.number() : SInt(e.number()); }
-
-ops::Index to_index(int64_t i) { return SInt(i); }
-ops::Index to_index(const Slice& s) {
-  ops::Slice out{.step = s.step};
-  if (s.start) out.start = to_size(*s.start);
-  if (s.stop) out.stop = to_size(*s.stop);
-  return out;
-}
-ops::Index to_index(NewAxis) { return ops::NewAxis{}; }
-ops::Index to_index(Ellipsis) { return ops::Ellipsis{}; }
-ops::Index to_index(const Tensor* t) { return t->uop(); }
-
-}  // namespace
-
-std::vector<ops::Index> to_indices(std::span<const Index> indices) {
-  std::vector<ops::Index> out;
-  for (const Index& i : indices) out.push_back(std::visit([](const auto& v) { return to_index(v); }, i.value()));
-  return out;
-}
 
 }  // namespace tensor
 
@@ -221,22 +197,6 @@ Tensor& Tensor::replace(const Tensor& x) {
   else
     *this = from_uop(node);
   return *this;
-}
-
-Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) {
-  if (!state_of_view(uop()) || overlaps_itself(uop())) {
-    const Tensor own = clone().realize();
-    cell().set_node(own.uop());
-  }
-  const Tensor part = (*this)[indices];
-  const UOp node = part.uop();
-  const ops::Operand given = to_operand(value);
-  if (state_of_view(node)) {
-    const UOp written = ops::broadcast_to(tinygrad::cast(ops::as_node(given, context()), node.dtype()), shape_of(node));
-    Tensor(part).assign(from_uop(written));
-    return *this;
-  }
-  return assign(from_uop(tinygrad::cast(ops::set_item(uop(), to_indices({indices.begin(), indices.size()}), given), dtype())));
 }
 
 Tensor Tensor::clone() const { return from_uop(copied(uop())).is_param_(is_param()); }

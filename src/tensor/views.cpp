@@ -1,4 +1,4 @@
-// Creation, views, indexing.
+// Creation and views.
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
@@ -34,6 +34,12 @@ Tensor Tensor::linspace(double start, double stop, int64_t steps, const TensorOp
 Tensor Tensor::eye(int64_t n, std::optional<int64_t> m, const TensorOptions& o) {
   return wrap(ops::eye(n, m ? std::optional<SInt>(*m) : std::nullopt, o.dtype, context_on(o.device)));
 }
+Tensor Tensor::constant(const Operand& value, std::optional<DType> dtype) const {
+  return wrap(ops::full({}, to_operand(value), dtype.value_or(this->dtype()), context_on(device())));
+}
+Tensor Tensor::empty_like(const TensorOptions& o) const {
+  return empty(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+}
 Tensor Tensor::full_like(const Operand& value, std::optional<DType> dtype) const {
   return wrap(ops::full_like(uop(), to_operand(value), dtype));
 }
@@ -63,23 +69,37 @@ Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& bounds) co
 Tensor Tensor::pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, const Operand& value, PadMode mode) const {
   return wrap(ops::pad(uop(), to_pairs(amounts), to_operand(value), static_cast<ops::PadMode>(mode)));
 }
+Tensor Tensor::shrink_to(const Sizes& shape) const { return wrap(ops::shrink_to(uop(), to_shape(shape))); }
+Tensor Tensor::pad_to(const Sizes& shape, const Operand& value) const {
+  return wrap(ops::pad_to(uop(), to_shape(shape), to_operand(value)));
+}
 Tensor Tensor::squeeze() const { return wrap(ops::squeeze(uop())); }
 Tensor Tensor::squeeze(int axis) const { return wrap(ops::squeeze(uop(), axis)); }
 Tensor Tensor::unsqueeze(int axis) const { return wrap(ops::unsqueeze(uop(), axis)); }
 Tensor Tensor::flatten(int start, int end) const { return wrap(ops::flatten(uop(), start, end)); }
 Tensor Tensor::unflatten(int axis, const Sizes& sizes) const { return wrap(ops::unflatten(uop(), axis, to_shape(sizes))); }
 Tensor Tensor::repeat(const Sizes& repeats) const { return wrap(ops::repeat(uop(), to_shape(repeats))); }
+Tensor Tensor::rearrange(std::string_view formula, const std::vector<std::pair<std::string, int64_t>>& sizes) const {
+  std::vector<ops::NamedSize> named;
+  for (const auto& [name, size] : sizes) named.emplace_back(name, size);
+  return wrap(ops::rearrange(uop(), formula, named));
+}
+Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int> axis) const {
+  return wrap(ops::repeat_interleave(uop(), repeats, axis));
+}
+Tensor Tensor::roll(const Sizes& shifts, const std::vector<int>& axes) const { return wrap(ops::roll(uop(), shifts, to_axes(axes))); }
+Tensor Tensor::unfold(int axis, int64_t size, int64_t step) const { return wrap(ops::unfold(uop(), axis, size, step)); }
+Tensor Tensor::diag() const { return wrap(ops::diag(uop())); }
+Tensor Tensor::diagonal(int offset, int axis0, int axis1) const { return wrap(ops::diagonal(uop(), offset, axis0, axis1)); }
+std::vector<Tensor> Tensor::meshgrid(std::span<const Tensor> tensors, bool xy) { return wrap_all(ops::meshgrid(to_nodes(tensors), xy)); }
 Tensor Tensor::cat(std::span<const Tensor> tensors, int axis) { return wrap(ops::cat(to_nodes(tensors), axis)); }
 Tensor Tensor::stack(std::span<const Tensor> tensors, int axis) { return wrap(ops::stack(to_nodes(tensors), axis)); }
 std::vector<Tensor> Tensor::split(int64_t size, int axis) const { return wrap_all(ops::split(uop(), size, axis)); }
+std::vector<Tensor> Tensor::split(const Sizes& sizes, int axis) const {
+  return wrap_all(ops::split(uop(), std::span<const int64_t>(sizes), axis));
+}
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int axis) const { return wrap_all(ops::chunk(uop(), chunks, axis)); }
 
-Tensor Tensor::operator[](const Index& index) const { return wrap(ops::get_item(uop(), to_indices(std::span(&index, 1)))); }
-Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
-  return wrap(ops::get_item(uop(), to_indices({indices.begin(), indices.size()})));
-}
-Tensor Tensor::gather(int axis, const Tensor& index) const { return wrap(ops::gather(uop(), axis, index.uop())); }
-Tensor Tensor::one_hot(int64_t classes) const { return wrap(ops::one_hot(uop(), classes)); }
 Tensor Tensor::triu(int64_t diagonal) const { return wrap(ops::triu(uop(), diagonal)); }
 Tensor Tensor::tril(int64_t diagonal) const { return wrap(ops::tril(uop(), diagonal)); }
 

@@ -1,0 +1,154 @@
+#pragma once
+/// What methods of Tensor take besides tensors: numbers, axes, indices, and structs of optional arguments.
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tinygrad/dtype.h>
+#include <tinygrad/variable.h>
+
+namespace tinygrad {
+
+class Tensor;
+
+/// Sizes, one an axis. Sizes that are asked for may be -1 where a method says so.
+using Sizes = std::vector<int64_t>;
+
+/// What a created tensor is made of; by default the device is default_device() and the dtype follows from the values.
+struct TensorOptions {
+  std::optional<DType> dtype = {};
+  std::string device = {};
+};
+
+/// One axis, several, or all (the default). Negative axes count from the end.
+class AxisList {
+ public:
+  AxisList() = default;
+  AxisList(int axis) : axes_(std::vector<int>{axis}) {}
+  AxisList(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}
+  AxisList(std::vector<int> axes) : axes_(std::move(axes)) {}
+  const std::optional<std::vector<int>>& get() const { return axes_; }
+
+ private:
+  std::optional<std::vector<int>> axes_;
+};
+
+/// A tensor, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default float.
+class Operand {
+ public:
+  inline Operand(const Tensor& tensor);
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T number) : value_(widen(number)) {}
+
+  using Value = std::variant<const Tensor*, bool, int64_t, double>;
+  const Value& value() const { return value_; }
+
+ private:
+  template <class T>
+  static Value widen(T number) {
+    if constexpr (std::is_same_v<T, bool>)
+      return number;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(number);
+    else
+      return static_cast<double>(number);
+  }
+  Value value_;
+};
+
+/// start:stop:step as in Python; what is left out reaches to the end.
+struct Slice {
+  std::optional<Extent> start = {}, stop = {};
+  int64_t step = 1;
+};
+/// A new axis of size 1 (Python's None).
+struct NewAxis {};
+/// As many whole axes as are left (Python's ...).
+struct Ellipsis {};
+/// One entry of x[{...}]: an integer, a slice, a new axis, an ellipsis, or a tensor of integers.
+class Index {
+ public:
+  template <std::integral T>
+  Index(T i) : value_(static_cast<int64_t>(i)) {}
+  Index(Slice s) : value_(s) {}
+  Index(NewAxis n) : value_(n) {}
+  Index(Ellipsis e) : value_(e) {}
+  inline Index(const Tensor& t);
+  using Value = std::variant<int64_t, Slice, NewAxis, Ellipsis, const Tensor*>;
+  const Value& value() const { return value_; }
+
+ private:
+  Value value_;
+};
+
+struct ReduceOptions {
+  bool keepdim = false;             ///< reduced axes stay, with size 1
+  std::optional<DType> dtype = {};  ///< of accumulation and result, where the method sums
+};
+
+struct VarOptions {
+  bool keepdim = false;
+  int64_t correction = 1;
+};
+
+struct ConvOptions {
+  int64_t groups = 1;
+  Sizes stride = {1}, dilation = {1};  ///< one number, or one a spatial axis
+  Sizes padding = {0};                 ///< one number, one an axis, or (left, right, top, bottom, ...)
+  std::optional<DType> dtype = {};
+};
+
+struct ConvTransposeOptions {
+  int64_t groups = 1;
+  Sizes stride = {1}, dilation = {1}, padding = {0}, output_padding = {0};
+};
+
+struct PoolOptions {
+  Sizes kernel_size = {2, 2};
+  Sizes stride = {};  ///< by default the kernel size
+  Sizes dilation = {1}, padding = {0};
+  bool ceil_mode = false;
+  bool count_include_pad = true;  ///< of averages
+};
+
+enum class Rounding : uint8_t { none, trunc, floor };
+enum class Reduction : uint8_t { mean, sum, none };
+enum class GeluForm : uint8_t { tanh, erf };
+enum class PadMode : uint8_t { constant, reflect, replicate, circular };
+
+enum class ScatterMode : uint8_t { sum, prod, mean, amax, amin };
+
+struct CrossEntropyOptions {
+  Reduction reduction = Reduction::mean;
+  double label_smoothing = 0.0;
+};
+
+struct SparseCrossEntropyOptions {
+  int64_t ignore_index = -1;  ///< a class that does not count; -1: all count
+  double label_smoothing = 0.0;
+  Reduction reduction = Reduction::mean;
+};
+
+struct NllOptions {
+  std::optional<int64_t> ignore_index = {};  ///< a class that does not count
+  Reduction reduction = Reduction::mean;
+};
+
+struct InfOptions {
+  bool detect_positive = true, detect_negative = true;
+};
+
+struct CloseOptions {
+  double rtol = 1e-5, atol = 1e-8;
+  bool equal_nan = false;
+};
+
+}  // namespace tinygrad

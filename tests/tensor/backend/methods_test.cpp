@@ -1,0 +1,181 @@
+// Methods of Tensor that hand their arguments on: each is reached, in the order its parameters say. The functions behind them have tests of
+// their own (tests/ops).
+#include <gtest/gtest.h>
+
+#include <tinygrad/tinygrad.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int>;
+
+class MethodsOn : public testing::TestWithParam<const char*> {
+ protected:
+  static void expect_near(const Tensor& got, const Floats& want, float bound = 2e-6f) {
+    const Floats values = got.tolist();
+    ASSERT_EQ(values.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(values[i], want[i], bound) << i;
+  }
+  static Ints ints(const Tensor& t) { return t.tolist<int>(); }
+
+  Context on_device_{{.dev = GetParam()}};
+  Tensor m_{Tensor({{1.0, 5.0, 3.0}, {4.0, 2.0, 6.0}})};
+  Tensor v_{Tensor({3, 1, 2})};
+};
+INSTANTIATE_TEST_SUITE_P(All, MethodsOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+
+TEST_P(MethodsOn, Created) {
+  EXPECT_EQ(m_.constant(2).dtype(), DType::float32);
+  EXPECT_EQ(m_.constant(2).shape(), Sizes{});
+  expect_near(m_.const_like(2), {2, 2, 2, 2, 2, 2});
+  EXPECT_EQ(m_.empty_like({.dtype = DType::int8}).dtype(), DType::int8);
+  EXPECT_EQ(m_.empty_like().shape(), (Sizes{2, 3}));
+  EXPECT_EQ(Tensor::invalids({4}).shape(), Sizes{4});
+  EXPECT_EQ(m_.to_double().dtype(), DType::float64);
+  EXPECT_EQ(m_.to_long().dtype(), DType::int64);
+  EXPECT_EQ(m_.to_short().dtype(), DType::int16);
+}
+
+TEST_P(MethodsOn, Drawn) {
+  const Tensor key(std::vector<uint32_t>{1, 2}), counter(std::vector<uint32_t>{0, 0});
+  const Tensor bits = Tensor::random_bits(key, counter, 4);
+  EXPECT_EQ(bits.dtype(), DType::uint32);
+  EXPECT_EQ(bits.tolist<uint32_t>(), Tensor::random_bits(key, counter, 4).tolist<uint32_t>());
+  EXPECT_NE(bits.tolist<uint32_t>(), Tensor::random_bits(key + 1, counter, 4).tolist<uint32_t>());
+  Tensor::manual_seed(3);
+  for (int i : ints(Tensor({0.0, 1.0, 0.0, 3.0}).multinomial(20, true))) EXPECT_TRUE(i == 1 || i == 3) << i;
+  Ints all = ints(Tensor({1.0, 1.0, 1.0}).multinomial(3));
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, (Ints{0, 1, 2}));
+  EXPECT_EQ(Tensor({{1.0, 1.0}, {0.0, 1.0}, {1.0, 0.0}}).multinomial().shape(), (Sizes{3, 1}));
+}
+
+TEST_P(MethodsOn, Elementwise) {
+  EXPECT_EQ(ints(Tensor({-7, 7}).fmod(3)), (Ints{-1, 1}));
+  expect_near(Tensor({1.0, -2.0}).copysign(Tensor({-0.0, 3.0})), {-1, 2});
+  expect_near(Tensor({0.0, 1000.0}).logaddexp(Tensor({0.0, 1000.0})), {float(std::log(2.0)), 1000.6931f}, 1e-3f);
+  expect_near(Tensor({100.0}).log10(), {2});
+  const Tensor half({0.5});
+  expect_near(half.asin(), {float(std::asin(0.5))});
+  expect_near(half.acos(), {float(std::acos(0.5))});
+  expect_near(half.atan(), {float(std::atan(0.5))});
+  expect_near(half.asinh(), {float(std::asinh(0.5))});
+  expect_near((half + 1).acosh(), {float(std::acosh(1.5))});
+  expect_near(half.atanh(), {float(std::atanh(0.5))});
+  expect_near(Tensor({-9.0, 0.0, 9.0}).hardsigmoid(0.25, 0.25), {0, 0.25, 1});
+  expect_near(Tensor({-9.0, 0.5, 9.0}).hardtanh(-2, 3), {-2, 0.5, 3});
+  expect_near(Tensor({-1.0, 1.0}).celu(2), {float(2 * std::expm1(-0.5)), 1});
+  expect_near(Tensor({-1.0, 1.0}).selu(), {float(1.0507 * 1.67326 * std::expm1(-1.0)), 1.0507f});
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Tensor({infinity, -infinity}).isinf({.detect_negative = false}).tolist<bool>(), (std::vector<bool>{true, false}));
+  // Threefry-2x32-20 of zeros, as published with Random123: 0x6b200159, 0x99ba4efe.
+  const Tensor zero = Tensor::zeros({1}, {.dtype = DType::uint64});
+  EXPECT_EQ(zero.threefry(zero).tolist<uint64_t>()[0], 0x99ba4efe6b200159u);
+}
+
+TEST_P(MethodsOn, Views) {
+  expect_near(m_.shrink_to({-1, 2}), {1, 5, 4, 2});
+  expect_near(m_.pad_to({3, 3}, 9), {1, 5, 3, 4, 2, 6, 9, 9, 9});
+  EXPECT_EQ(ints(v_.repeat_interleave(2)), (Ints{3, 3, 1, 1, 2, 2}));
+  expect_near(m_.repeat_interleave(2, 0), {1, 5, 3, 1, 5, 3, 4, 2, 6, 4, 2, 6});
+  EXPECT_EQ(ints(v_.roll({1})), (Ints{2, 3, 1}));
+  expect_near(m_.roll({1, -1}, {0, 1}), {2, 6, 4, 5, 3, 1});
+  EXPECT_EQ(ints(v_.unfold(0, 2, 1)), (Ints{3, 1, 1, 2}));
+  EXPECT_EQ(ints(v_.diag()), (Ints{3, 0, 0, 0, 1, 0, 0, 0, 2}));
+  expect_near(m_.diagonal(1), {5, 6});
+  const auto grid = Tensor::meshgrid({Tensor({1, 2}), Tensor({7, 8, 9})});
+  EXPECT_EQ(ints(grid[0]), (Ints{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(ints(grid[1]), (Ints{7, 8, 9, 7, 8, 9}));
+  EXPECT_EQ(Tensor::meshgrid({Tensor({1, 2}), Tensor({7, 8, 9})}, true)[0].shape(), (Sizes{3, 2}));
+  const auto parts = m_.split(Sizes{1, 2}, 1);
+  expect_near(parts[1], {5, 3, 2, 6});
+  expect_near(m_.rearrange("a (b c) -> c a b", {{"b", 3}}), {1, 5, 3, 4, 2, 6});
+}
+
+TEST_P(MethodsOn, Indexed) {
+  const Tensor mask = m_ > 2;
+  expect_near(m_.masked_select(mask), {5, 3, 4, 6});
+  expect_near(m_.masked_select(mask, 6, -1), {5, 3, 4, 6, -1, -1});
+  expect_near(m_[mask], {5, 3, 4, 6});
+  expect_near((m_[{Slice{}, Tensor({true, false, true})}]), {1, 3, 4, 6});
+  expect_near((m_[{Ellipsis{}, Tensor({false, true, false}), NewAxis{}}]), {5, 2});
+  EXPECT_EQ(ints(mask.nonzero()), (Ints{0, 1, 0, 2, 1, 0, 1, 2}));
+  EXPECT_EQ(ints(v_.nonzero(4, -1)), (Ints{0, 1, 2, -1}));
+  EXPECT_EQ(m_[m_ > 9].shape(), Sizes{0});
+  EXPECT_THROW((m_[{Slice{}, Tensor({true, false})}]), IndexError);
+  EXPECT_THROW((m_[{Tensor(true)}]), IndexError);
+
+  Tensor written = m_.clone();
+  written.set_item({mask}, 0);
+  expect_near(written, {1, 0, 0, 0, 2, 0});
+  written.set_item({mask}, Tensor({7.0, 8.0, 9.0, 10.0}));
+  expect_near(written, {1, 7, 8, 9, 2, 10});
+  written.set_item({Slice{}, Tensor({true, false, true})}, -1);
+  expect_near(written, {-1, 7, -1, -1, 2, -1});
+  EXPECT_THROW(written.set_item({Tensor({{true, false}})}, 1), IndexError);
+  EXPECT_THROW(written.set_item({mask}, Tensor({1.0, 2.0})), ShapeError);
+  expect_near(written, {-1, 7, -1, -1, 2, -1});
+
+  const Tensor zeros = Tensor::zeros({3}), at({2, 0, 2});
+  expect_near(zeros.scatter(0, at, Tensor({1.0, 2.0, 3.0})), {2, 0, 3});
+  expect_near(zeros.scatter(0, at, 5), {5, 0, 5});
+  expect_near(zeros.scatter_reduce(0, at, Tensor({1.0, 2.0, 3.0}), ScatterMode::sum), {2, 0, 4});
+  expect_near((zeros + 1).scatter_reduce(0, at, Tensor({1.0, 2.0, 3.0}), ScatterMode::prod, false), {2, 1, 3});
+}
+
+TEST_P(MethodsOn, ReducedAndSorted) {
+  const auto [variance, mean] = m_.var_mean(1, {.correction = 0});
+  expect_near(variance, {float(8.0 / 3), float(8.0 / 3)});
+  expect_near(mean, {3, 4});
+  expect_near(m_.std_mean({}, {.keepdim = true}).first, {float(std::sqrt(3.5))});
+  expect_near(m_.softmin(1), (-m_).softmax(1).tolist());
+  EXPECT_EQ(m_.half().softmax(-1, DType::float32).dtype(), DType::float32);
+  expect_near(Tensor({{3.0, 4.0}}).normalize(), {0.6f, 0.8f});
+  expect_near(m_.cumprod(1), {1, 5, 15, 4, 8, 48});
+  EXPECT_EQ(ints(m_.cummax(1).indices), (Ints{0, 1, 1, 0, 0, 2}));
+  expect_near(m_.cummin(1).values, {1, 1, 1, 4, 2, 2});
+  expect_near(Tensor({0.0, 0.0}).logcumsumexp(), {0, float(std::log(2.0))});
+  expect_near(m_.sort(1, true).values, {5, 3, 1, 6, 4, 2});
+  EXPECT_EQ(ints(v_.argsort()), (Ints{1, 2, 0}));
+  EXPECT_EQ(ints(v_.topk(2).values), (Ints{3, 2}));
+  EXPECT_EQ(ints(v_.topk(1, 0, false).indices), (Ints{1}));
+}
+
+TEST_P(MethodsOn, ProductsPoolsAndLosses) {
+  expect_near(Tensor::einsum("ij,kj->ik", {m_, m_}), {35, 32, 32, 56});
+  expect_near(Tensor({1.0, 2.0}).sequential({[](const Tensor& x) { return x + 1; }, [](const Tensor& x) { return x * 2; }}), {4, 6});
+  const Tensor image = Tensor::arange(16).reshape({1, 1, 4, 4}).to_float();
+  const auto [values, places] = image.max_pool2d_with_indices();
+  expect_near(values, {5, 7, 13, 15});
+  EXPECT_EQ(ints(places), (Ints{5, 7, 13, 15}));
+  expect_near(values.max_unpool2d(places), {0, 0, 0, 0, 0, 5, 0, 7, 0, 0, 0, 0, 0, 13, 0, 15});
+  EXPECT_EQ(values.max_unpool2d(places, {}, {1, 1, 5, 5}).shape(), (Sizes{1, 1, 5, 5}));
+  const Tensor logs = Tensor({{0.25, 0.75}, {0.5, 0.5}}).log(), y({1, 0});
+  const auto a = float(-std::log(0.75)), b = float(-std::log(0.5));
+  expect_near(logs.nll_loss(y), {(a + b) / 2});
+  expect_near(logs.nll_loss(y, Tensor({1.0, 3.0})), {(3 * a + b) / 4});
+  expect_near(logs.nll_loss(y, {}, {.ignore_index = 1, .reduction = Reduction::none}), {0, b});
+  const Tensor logit({0.0}), one({1.0});
+  expect_near(logit.binary_crossentropy_logits(one, Reduction::mean, Tensor({3.0})), {float(3 * std::log(2.0))});
+}
+
+TEST_P(MethodsOn, DecomposedAndHashed) {
+  const auto [q, r] = m_.qr();
+  expect_near(q.matmul(r), m_.tolist(), 1e-5f);
+  const auto [u, s, vt] = m_.svd(false);
+  expect_near((u * s.unsqueeze(0)).matmul(vt), m_.tolist(), 1e-5f);
+  EXPECT_EQ(m_.svd().vt.shape(), (Sizes{3, 3}));
+  expect_near(Tensor::eye(2).newton_schulz(1, {1.0, 0.0}), {float(std::sqrt(0.5)), 0, 0, float(std::sqrt(0.5))}, 1e-5f);
+  const std::vector<uint8_t> digest = Tensor(std::vector<uint8_t>{'a', 'b', 'c'}).keccak("sha3_256").tolist<uint8_t>();
+  EXPECT_EQ(digest[0], 0x3a);  // FIPS 202: 3a985da7...
+  EXPECT_EQ(digest[31], 0x32);
+  EXPECT_THROW(m_.keccak("md5"), ValueError);
+}
+
+}  // namespace
+}  // namespace tinygrad
