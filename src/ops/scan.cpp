@@ -1,4 +1,6 @@
 // Running reductions.
+#include <limits>
+
 #include "ops/creation.h"
 #include "ops/expr.h"
 #include "ops/movement.h"

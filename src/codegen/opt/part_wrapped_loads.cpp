@@ -75,7 +75,7 @@ UOp part_wrapped_loads(const UOp& sink) {
   const auto is_remainder = [](const UOp* u) { return u->is(Op::FLOORMOD) && u->dtype() == DType::index; };
   if (std::none_of(nodes.begin(), nodes.end(), is_remainder)) return sink;
   return rebuild(sink, [](const UOp& u, const UOps& sources) -> UOp {
-    const UOp same = u.with_src(sources);
+    UOp same = u.with_src(sources);
     if (!u.is(Op::LOAD)) return same;
     const UOp parts = parted(same);
     return parts ? parts : same;
