@@ -56,6 +56,27 @@ Expr product_of_others(const UOp& u, const UOp& x, const Axes& axes) {
   return ops::where(zero, rest, Expr(keep_axes(u, x, axes)) / safe);
 }
 
+/// `x` with what its movement ops read taken from memory.
+UOp stored_below_views(const UOp& x) {
+  UOps views;
+  UOp y = x;
+  for (; y.in(Group::movement); y = views.back().src(0)) views.push_back(y);
+  for (y = contiguous(y); !views.empty(); views.pop_back()) {
+    UOps sources(views.back().src().begin(), views.back().src().end());
+    sources[0] = y;
+    y = views.back().with_src(sources);
+  }
+  return y;
+}
+
+/// Elements that equal the greatest share its gradient. Both come from memory: computed at two places, the greatest element could be
+/// rounded differently and equal none.
+UOp max_reduce_rule(const UOp& x, const Axes& axes, const Expr& wide) {
+  const UOp v = stored_below_views(x);
+  const Expr best = tinygrad::cast(ops::eq(v, ops::max(v, axes, true)), x.dtype());
+  return best * (wide / sum(best, axes, true));
+}
+
 UOps reduce_rule(const UOp& u, const Expr& g) {
   const auto& [op, axes] = u.arg_as<ReduceArg>();
   if (u.src_count() != 1)
@@ -65,8 +86,7 @@ UOps reduce_rule(const UOp& u, const Expr& g) {
   if (op == Op::ADD) return {broadcast_to(wide, shape_of(x))};
   if (op == Op::MUL) return {wide * product_of_others(u, x, axes)};
   if (op != Op::MAX) throw ValueError(fmt::format("gradient: REDUCE by {} has no derivative", name(op)));
-  const Expr best = tinygrad::cast(ops::eq(x, keep_axes(u, x, axes)), u.dtype());
-  return {best * (wide / sum(best, axes, true))};
+  return {max_reduce_rule(x, axes, wide)};
 }
 
 /// Of a rectifier, where(0 < x, x, 0), the result is positive where x is: whoever keeps the result needs not keep x as well.

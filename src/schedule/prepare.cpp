@@ -3,6 +3,7 @@
 #include "rewrite/rewrite.h"
 #include "shape/device.h"
 #include "symbolic/simplify.h"
+#include "uop/graph.h"
 
 namespace tinygrad::schedule {
 
@@ -39,8 +40,34 @@ const Rules<void>& rules() {
   return table;
 }
 
+bool is_view_of_memory(const UOp& view) {
+  const UOp* u = &view;
+  while (u->in(Group::movement)) u = &u->src(0);
+  return u->is(Op::PARAM) || u->is(Op::AFTER);
+}
+
+/// Who uses a computed value that the graph also stores reads what is stored: computed again it could be rounded differently.
+UOp stored_once(const UOp& sink) {
+  const std::vector<UOp> order = toposort(sink);
+  NodeSet stored;
+  for (const UOp& u : order)
+    if (u.is(Op::CONTIGUOUS) && !is_view_of_memory(u.src(0))) stored.insert(u.src(0));
+  if (stored.size() == 0) return sink;
+  NodeMap<UOp> rebuilt(order.size());
+  for (const UOp& u : order) {
+    UOps sources;
+    for (const UOp& s : u.src()) {
+      const UOp* r = rebuilt.find(s);  // none inside a closed scope
+      const bool reads = stored.contains(s) && !u.is(Op::CONTIGUOUS);
+      sources.push_back(!r ? s : reads ? UOp(Op::CONTIGUOUS, s.dtype(), {*r}) : *r);
+    }
+    rebuilt[u] = u.with_src(sources);
+  }
+  return rebuilt[sink];
+}
+
 }  // namespace
 
-UOp prepare(const UOp& sink) { return graph_rewrite(sink, rules(), {.name = "prepare"}); }
+UOp prepare(const UOp& sink) { return stored_once(graph_rewrite(sink, rules(), {.name = "prepare"})); }
 
 }  // namespace tinygrad::schedule

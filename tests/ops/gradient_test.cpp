@@ -127,6 +127,20 @@ TEST_F(GradientTest, TiesShareEqually) {
   expect_values(gradient_of(sum(abs(zero)), zero), {-1, 0, 1});
 }
 
+TEST_F(GradientTest, TheGreatestIsFoundAmongStoredValues) {
+  // Computed twice, a sum of products may be rounded differently, and no element equal the greatest.
+  const UOp a = random({3, 4}), y = matmul(a, random({4, 2}));
+  auto reads_stored = [](const UOp& u, const UOp& value) {
+    for (const UOp& n : toposort(u))
+      if (n.is(Op::CONTIGUOUS) && n.src(0) == value) return true;
+    return false;
+  };
+  EXPECT_TRUE(reads_stored(gradient_of(sum(ops::max(y, 1)), a), y));
+  EXPECT_TRUE(reads_stored(gradient_of(sum(ops::max(ops::transpose(y, 0, 1), 0)), a), y)) << "below movement ops";
+  EXPECT_TRUE(reads_stored(argmax(y, 1), y));
+  EXPECT_TRUE(reads_stored(sort(y, 1).values, y));
+}
+
 TEST_F(GradientTest, ProductsWithZeros) {
   const UOp one = tensor({3}, {2, 0, 5}), two = tensor({3}, {2, 0, 0}), none = tensor({3}, {2, 3, 5});
   expect_values(gradient_of(prod(one), one), {0, 10, 0});

@@ -35,6 +35,18 @@ UOp matmul(const UOp& a, const UOp& b, int64_t m, int64_t k, int64_t n) {
 }
 UOp relu(const UOp& x) { return max(x, constant(DType::float32, 0.0)); }
 
+TEST(Schedule, UsersOfAStoredValueReadIt) {
+  const UOp x = matmul(matrix(16, 4), matrix(4, 16), 16, 4, 16), stored(Op::CONTIGUOUS, DType::float32, {x});
+  const UOp a = output(x + x, {16, 16}), b = output(reduce(Op::MAX, stored, {1}), {16});
+  const UOp c = output(stored + stored, {16, 16}), d = output(reduce(Op::MAX, stored, {1}), {16});
+  const Schedule mixed = scheduled({a, b}), all = scheduled({c, d});
+  EXPECT_EQ(mixed.plan->linear.src_count(), all.plan->linear.src_count());
+  for (size_t i = 0; i < all.plan->linear.src_count(); ++i) EXPECT_EQ(mixed.plan->linear.src(i).src(0), all.plan->linear.src(i).src(0));
+  // A view of memory is no computed value, and may be what a store writes to.
+  const UOp m = matrix(4, 4), row = shrink(m, {1, 2, 0, 4}), copied(Op::CONTIGUOUS, DType::float32, {row});
+  EXPECT_EQ(kernels({store(row, copied + row)}), 1u);
+}
+
 TEST(Schedule, ElementwiseChainIsOneKernel) {
   const UOp a = matrix(64, 64), b = matrix(64, 64), c = matrix(64, 64);
   EXPECT_EQ(kernels({output(relu(a * b + c), {64, 64})}), 1u);
