@@ -88,7 +88,8 @@ Rotation rotation(const UOp& a, const UOp& b) {
   const Expr squares = difference * difference + twice * twice;
   const UOp turns = ops::ne(squares, 0);
   const Expr denominator = Expr(abs(difference)) + sqrt(ops::where(turns, squares, 1));
-  const Expr tangent = ops::where(turns, Expr(ops::where(difference < 0, -twice, twice)) / denominator, 0);
+  // One angle for all rows: for columns of like lengths it depends on how the sums were rounded.
+  const Expr tangent = contiguous(ops::where(turns, Expr(ops::where(difference < 0, -twice, twice)) / denominator, 0));
   const Expr cosine = rsqrt(tangent * tangent + 1);
   return {cosine, cosine * tangent};
 }
