@@ -418,6 +418,8 @@ class TINYGRAD_EXPORT Tensor {
   ValuesAndIndices max_pool2d_with_indices(const PoolOptions& options = {}) const;
   /// Values put back where the indices say, zeros elsewhere; output sizes by default the least that pool to this one's.
   Tensor max_unpool2d(const Tensor& indices, const PoolOptions& options = {}, const Sizes& output_size = {}) const;
+  /// The last axes, as many as there are sizes, sampled to these sizes: bilinear over two, trilinear over three.
+  Tensor interpolate(const Sizes& size, const InterpolateOptions& options = {}) const;
   Tensor layernorm(const std::vector<int>& axes = {-1}, double eps = 1e-5) const;
   /// (x - mean) * invstd * weight + bias along the axis; weight and bias may be undefined.
   Tensor batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis = 1) const;

@@ -124,6 +124,7 @@ enum class Reduction : uint8_t { mean, sum, none };
 enum class GeluForm : uint8_t { tanh, erf };
 enum class PadMode : uint8_t { constant, reflect, replicate, circular };
 
+enum class Interpolation : uint8_t { linear, nearest, nearest_exact };
 enum class ScatterMode : uint8_t { sum, prod, mean, amax, amin };
 
 struct CrossEntropyOptions {
@@ -140,6 +141,11 @@ struct SparseCrossEntropyOptions {
 struct NllOptions {
   std::optional<int64_t> ignore_index = {};  ///< a class that does not count
   Reduction reduction = Reduction::mean;
+};
+
+struct InterpolateOptions {
+  Interpolation mode = Interpolation::linear;
+  bool align_corners = false;  ///< of linear: the middles of the outer elements coincide, not their edges
 };
 
 struct InfOptions {

@@ -3,6 +3,7 @@
 #include "ops/hash.h"
 #include "ops/linalg.h"
 #include "ops/nn.h"
+#include "ops/resize.h"
 #include "tensor/handle.h"
 
 namespace tinygrad {
@@ -117,6 +118,9 @@ ValuesAndIndices Tensor::max_pool2d_with_indices(const PoolOptions& o) const {
 Tensor Tensor::max_unpool2d(const Tensor& indices, const PoolOptions& o, const Sizes& output_size) const {
   return wrap(ops::max_unpool2d(uop(), indices.uop(), to_pool(o),
                                 output_size.empty() ? std::nullopt : std::optional<Shape>(to_shape(output_size))));
+}
+Tensor Tensor::interpolate(const Sizes& size, const InterpolateOptions& o) const {
+  return wrap(ops::interpolate(uop(), size, {static_cast<ops::Interpolation>(o.mode), o.align_corners}));
 }
 Tensor Tensor::layernorm(const std::vector<int>& axes, double eps) const { return wrap(ops::layernorm(uop(), to_axes(axes), eps)); }
 Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis) const {

@@ -155,6 +155,9 @@ TEST_P(MethodsOn, ProductsPoolsAndLosses) {
   EXPECT_EQ(ints(places), (Ints{5, 7, 13, 15}));
   expect_near(values.max_unpool2d(places), {0, 0, 0, 0, 0, 5, 0, 7, 0, 0, 0, 0, 0, 13, 0, 15});
   EXPECT_EQ(values.max_unpool2d(places, {}, {1, 1, 5, 5}).shape(), (Sizes{1, 1, 5, 5}));
+  expect_near(Tensor({{1.0, 2.0}}).interpolate({4}), {1, 1.25f, 1.75f, 2});
+  expect_near(Tensor({{1.0, 4.0}}).interpolate({4}, {.align_corners = true}), {1, 2, 3, 4});
+  expect_near(Tensor({{1.0, 2.0}}).interpolate({2, 2}, {.mode = Interpolation::nearest}), {1, 2, 1, 2});
   const Tensor logs = Tensor({{0.25, 0.75}, {0.5, 0.5}}).log(), y({1, 0});
   const auto a = float(-std::log(0.75)), b = float(-std::log(0.5));
   expect_near(logs.nll_loss(y), {(a + b) / 2});
