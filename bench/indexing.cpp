@@ -11,7 +11,6 @@
 #include <tinygrad/tinygrad.h>
 
 #include "engine/run.h"
-#include "ops/movement.h"
 #include "schedule/schedule.h"
 #include "tensor/cell.h"
 #include "tensor/realize.h"
@@ -29,8 +28,7 @@ struct Workload {
 };
 
 Tensor windows(const Tensor& x) {  // (n, c, h, w) to (n, c, h, w, 3, 3), padded
-  const int64_t size[] = {3, 3}, one[] = {1, 1};
-  return Tensor::from_uop(ops::pool(x.pad({{0, 0}, {0, 0}, {1, 1}, {1, 1}}).uop(), size, one, one));
+  return x.pad({{0, 0}, {0, 0}, {1, 1}, {1, 1}}).unfold(2, 3, 1).unfold(3, 3, 1);
 }
 
 const Sizes image{8, 32, 32, 32}, filters{64, 32, 3, 3};
@@ -62,12 +60,7 @@ std::vector<Workload> workloads() {
       {"its gradient",
        {{8, 32, 64, 64}, {8, 32, 32, 32}},
        [](const Tensors& t) { return t[0].max_pool2d({.kernel_size = {3, 3}, .stride = {2}, .padding = {1}}).gradient({t[0]}, t[1])[0]; }},
-      {"roll",
-       {{1000, 1200}},
-       [](const Tensors& t) {
-         const int64_t by[] = {300, 500};
-         return Tensor::from_uop(ops::roll(t[0].uop(), by, {0, 1})).contiguous();
-       }},
+      {"roll", {{1000, 1200}}, [](const Tensors& t) { return t[0].roll({300, 500}, {0, 1}).contiguous(); }},
       {"strided slices",
        {{200, 120, 100}},
        [](const Tensors& t) { return t[0][{Slice{.step = -2}, Slice{.start = 1, .step = 3}, Slice{.step = -1}}].contiguous(); }},

@@ -236,7 +236,12 @@ UOp bitcast(const UOp& x, DType dtype) {
   return tinygrad::bitcast(to < from ? split_bits(raw, from / to, unsigned_of(to)) : join_bits(raw, to / from, unsigned_of(to)), dtype);
 }
 
-UOp threefry(const UOp& counter, const UOp& key) { return binary(Op::THREEFRY, counter, key, {}); }
+UOp threefry(const UOp& counter, const UOp& key) {
+  if (counter.dtype() != DType::uint64 || key.dtype() != DType::uint64)
+    throw DTypeError(
+        fmt::format("threefry: the counter is {}, the key {}; expects dtypes.uint64", repr(counter.dtype()), repr(key.dtype())));
+  return binary(Op::THREEFRY, counter, key, {});
+}
 
 UOp detach(const UOp& x) { return UOp(Op::DETACH, x.dtype(), {x}); }
 

@@ -168,7 +168,8 @@ UOp scatter(const UOp& x, int axis, const UOp& index, const Operand& src) {
 namespace {
 
 /// The first `size` rows of `x` (n, ...) where mask (n) holds, then `fill`.
-UOp select_rows(const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
+UOp select_rows(std::string_view op, const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
+  if (size < 0) throw ValueError(fmt::format("{}: the size {}, expects at least 0", op, size));
   const Expr place = Expr(cumsum(mask, 0)) - 1;                                   // of the elements that the mask keeps
   const UOp matches = bitwise_and(mask, ops::eq(iota_along(0, 2, size), place));  // (size, n)
   const UOp source = sum(ops::where(matches, iota(shape_of(x)[0]), 0), -1);
@@ -182,7 +183,7 @@ UOp select_rows(const UOp& x, const UOp& mask, int64_t size, const Operand& fill
 
 UOp masked_select(const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
   if (!is_bool(mask.dtype())) throw DTypeError(fmt::format("masked_select: the mask is {}, expects dtypes.bool", repr(mask.dtype())));
-  return select_rows(ops::flatten(x), ops::flatten(broadcast_to(mask, shape_of(x))), size, fill);
+  return select_rows("masked_select", ops::flatten(x), ops::flatten(broadcast_to(mask, shape_of(x))), size, fill);
 }
 
 UOp nonzero(const UOp& x, int64_t size, const Operand& fill) {
@@ -190,7 +191,7 @@ UOp nonzero(const UOp& x, int64_t size, const Operand& fill) {
   if (in.empty()) return zeros(Shape{size, 0}, DType::int32);
   std::vector<UOp> columns;
   for (size_t i = 0; i < in.size(); ++i) columns.push_back(ops::flatten(broadcast_to(iota_along(int(i), in.size(), in[i]), in)));
-  return select_rows(stack(columns, 1), ops::flatten(ops::ne(x, 0)), size, fill);
+  return select_rows("nonzero", stack(columns, 1), ops::flatten(ops::ne(x, 0)), size, fill);
 }
 
 }  // namespace tinygrad::ops

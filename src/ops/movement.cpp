@@ -230,6 +230,7 @@ UOp repeat(const UOp& x, const Shape& repeats) {
 }
 
 UOp repeat_interleave(const UOp& x, int64_t repeats, std::optional<int> axis) {
+  if (repeats < 0) throw ValueError(fmt::format("repeat_interleave: {} repeats, expects at least 0", repeats));
   if (!axis) return repeat_interleave(ops::flatten(x), repeats, 0);
   Shape shape = shape_of(x);
   const int a = resolve_axis("repeat_interleave", *axis, shape.size());
@@ -243,7 +244,10 @@ std::vector<UOp> split(const UOp& x, std::span<const int64_t> sizes, int axis) {
   const Shape& in = shape_of(x);
   const int a = resolve_axis("split", axis, in.size());
   int64_t total = 0;
-  for (int64_t s : sizes) total += s;
+  for (int64_t s : sizes) {
+    if (s < 0) throw ValueError(fmt::format("split: the size {}, expects at least 0", s));
+    total += s;
+  }
   if (!(in[size_t(a)] == total))
     throw ShapeError(fmt::format("split: the sizes ({}) add up to {}, axis {} of {} has {}", fmt::join(sizes, ", "), total, a,
                                  to_string(in), to_string(in[size_t(a)])));
@@ -348,6 +352,7 @@ std::vector<UOp> meshgrid(std::span<const UOp> values, bool xy) {
   std::vector<UOp> out;
   Shape grid;
   for (size_t i = 0; i < values.size(); ++i) {
+    if (rank_of(values[i]) > 1) throw ShapeError(fmt::format("meshgrid: expects vectors, got {}", to_string(shape_of(values[i]))));
     const size_t axis = xy && values.size() > 1 && i < 2 ? 1 - i : i;
     Shape shape(values.size(), SInt(1));
     shape[axis] = numel(shape_of(values[i]));

@@ -155,6 +155,9 @@ UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_
   const UOp v = to_float(x, ctx), hot = is_class(y, 1, in[1]);
   Expr weights = full(shape_of(y), 1, v.dtype());
   if (weight) {
+    if (shape_of(weight) != Shape{in[1]})
+      throw ShapeError(fmt::format("nll_loss: weights of the shape {}, expects one for each of {} classes", to_string(shape_of(weight)),
+                                   to_string(in[1])));
     Shape along(in.size(), SInt(1));
     along[1] = in[1];
     weights = sum(ops::where(hot, ops::reshape(tinygrad::cast(weight, v.dtype()), along), 0), 1);

@@ -75,6 +75,7 @@ int64_t fan_in(std::string_view op, const Shape& shape) {
 
 UOp random_bits(const RandomState& state, int64_t count) {
   check_state(state);
+  if (count < 0) throw ValueError(fmt::format("random_bits: {} words, expects at least 0", count));
   if (count == 0) return zeros(Shape{0}, DType::uint32);
   constexpr int64_t run = std::numeric_limits<uint32_t>::max();
   std::vector<UOp> parts;

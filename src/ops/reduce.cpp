@@ -147,6 +147,7 @@ struct Shifted {
 
 /// x - max(x), its exponentials and their sum.
 Shifted shifted(const UOp& x, const Axes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (dtype && !is_float(*dtype)) throw DTypeError(fmt::format("softmax: computed in {}, expects a float", repr(*dtype)));
   const UOp v = dtype ? tinygrad::cast(x, *dtype) : to_float(x, ctx);
   const UOp m = sub(v, detach(ops::max(v, axes, true)));
   const UOp e = exp(m);

@@ -98,7 +98,10 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, std::optional<DT
 }
 Tensor Tensor::sequential(std::span<const std::function<Tensor(const Tensor&)>> layers) const {
   Tensor x = *this;
-  for (const auto& layer : layers) x = layer(x);
+  for (const auto& layer : layers) {
+    if (!layer) throw ValueError("sequential: one of the layers is empty");
+    x = layer(x);
+  }
   return x;
 }
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o) const {

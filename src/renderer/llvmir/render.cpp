@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <map>
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
 #include "uop/build.h"
@@ -34,10 +34,10 @@ struct Address {
 
 class Renderer {
  public:
-  Renderer(const Target& target, const UOp& linear, const KernelInfo& info) : target_(target), linear_(linear), info_(info) {}
+  Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
+      : target_(target), linear_(linear), info_(info), aliases_(info) {}
 
   std::string render() {
-    prepare_alias_classes();
     for (const UOp& u : linear_.src()) visit(u);
     if (!loops_.empty())
       throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
@@ -46,48 +46,10 @@ class Renderer {
         "target triple = \"x86_64-unknown-linux-gnu\"\n\n"
         "define void @{}(ptr noalias %bufs, ptr noalias %vars, i64 %chunk_begin, i64 %chunk_end) #0 {{\nentry:\n{}}}\n\n"
         "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"target-cpu\"=\"{}\" \"prefer-vector-width\"=\"{}\" }}\n{}",
-        kernel_symbol(info_.name), out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, metadata());
+        kernel_symbol(info_.name), out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, aliases_.metadata());
   }
 
  private:
-  // Aliasing. A PARAM of class c > 0 shares no memory with one of another class > 0: metadata on each access says so.
-
-  void prepare_alias_classes() {
-    for (const KernelParam& p : info_.params) {
-      if (p.alias != 0) classes_[p.alias] = 0;
-    }
-    int next = 2;  // !0 is the empty node, !1 the domain
-    for (auto& [id, scope] : classes_) {
-      scope = next;
-      next += 3;  // the scope, the list of it alone, the list of the others
-    }
-  }
-
-  std::string alias_suffix(int32_t slot) const {
-    if (classes_.size() < 2) return {};
-    for (const KernelParam& p : info_.params) {
-      if (p.slot != slot || p.alias == 0) continue;
-      const int scope = classes_.at(p.alias);
-      return fmt::format(FMT_COMPILE(", !alias.scope !{}, !noalias !{}"), scope + 1, scope + 2);
-    }
-    return {};
-  }
-
-  std::string metadata() const {
-    std::string text = "!0 = !{}\n";
-    if (classes_.size() < 2) return "\n" + text;
-    text += "!1 = distinct !{!1, !\"kernel\"}\n";
-    for (const auto& [id, scope] : classes_) {
-      std::vector<std::string> others;
-      for (const auto& [other_id, other] : classes_) {
-        if (other != scope) others.push_back(fmt::format("!{}", other));
-      }
-      text += fmt::format("!{} = distinct !{{!{}, !1, !\"class {}\"}}\n!{} = !{{!{}}}\n!{} = !{{{}}}\n", scope, scope, id, scope + 1, scope,
-                          scope + 2, fmt::join(others, ", "));
-    }
-    return "\n" + text;
-  }
-
   // Values.
 
   const Value& value(const UOp& u) {
@@ -280,7 +242,7 @@ class Renderer {
   }
 
   std::string access(const Address& a, DType dtype) const {
-    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), alias_suffix(a.slot));
+    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), aliases_.suffix(a.slot));
   }
 
   std::string plain_load(const Address& a, DType dtype) {
@@ -504,8 +466,8 @@ class Renderer {
   const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
+  const Aliases aliases_;
   Emitter out_;
-  std::map<uint16_t, int> classes_;  // alias class -> metadata number of its scope
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
   std::vector<Address> addresses_;

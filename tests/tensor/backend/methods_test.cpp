@@ -167,6 +167,26 @@ TEST_P(MethodsOn, ProductsPoolsAndLosses) {
   expect_near(logit.binary_crossentropy_logits(one, Reduction::mean, Tensor({3.0})), {float(3 * std::log(2.0))});
 }
 
+TEST_P(MethodsOn, WrongArguments) {
+  EXPECT_THROW(Tensor::meshgrid({m_, v_}), ShapeError);
+  EXPECT_THROW(m_.split(Sizes{-1, 4}, 1), ValueError);
+  EXPECT_THROW(m_.repeat_interleave(-1), ValueError);
+  EXPECT_THROW(m_.masked_select(m_ > 2, -3), ValueError);
+  EXPECT_THROW(m_.masked_select(m_), DTypeError);
+  EXPECT_THROW(m_.nonzero(-1), ValueError);
+  EXPECT_THROW(v_.threefry(v_), DTypeError);
+  const Tensor words(std::vector<uint32_t>{1, 2});
+  EXPECT_THROW(Tensor::random_bits(words, words, -4), ValueError);
+  EXPECT_THROW(m_.multinomial(-5, true), ValueError);
+  EXPECT_THROW(m_.softmax(-1, DType::int32), DTypeError);
+  EXPECT_THROW(m_.nll_loss(Tensor({0, 1}), Tensor({1.0})), ShapeError);
+  EXPECT_THROW(m_.sequential({std::function<Tensor(const Tensor&)>{}}), ValueError);
+  EXPECT_THROW(m_.interpolate({0}), ValueError);
+  EXPECT_THROW(Tensor().sort(), ValueError);
+  const auto picked = jit([](const Tensor& x) { return x[x > 2].sum().realize(); });  // how many are picked is read back
+  EXPECT_THROW(for (int i = 0; i < 3; ++i) picked((m_ + i).realize()), JitError);
+}
+
 TEST_P(MethodsOn, DecomposedAndHashed) {
   const auto [q, r] = m_.qr();
   expect_near(q.matmul(r), m_.tolist(), 1e-5f);
