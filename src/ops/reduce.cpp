@@ -1,5 +1,6 @@
 #include "ops/reduce.h"
 
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>
