@@ -17,6 +17,12 @@ TINYGRAD_EXPORT T getenv(const char* name, const T& default_value);
 
 inline std::string getenv(const char* name, const char* default_value) { return getenv(name, std::string(default_value)); }
 
+/// `check` is called by a thread that computes tensors, before each kernel that it compiles; what it throws ends that with no tensor
+/// changed. Null for none.
+TINYGRAD_EXPORT void set_interrupt_check(void (*check)()) noexcept;
+/// For the library: calls it.
+TINYGRAD_EXPORT void check_interrupt();
+
 /// Prints how long a scope took, on standard error: `Timing t("forward: ");`.
 class TINYGRAD_EXPORT Timing {
  public:

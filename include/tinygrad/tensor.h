@@ -74,6 +74,10 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor ones(const Sizes& shape, const TensorOptions& options = {});
   /// Memory of unspecified content.
   static Tensor empty(const Sizes& shape, const TensorOptions& options = {});
+  /// Memory of somebody else, row-major elements of `dtype` (by default the default float), used in place: assigning to the tensor writes
+  /// there. It must stay for as long as the tensor and what was made of it, or until `owner`, if there is one, is released. ValueError for
+  /// an address that is not a multiple of the element size.
+  static Tensor from_blob(void* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {});
   static Tensor arange(int64_t stop, const TensorOptions& options = {});
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, const TensorOptions& options = {});
   static Tensor arange(double start, double stop, double step = 1.0, const TensorOptions& options = {});
@@ -131,6 +135,8 @@ class TINYGRAD_EXPORT Tensor {
   static void realize(std::span<const Tensor> tensors);
   /// The bytes of the elements, row-major.
   std::vector<std::byte> data() const;
+  /// The same without a copy: the tensor's own memory, which stays while the pointer does. DeviceError where the host does not reach it.
+  std::shared_ptr<std::byte> host_memory() const;
   /// The elements, row-major, cast to E.
   template <Element E = float>
   std::vector<E> tolist() const;

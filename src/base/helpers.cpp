@@ -4,6 +4,7 @@
 #include <tinygrad/helpers.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -30,6 +31,16 @@ template int getenv(const char*, const int&);
 template int64_t getenv(const char*, const int64_t&);
 template double getenv(const char*, const double&);
 template std::string getenv(const char*, const std::string&);
+
+namespace {
+std::atomic<void (*)()> interrupt_check{nullptr};
+}
+
+void set_interrupt_check(void (*check)()) noexcept { interrupt_check = check; }
+
+void check_interrupt() {
+  if (void (*check)() = interrupt_check.load(std::memory_order_relaxed)) check();
+}
 
 Timing::Timing(std::string prefix, bool enabled) : prefix_(std::move(prefix)), enabled_(enabled), start_ns_(profile_now_ns()) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,8 +10,9 @@ namespace tinygrad {
 
 /// What memory a buffer asks for, beside its size.
 struct BufferSpec {
-  void* external_ptr = nullptr;  ///< memory of somebody else, used in place and never freed; it must outlive the buffer
-  bool host = false;             ///< memory of a device that the host can reach too
+  void* external_ptr = nullptr;           ///< memory of somebody else, used in place and never freed; it must outlive the buffer
+  std::shared_ptr<void> owner = nullptr;  ///< keeps the external memory alive
+  bool host = false;                      ///< memory of a device that the host can reach too
   friend auto operator<=>(const BufferSpec&, const BufferSpec&) = default;
 };
 

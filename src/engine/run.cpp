@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/thread_pool.h"
 #include "device/buffer.h"
@@ -75,6 +76,7 @@ std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory,
   std::vector<Job> jobs;
   for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
   task_pool().parallel_for(calls.size(), [&](size_t i) {
+    check_interrupt();
     const UOp& body = calls[i].src(0);
     if (!body.is(Op::SINK)) return;
     jobs[i].program = get_program(body, jobs[i].buffers[0]->device(), options);

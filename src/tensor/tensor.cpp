@@ -79,6 +79,16 @@ Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)
 
 namespace {
 
+int64_t count_of(const Sizes& shape, std::string_view what) {
+  int64_t count = 1;
+  for (int64_t s : shape) {
+    if (s < 0) throw ShapeError(fmt::format("{}: {} has a negative size", what, tinygrad::to_string(to_shape(shape))));
+    if (__builtin_mul_overflow(count, s, &count))
+      throw ShapeError(fmt::format("{}: the shape has more elements than fit into 64 bits", what));
+  }
+  return count;
+}
+
 std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, DType to) {
   const size_t count = bytes.size() / itemsize(from);
   std::vector<std::byte> out(count * itemsize(to));
@@ -89,11 +99,7 @@ std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, D
 }  // namespace
 
 Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options) {
-  int64_t count = 1;
-  for (int64_t s : shape) {
-    if (s < 0) throw ShapeError(fmt::format("Tensor: {} has a negative size", tinygrad::to_string(to_shape(shape))));
-    if (__builtin_mul_overflow(count, s, &count)) throw ShapeError("Tensor: the shape has more elements than fit into 64 bits");
-  }
+  const int64_t count = count_of(shape, "Tensor");
   if (bytes.size() != static_cast<size_t>(count) * itemsize(dtype))
     throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / std::max<size_t>(itemsize(dtype), 1),
                                  repr(dtype), tinygrad::to_string(to_shape(shape))));
@@ -105,6 +111,25 @@ Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape
   }
   const UOp memory = wanted == dtype ? upload(bytes, dtype, device) : upload(converted(bytes, dtype, wanted), wanted, device);
   *this = from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
+}
+
+Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& options, std::shared_ptr<void> owner) {
+  const ops::OpsContext ctx = context_on(options.device);
+  const DType dtype = options.dtype.value_or(ctx.default_float);
+  const int64_t count = count_of(shape, "from_blob");
+  if (!data && count != 0) throw ValueError("from_blob: got a null pointer");
+  if (reinterpret_cast<uintptr_t>(data) % itemsize(dtype) != 0)
+    throw ValueError(
+        fmt::format("from_blob: memory of {} must begin at a multiple of {} bytes; copy it first", repr(dtype), itemsize(dtype)));
+  if (count == 0) return empty(shape, {.dtype = dtype, .device = options.device});
+  const BufferPtr resource =
+      Buffer::make(runtime::open_device(ctx.device.str()), count, dtype, {.external_ptr = data, .owner = std::move(owner)});
+  const UOp memory = buffer(dtype, {.id = next_buffer_id(), .size = count, .device = ctx.device, .resource = resource});
+  if (Recorder* r = Recorder::current()) {
+    r->made(memory);
+    r->uploaded(memory, {static_cast<const std::byte*>(data), resource->nbytes()});
+  }
+  return from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
 }
 
 DType Tensor::literal_dtype(DType written) {
@@ -156,16 +181,38 @@ void Tensor::realize(std::span<const Tensor> tensors) {
   tensor::realize(cells);
 }
 
-void Tensor::read(void* to, DType as, size_t count) const {
-  if (Recorder* r = Recorder::current()) r->used_host("item(), tolist() or data()");
-  if (count == 0) return;
-  Tensor t = as == dtype() ? *this : cast(as);
+namespace {
+
+/// The computed elements, row-major, as memory.
+UOp row_major(Tensor t) {
   t.realize();
   if (!whole_buffer(t.uop())) {
-    t = from_uop(UOp(Op::CONTIGUOUS, as, {t.uop()}));
+    t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));
     t.realize();
   }
-  buffer_of(whole_buffer(t.uop())).copyout({static_cast<std::byte*>(to), count * itemsize(as)});
+  return whole_buffer(t.uop());
+}
+
+void note_host_use() {
+  if (Recorder* r = Recorder::current()) r->used_host("item(), tolist() or data()");
+}
+
+}  // namespace
+
+void Tensor::read(void* to, DType as, size_t count) const {
+  note_host_use();
+  if (count == 0) return;
+  buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to), count * itemsize(as)});
+}
+
+std::shared_ptr<std::byte> Tensor::host_memory() const {
+  note_host_use();
+  if (numel() == 0) return nullptr;
+  auto owner = std::make_shared<UOp>(row_major(*this));
+  Buffer& memory = buffer_of(*owner);
+  memory.check_readable();
+  memory.device().synchronize();
+  return {owner, memory.data()};
 }
 
 std::vector<std::byte> Tensor::data() const {
