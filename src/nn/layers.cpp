@@ -1,3 +1,4 @@
+// Linear layers, convolutions, tables and cells.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -5,11 +6,56 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/nn.h>
 
-#include "base/options.h"
-
 namespace tinygrad::nn {
 
+namespace {
+
+void check_size(std::string_view layer, std::string_view what, int64_t size) {
+  if (size < 1) throw ValueError(fmt::format("{}: got {} {}, expects at least 1", layer, size, what));
+}
+
+void check_channels(std::string_view layer, int64_t in, int64_t out, int64_t groups, const Sizes& kernel) {
+  check_size(layer, "input channels", in);
+  check_size(layer, "output channels", out);
+  if (kernel.empty()) throw ValueError(fmt::format("{}: the kernel has no axes", layer));
+  for (int64_t k : kernel) check_size(layer, "as a kernel size", k);
+  if (groups < 1 || in % groups || out % groups)
+    throw ValueError(fmt::format("{}: {} groups do not divide {} input and {} output channels", layer, groups, in, out));
+}
+
+/// (a, b, kernel...)
+Sizes kernel_shape(int64_t a, int64_t b, const Sizes& kernel) {
+  Sizes out{a, b};
+  out.insert(out.end(), kernel.begin(), kernel.end());
+  return out;
+}
+
+double kernel_bound(int64_t in_channels, const Sizes& kernel) {
+  double n = static_cast<double>(in_channels);
+  for (int64_t k : kernel) n *= static_cast<double>(k);
+  return 1 / std::sqrt(n);
+}
+
+/// (before, after) of each axis, the last axis first.
+Sizes same_padding(const Sizes& kernel, const Conv2dOptions& options) {
+  for (int64_t s : options.stride)
+    if (s != 1) throw ValueError(fmt::format("Conv2d: a stride of {} gives no output of the same size", s));
+  const Sizes& d = options.dilation;
+  if (d.size() != 1 && d.size() != kernel.size())
+    throw ValueError(fmt::format("Conv2d: {} numbers for the dilation of {} axes", d.size(), kernel.size()));
+  Sizes out;
+  for (size_t i = kernel.size(); i-- > 0;) {
+    const int64_t all = (d.size() == 1 ? d[0] : d[i]) * (kernel[i] - 1);
+    out.insert(out.end(), {all / 2, all - all / 2});
+  }
+  return out;
+}
+
+}  // namespace
+
 Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) {
+  check_size("Linear", "input features", in_features);
+  check_size("Linear", "output features", out_features);
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   weight = Tensor::uniform({out_features, in_features}, -bound, bound);
   if (options.bias) bias = Tensor::uniform({out_features}, -bound, bound);
@@ -17,87 +63,71 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
 
 Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.transpose(), bias); }
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel_size, const Conv2dOptions& options)
-    : options_{options.groups, options.stride, options.dilation, options.padding, {}} {
-  if (options.groups < 1 || in_channels % options.groups || out_channels % options.groups)
-    throw ValueError(
-        fmt::format("Conv2d: {} groups do not divide {} input and {} output channels", options.groups, in_channels, out_channels));
-  Sizes shape{out_channels, in_channels / options.groups};
-  const Sizes kernel = kernel_size.size() == 1 ? Sizes{kernel_size[0], kernel_size[0]} : kernel_size;
-  double fan_in = static_cast<double>(shape[1]);
-  for (int64_t k : kernel) {
-    shape.push_back(k);
-    fan_in *= static_cast<double>(k);
-  }
-  const double bound = 1 / std::sqrt(fan_in);
-  weight = Tensor::uniform(shape, -bound, bound);
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options)
+    : kernel_size(kernel), stride(options.stride), padding(options.padding), dilation(options.dilation), groups(options.groups) {
+  check_channels("Conv2d", in_channels, out_channels, groups, kernel);
+  if (options.same) padding = same_padding(kernel, options);
+  const double bound = kernel_bound(in_channels, kernel);
+  weight = Tensor::uniform(kernel_shape(out_channels, in_channels / groups, kernel), -bound, bound);
   if (options.bias) bias = Tensor::uniform({out_channels}, -bound, bound);
 }
 
-Tensor Conv2d::operator()(const Tensor& x) const { return x.conv2d(weight, bias, options_); }
+Tensor Conv2d::operator()(const Tensor& x) const { return x.conv2d(weight, bias, {groups, stride, dilation, padding, {}}); }
 
-BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : options_(options) {
-  if (options.affine) {
-    weight = Tensor::ones({channels});
-    bias = Tensor::zeros({channels});
-  }
-  if (!options.track_running_stats) return;
-  num_batches_tracked = Tensor::zeros({}, {.dtype = DType::int64}).clone().is_param_(false);
-  running_mean = Tensor::zeros({channels}).clone().is_param_(false);
-  running_var = Tensor::ones({channels}).clone().is_param_(false);
+ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const ConvTranspose2dOptions& options)
+    : kernel_size(kernel),
+      stride(options.stride),
+      padding(options.padding),
+      output_padding(options.output_padding),
+      dilation(options.dilation),
+      groups(options.groups) {
+  check_channels("ConvTranspose2d", in_channels, out_channels, groups, kernel);
+  const double bound = kernel_bound(in_channels, kernel);
+  weight = Tensor::uniform(kernel_shape(in_channels, out_channels / groups, kernel), -bound, bound);
+  if (options.bias) bias = Tensor::uniform({out_channels}, -bound, bound);
 }
 
-namespace {
-
-/// (channels) as it meets x.
-Tensor per_channel(const Tensor& t, const Tensor& x) {
-  Sizes shape(static_cast<size_t>(x.ndim()), 1);
-  shape[1] = -1;
-  return t.reshape(shape);
-}
-
-}  // namespace
-
-Tensor BatchNorm::operator()(const Tensor& x) const {
-  if (x.ndim() < 2) throw ShapeError(fmt::format("BatchNorm: got {}, expects (batch, channels, ...)", x.to_string()));
-  if (!current_options().training && running_mean.defined())
-    return x.batchnorm(weight, bias, running_mean, (running_var + options_.eps).rsqrt());
-  std::vector<int> others;
-  for (int a = 0; a < x.ndim(); ++a)
-    if (a != 1) others.push_back(a);
-  const Tensor mean = x.mean(others);
-  const Tensor variance = (x - per_channel(mean, x)).square().mean(others);
-  if (running_mean.defined() && current_options().training) {
-    const double m = options_.momentum, n = static_cast<double>(x.numel()), samples = n / static_cast<double>(x.size(1));
-    const double unbiased = samples > 1 ? samples / (samples - 1) : 1;
-    Tensor(running_mean).assign((running_mean * (1 - m) + mean.detach() * m).cast(running_mean.dtype()));
-    Tensor(running_var).assign((running_var * (1 - m) + variance.detach() * (m * unbiased)).cast(running_var.dtype()));
-    Tensor(num_batches_tracked).assign(num_batches_tracked + 1);
-  }
-  return x.batchnorm(weight, bias, mean, (variance + options_.eps).rsqrt());
-}
-
-LayerNorm::LayerNorm(const Sizes& normalized_shape, const LayerNormOptions& options)
-    : normalized_shape_(normalized_shape), eps_(options.eps) {
-  if (!options.elementwise_affine) return;
-  weight = Tensor::ones(normalized_shape);
-  bias = Tensor::zeros(normalized_shape);
-}
-
-Tensor LayerNorm::operator()(const Tensor& x) const {
-  const Sizes shape = x.shape();
-  if (shape.size() < normalized_shape_.size() || !std::equal(normalized_shape_.rbegin(), normalized_shape_.rend(), shape.rbegin()))
-    throw ShapeError(fmt::format("LayerNorm: got {}, the last axes of which are not those it was made for", x.to_string()));
-  std::vector<int> axes;
-  for (size_t i = normalized_shape_.size(); i > 0; --i) axes.push_back(-static_cast<int>(i));
-  const Tensor y = x.layernorm(axes, eps_);
-  return weight.defined() ? y * weight + bias : y;
+Tensor ConvTranspose2d::operator()(const Tensor& x) const {
+  return x.conv_transpose2d(weight, bias, {groups, stride, dilation, padding, output_padding});
 }
 
 Embedding::Embedding(int64_t vocabulary_size, int64_t embedding_size) {
+  check_size("Embedding", "words", vocabulary_size);
+  check_size("Embedding", "elements a row", embedding_size);
   weight = Tensor::glorot_uniform({vocabulary_size, embedding_size});
 }
 
-Tensor Embedding::operator()(const Tensor& indices) const { return weight[indices]; }
+Tensor Embedding::operator()(const Tensor& indices) const {
+  if (!is_int(indices.dtype())) throw DTypeError(fmt::format("Embedding: got indices {}, expects integers", indices.to_string()));
+  return weight[indices];
+}
+
+LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const LSTMCellOptions& options) {
+  check_size("LSTMCell", "inputs", input_size);
+  check_size("LSTMCell", "hidden features", hidden_size);
+  const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
+  weight_ih = Tensor::uniform({4 * hidden_size, input_size}, -bound, bound);
+  weight_hh = Tensor::uniform({4 * hidden_size, hidden_size}, -bound, bound);
+  if (!options.bias) return;
+  bias_ih = Tensor::zeros({4 * hidden_size});
+  bias_hh = Tensor::zeros({4 * hidden_size});
+}
+
+LSTMCell::State LSTMCell::operator()(const Tensor& x, const std::optional<State>& state) const {
+  const int64_t inputs = weight_ih.size(1), hidden = weight_hh.size(1);
+  if (x.ndim() != 2 || x.size(1) != inputs) throw ShapeError(fmt::format("LSTMCell: got x {}, expects (batch, {})", x.to_string(), inputs));
+  const Sizes expected{x.size(0), hidden};
+  if (state)
+    for (const Tensor& t : {state->first, state->second})
+      if (t.shape() != expected)
+        throw ShapeError(fmt::format("LSTMCell: got a state {}, expects ({}, {})", t.to_string(), expected[0], hidden));
+  const Tensor zeros = state ? Tensor() : Tensor::zeros(expected, {.dtype = x.dtype(), .device = x.device()});
+  const Tensor& h = state ? state->first : zeros;
+  const Tensor& c = state ? state->second : zeros;
+  const Tensor gates = x.linear(weight_ih.transpose(), bias_ih) + h.linear(weight_hh.transpose(), bias_hh);
+  const std::vector<Tensor> parts = gates.chunk(4, 1);  // input, forget, cell, output
+  const Tensor next = parts[1].sigmoid() * c + parts[0].sigmoid() * parts[2].tanh();
+  return {parts[3].sigmoid() * next.tanh(), next};
+}
 
 }  // namespace tinygrad::nn

@@ -1,0 +1,106 @@
+// Normalizing layers.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/nn.h>
+
+#include "base/options.h"
+
+namespace tinygrad::nn {
+
+namespace {
+
+/// (channels) as it meets x.
+Tensor per_channel(const Tensor& t, const Tensor& x) {
+  Sizes shape(static_cast<size_t>(x.ndim()), 1);
+  shape[1] = -1;
+  return t.reshape(shape);
+}
+
+}  // namespace
+
+BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : eps(options.eps), momentum(options.momentum) {
+  if (options.affine) {
+    weight = Tensor::ones({channels});
+    bias = Tensor::zeros({channels});
+  }
+  if (!options.track_running_stats) return;
+  num_batches_tracked = Tensor::zeros({}, {.dtype = DType::int64}).clone().is_param_(false);
+  running_mean = Tensor::zeros({channels}).clone().is_param_(false);
+  running_var = Tensor::ones({channels}).clone().is_param_(false);
+}
+
+Tensor BatchNorm::operator()(const Tensor& x) const {
+  if (x.ndim() < 2) throw ShapeError(fmt::format("BatchNorm: got {}, expects (batch, channels, ...)", x.to_string()));
+  if (!current_options().training && running_mean.defined()) return x.batchnorm(weight, bias, running_mean, (running_var + eps).rsqrt());
+  std::vector<int> others;
+  for (int a = 0; a < x.ndim(); ++a)
+    if (a != 1) others.push_back(a);
+  const Tensor mean = x.mean(others);
+  const Tensor variance = (x - per_channel(mean, x)).square().mean(others);
+  if (running_mean.defined() && current_options().training) {
+    const double n = static_cast<double>(x.numel()), samples = n / static_cast<double>(x.size(1));
+    const double unbiased = samples > 1 ? samples / (samples - 1) : 1;
+    Tensor(running_mean).assign((running_mean * (1 - momentum) + mean.detach() * momentum).cast(running_mean.dtype()));
+    Tensor(running_var).assign((running_var * (1 - momentum) + variance.detach() * (momentum * unbiased)).cast(running_var.dtype()));
+    Tensor(num_batches_tracked).assign(num_batches_tracked + 1);
+  }
+  return x.batchnorm(weight, bias, mean, (variance + eps).rsqrt());
+}
+
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& options)
+    : num_groups(groups), num_channels(channels), eps(options.eps) {
+  if (groups < 1 || channels < 1 || channels % groups)
+    throw ValueError(fmt::format("GroupNorm: {} groups do not divide {} channels", groups, channels));
+  if (!options.affine) return;
+  weight = Tensor::ones({channels});
+  bias = Tensor::zeros({channels});
+}
+
+Tensor GroupNorm::operator()(const Tensor& x) const {
+  if (x.ndim() < 2 || x.size(1) != num_channels)
+    throw ShapeError(fmt::format("GroupNorm: got {}, expects (batch, {}, ...)", x.to_string(), num_channels));
+  const Tensor groups = x.reshape({x.size(0), num_groups, x.numel() ? x.numel() / x.size(0) / num_groups : 0});
+  Tensor y = groups.layernorm({-1}, eps).reshape(x.shape());
+  if (weight.defined()) y = y * per_channel(weight, x);
+  return bias.defined() ? y + per_channel(bias, x) : y;
+}
+
+LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : normalized_shape(last_axes), eps(options.eps) {
+  if (last_axes.empty()) throw ValueError("LayerNorm: got no axes to normalize over");
+  if (!options.elementwise_affine) return;
+  weight = Tensor::ones(last_axes);
+  bias = Tensor::zeros(last_axes);
+}
+
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  const Sizes shape = x.shape();
+  if (shape.size() < normalized_shape.size() || !std::equal(normalized_shape.rbegin(), normalized_shape.rend(), shape.rbegin()))
+    throw ShapeError(
+        fmt::format("LayerNorm: got {}, expects a tensor whose last axes are ({})", x.to_string(), fmt::join(normalized_shape, ", ")));
+  std::vector<int> axes;
+  for (size_t i = normalized_shape.size(); i > 0; --i) axes.push_back(-static_cast<int>(i));
+  Tensor y = x.layernorm(axes, eps);
+  if (weight.defined()) y = y * weight;
+  return bias.defined() ? y + bias : y;
+}
+
+Tensor LayerNorm2d::operator()(const Tensor& x) const {
+  if (x.ndim() != 4) throw ShapeError(fmt::format("LayerNorm2d: got {}, expects (batch, channels, height, width)", x.to_string()));
+  return LayerNorm::operator()(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+}
+
+RMSNorm::RMSNorm(int64_t size, const RMSNormOptions& options) : eps(options.eps) {
+  if (options.elementwise_affine) weight = Tensor::ones({size});
+}
+
+Tensor RMSNorm::operator()(const Tensor& x) const {
+  const Tensor wide = x.cast(least_upper_dtype(x.dtype(), DType::float32));
+  const Tensor y = (wide * (wide.square().mean(-1, {.keepdim = true}) + eps).rsqrt()).cast(x.dtype());
+  return weight.defined() ? y * weight : y;
+}
+
+}  // namespace tinygrad::nn
