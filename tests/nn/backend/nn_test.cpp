@@ -1,8 +1,6 @@
 // Layers, optimizers and state dicts on the CPU.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include <tinygrad/tinygrad.h>
 
 namespace tinygrad {
@@ -97,44 +95,6 @@ TEST(Nn, ConvIsACorrelation) {
   const Tensor x = Tensor({1.0, 2.0, 3.0, 4.0}).reshape({1, 1, 2, 2});
   EXPECT_EQ(conv(x).tolist(), (Floats{4, 11, 6, 14, 30, 14, 6, 11, 4}));
   EXPECT_THROW(nn::Conv2d(3, 4, 3, {.groups = 2}), ValueError);
-}
-
-/// One parameter under the loss p^2 / 2, whose gradient is p.
-template <class Optimizer, class Options>
-Floats three_steps(const Options& options) {
-  const Context training{{.training = true}};
-  const Tensor p({1.0, -2.0});
-  Optimizer opt(std::vector<Tensor>{p}, options);
-  Floats out;
-  for (int i = 0; i < 3; ++i) {
-    opt.zero_grad();
-    (p.square().sum() * 0.5).backward();
-    opt.step();
-    out.push_back(p.tolist()[0]);
-  }
-  return out;
-}
-
-TEST(Optim, SgdByItsFormula) {
-  using nn::optim::SGD;
-  using nn::optim::SGDOptions;
-  const auto expect = [](const Floats& got, const Floats& want) {
-    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], want[i], 1e-6f);
-  };
-  expect(three_steps<SGD>(SGDOptions{.lr = 0.1}), {0.9f, 0.81f, 0.729f});
-  expect(three_steps<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.5}), {0.9f, 0.9f - 0.1f * (0.5f + 0.9f), 0.76f - 0.1f * (0.7f + 0.76f)});
-  expect(three_steps<SGD>(SGDOptions{.lr = 0.1, .weight_decay = 1}), {0.8f, 0.64f, 0.512f});
-}
-
-TEST(Optim, AdamByItsFormula) {
-  const Floats got = three_steps<nn::optim::Adam>(nn::optim::AdamOptions{.lr = 0.1});
-  double p = 1, m = 0, v = 0;
-  for (int t = 1; t <= 3; ++t) {
-    m = 0.9 * m + 0.1 * p;
-    v = 0.999 * v + 0.001 * p * p;
-    p -= 0.1 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
-    EXPECT_NEAR(got[size_t(t - 1)], p, 1e-5);
-  }
 }
 
 TEST(Optim, Mistakes) {
