@@ -9,6 +9,7 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 #include <tinygrad/jit.h>
+#include <tinygrad/lr_scheduler.h>
 #include <tinygrad/module.h>
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
