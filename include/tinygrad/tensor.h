@@ -69,22 +69,23 @@ class TINYGRAD_EXPORT Tensor {
   Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options = {});
 
   // Created.
-  static Tensor full(const Sizes& shape, const Operand& value, const TensorOptions& options = {});
-  static Tensor zeros(const Sizes& shape, const TensorOptions& options = {});
-  static Tensor ones(const Sizes& shape, const TensorOptions& options = {});
+  static Tensor full(const Extents& shape, const Operand& value, const TensorOptions& options = {});
+  static Tensor zeros(const Extents& shape, const TensorOptions& options = {});
+  static Tensor ones(const Extents& shape, const TensorOptions& options = {});
   /// Memory of unspecified content.
-  static Tensor empty(const Sizes& shape, const TensorOptions& options = {});
+  static Tensor empty(const Extents& shape, const TensorOptions& options = {});
   /// Memory of somebody else, row-major elements of `dtype` (by default the default float), used in place: assigning to the tensor writes
   /// there. It must stay for as long as the tensor and what was made of it, or until `owner`, if there is one, is released. ValueError for
   /// an address that is not a multiple of the element size.
   static Tensor from_blob(void* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {});
   static Tensor arange(int64_t stop, const TensorOptions& options = {});
+  static Tensor arange(const Extent& stop, const TensorOptions& options = {});
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, const TensorOptions& options = {});
   static Tensor arange(double start, double stop, double step = 1.0, const TensorOptions& options = {});
   static Tensor linspace(double start, double stop, int64_t steps, const TensorOptions& options = {});
   static Tensor eye(int64_t n, std::optional<int64_t> m = {}, const TensorOptions& options = {});
   /// Values that nobody will look at.
-  static Tensor invalids(const Sizes& shape, const TensorOptions& options = {}) { return empty(shape, options); }
+  static Tensor invalids(const Extents& shape, const TensorOptions& options = {}) { return empty(shape, options); }
   /// A number of this one's dtype, of shape ().
   Tensor constant(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor const_like(const Operand& value, std::optional<DType> dtype = {}) const { return full_like(value, dtype); }
@@ -118,10 +119,18 @@ class TINYGRAD_EXPORT Tensor {
 
   // What it is.
   bool defined() const { return cell_ != nullptr; }
+  /// The sizes; of symbolic ones what their variables' values give. In a jitted function that is nothing to go by, as another call has other
+  /// values: there it is as reading values of tensors, and symbolic_shape() or max_shape() serve.
   Sizes shape() const;
+  Sizes size() const { return shape(); }
   int64_t size(int axis) const;
   int ndim() const;
   int64_t numel() const;
+  /// The sizes as expressions of variables.
+  Extents symbolic_shape() const;
+  /// The greatest sizes over all values of the variables: what memory is laid out for.
+  Sizes max_shape() const;
+  int64_t max_numel() const;
   DType dtype() const;
   std::string device() const;
   int64_t element_size() const { return static_cast<int64_t>(itemsize(dtype())); }
@@ -194,30 +203,30 @@ class TINYGRAD_EXPORT Tensor {
 
   // Views.
   /// One size may be -1: what the others leave.
-  Tensor reshape(const Sizes& shape) const;
-  Tensor view(const Sizes& shape) const { return reshape(shape); }
+  Tensor reshape(const Extents& shape) const;
+  Tensor view(const Extents& shape) const { return reshape(shape); }
   /// -1 keeps a size.
-  Tensor expand(const Sizes& shape) const;
+  Tensor expand(const Extents& shape) const;
   Tensor permute(const std::vector<int>& order) const;
   Tensor transpose(int axis0 = 1, int axis1 = 0) const;
   Tensor T() const { return transpose(); }
   Tensor flip(const AxisList& axes) const;
   /// [begin, end) an axis.
-  Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& bounds) const;
+  Tensor shrink(const ExtentPairs& bounds) const;
   /// (before, after) an axis; negative amounts cut.
-  Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, const Operand& value = 0, PadMode mode = PadMode::constant) const;
+  Tensor pad(const ExtentPairs& amounts, const Operand& value = 0, PadMode mode = PadMode::constant) const;
   /// The leading box of these sizes; -1 keeps an axis.
-  Tensor shrink_to(const Sizes& shape) const;
+  Tensor shrink_to(const Extents& shape) const;
   /// Padded at the ends to these sizes; -1 keeps an axis.
-  Tensor pad_to(const Sizes& shape, const Operand& value = 0) const;
+  Tensor pad_to(const Extents& shape, const Operand& value = 0) const;
   Tensor squeeze() const;
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
   Tensor flatten(int start = 0, int end = -1) const;
-  Tensor unflatten(int axis, const Sizes& sizes) const;
+  Tensor unflatten(int axis, const Extents& sizes) const;
   /// Axes split, reordered and joined as a formula in the notation of einops says: "b (h w) c -> (b h) w c" with the size of h or of w.
   Tensor rearrange(std::string_view formula, const std::vector<std::pair<std::string, int64_t>>& sizes = {}) const;
-  Tensor repeat(const Sizes& repeats) const;
+  Tensor repeat(const Extents& repeats) const;
   /// Each element repeated; without an axis, of the flattened tensor.
   Tensor repeat_interleave(int64_t repeats, std::optional<int> axis = {}) const;
   /// Elements moved along the axes, around the end; without axes, of the flattened tensor.

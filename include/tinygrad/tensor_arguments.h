@@ -18,9 +18,6 @@ namespace tinygrad {
 
 class Tensor;
 
-/// Sizes, one an axis. Sizes that are asked for may be -1 where a method says so.
-using Sizes = std::vector<int64_t>;
-
 /// What a created tensor is made of; by default the device is default_device() and the dtype follows from the values.
 struct TensorOptions {
   std::optional<DType> dtype = {};
@@ -73,16 +70,18 @@ struct Slice {
 struct NewAxis {};
 /// As many whole axes as are left (Python's ...).
 struct Ellipsis {};
-/// One entry of x[{...}]: an integer, a slice, a new axis, an ellipsis, or a tensor of integers.
+/// One entry of x[{...}]: an integer (or Variable), a slice, a new axis, an ellipsis, or a tensor of integers.
 class Index {
  public:
   template <std::integral T>
-  Index(T i) : value_(static_cast<int64_t>(i)) {}
+  Index(T i) : value_(Extent(i)) {}
+  Index(const Extent& i) : value_(i) {}
+  Index(const Variable& i) : value_(Extent(i)) {}
   Index(Slice s) : value_(s) {}
   Index(NewAxis n) : value_(n) {}
   Index(Ellipsis e) : value_(e) {}
   inline Index(const Tensor& t);
-  using Value = std::variant<int64_t, Slice, NewAxis, Ellipsis, const Tensor*>;
+  using Value = std::variant<Extent, Slice, NewAxis, Ellipsis, const Tensor*>;
   const Value& value() const { return value_; }
 
  private:

@@ -3,16 +3,19 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tinygrad/export.h>
 
 namespace tinygrad {
 
-/// An integer with a name and bounds. Bound to a value it can stand in slices: `x[{Slice{.stop = n.bind(3)}}]`. Kernels are compiled once
-/// for all values; memory is laid out for the upper bound.
+/// An integer with a name and bounds. Bound to a value it can stand wherever a size, an offset or an index does:
+/// `x[{Slice{.stop = n.bind(3)}}]`, `x.reshape({n.bind(3), -1})`. Kernels are compiled once for all values; memory is laid out for the upper
+/// bound.
 class TINYGRAD_EXPORT Variable {
  public:
   /// Values are min to max. Throws ValueError unless 0 <= min <= max and the name is not empty.
@@ -32,23 +35,60 @@ class TINYGRAD_EXPORT Variable {
   std::optional<int64_t> value_;
 };
 
-/// A number, a bound Variable, or the sum of both.
-class Extent {
+namespace detail {
+struct ExtentAccess;
+struct SymbolicExtent;
+}  // namespace detail
+
+/// A size or an offset: a number, a bound Variable, or what sums, products, quotients and remainders make of them.
+class TINYGRAD_EXPORT Extent {
  public:
   template <std::integral T>
   Extent(T number) : number_(static_cast<int64_t>(number)) {}
-  Extent(Variable variable) : variable_(std::move(variable)) {}
-  const std::optional<Variable>& variable() const { return variable_; }
-  int64_t number() const { return number_; }
-  friend Extent operator+(Extent e, int64_t number) {
-    e.number_ += number;
-    return e;
-  }
-  friend Extent operator-(const Extent& e, int64_t number) { return e + -number; }
+  /// Throws ValueError for a variable that is not bound.
+  Extent(const Variable& variable);
+
+  /// A number, the same in each call.
+  bool known() const { return !symbolic_; }
+  /// The number, or what the values of the variables give.
+  int64_t value() const;
+  // Bounds over all values of the variables.
+  int64_t min() const;
+  int64_t max() const;
+  /// "3", "n", "n + 1".
+  std::string to_string() const;
+
+  friend TINYGRAD_EXPORT Extent operator+(const Extent& a, const Extent& b);
+  friend TINYGRAD_EXPORT Extent operator-(const Extent& a, const Extent& b);
+  friend TINYGRAD_EXPORT Extent operator*(const Extent& a, const Extent& b);
+  /// Rounded down. ValueError for a divisor of 0.
+  friend TINYGRAD_EXPORT Extent operator/(const Extent& a, const Extent& b);
+  /// With the sign of the divisor.
+  friend TINYGRAD_EXPORT Extent operator%(const Extent& a, const Extent& b);
+  /// True where both are the same for all values of their variables.
+  friend TINYGRAD_EXPORT bool operator==(const Extent& a, const Extent& b);
 
  private:
-  std::optional<Variable> variable_;
+  friend struct detail::ExtentAccess;
   int64_t number_ = 0;
+  std::shared_ptr<const detail::SymbolicExtent> symbolic_;  ///< null for a number
+};
+
+/// Sizes, one an axis; -1 where a method says so.
+using Sizes = std::vector<int64_t>;
+
+/// Sizes that may be symbolic, one an axis.
+class Extents : public std::vector<Extent> {
+ public:
+  using std::vector<Extent>::vector;
+  Extents(const Sizes& sizes) : std::vector<Extent>(sizes.begin(), sizes.end()) {}
+};
+
+/// (begin, end) or (before, after), one an axis.
+class ExtentPairs : public std::vector<std::pair<Extent, Extent>> {
+ public:
+  using std::vector<std::pair<Extent, Extent>>::vector;
+  ExtentPairs(const std::vector<std::pair<int64_t, int64_t>>& pairs) : std::vector<std::pair<Extent, Extent>>(pairs.begin(), pairs.end()) {}
 };
 
 }  // namespace tinygrad

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "shape/polynomial.h"
+#include "symbolic/simplify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -97,6 +98,16 @@ bool SInt::equal(const SInt& a, const SInt& b) {
 }
 
 SInt SInt::combine(Op op, const SInt& a, const SInt& b) { return normalized(alu(op, {a.uop(), b.uop()})); }
+
+int64_t value_now(const SInt& s) {
+  if (s.known()) return s.value();
+  NodeMap<UOp> values;
+  for (const UOp& u : toposort(s.uop()))
+    if (u.is(Op::BIND)) values[u] = u.src(1);
+  const UOp value = symbolic::simplify_index(substitute(s.uop(), values));
+  if (!value.is(Op::CONST)) throw ValueError("the size " + to_string(s) + " has no value; bind its variables");
+  return const_value(value)->as_int();
+}
 
 SInt floor_div(const SInt& a, const SInt& b) {
   if (b.known() && b.value() == 0) throw ValueError("division of the size " + to_string(a) + " by 0");

@@ -57,6 +57,9 @@ class SInt {
   UOp expr_;  // null for a number
 };
 
+/// What the values of its BINDs give; ValueError for a variable that has none.
+int64_t value_now(const SInt& s);
+
 /// Rounded towards minus infinity; `b` must not be 0.
 SInt floor_div(const SInt& a, const SInt& b);
 /// Rounded towards plus infinity.

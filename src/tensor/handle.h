@@ -23,6 +23,9 @@ std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 inline Tensor wrap(const UOp& node) { return Tensor::from_uop(node); }
 
 Shape to_shape(const Sizes& sizes);
+Shape to_shape(const Extents& sizes);
+SInt to_size(const Extent& extent);
+Extent to_extent(const SInt& size);
 Axes to_axes(const std::vector<int>& axes);
 ops::ReduceAxes to_axes(const AxisList& axes);
 /// The BIND of a variable that has a value; ValueError for one that has none.

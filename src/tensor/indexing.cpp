@@ -18,9 +18,10 @@ namespace tensor {
 
 namespace {
 
-SInt to_size(const Extent& e) { return e.variable() ? SInt(bound_node(*e.variable())) + e.number() : SInt(e.number()); }
-
-ops::Index to_index(int64_t i) { return SInt(i); }
+ops::Index to_index(const Extent& i) {
+  const SInt size = to_size(i);
+  return size;
+}
 ops::Index to_index(const Slice& s) {
   ops::Slice out{.step = s.step};
   if (s.start) out.start = to_size(*s.start);

@@ -137,9 +137,38 @@ DType Tensor::literal_dtype(DType written) {
   return is_float(written) ? ctx.default_float : is_bool(written) ? DType::bool_ : ctx.default_int;
 }
 
+namespace {
+
+/// A size in numbers. What a variable gives is of this call only.
+int64_t size_now(const SInt& s) {
+  if (s.known()) return s.value();
+  if (Recorder* r = Recorder::current()) r->used_host("shape(), size() or numel() of symbolic sizes; use symbolic_shape() or max_shape(),");
+  return value_now(s);
+}
+
+}  // namespace
+
 Sizes Tensor::shape() const {
-  const auto sizes = known_sizes(shape_of(uop()));
+  Sizes out;
+  for (const SInt& s : shape_of(uop())) out.push_back(size_now(s));
+  return out;
+}
+
+Extents Tensor::symbolic_shape() const {
+  Extents out;
+  for (const SInt& s : shape_of(uop())) out.push_back(to_extent(s));
+  return out;
+}
+
+Sizes Tensor::max_shape() const {
+  const auto sizes = max_sizes(shape_of(uop()));
   return {sizes.begin(), sizes.end()};
+}
+
+int64_t Tensor::max_numel() const {
+  int64_t n = 1;
+  for (int64_t s : max_shape()) n *= s;
+  return n;
 }
 
 int64_t Tensor::size(int axis) const {
@@ -147,11 +176,15 @@ int64_t Tensor::size(int axis) const {
   const int a = axis < 0 ? axis + static_cast<int>(s.size()) : axis;
   if (a < 0 || a >= static_cast<int>(s.size()))
     throw IndexError(fmt::format("size: axis {} is out of range for {}", axis, tinygrad::to_string(s)));
-  return s[static_cast<size_t>(a)].value();
+  return size_now(s[static_cast<size_t>(a)]);
 }
 
 int Tensor::ndim() const { return static_cast<int>(rank_of(uop())); }
-int64_t Tensor::numel() const { return tinygrad::numel(shape_of(uop())).value(); }
+int64_t Tensor::numel() const {
+  int64_t n = 1;
+  for (int64_t s : shape()) n *= s;
+  return n;
+}
 DType Tensor::dtype() const { return uop().dtype(); }
 
 std::string Tensor::device() const {
@@ -183,8 +216,35 @@ void Tensor::realize(std::span<const Tensor> tensors) {
 
 namespace {
 
+/// The box of these sizes at the beginning of an array laid out for others.
+void copy_box(std::byte* to, const std::byte* from, const Sizes& sizes, const SmallVector<int64_t, 6>& strides, size_t itemsize) {
+  const size_t run = static_cast<size_t>(sizes.back()) * itemsize;
+  std::vector<int64_t> at(sizes.size() - 1, 0);
+  for (;;) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < at.size(); ++i) offset += at[i] * strides[i];
+    std::memcpy(to, from + static_cast<size_t>(offset) * itemsize, run);
+    to += run;
+    size_t axis = at.size();
+    while (axis > 0 && ++at[axis - 1] == sizes[axis - 1]) at[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+/// The elements of a value with symbolic sizes, which in memory has room for the greatest, without that room.
+UOp packed(const Tensor& t) {
+  const UOp node = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()})).realize().uop();
+  Buffer& buffer = buffer_of(state_of_view(node));
+  const size_t size = itemsize(t.dtype());
+  std::vector<std::byte> all(static_cast<size_t>(buffer.size()) * size), used(static_cast<size_t>(t.nbytes()));
+  buffer.copyout(all);
+  copy_box(used.data(), all.data(), t.shape(), row_major_strides(shape_of(node)), size);
+  return upload(used, t.dtype(), Symbol(t.device()));
+}
+
 /// The computed elements, row-major, as memory.
 UOp row_major(Tensor t) {
+  if (!all_known(shape_of(t.uop()))) return packed(t);
   t.realize();
   if (!whole_buffer(t.uop())) {
     t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));

@@ -21,9 +21,60 @@ Variable Variable::bind(int64_t value) const {
   return bound;
 }
 
-UOp tensor::bound_node(const Variable& v) {
+namespace detail {
+
+struct SymbolicExtent {
+  SInt size;
+};
+
+struct ExtentAccess {
+  static SInt size(const Extent& e) { return e.symbolic_ ? e.symbolic_->size : SInt(e.number_); }
+  static Extent extent(const SInt& size) {
+    if (size.known()) return size.value();
+    Extent e(0);
+    e.symbolic_ = std::make_shared<const SymbolicExtent>(SymbolicExtent{size});
+    return e;
+  }
+};
+
+}  // namespace detail
+
+namespace tensor {
+
+UOp bound_node(const Variable& v) {
   if (!v.value()) throw ValueError(fmt::format("Variable {}: it has no value; use bind()", v.name()));
   return tinygrad::bind(variable(Symbol(v.name()), v.min(), v.max()), *v.value());
 }
+
+SInt to_size(const Extent& e) { return detail::ExtentAccess::size(e); }
+Extent to_extent(const SInt& size) { return detail::ExtentAccess::extent(size); }
+
+Shape to_shape(const Extents& sizes) {
+  Shape out;
+  for (const Extent& e : sizes) out.push_back(to_size(e));
+  return out;
+}
+
+}  // namespace tensor
+
+using tensor::to_extent;
+using tensor::to_size;
+
+Extent::Extent(const Variable& variable) { *this = to_extent(SInt(tensor::bound_node(variable))); }
+
+int64_t Extent::value() const { return symbolic_ ? value_now(to_size(*this)) : number_; }
+int64_t Extent::min() const { return to_size(*this).min(); }
+int64_t Extent::max() const { return to_size(*this).max(); }
+std::string Extent::to_string() const { return tinygrad::to_string(to_size(*this)); }
+
+Extent operator+(const Extent& a, const Extent& b) { return to_extent(to_size(a) + to_size(b)); }
+Extent operator-(const Extent& a, const Extent& b) { return to_extent(to_size(a) - to_size(b)); }
+Extent operator*(const Extent& a, const Extent& b) { return to_extent(to_size(a) * to_size(b)); }
+Extent operator/(const Extent& a, const Extent& b) { return to_extent(floor_div(to_size(a), to_size(b))); }
+Extent operator%(const Extent& a, const Extent& b) {
+  if (b.known() && b.value() == 0) throw ValueError(fmt::format("division of the size {} by 0", a.to_string()));
+  return to_extent(floor_mod(to_size(a), to_size(b)));
+}
+bool operator==(const Extent& a, const Extent& b) { return to_size(a) == to_size(b); }
 
 }  // namespace tinygrad

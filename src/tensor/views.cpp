@@ -10,18 +10,21 @@ namespace tinygrad {
 
 using namespace tensor;
 
-Tensor Tensor::full(const Sizes& shape, const Operand& value, const TensorOptions& o) {
+Tensor Tensor::full(const Extents& shape, const Operand& value, const TensorOptions& o) {
   return wrap(ops::full(to_shape(shape), to_operand(value), o.dtype, context_on(o.device)));
 }
-Tensor Tensor::zeros(const Sizes& shape, const TensorOptions& o) {
+Tensor Tensor::zeros(const Extents& shape, const TensorOptions& o) {
   return wrap(ops::zeros(to_shape(shape), o.dtype, context_on(o.device)));
 }
-Tensor Tensor::ones(const Sizes& shape, const TensorOptions& o) { return wrap(ops::ones(to_shape(shape), o.dtype, context_on(o.device))); }
-Tensor Tensor::empty(const Sizes& shape, const TensorOptions& o) {
+Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) { return wrap(ops::ones(to_shape(shape), o.dtype, context_on(o.device))); }
+Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
   const ops::OpsContext ctx = context_on(o.device);
   return wrap(make_memory(to_shape(shape), o.dtype.value_or(ctx.default_float), ctx.device));
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
+Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {
+  return wrap(ops::arange(to_size(stop), o.dtype, context_on(o.device)));
+}
 Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, const TensorOptions& o) {
   return wrap(ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, context_on(o.device)));
 }
@@ -38,7 +41,7 @@ Tensor Tensor::constant(const Operand& value, std::optional<DType> dtype) const 
   return wrap(ops::full({}, to_operand(value), dtype.value_or(this->dtype()), context_on(device())));
 }
 Tensor Tensor::empty_like(const TensorOptions& o) const {
-  return empty(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+  return empty(symbolic_shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
 }
 Tensor Tensor::full_like(const Operand& value, std::optional<DType> dtype) const {
   return wrap(ops::full_like(uop(), to_operand(value), dtype));
@@ -47,9 +50,9 @@ Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return wrap(ops::z
 Tensor Tensor::ones_like(std::optional<DType> dtype) const { return wrap(ops::ones_like(uop(), dtype)); }
 
 namespace {
-ops::Pairs to_pairs(const std::vector<std::pair<int64_t, int64_t>>& given) {
+ops::Pairs to_pairs(const ExtentPairs& given) {
   ops::Pairs out;
-  for (const auto& [a, b] : given) out.push_back({a, b});
+  for (const auto& [a, b] : given) out.push_back({to_size(a), to_size(b)});
   return out;
 }
 
@@ -60,25 +63,25 @@ std::vector<Tensor> wrap_all(const std::vector<UOp>& nodes) {
 }
 }  // namespace
 
-Tensor Tensor::reshape(const Sizes& shape) const { return wrap(ops::reshape(uop(), to_shape(shape))); }
-Tensor Tensor::expand(const Sizes& shape) const { return wrap(ops::expand(uop(), to_shape(shape))); }
+Tensor Tensor::reshape(const Extents& shape) const { return wrap(ops::reshape(uop(), to_shape(shape))); }
+Tensor Tensor::expand(const Extents& shape) const { return wrap(ops::expand(uop(), to_shape(shape))); }
 Tensor Tensor::permute(const std::vector<int>& order) const { return wrap(ops::permute(uop(), to_axes(order))); }
 Tensor Tensor::transpose(int axis0, int axis1) const { return wrap(ops::transpose(uop(), axis0, axis1)); }
 Tensor Tensor::flip(const AxisList& axes) const { return wrap(ops::flip(uop(), to_axes(axes).resolve("flip", rank_of(uop())))); }
-Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& bounds) const { return wrap(ops::shrink(uop(), to_pairs(bounds))); }
-Tensor Tensor::pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, const Operand& value, PadMode mode) const {
+Tensor Tensor::shrink(const ExtentPairs& bounds) const { return wrap(ops::shrink(uop(), to_pairs(bounds))); }
+Tensor Tensor::pad(const ExtentPairs& amounts, const Operand& value, PadMode mode) const {
   return wrap(ops::pad(uop(), to_pairs(amounts), to_operand(value), static_cast<ops::PadMode>(mode)));
 }
-Tensor Tensor::shrink_to(const Sizes& shape) const { return wrap(ops::shrink_to(uop(), to_shape(shape))); }
-Tensor Tensor::pad_to(const Sizes& shape, const Operand& value) const {
+Tensor Tensor::shrink_to(const Extents& shape) const { return wrap(ops::shrink_to(uop(), to_shape(shape))); }
+Tensor Tensor::pad_to(const Extents& shape, const Operand& value) const {
   return wrap(ops::pad_to(uop(), to_shape(shape), to_operand(value)));
 }
 Tensor Tensor::squeeze() const { return wrap(ops::squeeze(uop())); }
 Tensor Tensor::squeeze(int axis) const { return wrap(ops::squeeze(uop(), axis)); }
 Tensor Tensor::unsqueeze(int axis) const { return wrap(ops::unsqueeze(uop(), axis)); }
 Tensor Tensor::flatten(int start, int end) const { return wrap(ops::flatten(uop(), start, end)); }
-Tensor Tensor::unflatten(int axis, const Sizes& sizes) const { return wrap(ops::unflatten(uop(), axis, to_shape(sizes))); }
-Tensor Tensor::repeat(const Sizes& repeats) const { return wrap(ops::repeat(uop(), to_shape(repeats))); }
+Tensor Tensor::unflatten(int axis, const Extents& sizes) const { return wrap(ops::unflatten(uop(), axis, to_shape(sizes))); }
+Tensor Tensor::repeat(const Extents& repeats) const { return wrap(ops::repeat(uop(), to_shape(repeats))); }
 Tensor Tensor::rearrange(std::string_view formula, const std::vector<std::pair<std::string, int64_t>>& sizes) const {
   std::vector<ops::NamedSize> named;
   for (const auto& [name, size] : sizes) named.emplace_back(name, size);
