@@ -1,6 +1,7 @@
 #include "shape/polynomial.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -65,6 +66,25 @@ Polynomial Polynomial::multiply(const Polynomial& a, const Polynomial& b) {
     }
   p.normalize();
   return p;
+}
+
+std::optional<Polynomial> Polynomial::divided_by(const Polynomial& divisor) const {
+  if (divisor.terms_.empty()) return std::nullopt;
+  const Term& lead = divisor.terms_.front();
+  Polynomial rest = *this, quotient;
+  for (size_t steps = 0; !rest.terms_.empty(); ++steps) {
+    const Term& first = rest.terms_.front();
+    const bool divides = std::includes(first.atoms.begin(), first.atoms.end(), lead.atoms.begin(), lead.atoms.end(), StructuralLess{});
+    if (!divides || first.coefficient % lead.coefficient != 0 || steps == max_terms) return std::nullopt;
+    Polynomial part;
+    Term& t = part.terms_.emplace_back();
+    t.coefficient = first.coefficient / lead.coefficient;
+    std::set_difference(first.atoms.begin(), first.atoms.end(), lead.atoms.begin(), lead.atoms.end(), std::back_inserter(t.atoms),
+                        StructuralLess{});
+    rest = add(rest, multiply(part, divisor), -1);
+    quotient = add(quotient, part, 1);
+  }
+  return quotient;
 }
 
 std::optional<Polynomial> Polynomial::of(const UOp& expr) {

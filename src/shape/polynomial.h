@@ -16,6 +16,8 @@ class Polynomial {
 
   bool is_number() const { return terms_.empty() || (terms_.size() == 1 && terms_[0].atoms.empty()); }
   int64_t number() const { return terms_.empty() ? 0 : terms_[0].coefficient; }
+  /// The quotient, where the division leaves nothing for any value of the atoms.
+  std::optional<Polynomial> divided_by(const Polynomial& divisor) const;
   /// The expression built again, a constant last.
   UOp build() const;
 

@@ -64,10 +64,19 @@ SizeBounds expr_bounds(const UOp& expr) {
   return *done.find(expr);
 }
 
+SInt size_of(const shape::Polynomial& p) { return p.is_number() ? SInt(p.number()) : SInt(p.build()); }
+
 SInt normalized(const UOp& expr) {
   const auto p = shape::Polynomial::of(expr);
-  if (!p) return SInt(expr);
-  return p->is_number() ? SInt(p->number()) : SInt(p->build());
+  return p ? size_of(*p) : SInt(expr);
+}
+
+/// a / b where that is a polynomial too.
+std::optional<SInt> exact_quotient(const SInt& a, const SInt& b) {
+  const auto p = shape::Polynomial::of(a.uop()), q = shape::Polynomial::of(b.uop());
+  if (!p || !q) return std::nullopt;
+  const auto quotient = p->divided_by(*q);
+  return quotient ? std::optional(size_of(*quotient)) : std::nullopt;
 }
 
 }  // namespace
@@ -112,7 +121,7 @@ int64_t value_now(const SInt& s) {
 SInt floor_div(const SInt& a, const SInt& b) {
   if (b.known() && b.value() == 0) throw ValueError("division of the size " + to_string(a) + " by 0");
   if (a.known() && b.known()) return floor_quotient(a.value(), b.value());
-  if (b.known() && b.value() == 1) return a;
+  if (const auto exact = exact_quotient(a, b)) return *exact;
   return SInt(floor_div(a.uop(), b.uop()));
 }
 
@@ -120,6 +129,7 @@ SInt ceil_div(const SInt& a, const SInt& b) { return floor_div(a + b - 1, b); }
 
 SInt floor_mod(const SInt& a, const SInt& b) {
   if (a.known() && b.known() && b.value() != 0) return a - floor_div(a, b) * b;
+  if (exact_quotient(a, b)) return 0;
   return SInt(floor_mod(a.uop(), b.uop()));
 }
 

@@ -219,6 +219,8 @@ TEST_P(SymbolicOn, GatherAndIndices) {
     const Tensor places = Tensor({1, 0, 3, 2, 1, 1, 0, 2, 3, 9});
     expect_same(a[{places.shrink_to({n})}], a[{places.shrink_to({i})}]);
     expect_same(places.shrink_to({n}).one_hot(10), places.shrink_to({i}).one_hot(10));
+    expect_same(x.sort(0).values, p.sort(0).values);
+    expect_same(x.gather(0, Tensor({{2, 1}, {0, 0}})), p.gather(0, Tensor({{2, 1}, {0, 0}})));
   }
 }
 
@@ -272,7 +274,9 @@ TEST_P(SymbolicOn, Mistakes) {
   EXPECT_THROW(x + a, ShapeError);
   EXPECT_THROW(x + a.shrink_to({m, -1}), ShapeError);
   EXPECT_THROW(x.reshape({n, 7}), ShapeError);
-  EXPECT_THROW(x.sort(0), ValueError);
+  EXPECT_THROW(x.qr(), ValueError);
+  EXPECT_THROW(x.diagonal(), ValueError);
+  EXPECT_THROW(x.split(2), ValueError);
   EXPECT_THROW((x[{Slice{.step = 2}}]), ValueError);
   EXPECT_THROW((void)(x + Tensor::ones({n_.bind(4), 6})).tolist(), Error);
 }
