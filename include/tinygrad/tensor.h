@@ -119,8 +119,8 @@ class TINYGRAD_EXPORT Tensor {
 
   // What it is.
   bool defined() const { return cell_ != nullptr; }
-  /// The sizes; of symbolic ones what their variables' values give. In a jitted function that is nothing to go by, as another call has other
-  /// values: there it is as reading values of tensors, and symbolic_shape() or max_shape() serve.
+  /// The sizes; of symbolic ones what their variables' values give. In a jitted function that is nothing to go by, as another call has
+  /// other values: there it is as reading values of tensors, and symbolic_shape() or max_shape() serve.
   Sizes shape() const;
   Sizes size() const { return shape(); }
   int64_t size(int axis) const;

@@ -14,8 +14,8 @@
 namespace tinygrad {
 
 /// An integer with a name and bounds. Bound to a value it can stand wherever a size, an offset or an index does:
-/// `x[{Slice{.stop = n.bind(3)}}]`, `x.reshape({n.bind(3), -1})`. Kernels are compiled once for all values; memory is laid out for the upper
-/// bound.
+/// `x[{Slice{.stop = n.bind(3)}}]`, `x.reshape({n.bind(3), -1})`. Kernels are compiled once for all values; memory is laid out for the
+/// upper bound.
 class TINYGRAD_EXPORT Variable {
  public:
   /// Values are min to max. Throws ValueError unless 0 <= min <= max and the name is not empty.

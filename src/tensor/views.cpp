@@ -16,7 +16,9 @@ Tensor Tensor::full(const Extents& shape, const Operand& value, const TensorOpti
 Tensor Tensor::zeros(const Extents& shape, const TensorOptions& o) {
   return wrap(ops::zeros(to_shape(shape), o.dtype, context_on(o.device)));
 }
-Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) { return wrap(ops::ones(to_shape(shape), o.dtype, context_on(o.device))); }
+Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) {
+  return wrap(ops::ones(to_shape(shape), o.dtype, context_on(o.device)));
+}
 Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
   const ops::OpsContext ctx = context_on(o.device);
   return wrap(make_memory(to_shape(shape), o.dtype.value_or(ctx.default_float), ctx.device));

@@ -274,7 +274,6 @@ TEST_P(SymbolicOn, Mistakes) {
   EXPECT_THROW(x + a, ShapeError);
   EXPECT_THROW(x + a.shrink_to({m, -1}), ShapeError);
   EXPECT_THROW(x.reshape({n, 7}), ShapeError);
-  EXPECT_THROW(x.qr(), ValueError);
   EXPECT_THROW(x.diagonal(), ValueError);
   EXPECT_THROW(x.split(2), ValueError);
   EXPECT_THROW((x[{Slice{.step = 2}}]), ValueError);
