@@ -5,12 +5,12 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)  # headers only
 if(TG_BUILD_APPS)
   find_package(PNG REQUIRED)
   find_package(CURL REQUIRED)
   find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # checksums of what tg downloads
   find_package(CLI11 REQUIRED)
-  find_package(nlohmann_json REQUIRED)
 endif()
 if(TG_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -1,7 +1,6 @@
 #pragma once
 /// Modules: structs that hold tensors, and the names of those.
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,22 +66,3 @@ class TINYGRAD_EXPORT Fields {
 /// Names the fields of a Module, in the order of the state dict: `TG_FIELDS(l1, l2)` inside the struct.
 #define TG_FIELDS(...) \
   void add_fields(::tinygrad::nn::Fields& fields) const override { fields.add_all(#__VA_ARGS__, __VA_ARGS__); }
-
-namespace tinygrad::nn::state {
-
-using StateDict = std::map<std::string, Tensor>;
-
-/// The tensors of a module by name. They are the module's own: assigning to one changes the module.
-TINYGRAD_EXPORT StateDict get_state_dict(const Module& module, std::string_view prefix = "");
-/// The tensors of a module in the order of its fields.
-TINYGRAD_EXPORT std::vector<Tensor> get_parameters(const Module& module);
-
-struct LoadOptions {
-  bool strict = true;  ///< every tensor of the module must be in the dict
-  bool realize = true;
-};
-/// Gives the tensors of a module the values of a dict; names that only the dict has are ignored. Values are moved to the module's devices.
-/// Throws ValueError for a name that is missing (if strict) and ShapeError for a shape that differs, changing nothing.
-TINYGRAD_EXPORT void load_state_dict(const Module& module, const StateDict& state, const LoadOptions& options = {});
-
-}  // namespace tinygrad::nn::state

@@ -14,5 +14,6 @@
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
 #include <tinygrad/progress.h>
+#include <tinygrad/state.h>
 #include <tinygrad/tensor.h>
 #include <tinygrad/variable.h>

@@ -29,8 +29,6 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  /// The errors of close() matter after a write: some file systems report a full disk only here.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_;
@@ -81,35 +79,54 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file_atomic(const std::string& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};
-  std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
-  bool existed = ::access(path.c_str(), F_OK) == 0;
-  mode_t mode = mode_for(path);
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (file.get() < 0) fail("cannot create", temporary);
-  try {
-    write_all(file.get(), bytes, temporary);
-    if (existed) ::fchmod(file.get(), mode);  // what the umask took away
-    if (::fsync(file.get()) != 0 || !file.close()) fail("cannot write", temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot replace", path);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
-MappedFile::MappedFile(const std::string& path) {
+namespace {
+
+std::string name_beside(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(name_beside(path_)) {
+  const bool existed = ::access(path_.c_str(), F_OK) == 0;
+  const mode_t mode = mode_for(path_);
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd_ < 0) fail("cannot create", temporary_);
+  if (existed) ::fchmod(fd_, mode);  // what the umask took away
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::string_view bytes) { write_all(fd_, bytes, temporary_); }
+
+void AtomicFile::commit() {
+  // The errors of close() matter: some file systems report a full disk only here.
+  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) fail("cannot write", temporary_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot replace", path_);
+  committed_ = true;
+}
+
+MappedFile::MappedFile(const std::string& path, Access access) {
   struct stat info{};
   Descriptor file(open_for_reading(path, info));
   size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;  // mmap refuses it, and there is nothing to map
-  void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  void* memory = ::mmap(nullptr, size_, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) fail("cannot map", path);
-  data_ = static_cast<const std::byte*>(memory);
+  data_ = static_cast<std::byte*>(memory);
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_) ::munmap(data_, size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

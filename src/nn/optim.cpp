@@ -209,7 +209,7 @@ Tensor LARS::update(size_t i, const Tensor& p, const Tensor& grad, std::vector<T
     g = o.nesterov ? g + b[i] * o.momentum : b[i];
     changed.push_back(b[i]);
   }
-  if (!o.ns_coefficients.empty()) g = g.flatten(1).reshape({g.size(0), -1}).newton_schulz(o.ns_steps, o.ns_coefficients).reshape(g.shape());
+  if (!o.ns_coefficients.empty()) g = g.reshape({g.size(0), -1}).newton_schulz(o.ns_steps, o.ns_coefficients).reshape(g.shape());
   const Tensor from = !o.pre_wd && o.weight_decay != 0 ? p * (1 - rate(p.dtype()) * o.weight_decay) : p;
   return from - (o.classic ? g : g * scale);
 }

@@ -53,20 +53,6 @@ TEST(Nn, RunningStatisticsAreNotTheWeights) {
   expect_near(norm.running_var, {1.1f});
 }
 
-TEST(Nn, LoadingAStateDict) {
-  const Net from, to;
-  const Tensor x = Tensor::randn({5, 4});
-  EXPECT_NE(from(x).tolist(), to(x).tolist());
-  nn::state::load_state_dict(to, nn::state::get_state_dict(from));
-  EXPECT_EQ(from(x).tolist(), to(x).tolist());
-  nn::state::StateDict bad = nn::state::get_state_dict(from);
-  bad["l1.weight"] = Tensor::zeros({4, 4});
-  EXPECT_THROW(nn::state::load_state_dict(to, bad), ShapeError);
-  bad.erase("l1.weight");
-  EXPECT_THROW(nn::state::load_state_dict(to, bad), ValueError);
-  EXPECT_EQ(from(x).tolist(), to(x).tolist());
-}
-
 TEST(Nn, BatchNormTracksStatistics) {
   const nn::BatchNorm norm(2);
   const Tensor x({{1.0, 10.0}, {3.0, 30.0}});

@@ -80,6 +80,16 @@ TEST(Optim, MuonGivesPyTorchsNumbers) {
               2e-2);  // which PyTorch computes in bfloat16
 }
 
+TEST(Optim, MuonTakesVectorsAsColumns) {
+  const Problem problem;
+  Muon optimizer(std::vector<Tensor>{problem.b}, {.lr = 0.1, .momentum = 0.0, .weight_decay = 0.0, .ns_steps = 8, .nesterov = false});
+  problem.steps(optimizer, 1);  // the gradient is (3, 0.75), an orthogonal column that over its length
+  const Doubles got = problem.b.tolist<double>();
+  const double x = (1 - got[0]) / 0.1, y = (-0.5 - got[1]) / 0.1;
+  EXPECT_NEAR(x / y, 4, 1e-3);
+  EXPECT_NEAR(std::hypot(x, y), 1, 0.35);  // the iteration does not converge, it stays near
+}
+
 /// The momentum updates of SGD, LARS and Muon without the iteration, one element at a time.
 Doubles lars_by_its_formula(const LARSOptions& o, int count) {
   const Doubles c{1, 2, -1, 0.5, -2, 1.5};

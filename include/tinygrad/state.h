@@ -1,0 +1,90 @@
+#pragma once
+/// The tensors of modules by name: taken, given, and kept in files.
+///
+/// Whatever a file holds, reading it gives tensors or throws: IoError for what the system refuses, FormatError for bytes that do not follow
+/// the format, before anything of the size that they claim is allocated.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tinygrad/dtype.h>
+#include <tinygrad/module.h>
+#include <tinygrad/tensor.h>
+
+namespace tinygrad::nn::state {
+
+using StateDict = std::map<std::string, Tensor>;
+
+/// The tensors of a module by name. They are the module's own: assigning to one changes the module.
+TINYGRAD_EXPORT StateDict get_state_dict(const Module& module, std::string_view prefix = "");
+/// The tensors of a module in the order of its fields.
+TINYGRAD_EXPORT std::vector<Tensor> get_parameters(const Module& module);
+
+struct LoadOptions {
+  bool strict = true;    ///< every tensor of the module must be in the dict, with its shape
+  bool verbose = true;   ///< a progress bar on standard error
+  bool consume = false;  ///< what was loaded leaves the dict; on the same device, its memory becomes the module's
+  bool realize = true;
+};
+
+/// What load_state_dict did.
+struct TINYGRAD_EXPORT LoadReport {
+  struct Mismatch {
+    std::string name;
+    Sizes in_module = {}, in_state = {};
+  };
+  std::vector<Tensor> loaded;           ///< tensors of the module
+  std::vector<std::string> missing;     ///< names that only the module has
+  std::vector<std::string> unexpected;  ///< names that only the dict has
+  std::vector<Mismatch> mismatched;     ///< shapes that differ; (1) and () do not
+  /// All of it in a line.
+  std::string to_string() const;
+};
+
+/// Gives the tensors of a module the values and dtypes of a dict, moved to the module's devices; without `consume` they are copied.
+/// If strict, throws ValueError for names that are missing and ShapeError for shapes that differ; else these tensors stay as they are. An
+/// error leaves every tensor of the module, and the dict, as it was.
+TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOptions& options = {});
+/// The same; the dict itself stays whole.
+TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, const StateDict& state, const LoadOptions& options = {});
+
+/// The header of a safetensors file.
+struct SafeMetadata {
+  struct Entry {
+    DType dtype = DType::void_;
+    Sizes shape = {};
+    int64_t begin = 0, end = 0;  ///< bytes, counted from data_start
+  };
+  int64_t data_start = 0;  ///< in bytes
+  std::map<std::string, std::string> metadata = {};
+  std::map<std::string, Entry> tensors = {};
+};
+
+/// Reads only the header, and checks that the tensors fill the rest of the file without gaps or overlaps.
+TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const std::string& path);
+/// Of a file's bytes: a vector of uint8.
+TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const Tensor& bytes);
+/// The tensors of a safetensors file, on the CPU. The file is mapped, not read: its pages are loaded as they are used, and assigning to a
+/// tensor does not change it. It must not shrink while the tensors live; replacing it, as safe_save does, is fine.
+TINYGRAD_EXPORT StateDict safe_load(const std::string& path);
+TINYGRAD_EXPORT StateDict safe_load(const Tensor& bytes);
+/// Writes tensors as a safetensors file, which takes its name only when it is complete. The widest elements come first, so that all are
+/// aligned. Throws ValueError for a name that is not UTF-8 or that is "__metadata__", DTypeError for `index`.
+TINYGRAD_EXPORT void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata = {});
+
+struct ExtractOptions {
+  int64_t max_bytes = int64_t{1} << 40;  ///< FormatError for an archive that unpacks to more
+};
+
+/// The files of a zip archive as vectors of uint8 on the CPU. What is stored is the archive's own memory; what is deflated is unpacked and
+/// its checksum compared.
+TINYGRAD_EXPORT StateDict zip_extract(const std::string& path, const ExtractOptions& options = {});
+TINYGRAD_EXPORT StateDict zip_extract(const Tensor& bytes, const ExtractOptions& options = {});
+/// The regular files of a tar archive (ustar, pax or GNU), which may be packed by gzip. Of files with one name the last counts.
+TINYGRAD_EXPORT StateDict tar_extract(const std::string& path, const ExtractOptions& options = {});
+TINYGRAD_EXPORT StateDict tar_extract(const Tensor& bytes, const ExtractOptions& options = {});
+
+}  // namespace tinygrad::nn::state

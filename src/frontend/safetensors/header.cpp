@@ -1,0 +1,223 @@
+#include "frontend/safetensors/header.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include <tinygrad/errors.h>
+
+namespace tinygrad::frontend {
+
+using nn::state::SafeMetadata;
+using Json = nlohmann::json;
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the file's numbers are little-endian and used in place");
+
+constexpr size_t size_bytes = 8;
+constexpr size_t most_header_bytes = 100'000'000;  // as the format says
+constexpr const char* metadata_key = "__metadata__";
+
+constexpr std::array<std::pair<std::string_view, DType>, 15> dtype_names{{{"BOOL", DType::bool_},
+                                                                          {"I8", DType::int8},
+                                                                          {"U8", DType::uint8},
+                                                                          {"I16", DType::int16},
+                                                                          {"U16", DType::uint16},
+                                                                          {"I32", DType::int32},
+                                                                          {"U32", DType::uint32},
+                                                                          {"I64", DType::int64},
+                                                                          {"U64", DType::uint64},
+                                                                          {"F8_E4M3", DType::fp8e4m3},
+                                                                          {"F8_E5M2", DType::fp8e5m2},
+                                                                          {"F16", DType::float16},
+                                                                          {"BF16", DType::bfloat16},
+                                                                          {"F32", DType::float32},
+                                                                          {"F64", DType::float64}}};
+
+/// Takes the header's events and refuses, at once, what is not of its form: so nothing is built from hostile JSON but entries.
+class HeaderReader final : public nlohmann::json_sax<Json> {
+ public:
+  HeaderReader(SafeMetadata& out, const std::string& name) : out_(out), name_(name) {}
+
+  bool start_object(size_t) override {
+    if (place_ == Place::outside)
+      place_ = Place::top;
+    else if (place_ == Place::value && is_metadata_)
+      place_ = Place::metadata;
+    else if (place_ == Place::value)
+      place_ = Place::entry;
+    else
+      refuse("an object");
+    return true;
+  }
+  bool key(std::string& text) override {
+    key_ = text;
+    if (place_ == Place::top) {
+      is_metadata_ = text == metadata_key;
+      if (is_metadata_ ? std::exchange(has_metadata_, true) : !out_.tensors.try_emplace(text).second)
+        fail(fmt::format("the name '{}' occurs twice", text));
+      tensor_ = text;
+      has_ = {};
+      place_ = Place::value;
+    } else if (place_ == Place::entry) {
+      if (text != "dtype" && text != "shape" && text != "data_offsets") fail(fmt::format("'{}' has an unknown field '{}'", tensor_, text));
+      bool& has = text == "dtype" ? has_.dtype : text == "shape" ? has_.shape : has_.offsets;
+      if (std::exchange(has, true)) fail(fmt::format("'{}' has two fields '{}'", tensor_, text));
+    } else if (out_.metadata.contains(text)) {
+      fail(fmt::format("the name '{}' occurs twice in {}", text, metadata_key));
+    }
+    return true;
+  }
+  bool string(std::string& text) override {
+    if (place_ == Place::metadata) {
+      out_.metadata[key_] = text;
+      return true;
+    }
+    if (place_ != Place::entry || key_ != "dtype") refuse("a text");
+    const auto* known = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& d) { return d.first == text; });
+    if (known == dtype_names.end()) fail(fmt::format("'{}' has the dtype '{}', which is not supported", tensor_, text));
+    entry().dtype = known->second;
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (place_ != Place::entry || key_ == "dtype") refuse("a list");
+    place_ = key_ == "shape" ? Place::shape : Place::offsets;
+    offsets_ = 0;
+    return true;
+  }
+  bool number_unsigned(uint64_t value) override {
+    if (value > INT64_MAX) fail(fmt::format("'{}' has the number {}, which is too large", tensor_, value));
+    const auto number = static_cast<int64_t>(value);
+    if (place_ == Place::shape)
+      entry().shape.push_back(number);
+    else if (place_ == Place::offsets && offsets_ < 2)
+      (offsets_++ == 0 ? entry().begin : entry().end) = number;
+    else
+      refuse("a number");
+    return true;
+  }
+  bool end_array() override {
+    if (place_ == Place::offsets && offsets_ != 2) fail(fmt::format("'{}' has {} data_offsets, expected 2", tensor_, offsets_));
+    place_ = Place::entry;
+    return true;
+  }
+  bool end_object() override {
+    if (place_ == Place::entry && !(has_.dtype && has_.shape && has_.offsets))
+      fail(fmt::format("'{}' lacks one of dtype, shape and data_offsets", tensor_));
+    place_ = place_ == Place::top ? Place::outside : Place::top;
+    return true;
+  }
+  bool null() override { refuse("null"); }
+  bool boolean(bool) override { refuse("a boolean"); }
+  bool number_integer(int64_t) override { refuse("a negative number"); }
+  bool number_float(double, const std::string&) override { refuse("a fraction"); }
+  bool binary(Json::binary_t&) override { refuse("binary data"); }
+  bool parse_error(size_t at, const std::string&, const Json::exception& e) override {
+    fail(fmt::format("the header is no JSON, at its byte {}: {}", at, e.what()));
+  }
+
+ private:
+  enum class Place : uint8_t { outside, top, value, metadata, entry, shape, offsets };
+
+  SafeMetadata::Entry& entry() { return out_.tensors[tensor_]; }
+  [[noreturn]] void fail(const std::string& what) const { throw FormatError(fmt::format("{}: {}", name_, what)); }
+  [[noreturn]] void refuse(std::string_view what) const {
+    fail(fmt::format("the header has {} where none is expected, at '{}'", what, key_));
+  }
+
+  SafeMetadata& out_;
+  const std::string& name_;
+  Place place_ = Place::outside;
+  std::string key_, tensor_;
+  bool is_metadata_ = false, has_metadata_ = false;
+  struct {
+    bool dtype = false, shape = false, offsets = false;
+  } has_;
+  int offsets_ = 0;
+};
+
+/// The bytes that a tensor must have; nothing where that is more than 64 bits count.
+std::optional<int64_t> byte_count(const SafeMetadata::Entry& e) {
+  int64_t count = static_cast<int64_t>(itemsize(e.dtype));
+  for (int64_t s : e.shape)
+    if (__builtin_mul_overflow(count, s, &count)) return {};
+  return count;
+}
+
+void check_offsets(const SafeMetadata& header, int64_t data_bytes, const std::string& name) {
+  std::vector<const std::pair<const std::string, SafeMetadata::Entry>*> order;
+  for (const auto& item : header.tensors) {
+    const SafeMetadata::Entry& e = item.second;
+    const std::optional<int64_t> bytes = byte_count(e);
+    if (e.begin > e.end || e.end > data_bytes || !bytes || *bytes != e.end - e.begin)
+      throw FormatError(fmt::format("{}: '{}' is {} ({}) in the bytes {} to {} of {}, which does not fit", name, item.first, repr(e.dtype),
+                                    fmt::join(e.shape, ", "), e.begin, e.end, data_bytes));
+    order.push_back(&item);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
+  });
+  int64_t at = 0;
+  for (const auto* item : order) {
+    if (item->second.begin != at)
+      throw FormatError(fmt::format("{}: '{}' begins at {}, what is before it ends at {}", name, item->first, item->second.begin, at));
+    at = item->second.end;
+  }
+  if (at != data_bytes) throw FormatError(fmt::format("{}: {} bytes of data, the tensors have {}", name, data_bytes, at));
+}
+
+}  // namespace
+
+std::optional<std::string_view> safetensors_name(DType dtype) {
+  for (const auto& [text, known] : dtype_names)
+    if (known == dtype) return text;
+  return {};
+}
+
+SafeMetadata parse_safetensors_header(std::span<const std::byte> file, const std::string& name) {
+  if (file.size() < size_bytes) throw FormatError(fmt::format("{}: {} bytes, too short for safetensors", name, file.size()));
+  uint64_t size = 0;
+  std::memcpy(&size, file.data(), size_bytes);
+  if (size > most_header_bytes || size > file.size() - size_bytes)
+    throw FormatError(fmt::format("{}: a header of {} bytes in a file of {}: no safetensors, or cut off", name, size, file.size()));
+  const char* text = reinterpret_cast<const char*>(file.data()) + size_bytes;
+  if (size == 0 || *text != '{') throw FormatError(fmt::format("{}: the header does not begin with a brace", name));
+  SafeMetadata header;
+  header.data_start = static_cast<int64_t>(size_bytes + size);
+  HeaderReader reader(header, name);
+  Json::sax_parse(text, text + size, &reader);
+  check_offsets(header, static_cast<int64_t>(file.size()) - header.data_start, name);
+  return header;
+}
+
+std::string make_safetensors_header(const SafeMetadata& contents) {
+  const auto quoted = [](const std::string& text) {
+    try {
+      return Json(text).dump();
+    } catch (const Json::exception&) {
+      throw ValueError("safe_save: a name or a text of the metadata is not UTF-8");
+    }
+  };
+  std::string json = "{";
+  if (!contents.metadata.empty()) {
+    std::vector<std::string> pairs;
+    for (const auto& [key, value] : contents.metadata) pairs.push_back(quoted(key) + ":" + quoted(value));
+    json += fmt::format("\"{}\":{{{}}}", metadata_key, fmt::join(pairs, ","));
+  }
+  for (const auto& [name, e] : contents.tensors)
+    json += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json.size() > 1 ? "," : "", quoted(name),
+                        safetensors_name(e.dtype).value(), fmt::join(e.shape, ","), e.begin, e.end);
+  json += "}";
+  json.append((size_bytes - json.size() % size_bytes) % size_bytes, ' ');  // so that the data is aligned
+  const uint64_t size = json.size();
+  return std::string(reinterpret_cast<const char*>(&size), size_bytes) + json;
+}
+
+}  // namespace tinygrad::frontend

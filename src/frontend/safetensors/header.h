@@ -1,0 +1,25 @@
+#pragma once
+/// The header of safetensors: 8 bytes with its size, then JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+/// (https://github.com/huggingface/safetensors). The tensors must fill the rest of the file, without gaps or overlaps.
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tinygrad/state.h>
+
+namespace tinygrad::frontend {
+
+/// The name of a dtype in the file; nothing for one that the format lacks.
+std::optional<std::string_view> safetensors_name(DType dtype);
+
+/// Throws FormatError, naming the file.
+nn::state::SafeMetadata parse_safetensors_header(std::span<const std::byte> file, const std::string& name);
+
+/// The first bytes of a file with these tensors. Throws ValueError for text that is not UTF-8.
+std::string make_safetensors_header(const nn::state::SafeMetadata& contents);
+
+}  // namespace tinygrad::frontend

@@ -1,0 +1,85 @@
+// Tensors from and to safetensors files.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/state.h>
+
+#include "base/file.h"
+#include "frontend/file_bytes.h"
+#include "frontend/safetensors/header.h"
+
+namespace tinygrad::nn::state {
+
+using frontend::FileBytes;
+
+namespace {
+
+/// Anything but 0 and 1 is no bool, and arithmetic on it means nothing.
+void check_bools(std::span<const std::byte> bytes, const std::string& tensor, const std::string& file) {
+  const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  if (bad != bytes.end()) throw FormatError(fmt::format("{}: '{}' has the boolean {}", file, tensor, static_cast<int>(*bad)));
+}
+
+StateDict load(const FileBytes& file) {
+  const SafeMetadata header = frontend::parse_safetensors_header(file.bytes, file.name);
+  const std::span<std::byte> data = file.bytes.subspan(static_cast<size_t>(header.data_start));
+  StateDict out;
+  for (const auto& [name, e] : header.tensors) {
+    const auto bytes = data.subspan(static_cast<size_t>(e.begin), static_cast<size_t>(e.end - e.begin));
+    if (e.dtype == DType::bool_) check_bools(bytes, name, file.name);
+    out.emplace(name, frontend::tensor_over(file, bytes, e.dtype, e.shape));
+  }
+  return out;
+}
+
+/// Tensors in the order of the file.
+std::vector<std::pair<std::string, Tensor>> in_order(const StateDict& tensors) {
+  std::vector<std::pair<std::string, Tensor>> out(tensors.begin(), tensors.end());
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second.element_size() > b.second.element_size(); });
+  return out;
+}
+
+}  // namespace
+
+SafeMetadata safe_load_metadata(const std::string& path) {
+  const FileBytes file = FileBytes::map(path);
+  return frontend::parse_safetensors_header(file.bytes, path);
+}
+
+SafeMetadata safe_load_metadata(const Tensor& bytes) {
+  const FileBytes file = FileBytes::of(bytes);
+  return frontend::parse_safetensors_header(file.bytes, file.name);
+}
+
+StateDict safe_load(const std::string& path) { return load(FileBytes::map(path)); }
+StateDict safe_load(const Tensor& bytes) { return load(FileBytes::of(bytes)); }
+
+void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata) {
+  SafeMetadata contents{.metadata = metadata};
+  const auto order = in_order(tensors);
+  std::vector<Tensor> values;
+  int64_t end = 0;
+  for (const auto& [name, tensor] : order) {
+    if (name == "__metadata__") throw ValueError("safe_save: no tensor can be named __metadata__");
+    if (!frontend::safetensors_name(tensor.dtype()))
+      throw DTypeError(fmt::format("safe_save: '{}' is {}, which safetensors lacks; cast it", name, tensor.to_string()));
+    const int64_t begin = end;
+    end += tensor.nbytes();
+    contents.tensors[name] = {tensor.dtype(), tensor.shape(), begin, end};
+    values.push_back(tensor);
+  }
+  const std::string header = frontend::make_safetensors_header(contents);
+  Tensor::realize(values);
+  AtomicFile file(path);
+  file.write(header);
+  for (const Tensor& t : values) {
+    const Tensor here = t.to("CPU");
+    const std::shared_ptr<std::byte> memory = here.host_memory();
+    file.write(std::span<const std::byte>(memory.get(), static_cast<size_t>(t.nbytes())));
+  }
+  file.commit();
+}
+
+}  // namespace tinygrad::nn::state
