@@ -76,7 +76,7 @@ TINYGRAD_EXPORT StateDict safe_load(const Tensor& bytes);
 TINYGRAD_EXPORT void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata = {});
 
 struct ExtractOptions {
-  int64_t max_bytes = int64_t{1} << 40;  ///< FormatError for an archive that unpacks to more
+  int64_t max_bytes = int64_t{1} << 34;  ///< FormatError for an archive that unpacks to more
 };
 
 /// The files of a zip archive as vectors of uint8 on the CPU. What is stored is the archive's own memory; what is deflated is unpacked and

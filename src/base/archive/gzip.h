@@ -1,0 +1,18 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tinygrad::archive {
+
+/// True where the bytes begin as those of gzip do.
+bool is_gzip(std::span<const std::byte> bytes);
+
+/// What gzip packed, of one or several members. Throws FormatError, naming the file, for damaged data and for more than `limit` bytes.
+std::vector<std::byte> gunzip(std::span<const std::byte> bytes, const std::string& name, size_t limit);
+
+/// Deflated data without a header, as zip has it, of exactly `size` bytes with this CRC-32. Throws FormatError.
+std::vector<std::byte> inflate(std::span<const std::byte> bytes, size_t size, uint32_t crc, const std::string& name);
+
+}  // namespace tinygrad::archive
