@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min build demo tests test test-full bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-full bench lint clean
 
 BUILD := build/release
 CTEST := ctest --test-dir $(BUILD) --output-on-failure -j2
@@ -14,6 +14,10 @@ setup:
 setup-min:
 	@tools/setup --min
 
+setup-test:
+	@tools/setup --test
+	@tools/venv
+
 $(BUILD)/build.ninja:
 	cmake --preset release
 
@@ -23,7 +27,8 @@ build: setup-min $(BUILD)/build.ninja  ## the library and the program: build/rel
 demo: build     ## train a network on handwritten digits; draws digits.png
 	$(BUILD)/bin/tg train digits --seed 0
 
-tests: setup-min $(BUILD)/build.ninja
+tests: setup-test
+	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD)
 
 test: tests     ## build and run every test but the long ones

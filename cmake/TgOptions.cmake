@@ -4,6 +4,7 @@ include_guard(GLOBAL)
 # As part of another project (add_subdirectory, FetchContent) only the libraries are built.
 option(TG_BUILD_APPS "Build the program tg" ${PROJECT_IS_TOP_LEVEL})
 option(TG_BUILD_TESTS "Build the tests; they need TG_BUILD_APPS" ${PROJECT_IS_TOP_LEVEL})
+option(TG_BUILD_PYTHON "Build the Python module; needs nanobind" OFF)
 option(TG_INSTALL "Make the rules for cmake --install" ${PROJECT_IS_TOP_LEVEL})
 option(TG_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(TG_VERIFY "Run the verifiers at each stage border by default" OFF)

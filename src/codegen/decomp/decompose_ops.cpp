@@ -102,6 +102,22 @@ UOp threefry(const UOp& counter, const UOp& key) {
   return (cast(b, DType::uint64) << constant(DType::uint64, 32)) | cast(a, DType::uint64);
 }
 
+/// By squaring, for as many bits as the exponent may have. Of the numbers below 0 only -1 has powers of a negative exponent, besides 1.
+UOp integer_power(const UOp& base, const UOp& exponent) {
+  const DType d = base.dtype();
+  const UOp zero = constant(d, 0), one = constant(d, 1);
+  const symbolic::Bounds range = symbolic::bounds(exponent);
+  const int bits = is_unsigned(d) && !range.has_max() ? bitsize(d) : range.max < 0 ? 0 : int(std::bit_width(uint64_t(range.max)));
+  UOp result = one, power = base;
+  for (int i = 0; i < bits; ++i) {
+    if (i > 0) power = power * power;
+    result = result * where(ne(exponent & constant(d, int64_t(uint64_t(1) << i)), zero), power, one);
+  }
+  if (is_unsigned(d) || range.min >= 0) return result;
+  const UOp sign = where(ne(exponent & one, zero), base, one);
+  return where(exponent < zero, where(ne(base, one) & ne(base, constant(d, -1)), zero, sign), result);
+}
+
 /// Float functions of 8- and 16-bit types are those of float32, rounded.
 UOp through_float32(const UOp& u) {
   UOps sources;
@@ -130,6 +146,7 @@ const Rules<Context>& op_rules() {
      [](const Match& m, Context& c) { return c.approximates(Op::SIN) ? sin_by_arithmetic(m[x]) : UOp(); }, "sin"},
     {pat(Op::POW, {x, y}).dtype(is_wide_float),
      [](const Match& m, Context& c) { return c.lacks(Op::POW) ? pow_by_arithmetic(m[x], m[y], c.target.supports(DType::float64)) : UOp(); }, "pow"},
+    {pat(Op::POW, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(Op::POW) ? integer_power(m[x], m[y]) : UOp(); }, "integer pow"},
     {pat(Op::THREEFRY, {x, y}), [](const Match& m, Context& c) { return c.lacks(m.root()) ? threefry(m[x], m[y]) : UOp(); }, "threefry"},
 
     {pat(Op::FLOORDIV, {x, y}).dtype(is_fixed_int), [](const Match& m, Context& c) { return c.lacks(m.root()) ? floor_quotient(m[x], m[y]) : UOp(); }, "floordiv"},

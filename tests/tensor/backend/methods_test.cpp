@@ -78,6 +78,16 @@ TEST_P(MethodsOn, Elementwise) {
   EXPECT_EQ(zero.threefry(zero).tolist<uint64_t>()[0], 0x99ba4efe6b200159u);
 }
 
+TEST_P(MethodsOn, PowersOfIntegers) {
+  const Context on{{.dev = GetParam()}};
+  const Tensor x(std::vector<int32_t>{3, -2, -1, 1, 0, 7, -3, 10}), e(std::vector<int32_t>{4, 5, -3, -9, 0, 40, -1, 11});
+  EXPECT_EQ(x.pow(e).tolist<int32_t>(), (std::vector<int32_t>{81, -32, -1, 1, 1, int32_t(0xf78771c1u), 0, int32_t(1215752192)}));
+  EXPECT_EQ((2 + 0 * e).pow(e).tolist<int32_t>(), (std::vector<int32_t>{16, 32, 0, 0, 1, 0, 0, 2048}));
+  const Tensor u(std::vector<uint64_t>{3, 2, 0}), n(std::vector<uint64_t>{40, 63, 0});
+  EXPECT_EQ(u.pow(n).tolist<uint64_t>(), (std::vector<uint64_t>{12157665459056928801ull, 1ull << 63, 1}));
+  EXPECT_EQ(Tensor(std::vector<int8_t>{2, -2}).pow(Tensor(std::vector<int8_t>{7, 3})).tolist<int8_t>(), (std::vector<int8_t>{-128, -8}));
+}
+
 TEST_P(MethodsOn, Views) {
   expect_near(m_.shrink_to({-1, 2}), {1, 5, 4, 2});
   expect_near(m_.pad_to({3, 3}, 9), {1, 5, 3, 4, 2, 6, 9, 9, 9});

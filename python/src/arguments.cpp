@@ -1,0 +1,176 @@
+// Python's numbers, sequences and indices as arguments of the library.
+#include "common.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+/// A NumPy scalar or an array of one element, without importing NumPy.
+bool is_numpy_scalar(nb::handle x) {
+  return PyObject_HasAttrString(x.ptr(), "dtype") && PyObject_HasAttrString(x.ptr(), "item") && PyObject_HasAttrString(x.ptr(), "ndim") &&
+         nb::cast<int64_t>(x.attr("ndim")) == 0;
+}
+
+[[noreturn]] void too_large(nb::handle x) {
+  throw nb::value_error(("the integer " + std::string(nb::str(x).c_str()) + " does not fit 64 bits").c_str());
+}
+
+}  // namespace
+
+bool to_int(nb::handle x, int64_t& out) {
+  if (PyBool_Check(x.ptr()) || (!PyLong_Check(x.ptr()) && !PyIndex_Check(x.ptr()))) return false;
+  if (nb::isinstance<Tensor>(x)) return false;
+  const auto number = nb::steal<nb::object>(PyNumber_Index(x.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  int overflow = 0;
+  out = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow) too_large(x);
+  return true;
+}
+
+bool to_ints(nb::handle x, Sizes& out) {
+  int64_t one = 0;
+  out.clear();
+  if (to_int(x, one)) {
+    out.push_back(one);
+    return true;
+  }
+  if (!PySequence_Check(x.ptr()) || PyUnicode_Check(x.ptr()) || nb::isinstance<Tensor>(x)) return false;
+  for (nb::handle item : nb::borrow<nb::sequence>(x)) {
+    if (!to_int(item, one)) return false;
+    out.push_back(one);
+  }
+  return true;
+}
+
+bool to_operand(nb::handle x, std::optional<Operand>& out) {
+  if (nb::isinstance<Tensor>(x)) {
+    out.emplace(*nb::inst_ptr<Tensor>(x));
+  } else if (PyBool_Check(x.ptr())) {
+    out.emplace(x.is(nb::handle(Py_True)));
+  } else if (PyFloat_Check(x.ptr())) {
+    out.emplace(PyFloat_AS_DOUBLE(x.ptr()));
+  } else if (PyLong_Check(x.ptr())) {
+    int64_t number = 0;
+    if (!to_int(x, number)) return false;
+    out.emplace(number);
+  } else if (is_numpy_scalar(x)) {
+    const nb::object item = x.attr("item")();
+    return (PyBool_Check(item.ptr()) || PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) && to_operand(item, out);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool to_value(nb::handle x, Value& out) {
+  if (to_operand(x, out.operand)) return true;
+  if (!PyObject_HasAttrString(x.ptr(), "__array_interface__") && !PyObject_HasAttrString(x.ptr(), "__dlpack__")) return false;
+  out.made = std::make_shared<Tensor>(make_tensor(x, {}, {}));
+  out.operand.emplace(*out.made);
+  return true;
+}
+
+Sizes to_sizes(const nb::args& args, const char* function) {
+  Sizes out;
+  const bool is_tuple = args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr());
+  if (to_ints(is_tuple ? nb::handle(args[0]) : nb::handle(args), out)) return out;
+  throw nb::type_error((std::string(function) + ": sizes are integers, or one tuple of integers; got " + nb::repr(args).c_str()).c_str());
+}
+
+std::vector<Tensor> to_tensors(const nb::args& args, const char* function) {
+  std::vector<Tensor> out;
+  const auto add = [&](nb::handle x) {
+    if (!nb::isinstance<Tensor>(x))
+      throw nb::type_error((std::string(function) + ": expects tensors, got " + nb::repr(x.type()).c_str()).c_str());
+    out.push_back(nb::cast<Tensor>(x));
+  };
+  for (nb::handle x : args) {
+    if (nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x)) {
+      for (nb::handle y : nb::borrow<nb::sequence>(x)) add(y);
+    } else {
+      add(x);
+    }
+  }
+  return out;
+}
+
+std::vector<Tensor> to_tensors(nb::handle self, const nb::args& args, const char* function) {
+  nb::list all;
+  all.append(self);
+  for (nb::handle x : args) all.append(x);
+  return to_tensors(nb::borrow<nb::args>(nb::tuple(all)), function);
+}
+
+nb::tuple to_tuple(const Sizes& sizes) {
+  nb::object out = nb::steal(PyTuple_New(Py_ssize_t(sizes.size())));
+  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(out.ptr(), Py_ssize_t(i), PyLong_FromLongLong(sizes[i]));
+  return nb::borrow<nb::tuple>(out);
+}
+
+namespace {
+
+std::optional<Extent> to_extent(PyObject* x) {
+  if (x == Py_None) return {};
+  if (nb::isinstance<Variable>(x)) return Extent(nb::cast<Variable>(nb::handle(x)));
+  if (nb::isinstance<Extent>(x)) return nb::cast<Extent>(nb::handle(x));
+  if (int64_t number = 0; to_int(x, number)) return Extent(number);
+  throw nb::type_error((std::string("a slice is made of integers and Variables; got ") + nb::repr(nb::handle(x)).c_str()).c_str());
+}
+
+/// One integer or a tensor of one integer counts as a step.
+int64_t to_step(PyObject* x) {
+  if (x == Py_None) return 1;
+  if (int64_t number = 0; to_int(x, number)) return number;
+  throw nb::type_error((std::string("the step of a slice is an integer; got ") + nb::repr(nb::handle(x)).c_str()).c_str());
+}
+
+void add_index(IndexArg& out, nb::handle x, const Tensor& of) {
+  int64_t number = 0;
+  if (x.is_none()) {
+    out.indices.push_back(NewAxis{});
+  } else if (x.is(nb::handle(Py_Ellipsis))) {
+    out.indices.push_back(Ellipsis{});
+  } else if (PySlice_Check(x.ptr())) {
+    const auto* s = reinterpret_cast<PySliceObject*>(x.ptr());
+    out.indices.push_back(Slice{to_extent(s->start), to_extent(s->stop), to_step(s->step)});
+  } else if (nb::isinstance<Variable>(x) || nb::isinstance<Extent>(x)) {
+    throw nb::type_error("x[variable]: a Variable stands in a slice; use x[v:v+1]");
+  } else if (nb::isinstance<Tensor>(x)) {
+    out.kept.push_back(nb::cast<Tensor>(x));
+    out.indices.push_back(out.kept.back());
+  } else if (to_int(x, number)) {
+    out.indices.push_back(number);
+  } else if (PyBool_Check(x.ptr()) || PyFloat_Check(x.ptr()) || PyUnicode_Check(x.ptr())) {
+    PyErr_Format(PyExc_IndexError, "%R is no index: expects integers, slices, None, ..., tensors, lists or masks", x.ptr());
+    throw nb::python_error();
+  } else {  // lists, masks and arrays
+    out.kept.push_back(make_tensor(x, of.device(), {}));
+    if (out.kept.back().numel() == 0 && is_float(out.kept.back().dtype())) out.kept.back() = out.kept.back().to_int();  // an empty list
+    out.indices.push_back(out.kept.back());
+  }
+}
+
+}  // namespace
+
+IndexArg to_indices(nb::handle x, const Tensor& of) {
+  IndexArg out;
+  if (nb::isinstance<nb::tuple>(x)) {
+    const auto entries = nb::borrow<nb::tuple>(x);
+    out.kept.reserve(entries.size());  // indices point to them
+    for (nb::handle e : entries) add_index(out, e, of);
+  } else {
+    out.kept.reserve(1);
+    add_index(out, x, of);
+  }
+  return out;
+}
+
+Tensor to_tensor_like(nb::handle x, const Tensor& like) {
+  return nb::isinstance<Tensor>(x) ? nb::cast<Tensor>(x) : make_tensor(x, like.device(), like.dtype());
+}
+
+}  // namespace tinygrad::python

@@ -1,0 +1,348 @@
+// Tensors of Python's data and NumPy arrays of tensors.
+#include <nanobind/ndarray.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "common.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro>;
+
+std::optional<DType> dtype_of_array(nb::dlpack::dtype t) {
+  if (t.lanes != 1) return {};
+  const auto sized = [&](DType b1, DType b2, DType b4, DType b8) -> std::optional<DType> {
+    switch (t.bits) {
+      case 8: return b1;
+      case 16: return b2;
+      case 32: return b4;
+      case 64: return b8;
+      default: return {};
+    }
+  };
+  switch (nb::dlpack::dtype_code(t.code)) {
+    case nb::dlpack::dtype_code::Bool: return t.bits == 8 ? std::optional(DType::bool_) : std::nullopt;
+    case nb::dlpack::dtype_code::Int: return sized(DType::int8, DType::int16, DType::int32, DType::int64);
+    case nb::dlpack::dtype_code::UInt: return sized(DType::uint8, DType::uint16, DType::uint32, DType::uint64);
+    case nb::dlpack::dtype_code::Float:
+      return t.bits == 16   ? std::optional(DType::float16)
+             : t.bits == 32 ? std::optional(DType::float32)
+             : t.bits == 64 ? std::optional(DType::float64)
+                            : std::nullopt;
+    case nb::dlpack::dtype_code::Bfloat: return t.bits == 16 ? std::optional(DType::bfloat16) : std::nullopt;
+    default: return {};
+  }
+}
+
+nb::dlpack::dtype array_dtype(DType d) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = is_bool(d)             ? Code::Bool
+                    : d == DType::bfloat16 ? Code::Bfloat
+                    : is_float(d)          ? Code::Float
+                    : is_unsigned(d)       ? Code::UInt
+                                           : Code::Int;
+  return {uint8_t(code), uint8_t(itemsize(d) * 8), 1};
+}
+
+/// Row-major copies of elements with any strides.
+std::vector<std::byte> packed(const AnyArray& a, size_t width) {
+  std::vector<std::byte> out(a.size() * width);
+  if (out.empty()) return out;
+  std::vector<size_t> at(a.ndim(), 0);
+  const auto* from = static_cast<const std::byte*>(a.data());
+  for (size_t i = 0; i < a.size(); ++i) {
+    int64_t offset = 0;
+    for (size_t k = 0; k < at.size(); ++k) offset += int64_t(at[k]) * a.stride(k);
+    std::memcpy(out.data() + i * width, from + offset * int64_t(width), width);
+    for (size_t k = at.size(); k-- > 0 && ++at[k] == a.shape(k);) at[k] = 0;
+  }
+  return out;
+}
+
+bool is_row_major(const AnyArray& a) {
+  int64_t stride = 1;
+  for (size_t k = a.ndim(); k-- > 0;) {
+    if (a.shape(k) != 1 && a.stride(k) != stride) return false;
+    stride *= int64_t(a.shape(k));
+  }
+  return true;
+}
+
+/// Lives as long as the memory is used, and may be released by any thread.
+std::shared_ptr<void> keep(nb::object x) {
+  return {x.release().ptr(), [](void* object) {
+            if (!Py_IsInitialized()) return;
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(object));
+          }};
+}
+
+bool reached_by_host(std::string_view device) { return device == "CPU" || device == "INTERP"; }
+
+/// An array of NumPy, PyTorch, ... with memory the host reaches. Memory that may be written, row-major and aligned is used in place where
+/// nothing is to be converted; else it is copied.
+std::optional<Tensor> from_array(nb::handle data, const TensorOptions& options) {
+  AnyArray a;
+  if (!nb::try_cast(data, a) || !a.is_valid()) return {};
+  if (a.device_type() != nb::device::cpu::value)
+    throw DeviceError("Tensor: the array is in the memory of a device; copy it to the host first");
+  const std::optional<DType> dtype = dtype_of_array(a.dtype());
+  if (!dtype)
+    throw DTypeError(std::string("Tensor: an array of ") + nb::repr(data.attr("dtype")).c_str() + "; no tensor has such elements");
+  Sizes shape;
+  for (size_t k = 0; k < a.ndim(); ++k) shape.push_back(int64_t(a.shape(k)));
+  const std::string device = options.device.empty() ? default_device() : canonical_device(options.device);
+  nb::ndarray<> writable;
+  const bool in_place = a.size() != 0 && a.ndim() != 0 && is_row_major(a) && reached_by_host(device) &&
+                        options.dtype.value_or(*dtype) == *dtype && reinterpret_cast<uintptr_t>(a.data()) % itemsize(*dtype) == 0 &&
+                        nb::try_cast(data, writable);
+  if (in_place) return Tensor::from_blob(writable.data(), shape, {.dtype = dtype, .device = options.device}, keep(nb::borrow(data)));
+  if (is_row_major(a))
+    return Tensor(std::span(static_cast<const std::byte*>(a.data()), a.size() * itemsize(*dtype)), *dtype, shape, options);
+  return Tensor(packed(a, itemsize(*dtype)), *dtype, shape, options);
+}
+
+/// The numbers of nested lists, in order.
+class NestedList {
+ public:
+  explicit NestedList(nb::handle data) { add(data, 0); }
+
+  const Sizes& shape() const { return shape_; }
+  Tensor tensor(const TensorOptions& options) const {
+    TensorOptions o = options;
+    const DType natural = leaves_.empty() || kind_ == Kind::real ? default_dtype("DEFAULT_FLOAT")
+                          : kind_ == Kind::integer               ? default_dtype("DEFAULT_INT")
+                                                                 : DType::bool_;
+    const DType wanted = options.dtype.value_or(natural);
+    o.dtype = wanted;
+    if (kind_ == Kind::real) return filled<double>(o, [](nb::handle x) { return nb::cast<double>(x); });
+    if (wanted == DType::uint64) return filled<uint64_t>(o, [](nb::handle x) { return PyLong_AsUnsignedLongLongMask(x.ptr()); });
+    return filled<int64_t>(o, [&](nb::handle x) { return integer(x, wanted, options.dtype.has_value()); });
+  }
+
+ private:
+  enum class Kind { boolean, integer, real };
+
+  static DType default_dtype(const char* option) {
+    return nb::cast<DTypeArg>(nb::module_::import_("tinygrad_cpp._core").attr("get_option")(option)).get();
+  }
+
+  /// Without a dtype that was asked for, integers must fit the default one.
+  static int64_t integer(nb::handle x, DType dtype, bool asked) {
+    int overflow = 0;
+    const int64_t value = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
+    const int bits = is_float(dtype) ? 64 : bitsize(dtype);
+    const bool fits = !overflow && (is_bool(dtype) || bits == 64 ||
+                                    (value >= -(int64_t(1) << (bits - 1)) && value < (int64_t(1) << (bits - is_signed(dtype)))));
+    if (!fits && !asked) {
+      PyErr_Format(PyExc_OverflowError, "Tensor: %R does not fit %s; pass a dtype", x.ptr(), std::string(repr(dtype)).c_str());
+      throw nb::python_error();
+    }
+    return overflow ? int64_t(PyLong_AsUnsignedLongLongMask(x.ptr())) : value;
+  }
+
+  template <class T, class Read>
+  Tensor filled(const TensorOptions& options, Read read) const {
+    std::vector<T> values;
+    values.reserve(leaves_.size());
+    for (nb::handle x : leaves_) {
+      values.push_back(read(x));
+      if (PyErr_Occurred()) throw nb::python_error();
+    }
+    return Tensor(std::span<const T>(values), shape_, options);
+  }
+
+  void add(nb::handle x, size_t depth) {
+    if (add_number(x, depth)) return;
+    if (depth > 64) throw ShapeError("Tensor: lists are nested more than 64 deep");
+    if (nb::isinstance<Tensor>(x)) throw nb::type_error("Tensor: a list of tensors; use Tensor.stack");
+    nb::object items = nb::steal(PySequence_Check(x.ptr()) && !PyUnicode_Check(x.ptr()) ? PySequence_Fast(x.ptr(), "") : nullptr);
+    if (!items.is_valid()) {
+      PyErr_Clear();
+      throw nb::type_error((std::string("Tensor: cannot be made of ") + nb::repr(x.type()).c_str() + ": " + nb::repr(x).c_str()).c_str());
+    }
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+    if (depth == shape_.size() && !flat_known_)
+      shape_.push_back(count);
+    else if (depth >= shape_.size() || shape_[depth] != count)
+      throw ShapeError("Tensor: the lists at depth " + std::to_string(depth) + " have different lengths");
+    for (Py_ssize_t i = 0; i < count; ++i) add(PySequence_Fast_GET_ITEM(items.ptr(), i), depth + 1);
+    if (count == 0) flat_known_ = true;
+    kept_.push_back(std::move(items));
+  }
+
+  bool add_number(nb::handle x, size_t depth) {
+    nb::object number = nb::borrow(x);
+    if (!PyBool_Check(x.ptr()) && !PyLong_Check(x.ptr()) && !PyFloat_Check(x.ptr())) {
+      if (nb::isinstance<Tensor>(x) || !PyObject_HasAttrString(x.ptr(), "dtype") || !nb::hasattr(x, "ndim") ||
+          nb::cast<int>(x.attr("ndim")) != 0)
+        return false;
+      number = x.attr("item")();
+      kept_.push_back(number);
+    }
+    if (depth != shape_.size()) throw ShapeError("Tensor: numbers and lists at the same depth");
+    flat_known_ = true;
+    kind_ = std::max(kind_, PyBool_Check(number.ptr()) ? Kind::boolean : PyLong_Check(number.ptr()) ? Kind::integer : Kind::real);
+    leaves_.push_back(number);
+    return true;
+  }
+
+  Sizes shape_;
+  bool flat_known_ = false;  // the depth of the numbers
+  Kind kind_ = Kind::boolean;
+  std::vector<nb::handle> leaves_;  // kept alive by the lists they are in, or by:
+  std::vector<nb::object> kept_;
+};
+
+Tensor from_file(const std::string& path, const TensorOptions& options) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw IoError(path + ": cannot be opened");
+  std::vector<std::byte> bytes(static_cast<size_t>(std::max<std::streamoff>(file.tellg(), 0)));
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(bytes.data()), std::streamsize(bytes.size()))) throw IoError(path + ": cannot be read");
+  const size_t width = itemsize(options.dtype.value_or(DType::uint8));
+  bytes.resize(bytes.size() / width * width);
+  return Tensor(bytes, options.dtype.value_or(DType::uint8), {int64_t(bytes.size() / width)}, options);
+}
+
+}  // namespace
+
+Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, std::optional<DType> dtype) {
+  const TensorOptions options{.dtype = dtype, .device = device.value_or("")};
+  if (nb::isinstance<Tensor>(data)) {
+    Tensor t = nb::cast<Tensor>(data);
+    if (device) t = t.to(*device);
+    return dtype ? t.cast(*dtype) : t;
+  }
+  if (data.is_none()) return Tensor::full({}, 0.0, options);
+  std::optional<Operand> number;
+  if (PyFloat_Check(data.ptr()) || PyBool_Check(data.ptr()) || PyLong_Check(data.ptr())) {
+    if (to_operand(data, number)) return Tensor::full({}, *number, options);
+  }
+  if (PyBytes_Check(data.ptr())) {
+    const auto bytes = std::as_bytes(std::span(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr()))));
+    const DType as = dtype.value_or(DType::uint8);
+    if (bytes.size() % itemsize(as))
+      throw ShapeError("Tensor: " + std::to_string(bytes.size()) + " bytes are no whole number of " + std::string(repr(as)));
+    return Tensor(bytes, as, {int64_t(bytes.size() / itemsize(as))}, options);
+  }
+  if (!nb::isinstance<nb::list>(data) && !nb::isinstance<nb::tuple>(data)) {
+    if (nb::hasattr(data, "__fspath__")) return from_file(nb::cast<std::string>(data.attr("__fspath__")()), options);
+    if (std::optional<Tensor> t = from_array(data, options)) return *t;
+  }
+  return NestedList(data).tensor(options);
+}
+
+namespace {
+
+/// The same memory as a NumPy array, with NumPy's dtype of the same name.
+nb::object numpy_of(const Tensor& t) {
+  const DType dtype = t.dtype();
+  if (dtype == DType::bfloat16 || is_fp8(dtype)) return numpy_of(t.to_float());  // NumPy has no such
+  const Sizes sizes = t.shape();
+  std::shared_ptr<std::byte> memory;
+  {
+    const Interruptible interruptible;
+    const Released released;
+    memory = t.host_memory();
+  }
+  const std::vector<size_t> shape(sizes.begin(), sizes.end());
+  auto* owner = new std::shared_ptr<std::byte>(memory);
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(dtype)));
+}
+
+/// For other libraries: whatever the dtype.
+nb::object dlpack_of(const Tensor& t) {
+  const Sizes sizes = t.shape();
+  const std::vector<size_t> shape(sizes.begin(), sizes.end());
+  std::shared_ptr<std::byte> memory;
+  {
+    const Interruptible interruptible;
+    const Released released;
+    memory = t.host_memory();
+  }
+  auto* owner = new std::shared_ptr<std::byte>(memory);
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(p); });
+  return nb::cast(nb::ndarray<nb::array_api>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(t.dtype())));
+}
+
+nb::object nested(const nb::object& flat, nb::handle shape, size_t axis, size_t& at) {
+  const auto sizes = nb::borrow<nb::tuple>(shape);
+  if (axis == sizes.size()) return nb::borrow(PyList_GET_ITEM(flat.ptr(), Py_ssize_t(at++)));
+  nb::list out;
+  for (int64_t i = 0; i < nb::cast<int64_t>(sizes[axis]); ++i) out.append(nested(flat, shape, axis + 1, at));
+  return out;
+}
+
+template <class T>
+nb::object flat_list(const std::vector<T>& values) {
+  nb::list out;
+  for (const T& x : values) out.append(nb::cast(x));
+  return out;
+}
+
+nb::object flat_values(const Tensor& t) {
+  const auto read = [&]<class T>(T) {
+    std::vector<T> values;
+    {
+      const Interruptible interruptible;
+      const Released released;
+      if constexpr (std::is_same_v<T, bool>) {
+        const std::vector<uint8_t> bytes = t.cast(DType::uint8).tolist<uint8_t>();
+        values.assign(bytes.begin(), bytes.end());
+      } else {
+        values = t.tolist<T>();
+      }
+    }
+    return flat_list(values);
+  };
+  const DType d = t.dtype();
+  if (is_float(d)) return read(double{});
+  if (is_bool(d)) return read(bool{});
+  return d == DType::uint64 ? read(uint64_t{}) : read(int64_t{});
+}
+
+nb::object item_of(const Tensor& t) {
+  if (t.numel() != 1) t.item();  // throws
+  return nb::borrow(PyList_GET_ITEM(flat_values(t).ptr(), 0));
+}
+
+nb::object tolist(const Tensor& t) {
+  size_t at = 0;
+  return nested(flat_values(t), to_tuple(t.shape()), 0, at);
+}
+
+}  // namespace
+
+void bind_values(TensorClass& tensor) {
+  tensor.def("numpy", &numpy_of, "The elements as a NumPy array on the tensor's own memory; dtypes that NumPy lacks become float32.")
+      .def(
+          "data", [](const Tensor& t) { return nb::steal(PyMemoryView_FromObject(numpy_of(t).ptr())); },
+          "A memoryview of the tensor's own memory.")
+      .def("tolist", &tolist, "The values as nested lists, or one number for a tensor of no axes.")
+      .def("item", &item_of, "The only element as a number.")
+      .def(
+          "__array__",
+          [](const Tensor& t, nb::object dtype, nb::object) {
+            const nb::object a = numpy_of(t);
+            return dtype.is_none() ? a : a.attr("astype")(dtype);
+          },
+          "dtype"_a = nb::none(), "copy"_a = nb::none())
+      .def("__dlpack__", [](const Tensor& t, nb::kwargs kwargs) { return dlpack_of(t).attr("__dlpack__")(**kwargs); })
+      .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(int(nb::device::cpu::value), 0); })
+      .def("__float__", [](const Tensor& t) { return nb::steal(PyNumber_Float(item_of(t).ptr())); })
+      .def("__int__", [](const Tensor& t) { return nb::steal(PyNumber_Long(item_of(t).ptr())); })
+      .def_static(
+          "from_blob",
+          [](uintptr_t address, const Ints& shape, const OptionalDType& dtype, const std::optional<std::string>& device) {
+            return Tensor::from_blob(reinterpret_cast<void*>(address), shape.values, to_options(device, dtype));
+          },
+          "ptr"_a, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
+          "A tensor on memory of somebody else, which must stay.");
+}
+
+}  // namespace tinygrad::python

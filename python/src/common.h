@@ -1,0 +1,185 @@
+#pragma once
+/// What all parts of the module share: how Python's values become arguments of the library, and back.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tinygrad/tinygrad.h>
+
+namespace tinygrad::python {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+/// Lets other Python threads run while the library computes: everything that may wait for memory or for another thread holds one.
+using Released = nb::gil_scoped_release;
+
+/// A dtype, or what stands for one: a name ("float32", "half") or a NumPy dtype. None where the argument is optional.
+struct DTypeArg {
+  DType dtype{};
+  std::string text = {};
+  /// DTypeError for a name that is none.
+  DType get() const { return text.empty() ? dtype : parse_dtype(text); }
+};
+using OptionalDType = std::optional<DTypeArg>;
+inline std::optional<DType> get(const OptionalDType& x) { return x ? std::optional(x->get()) : std::nullopt; }
+/// A tensor or a number; an array becomes a tensor.
+struct Value {
+  std::optional<Operand> operand;
+  std::shared_ptr<Tensor> made = {};
+  operator const Operand&() const { return *operand; }
+};
+/// One integer or several.
+struct Ints {
+  Sizes values;
+};
+/// One axis, several, or None for all.
+struct AxesArg {
+  AxisList axes;
+};
+/// An entry of x[...], or a tuple of them.
+struct IndexArg {
+  std::vector<Tensor> kept;  ///< tensors made of lists and masks, which the indices point to
+  std::vector<Index> indices;
+};
+
+/// The Python object of a dtype: one for each.
+nb::object to_python(DType dtype);
+bool to_dtype(nb::handle x, DTypeArg& out);
+/// A number of Python or NumPy, or a tensor; false for anything else. The operand points into the Python object.
+bool to_operand(nb::handle x, std::optional<Operand>& out);
+/// The same, and arrays.
+bool to_value(nb::handle x, Value& out);
+bool to_int(nb::handle x, int64_t& out);
+bool to_ints(nb::handle x, Sizes& out);
+/// Sizes as `f(2, 3)` or `f((2, 3))` gives them.
+Sizes to_sizes(const nb::args& args, const char* function);
+/// Tensors as `f(a, b)` or `f([a, b])` gives them.
+std::vector<Tensor> to_tensors(const nb::args& args, const char* function);
+/// The same of a method, which is called on one of the tensors or, through the class, on a list.
+std::vector<Tensor> to_tensors(nb::handle self, const nb::args& args, const char* function);
+/// A tensor of any data that Python has: see Tensor.__init__.
+Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, std::optional<DType> dtype);
+inline TensorOptions to_options(const std::optional<std::string>& device, const OptionalDType& dtype) {
+  return {.dtype = get(dtype), .device = device.value_or("")};
+}
+nb::tuple to_tuple(const Sizes& sizes);
+IndexArg to_indices(nb::handle x, const Tensor& of);
+/// The tensor that `x` is, or one on the device and of the dtype of `like` that has its values.
+Tensor to_tensor_like(nb::handle x, const Tensor& like);
+
+/// A name that stands for an enumerator; ValueError lists what is allowed.
+template <class E>
+E choose(std::string_view what, std::string_view name, std::initializer_list<std::pair<std::string_view, E>> choices) {
+  std::string known;
+  for (const auto& [text, value] : choices) {
+    if (text == name) return value;
+    known += (known.empty() ? "'" : ", '") + std::string(text) + "'";
+  }
+  throw ValueError(std::string(what) + ": got '" + std::string(name) + "', expects one of " + known);
+}
+
+/// While it lives, Ctrl-C ends what this thread computes with KeyboardInterrupt, at the next kernel to compile.
+class Interruptible {
+ public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  bool installed_;
+};
+
+/// Throws KeyboardInterrupt where Ctrl-C was pressed.
+void check_interrupted();
+
+// Each part of the module, in a source of its own.
+void bind_errors(nb::module_& m);
+void bind_dtypes(nb::module_& m);
+void bind_devices(nb::module_& m);
+void bind_helpers(nb::module_& m);
+using TensorClass = nb::class_<Tensor>;
+void bind_creation(TensorClass& tensor);
+void bind_values(TensorClass& tensor);
+void bind_elementwise(TensorClass& tensor);
+void bind_views(TensorClass& tensor);
+void bind_reduce(TensorClass& tensor);
+void bind_products(TensorClass& tensor);
+void bind_nn(nb::module_& m);
+void bind_optim(nb::module_& m);
+void bind_jit(nb::module_& m);
+void bind_uops(nb::module_& m);
+
+}  // namespace tinygrad::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<tinygrad::python::DTypeArg> {
+  NB_TYPE_CASTER(tinygrad::python::DTypeArg, const_name("DTypeLike"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return tinygrad::python::to_dtype(src, value); }
+  static handle from_cpp(tinygrad::python::DTypeArg x, rv_policy, cleanup_list*) noexcept {
+    return tinygrad::python::to_python(x.dtype).release();
+  }
+};
+
+template <>
+struct type_caster<tinygrad::python::Value> {
+  NB_TYPE_CASTER(tinygrad::python::Value, const_name("Tensor | float | int | bool"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      return tinygrad::python::to_value(src, value);
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+};
+
+template <>
+struct type_caster<tinygrad::python::Ints> {
+  NB_TYPE_CASTER(tinygrad::python::Ints, const_name("int | Sequence[int]"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      return tinygrad::python::to_ints(src, value.values);
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+};
+
+template <>
+struct type_caster<tinygrad::python::AxesArg> {
+  NB_TYPE_CASTER(tinygrad::python::AxesArg, const_name("int | Sequence[int] | None"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    if (src.is_none()) {
+      value.axes = {};
+      return true;
+    }
+    try {
+      tinygrad::Sizes axes;
+      if (!tinygrad::python::to_ints(src, axes)) return false;
+      value.axes = std::vector<int>(axes.begin(), axes.end());
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+};
+
+}  // namespace nanobind::detail

@@ -1,0 +1,123 @@
+// Devices, counters and options.
+#include "common.h"
+
+#include "base/options.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+template <class T>
+T parse_option(const char* variable, nb::handle value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return nb::cast<std::string>(nb::str(value));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    const int truth = PyObject_IsTrue(value.ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth != 0;
+  } else {
+    T out{};
+    if (!nb::try_cast(value, out)) throw ValueError(std::string(variable) + ": expects a number, got " + nb::repr(value).c_str());
+    return out;
+  }
+}
+
+ContextArgs to_context(const nb::dict& options) {
+  ContextArgs args;
+  for (const auto& [key, value] : options) {
+    const auto wanted = nb::cast<std::string>(key);
+    bool known = false;
+#define TG_OPTION(type, field, name, ...)         \
+  if (wanted == name) {                           \
+    args.field = parse_option<type>(name, value); \
+    known = true;                                 \
+  }
+#include <tinygrad/options.def>
+#undef TG_OPTION
+    if (!known) throw ValueError("Context: there is no option " + wanted + "; docs/environment.md lists them");
+  }
+  return args;
+}
+
+nb::object get_option(const std::string& wanted) {
+  const Options& o = current_options();
+#define TG_OPTION(type, field, name, ...) \
+  if (wanted == name) return nb::cast(o.field);
+#include <tinygrad/options.def>
+#undef TG_OPTION
+  throw ValueError("there is no option " + wanted);
+}
+
+/// Contexts that Python's `with` has entered, of one thread.
+std::vector<std::unique_ptr<Context>>& contexts() {
+  static thread_local std::vector<std::unique_ptr<Context>> stack;
+  return stack;
+}
+
+}  // namespace
+
+void bind_devices(nb::module_& m) {
+  m.def("default_device", [] { return default_device(); });
+  m.def("canonical_device", [](const std::string& name) { return canonical_device(name); }, "name"_a);
+  m.def("available_devices", [] {
+    nb::list out;
+    for (const DeviceStatus& d : available_devices()) out.append(nb::make_tuple(d.name, d.works, d.reason));
+    return out;
+  });
+  m.def(
+      "synchronize",
+      [](const std::string& device) {
+        const Released released;
+        synchronize(device);
+      },
+      "device"_a);
+}
+
+void bind_helpers(nb::module_& m) {
+  m.def("push_context", [](const nb::dict& options) { contexts().push_back(std::make_unique<Context>(to_context(options))); }, "options"_a);
+  m.def("pop_context", [] {
+    if (!contexts().empty()) contexts().pop_back();
+  });
+  m.def("get_option", &get_option, "name"_a);
+  m.def("option_names", [] {
+    nb::list out;
+    for (const OptionInfo& o : option_table()) out.append(std::string(o.variable));
+    return out;
+  });
+  m.def("global_ops", [] { return GlobalCounters::global_ops.load(); });
+  m.def("global_mem", [] { return GlobalCounters::global_mem.load(); });
+  m.def("time_sum_s", [] { return GlobalCounters::time_sum_s.load(); });
+  m.def("kernel_count", [] { return GlobalCounters::kernel_count.load(); });
+  m.def("mem_used", [] { return GlobalCounters::mem_used.load(); });
+  m.def("reset_counters", [] { GlobalCounters::reset(); });
+  nb::class_<Variable>(m, "BoundedVariable", "An integer with a name and bounds, known when kernels are launched.")
+      .def(nb::init<std::string, int64_t, int64_t>(), "name"_a, "min_val"_a, "max_val"_a)
+      .def("bind", &Variable::bind, "val"_a)
+      .def("unbind",
+           [](const Variable& v) {
+             if (!v.value()) throw ValueError("unbind: " + v.name() + " has no value");
+             return nb::make_tuple(Variable(v.name(), v.min(), v.max()), *v.value());
+           })
+      .def_prop_ro("expr", &Variable::name)
+      .def_prop_ro("val", &Variable::value)
+      .def_prop_ro("vmin", &Variable::min)
+      .def_prop_ro("vmax", &Variable::max)
+      .def(
+          "__add__", [](const Variable& v, int64_t n) { return Extent(v) + n; }, nb::is_operator())
+      .def(
+          "__radd__", [](const Variable& v, int64_t n) { return Extent(v) + n; }, nb::is_operator())
+      .def(
+          "__sub__", [](const Variable& v, int64_t n) { return Extent(v) - n; }, nb::is_operator())
+      .def("__repr__", [](const Variable& v) {
+        return "Variable('" + v.name() + "', " + std::to_string(v.min()) + ", " + std::to_string(v.max()) + ")" +
+               (v.value() ? ".bind(" + std::to_string(*v.value()) + ")" : "");
+      });
+  nb::class_<Extent>(m, "Extent", "A bound Variable and a number added.")
+      .def(
+          "__add__", [](const Extent& e, int64_t n) { return e + n; }, nb::is_operator())
+      .def(
+          "__radd__", [](const Extent& e, int64_t n) { return e + n; }, nb::is_operator())
+      .def("__sub__", [](const Extent& e, int64_t n) { return e - n; }, nb::is_operator());
+}
+
+}  // namespace tinygrad::python

@@ -1,0 +1,182 @@
+// jit for functions of Python: what is among their arguments and results, and how both are made again of other tensors.
+#include "common.h"
+
+#include <functional>
+#include <map>
+
+namespace tinygrad::python {
+
+namespace {
+
+bool is_dataclass(nb::handle x) { return !PyType_Check(x.ptr()) && PyObject_HasAttrString(x.type().ptr(), "__dataclass_fields__"); }
+bool is_named_tuple(nb::handle x) { return PyTuple_Check(x.ptr()) && PyObject_HasAttrString(x.ptr(), "_fields"); }
+
+/// The names of a dict in order, which is not that in which they were put in.
+std::map<std::string, nb::handle> by_name(nb::handle dict) {
+  std::map<std::string, nb::handle> out;
+  for (const auto& [key, value] : nb::borrow<nb::dict>(dict)) out.emplace(nb::cast<std::string>(nb::str(key)), value);
+  return out;
+}
+
+/// Calls the visitor for everything in a value; objects of other kinds are known by their address.
+void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objects) {
+  const auto group = [&](const char* open, const char* close, nb::handle items) {
+    c.open(open);
+    for (nb::handle item : nb::borrow<nb::sequence>(items)) visit(item, c, objects);
+    c.close(close);
+  };
+  if (nb::isinstance<Tensor>(x)) {
+    c.tensor(*nb::inst_ptr<Tensor>(x));
+  } else if (nb::isinstance<Variable>(x)) {
+    c.variable(*nb::inst_ptr<Variable>(x));
+  } else if (PyBool_Check(x.ptr())) {
+    c.constant(x.is(nb::handle(Py_True)));
+  } else if (PyFloat_Check(x.ptr())) {
+    c.constant(PyFloat_AS_DOUBLE(x.ptr()));
+  } else if (PyLong_Check(x.ptr()) || x.is_none()) {
+    c.open(nb::str(x).c_str());
+    c.close("");
+  } else if (PyUnicode_Check(x.ptr())) {
+    c.constant(nb::cast<std::string>(x));
+  } else if (PyTuple_Check(x.ptr())) {
+    group("(", ")", x);
+  } else if (PyList_Check(x.ptr())) {
+    group("[", "]", x);
+  } else if (PyDict_Check(x.ptr())) {
+    c.open("{");
+    for (const auto& [key, value] : by_name(x)) {
+      c.key(key);
+      visit(value, c, objects);
+    }
+    c.close("}");
+  } else if (is_dataclass(x)) {
+    c.open("{");
+    for (nb::handle name : x.attr("__dataclass_fields__")) {
+      c.key(nb::cast<std::string>(name));
+      visit(x.attr(name), c, objects);
+    }
+    c.close("}");
+  } else {
+    c.object(x.ptr());
+    objects.push_back(nb::borrow(x));
+  }
+}
+
+using Replace = std::function<nb::object(nb::handle)>;
+
+/// The same containers around other tensors.
+nb::object remade(nb::handle x, const Replace& replace) {
+  if (nb::isinstance<Tensor>(x) || x.is(nb::handle(Py_Ellipsis))) return replace(x);
+  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
+    nb::list items;
+    for (nb::handle item : nb::borrow<nb::sequence>(x)) items.append(remade(item, replace));
+    if (PyList_Check(x.ptr())) return items;
+    return is_named_tuple(x) ? x.type()(*nb::tuple(items)) : nb::object(nb::tuple(items));
+  }
+  if (PyDict_Check(x.ptr())) {
+    const std::map<std::string, nb::handle> names = by_name(x);
+    std::map<std::string, nb::object> values;
+    for (const auto& [name, value] : names) values.emplace(name, remade(value, replace));
+    nb::dict out;
+    for (const auto& [key, value] : nb::borrow<nb::dict>(x)) out[key] = values.at(nb::cast<std::string>(nb::str(key)));
+    return out;
+  }
+  if (is_dataclass(x)) {
+    const nb::object out = nb::module_::import_("copy").attr("copy")(x);
+    const nb::object set = nb::module_::import_("builtins").attr("object").attr("__setattr__");
+    for (nb::handle name : x.attr("__dataclass_fields__")) set(out, name, remade(x.attr(name), replace));
+    return out;
+  }
+  return nb::borrow(x);
+}
+
+/// Numbers and objects in a result would be those of the captured call for ever.
+void check_result(nb::handle x) {
+  if (nb::isinstance<Tensor>(x) || x.is_none()) return;
+  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
+    for (nb::handle item : nb::borrow<nb::sequence>(x)) check_result(item);
+  } else if (PyDict_Check(x.ptr())) {
+    for (const auto& [key, value] : nb::borrow<nb::dict>(x)) check_result(value);
+  } else if (is_dataclass(x)) {
+    for (nb::handle name : x.attr("__dataclass_fields__")) check_result(x.attr(name));
+  } else {
+    throw JitError(std::string("jit: the function must return tensors in tuples, lists, dicts or dataclasses, or None; it returned ") +
+                   nb::repr(x.type()).c_str());
+  }
+}
+
+/// A Python object that any thread may drop.
+std::shared_ptr<const void> shared(nb::object x) {
+  return {x.release().ptr(), [](const void* p) {
+            if (!Py_IsInitialized()) return;
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
+          }};
+}
+
+class Jit {
+ public:
+  explicit Jit(bool check) : core_({.check = check}) {}
+
+  nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) {
+    const nb::tuple given = nb::make_tuple(args, kwargs);
+    detail::JitArguments arguments;
+    detail::JitCollector collector(arguments);
+    std::vector<nb::object> objects;
+    visit(given, collector, objects);
+    nb::object result;
+    const auto body = [&](std::span<const Tensor> tensors) {
+      const nb::gil_scoped_acquire gil;
+      objects_ = objects;
+      result = nb::object();
+      {
+        size_t next = 0;
+        const nb::object own = remade(given, [&](nb::handle) { return nb::cast(tensors[next++]); });
+        result = function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
+      }
+      return results_of(result);
+    };
+    static constexpr char tag = 0;
+    std::optional<detail::JitResults> replayed;
+    {
+      const Interruptible interruptible;
+      const Released released;
+      replayed = core_.call(arguments, &tag, body);
+    }
+    if (!replayed) return result;
+    size_t next = 0;
+    const nb::handle skeleton(static_cast<PyObject*>(const_cast<void*>(replayed->skeleton.get())));
+    return remade(skeleton, [&](nb::handle) { return nb::cast(replayed->tensors[next++]); });
+  }
+
+  void reset() {
+    objects_.clear();
+    core_.reset();
+  }
+  bool captured() const { return core_.captured(); }
+
+ private:
+  static detail::JitResults results_of(const nb::object& result) {
+    check_result(result);
+    detail::JitArguments found;
+    detail::JitCollector collector(found);
+    std::vector<nb::object> none;
+    visit(result, collector, none);
+    return {std::move(found.tensors), shared(remade(result, [](nb::handle) { return nb::borrow(Py_Ellipsis); }))};
+  }
+
+  detail::JitCore core_;
+  std::vector<nb::object> objects_;  // those that the latest run knew by their address
+};
+
+}  // namespace
+
+void bind_jit(nb::module_& m) {
+  nb::class_<Jit>(m, "Jit", "What TinyJit captures of one function.")
+      .def(nb::init<bool>(), "check"_a = false)
+      .def("call", &Jit::call, "function"_a, "args"_a, "kwargs"_a)
+      .def("reset", &Jit::reset)
+      .def_prop_ro("captured", &Jit::captured);
+}
+
+}  // namespace tinygrad::python

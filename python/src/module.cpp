@@ -1,0 +1,112 @@
+// The module tinygrad_cpp._core.
+#include <atomic>
+#include <csignal>
+
+#include <unistd.h>
+
+#include "common.h"
+
+#include "uop/uop.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+/// A class of errors that is both Error and what Python users catch.
+template <class E>
+void bind_error(nb::module_& m, const char* name, nb::handle root, PyObject* also) {
+  nb::object bases = also ? nb::object(nb::make_tuple(root, nb::handle(also))) : nb::object(nb::make_tuple(root));
+  const std::string full = std::string("tinygrad_cpp.") + name;
+  static nb::handle type;  // one for each E, of the module
+  const nb::object made = nb::steal(PyErr_NewException(full.c_str(), bases.ptr(), nullptr));
+  m.attr(name) = made;
+  type = made;
+  nb::register_exception_translator([](const std::exception_ptr& e, void*) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const E& error) {
+      PyErr_SetString(type.ptr(), error.what());
+    }
+  });
+}
+
+// Ctrl-C while the library computes.
+std::atomic<bool> interrupted{false};
+struct sigaction python_action;
+
+void on_interrupt(int signal) {
+  interrupted = true;
+  if (python_action.sa_handler != SIG_DFL && python_action.sa_handler != SIG_IGN) python_action.sa_handler(signal);  // tells Python
+}
+
+/// Only the main thread runs Python's signal handlers.
+bool is_main_thread() { return getpid() == static_cast<pid_t>(gettid()); }
+
+}  // namespace
+
+void check_interrupted() {
+  if (!interrupted.load(std::memory_order_relaxed) || !is_main_thread()) return;
+  interrupted = false;
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+Interruptible::Interruptible() : installed_(is_main_thread()) {
+  if (!installed_) return;
+  struct sigaction ours = {};
+  ours.sa_handler = on_interrupt;
+  sigemptyset(&ours.sa_mask);
+  struct sigaction before;
+  if (sigaction(SIGINT, nullptr, &before) != 0 || before.sa_handler == on_interrupt) {
+    installed_ = false;
+    return;
+  }
+  interrupted = false;
+  python_action = before;
+  sigaction(SIGINT, &ours, nullptr);
+}
+
+Interruptible::~Interruptible() {
+  if (installed_) sigaction(SIGINT, &python_action, nullptr);
+}
+
+void bind_errors(nb::module_& m) {
+  const nb::object root = nb::steal(PyErr_NewException("tinygrad_cpp.Error", PyExc_Exception, nullptr));
+  m.attr("Error") = root;
+  bind_error<Error>(m, "LibraryError", root, PyExc_RuntimeError);
+  bind_error<ShapeError>(m, "ShapeError", root, PyExc_ValueError);
+  bind_error<DTypeError>(m, "DTypeError", root, PyExc_TypeError);
+  bind_error<DeviceError>(m, "DeviceError", root, PyExc_RuntimeError);
+  bind_error<CompileError>(m, "CompileError", root, PyExc_RuntimeError);
+  bind_error<OutOfMemoryError>(m, "OutOfMemoryError", root, PyExc_MemoryError);
+  bind_error<IndexError>(m, "IndexError", root, PyExc_IndexError);
+  bind_error<ValueError>(m, "ValueError", root, PyExc_ValueError);
+  bind_error<IoError>(m, "IoError", root, PyExc_OSError);
+  bind_error<JitError>(m, "JitError", root, PyExc_RuntimeError);
+  bind_error<FormatError>(m, "FormatError", root, PyExc_ValueError);
+  bind_error<InternalError>(m, "InternalError", root, PyExc_RuntimeError);
+}
+
+}  // namespace tinygrad::python
+
+NB_MODULE(_core, m) {
+  using namespace tinygrad::python;
+  m.doc() = "The C++ library behind tinygrad_cpp.";
+  bind_errors(m);
+  bind_dtypes(m);
+  bind_devices(m);
+  bind_helpers(m);
+  bind_uops(m);
+  TensorClass tensor(m, "Tensor", nb::is_weak_referenceable(), "A lazy, differentiable array.");
+  bind_creation(tensor);
+  bind_values(tensor);
+  bind_elementwise(tensor);
+  bind_views(tensor);
+  bind_reduce(tensor);
+  bind_products(tensor);
+  bind_nn(m);
+  bind_optim(m);
+  bind_jit(m);
+  nb::set_leak_warnings(false);  // what jitted functions keep ends with the process
+  tinygrad::set_interrupt_check(check_interrupted);
+}

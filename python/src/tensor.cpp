@@ -1,0 +1,274 @@
+// The class Tensor: creation, what a tensor is, running, changing and gradients.
+#include "common.h"
+
+#include "uop/uop.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+using Device = std::optional<std::string>;
+
+void bind_constants(TensorClass& tensor) {
+#define TG_CREATE(name)                                                             \
+  tensor.def_static(                                                                \
+      #name,                                                                        \
+      [](const nb::args& shape, const Device& device, const OptionalDType& dtype) { \
+        return Tensor::name(to_sizes(shape, #name), to_options(device, dtype));     \
+      },                                                                            \
+      "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none())
+  TG_CREATE(empty);
+  TG_CREATE(invalids);
+  TG_CREATE(zeros);
+  TG_CREATE(ones);
+  TG_CREATE(scaled_uniform);
+  TG_CREATE(glorot_uniform);
+#undef TG_CREATE
+#define TG_LIKE(name) \
+  tensor.def(#name, [](const Tensor& t, const OptionalDType& dtype) { return t.name(get(dtype)); }, "dtype"_a = nb::none())
+  TG_LIKE(zeros_like);
+  TG_LIKE(ones_like);
+  TG_LIKE(rand_like);
+  TG_LIKE(randn_like);
+#undef TG_LIKE
+  tensor
+      .def(
+          "empty_like",
+          [](const Tensor& t, const OptionalDType& dtype, const Device& device) { return t.empty_like(to_options(device, dtype)); },
+          "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "full",
+          [](const Ints& shape, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
+            return Tensor::full(shape.values, value, to_options(device, dtype));
+          },
+          "shape"_a, "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
+      .def(
+          "full_like",
+          [](const Tensor& t, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
+            const Tensor out = t.full_like(value, get(dtype));
+            return device ? out.to(*device) : out;
+          },
+          "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
+      .def_static(
+          "const", [](const Value& value, const OptionalDType& dtype) { return Tensor::full({}, value, {.dtype = get(dtype)}); }, "b"_a,
+          "dtype"_a = nb::none())
+      .def(
+          "const_like", [](const Tensor& t, const Value& value, const OptionalDType& dtype) { return t.const_like(value, get(dtype)); },
+          "b"_a, "dtype"_a = nb::none())
+      .def_static(
+          "arange",
+          [](nb::handle start, nb::handle stop, nb::handle step, const OptionalDType& dtype, const Device& device) {
+            const nb::object zero = nb::int_(0);
+            const nb::handle first = stop.is_none() ? nb::handle(zero) : start, last = stop.is_none() ? start : stop;
+            Sizes whole;
+            const TensorOptions options = to_options(device, dtype);
+            if (to_ints(nb::make_tuple(first, last, step), whole)) return Tensor::arange(whole[0], whole[1], whole[2], options);
+            return Tensor::arange(nb::cast<double>(first), nb::cast<double>(last), nb::cast<double>(step), options);
+          },
+          "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "linspace",
+          [](double start, double stop, int64_t steps, const OptionalDType& dtype, const Device& device) {
+            return Tensor::linspace(start, stop, steps, to_options(device, dtype));
+          },
+          "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "eye",
+          [](int64_t n, std::optional<int64_t> m, const OptionalDType& dtype, const Device& device) {
+            return Tensor::eye(n, m, to_options(device, dtype));
+          },
+          "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none());
+}
+
+void bind_random(TensorClass& tensor) {
+  tensor.def_static(
+            "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0)
+      .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
+      .def_static(
+          "rand",
+          [](const nb::args& shape, const Device& device, const OptionalDType& dtype, bool) {
+            return Tensor::rand(to_sizes(shape, "rand"), to_options(device, dtype));
+          },
+          "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
+      .def_static(
+          "randn",
+          [](const nb::args& shape, const OptionalDType& dtype, const Device& device) {
+            return Tensor::randn(to_sizes(shape, "randn"), to_options(device, dtype));
+          },
+          "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "randint",
+          [](const nb::args& shape, int64_t low, int64_t high, const OptionalDType& dtype, const Device& device) {
+            return Tensor::randint(to_sizes(shape, "randint"), low, high, to_options(device, dtype));
+          },
+          "shape"_a, "low"_a = 0, "high"_a = 10, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "normal",
+          [](const nb::args& shape, double mean, double std, const OptionalDType& dtype, const Device& device) {
+            return Tensor::normal(to_sizes(shape, "normal"), mean, std, to_options(device, dtype));
+          },
+          "shape"_a, "mean"_a = 0.0, "std"_a = 1.0, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "uniform",
+          [](const nb::args& shape, double low, double high, const OptionalDType& dtype, const Device& device) {
+            return Tensor::uniform(to_sizes(shape, "uniform"), low, high, to_options(device, dtype));
+          },
+          "shape"_a, "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "kaiming_uniform",
+          [](const nb::args& shape, double a, const OptionalDType& dtype, const Device& device) {
+            return Tensor::kaiming_uniform(to_sizes(shape, "kaiming_uniform"), a, to_options(device, dtype));
+          },
+          "shape"_a, "a"_a = 0.01, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "kaiming_normal",
+          [](const nb::args& shape, double a, const OptionalDType& dtype, const Device& device) {
+            return Tensor::kaiming_normal(to_sizes(shape, "kaiming_normal"), a, to_options(device, dtype));
+          },
+          "shape"_a, "a"_a = 0.01, "dtype"_a = nb::none(), "device"_a = nb::none())
+      .def_static(
+          "randperm",
+          [](int64_t n, const Device& device, const OptionalDType& dtype) { return Tensor::randperm(n, to_options(device, dtype)); }, "n"_a,
+          "device"_a = nb::none(), "dtype"_a = nb::none())
+      .def("multinomial", &Tensor::multinomial, "num_samples"_a = 1, "replacement"_a = false)
+      .def("dropout", &Tensor::dropout, "p"_a = 0.5);
+}
+
+/// What assign() writes: a tensor, or data of this one's dtype and device, broadcast to its shape.
+Tensor assigned(nb::handle x, const Tensor& to) {
+  const Tensor value = to_tensor_like(x, to);
+  return value.shape() == to.shape() ? value : value.expand(to.shape());
+}
+
+void compute(std::span<const Tensor> tensors) {
+  const Interruptible interruptible;
+  const Released released;
+  Tensor::realize(tensors);
+}
+
+void bind_running(TensorClass& tensor) {
+  tensor
+      .def(
+          "realize",
+          [](nb::handle self, const nb::args& lst, bool) {
+            const std::vector<Tensor> all = to_tensors(self, lst, "realize");
+            compute(all);
+            return nb::borrow(self);
+          },
+          "lst"_a, "do_update_stats"_a = true, "Computes these tensors, in one schedule.")
+      .def(
+          "assign",
+          [](nb::handle self, nb::handle x) {
+            Tensor& t = *nb::inst_ptr<Tensor>(self);
+            const Tensor value = assigned(x, t);
+            const Released released;
+            t.assign(value);
+            return nb::borrow(self);
+          },
+          "x"_a)
+      .def(
+          "replace",
+          [](nb::handle self, const Tensor& x) {
+            nb::inst_ptr<Tensor>(self)->replace(x);
+            return nb::borrow(self);
+          },
+          "x"_a)
+      .def(
+          "clone", [](const Tensor& t, const Device& device) { return device ? t.clone().to(*device) : t.clone(); },
+          "device"_a = nb::none())
+      .def(
+          "to", [](const Tensor& t, const Device& device) { return t.to(device.value_or("")); }, "device"_a.none())
+      .def(
+          "to_",
+          [](nb::handle self, const Device& device) {
+            nb::inst_ptr<Tensor>(self)->to_(device.value_or(""));
+            return nb::borrow(self);
+          },
+          "device"_a.none())
+      .def("__getstate__",
+           [](const Tensor& t) {
+             std::vector<std::byte> bytes;
+             {
+               const Released released;
+               bytes = t.data();
+             }
+             return nb::make_tuple(nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()), std::string(repr(t.dtype())),
+                                   to_tuple(t.shape()), t.device(), t.is_param());
+           })
+      .def("__setstate__", [](Tensor& t, const std::tuple<nb::bytes, std::string, Sizes, std::string, bool>& state) {
+        const auto& [bytes, dtype, shape, device, is_param] = state;
+        new (&t) Tensor(std::as_bytes(std::span(bytes.c_str(), bytes.size())), parse_dtype(dtype), shape, {.device = device});
+        t.is_param_(is_param);
+      });
+  for (const char* name : {"shard", "shard_", "shard_like"})
+    tensor.def(name, [name](const Tensor&, const nb::args&, const nb::kwargs&) -> Tensor {
+      throw DeviceError(std::string(name) + ": tensors on several devices are not there yet");
+    });
+}
+
+void bind_gradients(TensorClass& tensor) {
+  tensor
+      .def(
+          "backward",
+          [](nb::handle self, const std::optional<Tensor>& gradient) {
+            const Tensor& t = *nb::inst_ptr<Tensor>(self);
+            const Released released;
+            t.backward(gradient.value_or(Tensor()));
+            return nb::borrow(self);
+          },
+          "gradient"_a = nb::none())
+      .def(
+          "gradient",
+          [](const Tensor& t, const nb::args& targets, const std::optional<Tensor>& gradient) {
+            return t.gradient(to_tensors(targets, "gradient"), gradient.value_or(Tensor()));
+          },
+          "targets"_a, "gradient"_a = nb::none())
+      .def_prop_rw(
+          "grad",
+          [](const Tensor& t) {
+            const Tensor g = t.grad();
+            return g.defined() ? std::optional(g) : std::nullopt;
+          },
+          [](const Tensor& t, const std::optional<Tensor>& g) { t.set_grad(g.value_or(Tensor())); }, nb::for_setter("value"_a.none()))
+      .def(
+          "is_param_",
+          [](nb::handle self, bool is_param) {
+            nb::inst_ptr<Tensor>(self)->is_param_(is_param);
+            return nb::borrow(self);
+          },
+          "is_param"_a = true)
+      .def_prop_ro("is_param", &Tensor::is_param);
+}
+
+}  // namespace
+
+void bind_creation(TensorClass& tensor) {
+  tensor
+      .def(
+          "__init__",
+          [](Tensor* self, nb::handle data, const Device& device, const OptionalDType& dtype) {
+            new (self) Tensor(make_tensor(data, device, get(dtype)));
+          },
+          "data"_a.none(), "device"_a = nb::none(), "dtype"_a = nb::none(),
+          "A tensor of a number, nested lists, bytes, a file (pathlib.Path), or an array of NumPy, PyTorch or any library with DLPack or "
+          "the\n"
+          "buffer protocol. An array's own memory is used where it is writable, row-major, and of the wanted dtype and device: changes to\n"
+          "either are seen by the other.")
+      .def("__repr__", &Tensor::to_string)
+      .def("__hash__", [](nb::handle self) { return Py_hash_t(reinterpret_cast<uintptr_t>(self.ptr()) >> 4); })
+      .def("__bool__",
+           [](const Tensor&) -> bool { throw nb::type_error("a Tensor is neither true nor false; use item(), any() or all()"); })
+      .def_prop_ro("dtype", [](const Tensor& t) { return DTypeArg{t.dtype()}; })
+      .def_prop_ro("device", &Tensor::device)
+      .def("element_size", &Tensor::element_size)
+      .def("nbytes", &Tensor::nbytes)
+      .def("is_floating_point", &Tensor::is_floating_point)
+      .def_prop_ro("uop", &Tensor::uop);
+  tensor.attr("__array_ufunc__") = nb::none();  // `array + tensor` is Tensor.__radd__
+  bind_constants(tensor);
+  bind_random(tensor);
+  bind_running(tensor);
+  bind_gradients(tensor);
+}
+
+}  // namespace tinygrad::python

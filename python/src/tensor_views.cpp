@@ -1,0 +1,230 @@
+// Shapes, views and indices.
+#include "common.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+using Bounds = std::vector<std::pair<int64_t, int64_t>>;
+
+/// ((before, after), ...) with None for an axis that stays, or flat numbers from the last axis on as PyTorch has them.
+Bounds padding_of(nb::handle x, int ndim) {
+  Bounds out;
+  Sizes flat;
+  if (to_ints(x, flat)) {
+    if (flat.size() % 2)
+      throw ValueError("pad: expects an even count of numbers, two an axis from the last one on; got " + std::to_string(flat.size()));
+    if (flat.size() > size_t(ndim) * 2)
+      throw ValueError("pad: " + std::to_string(flat.size() / 2) + " pairs for a tensor of " + std::to_string(ndim) + " axes");
+    out.assign(size_t(ndim), {0, 0});
+    for (size_t i = 0; i < flat.size() / 2; ++i) out[size_t(ndim) - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
+    return out;
+  }
+  for (nb::handle pair : nb::cast<nb::sequence>(x)) {
+    Sizes two;
+    if (pair.is_none())
+      out.emplace_back(0, 0);
+    else if (to_ints(pair, two) && two.size() == 2)
+      out.emplace_back(two[0], two[1]);
+    else
+      throw nb::type_error((std::string("pad: expects pairs of integers, got ") + nb::repr(pair).c_str()).c_str());
+  }
+  return out;
+}
+
+Bounds bounds_of(nb::handle x, const Sizes& shape) {
+  Bounds out;
+  size_t axis = 0;
+  for (nb::handle pair : nb::cast<nb::sequence>(x)) {
+    Sizes two;
+    if (pair.is_none() && axis < shape.size())
+      out.emplace_back(0, shape[axis]);
+    else if (to_ints(pair, two) && two.size() == 2)
+      out.emplace_back(two[0], two[1]);
+    else
+      throw nb::type_error((std::string("shrink: expects pairs of integers, got ") + nb::repr(pair).c_str()).c_str());
+    ++axis;
+  }
+  return out;
+}
+
+/// Sizes, where None is -1: what a view keeps or works out.
+Sizes sizes_or_kept(const nb::args& args, const char* function) {
+  nb::list out;
+  const bool is_tuple = args.size() == 1 && (nb::isinstance<nb::tuple>(args[0]) || nb::isinstance<nb::list>(args[0]));
+  for (nb::handle x : nb::borrow<nb::sequence>(is_tuple ? nb::handle(args[0]) : nb::handle(args)))
+    out.append(x.is_none() ? nb::int_(-1) : nb::borrow(x));
+  return to_sizes(nb::borrow<nb::args>(nb::make_tuple(nb::tuple(out))), function);
+}
+
+std::vector<int> narrow(const Sizes& x) { return {x.begin(), x.end()}; }
+
+nb::tuple tuple_of(const std::vector<Tensor>& tensors) { return nb::tuple(nb::cast(tensors)); }
+
+}  // namespace
+
+void bind_views(TensorClass& tensor) {
+  tensor.def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.shape()); })
+      .def_prop_ro("ndim", &Tensor::ndim)
+      .def_prop_ro("T", &Tensor::T)
+      .def("numel", &Tensor::numel)
+      .def(
+          "size",
+          [](const Tensor& t, std::optional<int> dim) -> nb::object {
+            return dim ? nb::cast(t.size(*dim)) : nb::object(to_tuple(t.shape()));
+          },
+          "dim"_a = nb::none())
+      .def("__len__",
+           [](const Tensor& t) {
+             if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
+             return t.size(0);
+           })
+      .def("reshape",
+           [](const Tensor& t, const nb::args& shape) {
+             Sizes sizes;
+             const Sizes old = t.shape();
+             const bool is_tuple = shape.size() == 1 && (nb::isinstance<nb::tuple>(shape[0]) || nb::isinstance<nb::list>(shape[0]));
+             nb::list given;
+             size_t axis = 0;
+             for (nb::handle x : nb::borrow<nb::sequence>(is_tuple ? nb::handle(shape[0]) : nb::handle(shape))) {
+               if (x.is_none() && axis >= old.size())
+                 throw ShapeError("reshape: None keeps a size, but there is no axis " + std::to_string(axis));
+               given.append(x.is_none() ? nb::int_(old[axis]) : nb::borrow(x));
+               ++axis;
+             }
+             return t.reshape(to_sizes(nb::borrow<nb::args>(nb::make_tuple(nb::tuple(given))), "reshape"));
+           })
+      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(sizes_or_kept(shape, "view")); })
+      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(sizes_or_kept(shape, "expand")); })
+      .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(narrow(to_sizes(order, "permute"))); })
+      .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(narrow(to_sizes(axes, "flip"))); })
+      .def(
+          "shrink", [](const Tensor& t, nb::handle bounds) { return t.shrink(bounds_of(bounds, t.shape())); }, "arg"_a)
+      .def(
+          "pad",
+          [](const Tensor& t, nb::handle padding, const std::string& mode, const Value& value) {
+            const PadMode m = choose<PadMode>("pad: mode", mode,
+                                              {{"constant", PadMode::constant},
+                                               {"reflect", PadMode::reflect},
+                                               {"replicate", PadMode::replicate},
+                                               {"circular", PadMode::circular}});
+            return t.pad(padding_of(padding, t.ndim()), value, m);
+          },
+          "padding"_a, "mode"_a = "constant", "value"_a = 0.0)
+      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(sizes_or_kept(shape, "shrink_to")); })
+      .def(
+          "pad_to",
+          [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(sizes_or_kept(shape, "pad_to"), value); },
+          "shape"_a, "value"_a = 0)
+      .def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0)
+      .def(
+          "squeeze", [](const Tensor& t, std::optional<int> dim) { return dim ? t.squeeze(*dim) : t.squeeze(); }, "dim"_a = nb::none())
+      .def("unsqueeze", &Tensor::unsqueeze, "dim"_a)
+      .def("flatten", &Tensor::flatten, "start_dim"_a = 0, "end_dim"_a = -1)
+      .def(
+          "unflatten", [](const Tensor& t, int dim, const Ints& sizes) { return t.unflatten(dim, sizes.values); }, "dim"_a, "sizes"_a)
+      .def(
+          "rearrange",
+          [](const Tensor& t, const std::string& formula, const nb::kwargs& sizes) {
+            std::vector<std::pair<std::string, int64_t>> named;
+            for (const auto& [name, size] : sizes) named.emplace_back(nb::cast<std::string>(name), nb::cast<int64_t>(size));
+            return t.rearrange(formula, named);
+          },
+          "formula"_a, "sizes"_a)
+      .def("repeat", [](const Tensor& t, const nb::args& repeats) { return t.repeat(to_sizes(repeats, "repeat")); })
+      .def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none())
+      .def(
+          "roll",
+          [](const Tensor& t, const Ints& shifts, const std::optional<Ints>& dims) {
+            return t.roll(shifts.values, dims ? narrow(dims->values) : std::vector<int>());
+          },
+          "shifts"_a, "dims"_a = nb::none())
+      .def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a)
+      .def("diag", &Tensor::diag)
+      .def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1)
+      .def("triu", &Tensor::triu, "diagonal"_a = 0)
+      .def("tril", &Tensor::tril, "diagonal"_a = 0)
+      .def(
+          "split", [](const Tensor& t, const Ints& sizes, int dim, bool) { return tuple_of(t.split(sizes.values, dim)); }, "sizes"_a,
+          "dim"_a = 0, nb::arg("_") = false)
+      .def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0)
+      .def(
+          "stack", [](nb::handle self, const nb::args& args, int dim) { return Tensor::stack(to_tensors(self, args, "stack"), dim); },
+          "args"_a, "dim"_a = 0)
+      .def(
+          "cat", [](nb::handle self, const nb::args& args, int dim) { return Tensor::cat(to_tensors(self, args, "cat"), dim); }, "args"_a,
+          "dim"_a = 0)
+      .def(
+          "meshgrid",
+          [](nb::handle self, const nb::args& args, const std::string& indexing) {
+            return tuple_of(Tensor::meshgrid(to_tensors(self, args, "meshgrid"),
+                                             choose<bool>("meshgrid: indexing", indexing, {{"ij", false}, {"xy", true}})));
+          },
+          "args"_a, "indexing"_a = "ij")
+      .def(
+          "gather", [](const Tensor& t, int dim, const Tensor& index) { return t.gather(dim, index); }, "dim"_a, "index"_a)
+      .def(
+          "scatter",
+          [](const Tensor& t, int dim, const Tensor& index, const Value& src, const std::optional<std::string>& reduce) {
+            if (!reduce) return t.scatter(dim, index, src);
+            const ScatterMode mode =
+                choose<ScatterMode>("scatter: reduce", *reduce, {{"add", ScatterMode::sum}, {"multiply", ScatterMode::prod}});
+            const Operand& x = src;
+            const auto* given = std::get_if<const Tensor*>(&x.value());
+            return t.scatter_reduce(dim, index,
+                                    given ? **given : Tensor::full(index.shape(), x, {.dtype = t.dtype(), .device = t.device()}), mode);
+          },
+          "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none())
+      .def(
+          "scatter_reduce",
+          [](const Tensor& t, int dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self) {
+            return t.scatter_reduce(dim, index, src,
+                                    choose<ScatterMode>("scatter_reduce: reduce", reduce,
+                                                        {{"sum", ScatterMode::sum},
+                                                         {"prod", ScatterMode::prod},
+                                                         {"mean", ScatterMode::mean},
+                                                         {"amax", ScatterMode::amax},
+                                                         {"amin", ScatterMode::amin}}),
+                                    include_self);
+          },
+          "dim"_a, "index"_a, "src"_a, "reduce"_a, "include_self"_a = true)
+      .def(
+          "masked_select",
+          [](const Tensor& t, const Tensor& mask, std::optional<int64_t> size, const Value& fill) {
+            const Released released;
+            return t.masked_select(mask, size, fill);
+          },
+          "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0)
+      .def(
+          "nonzero",
+          [](const Tensor& t, std::optional<int64_t> size, const Value& fill) {
+            const Released released;
+            return t.nonzero(size, fill);
+          },
+          "size"_a = nb::none(), "fill_value"_a = 0)
+      .def("one_hot", &Tensor::one_hot, "num_classes"_a)
+      .def("__getitem__",
+           [](const Tensor& t, nb::handle indices) {
+             const IndexArg index = to_indices(indices, t);
+             const Released released;  // masks are read back
+             return t.get_item(index.indices);
+           })
+      .def("__setitem__",
+           [](Tensor& t, nb::handle indices, nb::handle value) {
+             const IndexArg index = to_indices(indices, t);
+             std::optional<Operand> number;
+             const bool is_operand = to_operand(value, number);
+             const Tensor other = is_operand ? Tensor() : to_tensor_like(value, t);
+             const Released released;
+             t.set_item(index.indices, is_operand ? *number : Operand(other));
+           })
+      .def("__delitem__", [](const Tensor&, nb::handle) { throw nb::type_error("a tensor's elements cannot be deleted"); })
+      .def("__iter__", [](const Tensor& t) {
+        if (t.ndim() == 0) throw nb::type_error("iteration over a tensor without axes");
+        nb::list rows;
+        for (int64_t i = 0; i < t.size(0); ++i) rows.append(t[i]);
+        return nb::iter(rows);
+      });
+}
+
+}  // namespace tinygrad::python

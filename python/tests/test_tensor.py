@@ -1,0 +1,240 @@
+"""Tensors as Python values: data in and out, operators, changes in place, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import Tensor, dtypes
+
+
+def test_from_numbers_and_lists() -> None:
+  assert Tensor(3).item() == 3 and Tensor(3).dtype is dtypes.int32
+  assert Tensor(2.5).dtype is dtypes.float32 and Tensor(True).dtype is dtypes.bool
+  assert Tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+  assert Tensor([1, 2.5]).dtype is dtypes.float32
+  assert Tensor([]).shape == (0,) and Tensor([[], []]).shape == (2, 0)
+  assert Tensor([True, False]).dtype is dtypes.bool
+  assert Tensor([1, 2], dtype="int8").dtype is dtypes.int8
+  assert Tensor([2**63], dtype=dtypes.uint64).tolist() == [2**63]
+  assert Tensor([-1], dtype=dtypes.uint8).tolist() == [255]
+  assert Tensor(b"\x01\x02").tolist() == [1, 2]
+  assert Tensor(range(3)).tolist() == [0, 1, 2]
+  assert Tensor([np.float32(1.5), np.float32(2)]).tolist() == [1.5, 2.0]
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"])
+def test_numpy_and_back(name: str) -> None:
+  a = np.arange(6).reshape(2, 3).astype(name)
+  t = Tensor(a)
+  assert repr(t.dtype) == f"dtypes.{name}" and t.shape == (2, 3)
+  np.testing.assert_array_equal(t.numpy(), a)
+  assert t.numpy().dtype == a.dtype
+  np.testing.assert_array_equal(Tensor(a.T).numpy(), a.T)
+  np.testing.assert_array_equal(Tensor(a[:, ::-2]).numpy(), a[:, ::-2])
+  assert t.tolist() == a.tolist()
+
+
+def test_memory_is_shared() -> None:
+  a = np.zeros((2, 3), np.float32)
+  t = Tensor(a)
+  a[0, 0] = 4
+  assert t[0, 0].item() == 4
+  t.assign(t + 1).realize()
+  assert a[0, 0] == 5 and a[1, 2] == 1
+  view = t.numpy()
+  view[1, 1] = 9
+  assert a[1, 1] == 9 and t[1, 1].item() == 9
+  del t, a
+  assert view[1, 1] == 9  # keeps the memory
+
+
+def test_read_only_memory_is_copied() -> None:
+  a = np.ones(3, np.float32)
+  a.flags.writeable = False
+  t = Tensor(a)
+  t.assign(t + 1).realize()
+  assert a.tolist() == [1, 1, 1] and t.tolist() == [2, 2, 2]
+
+
+def test_unaligned_memory_is_copied() -> None:
+  raw = np.zeros(17, np.uint8)
+  a = raw[1:].view(np.float32)
+  t = Tensor(a)
+  a[0] = 3
+  assert t.tolist() == [0, 0, 0, 0]
+
+
+def test_protocols() -> None:
+  t = Tensor([[1.0, 2.0], [3.0, 4.0]])
+  np.testing.assert_array_equal(np.asarray(t), [[1, 2], [3, 4]])
+  np.testing.assert_array_equal(np.from_dlpack(t), [[1, 2], [3, 4]])
+  assert memoryview(t.data()).shape == (2, 2)
+  assert len(t) == 2 and [row.tolist() for row in t] == [[1, 2], [3, 4]]
+  assert float(t.sum()) == 10.0 and int(t.sum()) == 10
+
+
+def test_torch_both_ways() -> None:
+  torch = pytest.importorskip("torch")
+  a = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+  t = Tensor(a)
+  a[0, 0] = 7
+  assert t[0, 0].item() == 7
+  b = torch.from_dlpack(t)
+  assert b.tolist() == [[7, 1, 2], [3, 4, 5]]
+  half = Tensor([1.5, 2.5], dtype=dtypes.bfloat16)
+  assert torch.from_dlpack(half).dtype == torch.bfloat16
+  assert Tensor(torch.tensor([1.5], dtype=torch.bfloat16)).dtype is dtypes.bfloat16
+
+
+def test_operators() -> None:
+  t = Tensor([1, 2, 3])
+  assert (t + 1).tolist() == [2, 3, 4] and (1 + t).tolist() == [2, 3, 4]
+  assert (5 - t).tolist() == [4, 3, 2] and (t - 5).tolist() == [-4, -3, -2]
+  assert (t / 2).tolist() == [0.5, 1.0, 1.5] and (6 / t).tolist() == [6.0, 3.0, 2.0]
+  assert (t // 2).tolist() == [0, 1, 1] and (7 // t).tolist() == [7, 3, 2]
+  assert (t % 2).tolist() == [1, 0, 1] and (-t % 2).tolist() == [1, 0, 1]
+  assert (t**2).tolist() == [1, 4, 9] and (2**t).tolist() == [2, 4, 8]
+  assert (t & 1).tolist() == [1, 0, 1] and (t | 4).tolist() == [5, 6, 7] and (t ^ 1).tolist() == [0, 3, 2]
+  assert (t << 1).tolist() == [2, 4, 6] and (t >> 1).tolist() == [0, 1, 1] and (1 << t).tolist() == [2, 4, 8]
+  assert (~t).tolist() == [-2, -3, -4] and (-t).tolist() == [-1, -2, -3] and abs(-t).tolist() == [1, 2, 3]
+  assert (t < 2).tolist() == [True, False, False] and (2 <= t).tolist() == [False, True, True]
+  assert (t == 2).tolist() == [False, True, False] and (t != 2).tolist() == [True, False, True]
+  assert (np.array([1, 2, 3], np.int32) + t).tolist() == [2, 4, 6] and (t + np.array([1, 2, 3], np.int32)).tolist() == [2, 4, 6]
+  x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+  assert (x @ x).tolist() == [[7, 10], [15, 22]]
+
+
+def test_in_place_keeps_the_object() -> None:
+  t = Tensor([1.0, 2.0])
+  same = t
+  t += 1
+  t *= 3
+  t -= 1
+  t /= 5
+  assert same is t and t.tolist() == [1.0, 1.600000023841858]
+  assert t.realize() is t and t.assign([5, 6]) is t and t.tolist() == [5.0, 6.0]
+  assert t.assign(0).tolist() == [0.0, 0.0]
+
+
+def test_indexing() -> None:
+  a = np.arange(24).reshape(2, 3, 4)
+  t = Tensor(a)
+  for index in [0, -1, (0, 1), (slice(None), 1), (..., 0), (None, 1), (slice(None, None, -1),), (0, slice(1, 3), slice(None, None, 2)),
+                ([0, 1], [1, 2]), (slice(None), [2, 0]), np.array([1, 0]), a > 5, (1, ..., None), (slice(0, 0),)]:
+    np.testing.assert_array_equal(t[index].numpy(), a[index], err_msg=repr(index))
+
+
+def test_index_assignment() -> None:
+  for index, value in [(0, 5), ((slice(None), 1), 7), ((..., 0), -1), (([0, 1], [1, 2]), 9), ((slice(None, None, 2), slice(None), slice(1, 3)), 3)]:
+    a = np.arange(24).reshape(2, 3, 4).copy()
+    t = Tensor(a.copy())
+    t[index] = value
+    a[index] = value
+    np.testing.assert_array_equal(t.numpy(), a, err_msg=repr(index))
+  t = Tensor([1.0, 2.0, 3.0])
+  t[t > 1.5] = 0
+  assert t.tolist() == [1, 0, 0]
+  t[1:] = Tensor([8.0, 9.0])
+  assert t.tolist() == [1, 8, 9]
+  t[0] += 4
+  assert t.tolist() == [5, 8, 9]
+
+
+def test_pickle() -> None:
+  t = Tensor([[1.0, 2.0]], dtype=dtypes.bfloat16).is_param_(False)
+  u = pickle.loads(pickle.dumps(t))
+  assert u.tolist() == t.tolist() and u.dtype is t.dtype and u.is_param is False
+  assert pickle.loads(pickle.dumps(dtypes.float16)) is dtypes.float16
+
+
+def test_gradients() -> None:
+  x, w = Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])
+  (x @ w).sum().backward()
+  assert w.grad is not None and w.grad.tolist() == [[1.0], [2.0]]
+  assert x.grad is not None and x.grad.tolist() == [[3.0, 4.0]]
+  x.grad = None
+  assert x.grad is None
+  y = Tensor([2.0])
+  (dy,) = (y**3).sum().gradient(y)
+  (ddy,) = dy.sum().gradient(y)
+  assert dy.item() == 12 and ddy.item() == 12
+
+
+T = Tensor([[1.0, 2.0], [3.0, 4.0]])
+MISTAKES = [
+  (lambda: T.reshape(3), tg.ShapeError, "4 elements against 3"),
+  (lambda: T.reshape(-1, -1), tg.ShapeError, None),
+  (lambda: T + Tensor([1.0, 2.0, 3.0]), tg.ShapeError, None),
+  (lambda: T.sum(axis=5), tg.IndexError, "axis 5"),
+  (lambda: T[7], tg.IndexError, "index 7"),
+  (lambda: T["a"], IndexError, "no index"),
+  (lambda: T[1.5], IndexError, "no index"),
+  (lambda: T @ Tensor([1.0, 2.0, 3.0]), tg.ShapeError, None),
+  (lambda: T + "a", TypeError, None),
+  (lambda: T @ 2, TypeError, None),
+  (lambda: bool(T), TypeError, "neither true nor false"),
+  (lambda: T.item(), tg.ShapeError, "one"),
+  (lambda: len(Tensor(1)), TypeError, "without axes"),
+  (lambda: T.cast("float33"), tg.DTypeError, "float33"),
+  (lambda: Tensor([1], dtype="nope"), tg.DTypeError, "nope"),
+  (lambda: Tensor([[1], [1, 2]]), tg.ShapeError, "different lengths"),
+  (lambda: Tensor([1, [2]]), tg.ShapeError, None),
+  (lambda: Tensor("text"), TypeError, "cannot be made"),
+  (lambda: Tensor({}), TypeError, "cannot be made"),
+  (lambda: Tensor([2**40]), OverflowError, "pass a dtype"),
+  (lambda: Tensor(np.array([1j])), tg.DTypeError, "complex"),
+  (lambda: Tensor([T, T]), TypeError, "stack"),
+  (lambda: Tensor.zeros(-1), tg.ShapeError, None),
+  (lambda: Tensor.zeros(2.5), TypeError, "integers"),
+  (lambda: Tensor.zeros(2, dtypes="x"), TypeError, None),
+  (lambda: T.to("NOPE"), tg.DeviceError, "NOPE"),
+  (lambda: T.gelu(approximate="x"), tg.ValueError, "'tanh', 'none'"),
+  (lambda: T.pad(((1, 1),), mode="x"), tg.ValueError, "mode"),
+  (lambda: T.pad((1, 2, 3)), tg.ValueError, "even"),
+  (lambda: T.shard(("CPU:1", "CPU:2")), tg.DeviceError, "shard"),
+  (lambda: T.backward(), tg.ShapeError, None),
+  (lambda: T.assign(Tensor([1.0, 2.0, 3.0])), tg.ShapeError, None),
+  (lambda: Tensor.einsum("ij,jk->ik", T), tg.Error, None),
+  (lambda: Tensor.stack(T, Tensor([1.0])), tg.ShapeError, None),
+  (lambda: T.conv2d(T), tg.ShapeError, None),
+  (lambda: tg.Context(NOPE=1).__enter__(), tg.ValueError, "NOPE"),
+  (lambda: tg.Context(DEBUG=99).__enter__(), tg.ValueError, "DEBUG"),
+  (lambda: tg.Variable("n", 5, 1), tg.ValueError, None),
+  (lambda: tg.Variable("n", 1, 5).bind(9), tg.ValueError, None),
+]
+
+
+@pytest.mark.parametrize("mistake,error,text", MISTAKES)
+def test_mistakes(mistake, error, text) -> None:  # type: ignore[no-untyped-def]
+  with pytest.raises(error, match=text):
+    mistake()
+  assert T.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_errors_are_what_python_expects() -> None:
+  assert issubclass(tg.ShapeError, ValueError) and issubclass(tg.IndexError, IndexError) and issubclass(tg.DTypeError, TypeError)
+  assert issubclass(tg.OutOfMemoryError, MemoryError) and issubclass(tg.IoError, OSError)
+  assert all(issubclass(e, tg.Error) for e in (tg.ShapeError, tg.ValueError, tg.JitError, tg.CompileError))
+
+
+def test_dtypes() -> None:
+  assert dtypes.float is dtypes.float32 and dtypes.half is dtypes.float16 and dtypes.default_int is dtypes.int32
+  assert dtypes.is_float(dtypes.bfloat16) and dtypes.is_int(dtypes.uint8) and not dtypes.is_int(dtypes.bool)
+  assert dtypes.int8.min == -128 and dtypes.uint64.max == 2**64 - 1 and dtypes.float32.max == float("inf")
+  assert dtypes.float32.itemsize == 4 and dtypes.float16.fmt == "e" and dtypes.finfo(dtypes.float16) == (5, 10)
+  assert (Tensor([1], dtype=dtypes.int8) + Tensor([1.5])).dtype is dtypes.float32
+  with tg.Context(DEFAULT_FLOAT="float64"):
+    assert Tensor([1.5]).dtype is dtypes.float64
+
+
+def test_context_and_counters() -> None:
+  @tg.Context(TRAINING=1)
+  def least_kept() -> float:
+    return Tensor.ones(1000).dropout(0.5).min().item()
+
+  assert least_kept() == 0 and Tensor.ones(1000).dropout(0.5).min().item() == 1
+  tg.GlobalCounters.reset()
+  (Tensor([1.0, 2.0]) + 31).realize()
+  assert tg.GlobalCounters.kernel_count == 1 and tg.GlobalCounters.mem_used > 0

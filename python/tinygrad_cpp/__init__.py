@@ -1,0 +1,30 @@
+"""tinygrad's API on a C++ core."""
+
+from tinygrad_cpp._core import (
+  CompileError,
+  DeviceError,
+  DTypeError,
+  Error,
+  FormatError,
+  IndexError as IndexError,
+  InternalError,
+  IoError,
+  JitError,
+  OutOfMemoryError,
+  ShapeError,
+  UOp,
+  ValueError as ValueError,
+)
+from tinygrad_cpp.tensor import Tensor
+from tinygrad_cpp.engine.jit import TinyJit
+from tinygrad_cpp.function import function
+from tinygrad_cpp.uop import Ops, Variable
+from tinygrad_cpp.dtype import dtypes
+from tinygrad_cpp.helpers import Context, GlobalCounters, fetch, getenv
+from tinygrad_cpp.device import Device
+from tinygrad_cpp import nn
+
+__all__ = [
+  "CompileError", "Context", "DTypeError", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
+  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "function", "getenv", "nn",
+]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from typing import Any, Callable, Generic, ParamSpec, TypeVar, overload
+
+from tinygrad_cpp import _core
+from tinygrad_cpp._core import JitError
+
+__all__ = ["JitError", "TinyJit"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JittedFunction(Generic[P, R]):
+  """A function of tensors whose kernels are captured in an early call and replayed in later ones.
+
+  Arguments are tensors in tuples, lists, dicts and dataclasses, and numbers, strings and objects, which are part of what is captured. A
+  method has a capture for each object that it belongs to."""
+
+  def __init__(self, fxn: Callable[P, R], check: bool = False):
+    self.fxn = fxn
+    self._check = check
+    self._jit = _core.Jit(check)
+    self._of_objects: weakref.WeakKeyDictionary[Any, _core.Jit] = weakref.WeakKeyDictionary()
+    functools.update_wrapper(self, fxn)
+
+  def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    return self._jit.call(self.fxn, args, kwargs)
+
+  def __get__(self, obj: Any, owner: Any = None) -> Any:
+    if obj is None:
+      return self
+    jit = self._of_objects.get(obj)
+    if jit is None:
+      jit = self._of_objects[obj] = _core.Jit(self._check)
+    return lambda *args, **kwargs: jit.call(types.MethodType(self.fxn, obj), args, kwargs)
+
+  def reset(self) -> None:
+    """Forgets what was captured."""
+    self._jit.reset()
+    self._of_objects.clear()
+
+  @property
+  def captured(self) -> bool:
+    """Whether the next call replays."""
+    return self._jit.captured
+
+
+@overload
+def TinyJit(fxn: Callable[P, R], *, prune: bool = False, check: bool = False) -> JittedFunction[P, R]: ...
+@overload
+def TinyJit(fxn: None = None, *, prune: bool = False, check: bool = False) -> Callable[[Callable[P, R]], JittedFunction[P, R]]: ...
+def TinyJit(fxn: Any = None, *, prune: bool = False, check: bool = False) -> Any:
+  """Decorator. With `check` every call runs the function, and one that does not do what was captured throws JitError."""
+  return JittedFunction(fxn, check) if fxn is not None else lambda f: JittedFunction(f, check)

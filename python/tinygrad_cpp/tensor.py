@@ -1,0 +1,3 @@
+from tinygrad_cpp._core import Tensor
+
+__all__ = ["Tensor"]
