@@ -6,10 +6,9 @@ find_package(fmt REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)  # headers only
+find_package(CURL REQUIRED)           # headers only: the library is opened at run time
 if(TG_BUILD_APPS)
   find_package(PNG REQUIRED)
-  find_package(CURL REQUIRED)
-  find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # checksums of what tg downloads
   find_package(CLI11 REQUIRED)
 endif()
 if(TG_BUILD_TESTS)

@@ -68,7 +68,7 @@ function(tg_apps)
   add_library(tg_apps STATIC ${sources})
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json
-                                PRIVATE PNG::PNG CURL::libcurl OpenSSL::Crypto ZLIB::ZLIB)
+                                PRIVATE PNG::PNG ZLIB::ZLIB)
   set(options "$<$<CONFIG:Release>:-O1>")  # what takes time is in the library
   target_compile_options(tg_apps PRIVATE ${options})
   target_precompile_headers(tg_apps PRIVATE ${TG_PRECOMPILED} <nlohmann/json.hpp>)

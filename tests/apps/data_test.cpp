@@ -7,13 +7,11 @@
 #include "common/gzip.h"
 #include "common/sheet.h"
 #include "digits/data.h"
-#include "mnist/idx.h"
 #include "train/train.h"
 
 namespace tinygrad::apps {
 namespace {
 
-using test::idx_bytes;
 using test::TempFolder;
 
 TEST(Digits, TheWholeSet) {
@@ -55,41 +53,6 @@ TEST(Gzip, PlainPackedDamagedAndTooLong) {
   EXPECT_THROW(read_gzip(folder.write("damaged", damaged), 1 << 20), FormatError);
   EXPECT_THROW(read_gzip(folder.path("absent"), 1), IoError);
   EXPECT_THROW(read_gzip(folder.path(), 1), IoError);
-}
-
-TEST(Idx, Arrays) {
-  const std::string bytes = idx_bytes({2, 3}, "abcdef");
-  const IdxView view = parse_idx(bytes, "f");
-  EXPECT_EQ(view.shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(std::string(view.elements.begin(), view.elements.end()), "abcdef");
-}
-
-TEST(Idx, PicturesAndLabels) {
-  const ImageSet set = parse_images(idx_bytes({2, 1, 2}, "abcd"), "i", idx_bytes({2}, "\x03\x09"), "l");
-  EXPECT_EQ(set.size(), 2);
-  EXPECT_EQ(set.image(1)[0], 'c');
-  EXPECT_EQ(set.labels, (std::vector<uint8_t>{3, 9}));
-}
-
-TEST(Idx, WhatDoesNotFitIsAFormatError) {
-  const std::string good = idx_bytes({2, 3}, "abcdef");
-  std::vector<std::string> bad;
-  for (size_t n = 0; n < good.size(); ++n) bad.push_back(good.substr(0, n));
-  bad.push_back(good + "g");
-  for (const auto& [at, value] : {std::pair(0, 1), std::pair(1, 1), std::pair(2, 9), std::pair(3, 0), std::pair(3, 4), std::pair(4, 255)}) {
-    bad.push_back(good);
-    bad.back()[static_cast<size_t>(at)] = static_cast<char>(value);
-  }
-  bad.push_back(idx_bytes({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "abc"));  // the product overflows
-  bad.push_back(idx_bytes({0x80000000, 0x80000000, 4}, ""));              // to zero
-  for (const std::string& b : bad) EXPECT_THROW(parse_idx(b, "f"), FormatError);
-
-  const std::string images = idx_bytes({2, 1, 2}, "abcd"), labels = idx_bytes({2}, "\x01\x02");
-  EXPECT_THROW(parse_images(labels, "i", labels, "l"), FormatError);
-  EXPECT_THROW(parse_images(images, "i", images, "l"), FormatError);
-  EXPECT_THROW(parse_images(images, "i", idx_bytes({3}, "\x01\x02\x03"), "l"), FormatError);
-  EXPECT_THROW(parse_images(images, "i", idx_bytes({2}, "\x01\x0a"), "l"), FormatError);
-  EXPECT_THROW(parse_images(idx_bytes({0, 1, 2}, ""), "i", idx_bytes({0}, ""), "l"), FormatError);
 }
 
 TEST(Shuffle, IsTheSameEverywhere) {

@@ -67,13 +67,4 @@ inline Ran run_tg(const std::string& arguments, const std::string& environment =
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder.path("out")), read_text(folder.path("err"))};
 }
 
-/// The bytes of an IDX file of unsigned bytes.
-inline std::string idx_bytes(const std::vector<uint32_t>& shape, std::string_view elements) {
-  std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.size())};
-  for (const uint32_t s : shape)
-    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(s >> shift & 255);
-  bytes += elements;
-  return bytes;
-}
-
 }  // namespace tinygrad::test

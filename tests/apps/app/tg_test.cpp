@@ -6,6 +6,7 @@
 
 #include "apps/support.h"
 #include "digits/data.h"
+#include "support/idx.h"
 
 namespace tinygrad::test {
 namespace {
