@@ -4,6 +4,7 @@
 #include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
 #include <tinygrad/counters.h>
+#include <tinygrad/data_loader.h>
 #include <tinygrad/datasets.h>
 #include <tinygrad/device.h>
 #include <tinygrad/dtype.h>
