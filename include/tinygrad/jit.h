@@ -21,9 +21,18 @@
 
 namespace tinygrad {
 
+namespace tensor {
+class CapturedCall;
+}
+
 struct JitOptions {
   /// Checking mode: every call runs the function, and one that differs from what was captured throws JitError naming what changed.
   bool check = false;
+  /// Kernels that do not depend on the arguments, on random numbers or on what the function assigns to run once, when a call is captured.
+  /// What is assigned later to the tensors that they read is not seen.
+  bool prune = false;
+  /// How many calls, of different shapes, dtypes and devices, are kept captured; the least recently used one is dropped for another.
+  size_t captures = 16;
 };
 
 namespace detail {
@@ -52,6 +61,8 @@ class TINYGRAD_EXPORT JitCore {
   /// The results of a replay; nothing if `body` ran, which then has its own. `result_type` tells skeletons of different types apart.
   std::optional<JitResults> call(const JitArguments& arguments, const void* result_type, const Body& body);
   void reset();
+  void free_intermediates();
+  void save(const std::string& path) const;
   bool captured() const;
 
  private:
@@ -278,7 +289,8 @@ inline constexpr char result_tag = 0;
 /// following ones replay its kernels without running the function. What a call replays:
 ///
 /// - Arguments are tensors, lists, tuples, maps by name, optionals and plain structs of such, and bound Variables; each call has its own.
-///   Shapes, dtypes, devices and what shares memory must be as in the captured call. A view of a part of a tensor's memory is copied.
+///   A call with other shapes, dtypes or devices is captured besides (JitOptions::captures). A view of a part of a tensor's memory is
+///   copied. What shares memory must be as in the captured call.
 /// - Numbers, strings and objects among the arguments are part of what was captured: other ones throw JitError.
 /// - Tensors that the function finds elsewhere (weights) are read and written where they are now. What it assigns to them is assigned by a
 ///   replay too. If one of them was replaced by another tensor, the function is captured anew.
@@ -336,7 +348,12 @@ class Jit {
 
   /// Forgets what was captured.
   void reset() const { shared_->core.reset(); }
-  /// Whether the next call replays.
+  /// Gives back the memory between the kernels; the next replay takes some anew.
+  void free_intermediates() const { shared_->core.free_intermediates(); }
+  /// Writes what was captured last (the kernels, and the values of all tensors that they read) to a file that LoadedJit runs. JitError if
+  /// nothing is captured, IoError.
+  void save(const std::string& path) const { shared_->core.save(path); }
+  /// Whether there is something to replay.
   bool captured() const { return shared_->core.captured(); }
 
  private:
@@ -357,6 +374,24 @@ class Jit {
     detail::JitCore core;
   };
   std::shared_ptr<Shared> shared_;
+};
+
+/// A captured call from a file that Jit::save() wrote, in any process: the tensors of the arguments and of the results as lists, in the order
+/// in which they stood in their containers. The tensors that the function had found elsewhere are its own now. Kernels are compiled anew, or
+/// come from the disk cache. Any number of threads may call it.
+class TINYGRAD_EXPORT LoadedJit {
+ public:
+  /// FormatError for a file that is damaged, of another version, or not what save() writes; IoError; DeviceError where a device is missing.
+  explicit LoadedJit(const std::string& path);
+  ~LoadedJit();
+  /// Throws JitError for arguments of other shapes, dtypes or devices.
+  std::vector<Tensor> operator()(std::span<const Tensor> arguments, std::span<const Variable> variables = {}) const;
+  std::vector<Tensor> operator()(std::initializer_list<Tensor> arguments, std::initializer_list<Variable> variables = {}) const {
+    return (*this)(std::span(arguments.begin(), arguments.size()), std::span(variables.begin(), variables.size()));
+  }
+
+ private:
+  std::shared_ptr<tensor::CapturedCall> captured_;
 };
 
 /// `jit([&](const Tensor& x) { return net(x); })`: see Jit.

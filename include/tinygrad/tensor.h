@@ -23,6 +23,7 @@ namespace tinygrad {
 
 class Tensor;
 class UOp;
+enum class Op : uint8_t;
 namespace detail {
 struct TensorCell;
 TensorCell& cell_of(const Tensor& tensor);
@@ -449,6 +450,18 @@ class TINYGRAD_EXPORT Tensor {
   /// Of log-probabilities (batch, classes, ...) against class indices (batch, ...); a weight per class, or none.
   Tensor nll_loss(const Tensor& y, const Tensor& weight = {}, const NllOptions& options = {}) const;
 
+  // Next to the graph: what these give is not for programs that only compute.
+  /// An elementwise op of the graph on this one and more, of one dtype, broadcast to one shape.
+  Tensor alu(Op op, std::span<const Tensor> more = {}) const;
+  Tensor alu(Op op, std::initializer_list<Tensor> more) const { return alu(op, std::span<const Tensor>(more.begin(), more.size())); }
+  /// A number as a tensor of the dtype that it takes beside this one.
+  Tensor ufix(const Operand& x) const;
+  /// The sum (of bools: or) and the product (and) of this one and others.
+  Tensor usum(std::span<const Tensor> others) const;
+  Tensor uprod(std::span<const Tensor> others) const;
+  /// What realize() would run, as a LINEAR of CALLs on PARAMs, and the values of variables.
+  static UOp schedule_linear(std::span<const Tensor> tensors);
+  static std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> linear_with_vars(std::span<const Tensor> tensors);
   /// For the library: the graph behind the handle, and a handle on a graph.
   UOp uop() const;
   static Tensor from_uop(const UOp& node);

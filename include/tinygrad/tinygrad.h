@@ -9,6 +9,7 @@
 #include <tinygrad/device.h>
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/function.h>
 #include <tinygrad/helpers.h>
 #include <tinygrad/jit.h>
 #include <tinygrad/lr_scheduler.h>

@@ -156,6 +156,12 @@ void Capture::give_back(std::unique_ptr<Lease> lease) {
   free_.push_back(std::move(lease));
 }
 
+void Capture::free_leases() {
+  std::vector<std::unique_ptr<Lease>> freed;
+  const std::lock_guard lock(mutex_);
+  freed.swap(free_);
+}
+
 Buffer& Capture::buffer(Lease& lease, size_t slot) { return *lease.buffers[slot]; }
 
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {

@@ -67,6 +67,8 @@ class Capture {
   /// Memory that nobody else uses until it is given back. Throws OutOfMemoryError.
   std::unique_ptr<Lease> lease();
   void give_back(std::unique_ptr<Lease> lease);
+  /// Frees the memory of leases that nobody has.
+  void free_leases();
   /// The memory of a slot of kind lease.
   static Buffer& buffer(Lease& lease, size_t slot);
   /// Runs all calls. `buffers` by slot, of those of kind call (the others are not looked at), all allocated. If a launch throws, all that

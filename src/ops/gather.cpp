@@ -2,13 +2,17 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include <array>
+
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
+#include "ops/gradient.h"
 #include "ops/index.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
+#include "ops/runs.h"
 #include "uop/build.h"
 
 namespace tinygrad::ops {
@@ -49,10 +53,78 @@ void check_within(std::string_view op, const UOp& x, const UOp& index, int axis)
 
 }  // namespace
 
-UOp gather_rows(const UOp& x, int axis, const UOp& index) {
+namespace {
+
+/// A vector as long as an axis, beside the other axes of a shape.
+UOp beside(const UOp& vector, size_t rank, size_t axis) {
+  Shape shape(rank, SInt(1));
+  shape[axis] = shape_of(vector)[0];
+  return ops::reshape(vector, shape);
+}
+
+/// The sum of `values` over those that go to each of the n positions, the indices a vector as long as the axis.
+UOp add_rows(const UOp& values, size_t axis, const UOp& index, int64_t n) {
+  const size_t rank = rank_of(values);
+  const Runs runs = ordered_runs(signed_index(index), n);
+  const UOp wide = tinygrad::cast(gather_rows(values, int(axis), runs.order), sum_acc_dtype(values.dtype()));
+  const UOp totals = scan_runs(wide, beside(runs.keys, rank, axis), int(axis), add);
+  const UOp picked = gather_rows(totals, int(axis), runs.last);
+  return tinygrad::cast(ops::where(beside(gt(runs.count, 0), rank, axis), picked, 0), values.dtype());
+}
+
+/// The same where each lane of the last axis has indices of its own.
+UOp add_lanes(const UOp& values, const UOp& index, int64_t n) {
+  const Runs runs = ordered_runs(signed_index(index), n);
+  const UOp wide = tinygrad::cast(gather(values, -1, runs.order), sum_acc_dtype(values.dtype()));
+  const UOp totals = scan_runs(wide, runs.keys, int(rank_of(values)) - 1, add);
+  return tinygrad::cast(ops::where(gt(runs.count, 0), gather(totals, -1, runs.last), 0), values.dtype());
+}
+
+/// The gradient of gather_rows: comparing, it would go through all positions for each index.
+class GatherRowsGradient final : public GradientRule {
+ public:
+  explicit GatherRowsGradient(size_t axis) : axis_(axis) {}
+  std::vector<UOp> gradients(const UOp& call, std::span<const UOp> given) const override {
+    const UOp &x = call.src(1), &index = call.src(2);
+    const Shape& xs = shape_of(x);
+    Shape flat = xs;
+    flat[axis_] = numel(shape_of(index));
+    return {add_rows(ops::reshape(given[0], flat), axis_, ops::flatten(index), xs[axis_].value()), UOp()};
+  }
+
+ private:
+  const size_t axis_;
+};
+
+/// The gradient of a gather.
+class GatherGradient final : public GradientRule {
+ public:
+  explicit GatherGradient(size_t axis) : axis_(int(axis)) {}
+  std::vector<UOp> gradients(const UOp& call, std::span<const UOp> given) const override {
+    const Shape& xs = shape_of(call.src(1));
+    const UOp index = ops::transpose(call.src(2), axis_, -1), g = ops::transpose(given[0], axis_, -1);
+    return {pad_to(ops::transpose(add_lanes(g, index, xs[size_t(axis_)].value()), axis_, -1), xs), UOp()};
+  }
+
+ private:
+  const int axis_;
+};
+
+/// The value of `build(x, index)`, with a gradient by this rule.
+template <class Rule, class Build>
+UOp with_gradient(const UOp& x, const UOp& index, size_t axis, Build build) {
+  // One for each axis, so that equal gathers are one node.
+  static const auto& rules = *new std::array<IntrusivePtr<GradientRule>, 64>([] {
+    std::array<IntrusivePtr<GradientRule>, 64> made;
+    for (size_t a = 0; a < made.size(); ++a) made[a] = IntrusivePtr<GradientRule>(new Rule(a));
+    return made;
+  }());
+  const UOp args[] = {x, index};
+  return call_function(build(param_like(x, 0), param_like(index, 1)), args, Symbol("gather"), rules[axis]);
+}
+
+UOp compared_rows(const UOp& x, size_t a, const UOp& index) {
   const Shape &xs = shape_of(x), &is = shape_of(index);
-  const auto a = size_t(resolve_axis("gather", axis, xs.size()));
-  check_index("gather", index);
   // x as (pre, 1, n, post), the match as (1, count, n, 1...).
   Shape with_one = xs, match_shape(xs.size() + 1, SInt(1)), out(xs.begin(), xs.begin() + a);
   with_one.insert(with_one.begin() + a, SInt(1));
@@ -64,18 +136,43 @@ UOp gather_rows(const UOp& x, int axis, const UOp& index) {
   return ops::reshape(sum(ops::where(match, ops::reshape(x, with_one), 0), int(a) + 1, false, x.dtype()), out);
 }
 
+UOp compared(const UOp& x, int a, const UOp& index) {
+  Shape sizes = shape_of(index);
+  sizes[size_t(a)] = -1;
+  // Over (index..., n): x with its axis moved to the end and 1 in its place.
+  const UOp rows = to_last(shrink_to(x, sizes), a);
+  return sum(ops::where(names(index, shape_of(x)[size_t(a)]), rows, 0), -1, false, x.dtype());
+}
+
+}  // namespace
+
+UOp gather_rows(const UOp& x, int axis, const UOp& index) {
+  const Shape& xs = shape_of(x);
+  const auto a = size_t(resolve_axis("gather", axis, xs.size()));
+  check_index("gather", index);
+  if (!is_float(x.dtype()) || !worth_ordering(numel(xs) * numel(shape_of(index)))) return compared_rows(x, a, index);
+  return with_gradient<GatherRowsGradient>(x, index, a, [&](const UOp& v, const UOp& i) { return compared_rows(v, a, i); });
+}
+
 UOp scatter_rows(const UOp& x, int axis, const UOp& index, const UOp& rows) {
   const Shape &xs = shape_of(x), &is = shape_of(index);
   const auto a = size_t(resolve_axis("scatter", axis, xs.size()));
   const SInt count = numel(is);
-  const UOp match = names(ops::reshape(index, Shape{count}), xs[a]);             // (count, n)
-  const UOp last = ops::max(ops::where(match, iota_along(0, 2, count), -1), 0);  // (n)
-  Shape flat(xs.begin(), xs.begin() + a), beside(xs.size(), SInt(1));
-  flat.push_back(count);
-  flat.append(xs.begin() + a + 1, xs.end());
-  beside[a] = xs[a];
+  const UOp flat_index = ops::reshape(index, Shape{count});
+  Shape flat = xs;
+  flat[a] = count;
+  UOp is_named, last;
+  if (worth_ordering(count * xs[a])) {
+    const Runs runs = ordered_runs(signed_index(flat_index), xs[a].value());
+    is_named = gt(runs.count, 0);
+    last = gather_rows(runs.order, 0, runs.last);
+  } else {
+    const UOp match = names(flat_index, xs[a]);                          // (count, n)
+    last = ops::max(ops::where(match, iota_along(0, 2, count), -1), 0);  // (n)
+    is_named = ge(last, 0);
+  }
   const UOp values = gather_rows(ops::reshape(rows, flat), int(a), last);
-  return ops::where(ops::reshape(ge(last, 0), beside), values, x);
+  return ops::where(beside(is_named, xs.size(), a), values, x);
 }
 
 UOp one_hot(const UOp& indices, const SInt& classes, DType dtype) {
@@ -95,11 +192,9 @@ UOp gather(const UOp& x, int axis, const UOp& index) {
   check_index("gather", index);
   const int a = resolve_axis("gather", axis, rank_of(x));
   check_within("gather", x, index, a);
-  Shape sizes = shape_of(index);
-  sizes[size_t(a)] = -1;
-  // Over (index..., n): x with its axis moved to the end and 1 in its place.
-  const UOp rows = to_last(shrink_to(x, sizes), a);
-  return sum(ops::where(names(index, shape_of(x)[size_t(a)]), rows, 0), -1, false, x.dtype());
+  const SInt work = numel(shape_of(index)) * shape_of(x)[size_t(a)];
+  if (!is_float(x.dtype()) || !worth_ordering(work)) return compared(x, a, index);
+  return with_gradient<GatherGradient>(x, index, size_t(a), [&](const UOp& v, const UOp& i) { return compared(v, a, i); });
 }
 
 namespace {
@@ -134,64 +229,123 @@ UOp in_dtype_of(const UOp& x, const Operand& src, const UOp& index, std::string_
 
 }  // namespace
 
-UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self) {
-  const int a = resolve_axis("scatter_reduce", axis, rank_of(x));
-  const auto [sources, goes] = incoming(x, a, index, in_dtype_of(x, src, index, "scatter_reduce"));
-  auto combined = [&, s = sources, g = goes](auto&& over, auto&& two, const Scalar& identity) {
-    const UOp in = over(ops::where(g, s, identity));
-    const UOp self = include_self ? x : ops::where(any(g, -1), identity, x);
-    return two(in, self, OpsContext{});
-  };
-  const Scalar zero = Scalar::of(0, x.dtype());
-  auto sum_last = [](const UOp& v) { return sum(v, -1, false, v.dtype()); };
+namespace {
+
+using Two = UOp (*)(const Operand&, const Operand&, const OpsContext&);
+
+/// How a reduction combines: along the last axis, and two values.
+struct Combine {
+  UOp (*over_last)(const UOp&);
+  Two two;
+  Scalar (*identity)(DType);
+};
+
+constexpr Combine sums{[](const UOp& v) { return sum(v, -1, false, v.dtype()); }, add, [](DType d) { return Scalar::of(0, d); }};
+
+Combine combine_of(Scatter reduce) {
   switch (reduce) {
-    case Scatter::sum: return combined(sum_last, add, zero);
-    case Scatter::prod: return combined([](const UOp& v) { return prod(v, -1); }, mul, Scalar::of(1, x.dtype()));
-    case Scatter::amax: return combined([](const UOp& v) { return ops::max(v, -1); }, maximum, min_value(x.dtype()));
-    case Scatter::amin: return combined([](const UOp& v) { return ops::min(v, -1); }, minimum, max_value(x.dtype()));
+    case Scatter::prod: return {[](const UOp& v) { return prod(v, -1); }, mul, [](DType d) { return Scalar::of(1, d); }};
+    case Scatter::amax: return {[](const UOp& v) { return ops::max(v, -1); }, maximum, min_value};
+    case Scatter::amin: return {[](const UOp& v) { return ops::min(v, -1); }, minimum, max_value};
+    case Scatter::sum:
     case Scatter::mean: break;
   }
-  const UOp count = add(sum(goes, -1), include_self ? Operand(1) : Operand(tinygrad::cast(ops::logical_not(any(goes, -1)), DType::int32)));
-  const Rounding rounding = is_float(x.dtype()) ? Rounding::none : Rounding::floor;
-  return tinygrad::cast(div(combined(sum_last, add, zero), count, rounding), x.dtype());
+  return sums;
+}
+
+/// What comes to each element of x: the sources combined, and how many there are (the last one's value for a null Combine).
+struct Arrived {
+  UOp values, count;
+};
+
+Arrived arrived_by_comparing(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
+  const auto [sources, goes] = incoming(x, axis, index, src);
+  if (combine) return {combine->over_last(ops::where(goes, sources, combine->identity(x.dtype()))), sum(goes, -1)};
+  const SInt& count = shape_of(goes).back();
+  const UOp last = ops::max(ops::where(goes, iota(count), -1), -1, true);
+  return {sum(ops::where(ops::eq(last, iota(count)), sources, 0), -1, false, x.dtype()),
+          tinygrad::cast(ge(ops::squeeze(last, -1), 0), DType::int32)};
+}
+
+Arrived arrived_by_ordering(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
+  check_ranks("scatter", x, index);
+  check_ranks("scatter", src, index);
+  check_index("scatter", index);
+  check_within("scatter", x, index, axis);
+  check_within("scatter", src, index, -1);
+  const Shape& xs = shape_of(x);
+  const UOp sources = ops::transpose(shrink_to(src, shape_of(index)), axis, -1);
+  const Runs runs = ordered_runs(signed_index(ops::transpose(index, axis, -1)), xs[size_t(axis)].value());
+  UOp values;
+  if (combine) {
+    const UOp sorted = gather(sources, -1, runs.order);
+    values = gather(scan_runs(sorted, runs.keys, int(xs.size()) - 1, combine->two), -1, runs.last);
+  } else {
+    values = gather(sources, -1, gather(runs.order, -1, runs.last));
+  }
+  // Nothing comes to what the index does not cover.
+  const auto covering = [&](const UOp& v) { return pad_to(ops::transpose(v, axis, -1), xs); };
+  return {covering(values), covering(runs.count)};
+}
+
+Arrived arrived(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
+  const bool ordering = all_known(shape_of(index)) && worth_ordering(numel(shape_of(x)) * shape_of(index)[size_t(axis)]);
+  return ordering ? arrived_by_ordering(x, axis, index, src, combine) : arrived_by_comparing(x, axis, index, src, combine);
+}
+
+}  // namespace
+
+UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self) {
+  const int a = resolve_axis("scatter_reduce", axis, rank_of(x));
+  check_ranks("scatter", x, index);
+  const Combine combine = combine_of(reduce);
+  const auto [values, count] = arrived(x, a, index, in_dtype_of(x, src, index, "scatter_reduce"), &combine);
+  const UOp comes = gt(count, 0), identity = constant(combine.identity(x.dtype()));
+  const UOp total = combine.two(ops::where(comes, values, identity), include_self ? x : ops::where(comes, identity, x), {});
+  if (reduce != Scatter::mean) return total;
+  const UOp divisor = include_self ? add(count, 1) : maximum(count, 1);
+  return tinygrad::cast(div(total, divisor, is_float(x.dtype()) ? Rounding::none : Rounding::floor), x.dtype());
 }
 
 UOp scatter(const UOp& x, int axis, const UOp& index, const Operand& src) {
   const int a = resolve_axis("scatter", axis, rank_of(x));
-  const auto [sources, goes] = incoming(x, a, index, in_dtype_of(x, src, index, "scatter"));
-  const SInt& count = shape_of(goes).back();
-  const UOp last = ops::max(ops::where(goes, iota(count), -1), -1, true);
-  const UOp value = sum(ops::where(ops::eq(last, iota(count)), sources, 0), -1, false, x.dtype());
-  return ops::where(ge(ops::squeeze(last, -1), 0), value, x);
+  check_ranks("scatter", x, index);
+  const auto [values, count] = arrived(x, a, index, in_dtype_of(x, src, index, "scatter"), nullptr);
+  return ops::where(gt(count, 0), values, x);
 }
 
 namespace {
 
-/// The first `size` rows of `x` (n, ...) where mask (n) holds, then `fill`.
-UOp select_rows(std::string_view op, const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
+/// Where the first `size` elements are for which mask (n) holds, and whether there are as many.
+struct Kept {
+  UOp source, is_there;
+};
+
+Kept kept_by(std::string_view op, const UOp& mask, int64_t size) {
   if (size < 0) throw ValueError(fmt::format("{}: the size {}, expects at least 0", op, size));
-  const Expr place = Expr(cumsum(mask, 0)) - 1;                                   // of the elements that the mask keeps
-  const UOp matches = bitwise_and(mask, ops::eq(iota_along(0, 2, size), place));  // (size, n)
-  const UOp source = sum(ops::where(matches, iota(shape_of(x)[0]), 0), -1);
-  Shape beside(rank_of(x), SInt(1));
-  beside[0] = size;
-  const UOp filled = ops::reshape(lt(iota(size), sum(mask)), beside);
-  return tinygrad::cast(ops::where(filled, gather_rows(x, 0, source), fill), x.dtype());
+  const SInt& n = shape_of(mask)[0];
+  const UOp kept = cumsum(mask, 0), is_there = lt(iota(size), sum(mask));
+  if (worth_ordering(n * SInt(size))) return {count_at_most(contiguous(kept), iota(size)), is_there};
+  const UOp matches = bitwise_and(mask, ops::eq(add(iota_along(0, 2, size), 1), kept));  // (size, n)
+  return {sum(ops::where(matches, iota(n), 0), -1), is_there};
 }
 
 }  // namespace
 
 UOp masked_select(const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
   if (!is_bool(mask.dtype())) throw DTypeError(fmt::format("masked_select: the mask is {}, expects dtypes.bool", repr(mask.dtype())));
-  return select_rows("masked_select", ops::flatten(x), ops::flatten(broadcast_to(mask, shape_of(x))), size, fill);
+  const Kept kept = kept_by("masked_select", ops::flatten(broadcast_to(mask, shape_of(x))), size);
+  return tinygrad::cast(ops::where(kept.is_there, gather_rows(ops::flatten(x), 0, kept.source), fill), x.dtype());
 }
 
 UOp nonzero(const UOp& x, int64_t size, const Operand& fill) {
   const Shape& in = shape_of(x);
   if (in.empty()) return zeros(Shape{size, 0}, DType::int32);
-  std::vector<UOp> columns;
-  for (size_t i = 0; i < in.size(); ++i) columns.push_back(ops::flatten(broadcast_to(iota_along(int(i), in.size(), in[i]), in)));
-  return select_rows("nonzero", stack(columns, 1), ops::flatten(ops::ne(x, 0)), size, fill);
+  const Kept kept = kept_by("nonzero", ops::flatten(ops::ne(x, 0)), size);
+  std::vector<UOp> columns(in.size());
+  UOp rest = kept.source;
+  for (size_t i = in.size(); i-- > 0; rest = div(rest, in[i], Rounding::floor)) columns[i] = mod(rest, in[i]);
+  return tinygrad::cast(ops::where(ops::unsqueeze(kept.is_there, 1), stack(columns, 1), fill), DType::int32);
 }
 
 }  // namespace tinygrad::ops

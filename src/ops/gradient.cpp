@@ -4,6 +4,7 @@
 #include <tinygrad/errors.h>
 
 #include <array>
+#include <atomic>
 #include <numbers>
 
 #include "ops/creation.h"
@@ -161,8 +162,12 @@ UOp add_up(const UOp& a, const UOp& b) {
   return UOp(Op::TUPLE, DType::void_, parts);
 }
 
-UOp param_like(const UOp& u, int32_t slot) {
-  return UOp(Op::PARAM, u.dtype(), size_nodes(shape_of(u)), ParamArg{.slot = slot, .device = device_of(u)});
+UOps by_rule(const GradientRule& rule, const UOp& u, const UOp& g) {
+  const bool tuple = u.src(0).src(0).is(Op::TUPLE);
+  const std::vector<UOp> parts = rule.gradients(u, tuple ? g.src() : std::span(&g, 1));
+  UOps out(u.src_count());
+  for (size_t i = 0; i < parts.size(); ++i) out[i + 1] = parts[i];
+  return out;
 }
 
 /// The gradient of a FUNCTION is a FUNCTION of its arguments and the gradients of its values, one for each argument that has a gradient.
@@ -170,6 +175,7 @@ UOps call_rule(const UOp& u, const Expr& g) {
   const UOp& function = u.src(0);
   if (!function.is(Op::FUNCTION)) throw ValueError(fmt::format("gradient: a CALL of a {} has no gradient", name(function.op())));
   const UOp& body = function.src(0);
+  if (const auto& rule = function.arg_as<FunctionArg>().gradient) return by_rule(static_cast<const GradientRule&>(*rule), u, g);
   const auto args = int32_t(u.src_count() - 1);
   UOps given(u.src().begin() + 1, u.src().end()), seeds;
   const std::span<const UOp> values = body.is(Op::TUPLE) ? body.src() : std::span(&body, 1);
@@ -276,6 +282,24 @@ std::vector<UOp> nodes_on_paths(const UOp& root, const NodeSet& targets) {
 }
 
 }  // namespace
+
+GradientRule::GradientRule()
+    : id([] {
+        static std::atomic<uint64_t> last{0};
+        return ++last;
+      }()) {}
+
+UOp param_like(const UOp& u, int32_t slot) {
+  return UOp(Op::PARAM, u.dtype(), size_nodes(shape_of(u)), ParamArg{.slot = slot, .device = device_of(u)});
+}
+
+UOp call_function(const UOp& body, std::span<const UOp> args, Symbol name, const IntrusivePtr<GradientRule>& rule) {
+  FunctionArg arg{.name = name, .gradient_id = rule ? rule->id : 0, .gradient = {}};
+  if (rule) arg.gradient = IntrusivePtr<Resource>(rule.get());
+  UOps sources{UOp(Op::FUNCTION, body.dtype(), {body}, arg)};
+  sources.append(args.begin(), args.end());
+  return UOp(Op::CALL, body.dtype(), sources);
+}
 
 std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const UOp> targets) {
   NodeSet wanted(targets.size());

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "uop/arg.h"
 #include "uop/uop.h"
 
 namespace tinygrad::ops {
@@ -17,5 +18,19 @@ namespace tinygrad::ops {
 ///
 /// Throws ValueError for an op that has a derivative but no rule here.
 std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const UOp> targets);
+
+/// What the gradient of a FUNCTION is, where it is not that of its body.
+class GradientRule : public Resource {
+ public:
+  GradientRule();
+  /// The gradients of a CALL's arguments, given those of its values: one for each argument, null where there is none.
+  virtual std::vector<UOp> gradients(const UOp& call, std::span<const UOp> given) const = 0;
+  const uint64_t id;
+};
+
+/// A PARAM that stands for a value in the body of a FUNCTION.
+UOp param_like(const UOp& value, int32_t slot);
+/// CALL(FUNCTION(body), arg...) with this gradient.
+UOp call_function(const UOp& body, std::span<const UOp> args, Symbol name, const IntrusivePtr<GradientRule>& rule = {});
 
 }  // namespace tinygrad::ops

@@ -16,4 +16,10 @@ inline UOp before(const UOp& a, const UOp& b) {
   return is_float(a.dtype()) ? bitwise_or(less, bitwise_and(isnan(b), ops::logical_not(isnan(a)))) : less;
 }
 
+struct SortedKeys {
+  UOp keys, order;
+};
+/// Unsigned keys of at most `key_bits` bits of the last axis in order, and where each was (int32); equal ones keep their order.
+SortedKeys sorted_keys(const UOp& keys, int key_bits);
+
 }  // namespace tinygrad::ops

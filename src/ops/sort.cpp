@@ -73,27 +73,34 @@ UOp sorted_words(UOp words, int64_t n) {
   return words;
 }
 
-/// The order of keys of at most 32 bits. Key and position make one word: no two are equal, and equal keys keep their order.
-UOp order_of_keys(const UOp& keys, int64_t n) {
+}  // namespace
+
+// Key and position make one word: no two are equal, and equal keys keep their order.
+SortedKeys sorted_keys(const UOp& keys, int key_bits) {
+  const int64_t n = shape_of(keys).back().value();
   const int bits = int(std::bit_width(uint64_t(n - 1)));
-  const DType word = unsigned_of(std::max(int(bitsize(keys.dtype())) + bits, 32));
+  const DType word = unsigned_of(std::max(key_bits + bits, 32));
   const Scalar shift = Scalar::of(bits, word);
   const UOp words = bitwise_or(lshift(tinygrad::cast(keys, word), shift), iota(n, word));
   const int64_t whole = int64_t{1} << bits;
   const UOp sorted = sorted_words(contiguous(pad_axis(words, -1, 0, whole - n, max_value(word))), whole);
-  const UOp position = bitwise_and(sorted, Scalar::of(uint64_t(whole - 1), word));
-  return tinygrad::cast(shrink_axis(position, -1, 0, n), DType::int32);
+  const UOp position = bitwise_and(sorted, Scalar::of(uint64_t(whole - 1), word)), key = rshift(sorted, shift);
+  return {tinygrad::cast(shrink_axis(key, -1, 0, n), keys.dtype()), tinygrad::cast(shrink_axis(position, -1, 0, n), DType::int32)};
 }
+
+namespace {
+
+/// The order of keys of at most 32 bits.
+UOp order_of_keys(const UOp& keys) { return sorted_keys(keys, int(bitsize(keys.dtype()))).order; }
 
 /// Wider keys are ordered by their low half, and those, keeping that order among equals, by the high half.
 UOp order_by_network(const UOp& x, bool descending) {
-  const int64_t n = shape_of(x).back().value();
   const UOp keys = ordered_bits(x, descending);
-  if (bitsize(keys.dtype()) <= 32) return order_of_keys(keys, n);
+  if (bitsize(keys.dtype()) <= 32) return order_of_keys(keys);
   const UOp stored = contiguous(keys);
-  const UOp by_low = contiguous(order_of_keys(tinygrad::cast(stored, DType::uint32), n));
+  const UOp by_low = contiguous(order_of_keys(tinygrad::cast(stored, DType::uint32)));
   const UOp high = tinygrad::cast(rshift(stored, Scalar::of(32, DType::uint64)), DType::uint32);
-  return gather(by_low, -1, order_of_keys(gather(high, -1, by_low), n));
+  return gather(by_low, -1, order_of_keys(gather(high, -1, by_low)));
 }
 
 /// Counting is two kernels, the network one for every two of its log2(n) * (log2(n) + 1) / 2 columns: on one core of an AVX-512 CPU they

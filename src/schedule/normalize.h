@@ -16,4 +16,7 @@ struct Normalized {
 /// Inlines calls of FUNCTIONs first. Throws ValueError if one variable is bound to two values.
 Normalized normalize(const UOp& sink);
 
+/// The graph with CALLs of FUNCTIONs replaced by what these compute.
+UOp inline_calls(UOp sink);
+
 }  // namespace tinygrad::schedule

@@ -1,4 +1,8 @@
 // Arithmetic, element by element.
+#include <fmt/core.h>
+
+#include <tinygrad/errors.h>
+
 #include "ops/activation.h"
 #include "ops/elementwise.h"
 #include "tensor/handle.h"
@@ -140,5 +144,41 @@ Tensor& operator+=(Tensor& a, const Operand& b) { return a.assign(a.add(b)); }
 Tensor& operator-=(Tensor& a, const Operand& b) { return a.assign(a.sub(b)); }
 Tensor& operator*=(Tensor& a, const Operand& b) { return a.assign(a.mul(b)); }
 Tensor& operator/=(Tensor& a, const Operand& b) { return a.assign(a.div(b)); }
+
+Tensor Tensor::alu(Op op, std::span<const Tensor> more) const {
+  if (!in_group(op, Group::alu) || info(op).arity != int(more.size()) + 1)
+    throw ValueError(fmt::format("alu: {} of {} tensors; expects an elementwise op and as many tensors as it takes", name(op), more.size() + 1));
+  UOps sources{uop()};
+  Shape shape = shape_of(uop());
+  for (const Tensor& t : more) {
+    sources.push_back(t.uop());
+    shape = ops::broadcast_shape(shape, shape_of(t.uop()), name(op));
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const bool condition = op == Op::WHERE && i == 0;
+    const DType dtype = op == Op::WHERE ? sources[1].dtype() : sources[0].dtype();
+    if (!condition && sources[i].dtype() != dtype)
+      throw DTypeError(fmt::format("alu: {} of {} and {}; cast one", name(op), repr(dtype), repr(sources[i].dtype())));
+    sources[i] = ops::broadcast_to(sources[i], shape);
+  }
+  return wrap(tinygrad::alu(op, std::span<const UOp>(sources.begin(), sources.size())));
+}
+
+Tensor Tensor::ufix(const Operand& x) const {
+  const ops::Operand given = to_operand(x);
+  return given.is_number() ? wrap(ops::as_node(given, ops::common_dtype(uop(), given, context()))) : wrap(given.node());
+}
+
+Tensor Tensor::usum(std::span<const Tensor> others) const {
+  Tensor out = *this;
+  for (const Tensor& t : others) out = out.add(t);
+  return out;
+}
+
+Tensor Tensor::uprod(std::span<const Tensor> others) const {
+  Tensor out = *this;
+  for (const Tensor& t : others) out = out.mul(t);
+  return out;
+}
 
 }  // namespace tinygrad

@@ -67,6 +67,38 @@ CallArguments::Value prepare_argument(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+/// The view with a PARAM as memory, and without the values of these variables; null for all of a buffer.
+UOp view_form(const UOp& node, const UOp& buffer, std::span<const Symbol> variables) {
+  if (whole_buffer(node)) return {};
+  NodeMap<UOp> map;
+  map[buffer] = param(buffer.dtype(), buffer.arg_as<BufferArg>().size, {.slot = 0});
+  for (const UOp& u : toposort(node))
+    if (u.is(Op::BIND) && std::find(variables.begin(), variables.end(), u.src(0).arg_as<VarArg>().name) != variables.end())
+      map[u] = u.src(0);
+  return substitute(node, map);
+}
+
+}  // namespace
+
+CallForm form_of(const CallArguments& arguments) {
+  std::vector<Symbol> variables;
+  for (const auto& v : arguments.variables) variables.push_back(v.first);
+  CallForm out;
+  for (const CallArguments::Value& v : arguments.values) {
+    CallForm::Value& f = out.values.emplace_back();
+    if (!v.node) continue;
+    f.dtype = v.node.dtype();
+    if (v.buffer) {
+      f.device = v.buffer.arg_as<BufferArg>().device;
+      f.view = view_form(v.node, v.buffer, variables);
+    }
+    if (!f.view) f.shape = shape_of(v.node);
+  }
+  return out;
+}
+
 CallArguments prepare_arguments(const detail::JitArguments& arguments) {
   std::vector<Tensor> lazy;
   for (const Tensor& t : arguments.tensors)
@@ -84,9 +116,11 @@ CallArguments prepare_arguments(const detail::JitArguments& arguments) {
   return out;
 }
 
-CapturedCall::CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type)
+CapturedCall::CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type,
+                           bool prune)
     : options_(Context::current()), layout_(arguments.layout), result_type_(result_type), skeleton_(results.skeleton) {
-  Builder(*this, recorder).build(arguments, results);
+  form_ = tensor::form_of(arguments);
+  Builder(*this, recorder, prune).build(arguments, results);
   for (size_t s : state_slots_) slots_[s].buffer->watch(2);  // of slots_ here and in the capture
 }
 
@@ -94,16 +128,7 @@ CapturedCall::~CapturedCall() {
   for (size_t s : state_slots_) slots_[s].buffer->unwatch(2);
 }
 
-/// The view with a PARAM as memory; null for all of a buffer.
-UOp CapturedCall::form_of(const UOp& node, const UOp& buffer) const {
-  if (whole_buffer(node)) return {};
-  NodeMap<UOp> map;
-  map[buffer] = param(buffer.dtype(), buffer.arg_as<BufferArg>().size, {.slot = 0});
-  for (const UOp& u : toposort(node))
-    if (u.is(Op::BIND) && std::find(variables_.begin(), variables_.end(), u.src(0).arg_as<VarArg>().name) != variables_.end())
-      map[u] = u.src(0);
-  return substitute(node, map);
-}
+UOp CapturedCall::form_of(const UOp& node, const UOp& buffer) const { return view_form(node, buffer, variables_); }
 
 UOp CapturedCall::node_of(const UOp& form, const UOp& buffer, const Shape& shape, const CallArguments& arguments) const {
   if (!form) return shape.size() == 1 ? buffer : reshape(buffer, shape);
@@ -119,20 +144,7 @@ UOp CapturedCall::node_of(const UOp& form, const UOp& buffer, const Shape& shape
 
 void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) const {
   const Argument& a = arguments_[i];
-  const Shape& shape = shape_of(value.node);
-  const auto refuse = [&](std::string_view what, std::string_view got, std::string_view expected) {
-    throw JitError(
-        fmt::format("jit: argument {} has the {} {}, the captured call has {}; use another jit, or reset()", i, what, got, expected));
-  };
-  if (value.node.dtype() != a.dtype) refuse("dtype", repr(value.node.dtype()), repr(a.dtype));
-  if (!a.form && shape != a.shape) refuse("shape", to_string(shape), to_string(a.shape));
   if (!a.slot) return;
-  const auto& buffer = value.buffer.arg_as<BufferArg>();
-  if (buffer.device != a.device) refuse("device", buffer.device.str(), a.device.str());
-  if (a.form) {
-    if (shape.size() != a.shape.size() || form_of(value.node, value.buffer) != a.form)
-      refuse("shape or strides", to_string(shape), to_string(a.shape));
-  }
   if (value.is_copy && capture_->written(*a.slot))
     throw JitError(
         fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole tensor, "
@@ -140,7 +152,9 @@ void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) c
                     i));
   const auto address = reinterpret_cast<uintptr_t>(buffer_of(value.buffer).handle());
   if (const uint16_t alignment = capture_->alignment(*a.slot); address % alignment != 0)
-    refuse("address", fmt::format("{:#x}", address), fmt::format("one aligned to {} bytes", alignment));
+    throw JitError(
+        fmt::format("jit: argument {} is at the address {:#x}, the captured call expects one aligned to {} bytes; pass a clone()", i,
+                    address, alignment));
 }
 
 void CapturedCall::check_aliases(const CallArguments& arguments) const {
@@ -161,7 +175,7 @@ void CapturedCall::check_aliases(const CallArguments& arguments) const {
   }
 }
 
-void CapturedCall::check(const CallArguments& arguments, const void* result_type) const {
+void CapturedCall::check_surroundings(const CallArguments& arguments, const void* result_type) const {
   if (arguments.layout != layout_ || result_type != result_type_)
     throw JitError(
         fmt::format("jit: called with ({}), captured with ({}); numbers, strings and objects among the arguments are part of what "
@@ -171,6 +185,10 @@ void CapturedCall::check(const CallArguments& arguments, const void* result_type
   if (&now != options_.get())
     if (const std::string_view option = changed_option(*options_, now); !option.empty())
       throw JitError(fmt::format("jit: {} is not what it was when the function was captured; use another jit, or reset()", option));
+}
+
+void CapturedCall::check(const CallArguments& arguments, const void* result_type) const {
+  check_surroundings(arguments, result_type);
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (arguments_[i].defined) check_argument(i, arguments.values[i]);
   if (!std::equal(variables_.begin(), variables_.end(), arguments.variables.begin(), arguments.variables.end(),

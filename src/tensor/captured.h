@@ -1,6 +1,7 @@
 #pragma once
 /// One captured call of a jitted function: what it takes, what it runs, what it returns.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,30 +30,52 @@ struct CallArguments {
   std::string layout;
 };
 
+/// What calls that one capture serves have in common.
+struct CallForm {
+  struct Value {
+    UOp view;  ///< with a PARAM as memory and variables without values; null for a whole buffer
+    Shape shape;
+    DType dtype = DType::void_;
+    Symbol device = {};
+    bool operator==(const Value&) const = default;
+  };
+  std::vector<Value> values;
+  bool operator==(const CallForm&) const = default;
+};
+CallForm form_of(const CallArguments& arguments);
+
 /// Computes the arguments, and copies those that are a part of a tensor's memory.
 CallArguments prepare_arguments(const detail::JitArguments& arguments);
 
 class CapturedCall {
  public:
   /// What `recorder` has recorded of a call with these arguments that gave `results`. Throws JitError if it cannot be replayed.
-  CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type);
+  /// Pruned, kernels that do the same in each call run now and never again.
+  CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type, bool prune);
   ~CapturedCall();
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
 
+  /// Throws JitError if the numbers and containers among the arguments, or the options, are others than in the captured call.
+  void check_surroundings(const CallArguments& arguments, const void* result_type) const;
   /// Throws JitError if the call is not one that this can replay.
   void check(const CallArguments& arguments, const void* result_type) const;
   /// False if a tensor that the function finds outside of its arguments was replaced by another since, or is another value.
   bool is_current() const;
   detail::JitResults replay(const CallArguments& arguments);
+  void free_intermediates() { capture_->free_leases(); }
   const Recording& recording() const { return recording_; }
 
+  // Files (captured_file.cpp).
+  void save(const std::string& path) const;
+  /// FormatError for what save() would not have written.
+  static std::shared_ptr<CapturedCall> load(const std::string& path);
+  /// A call of one that was loaded. Throws JitError for arguments that do not fit.
+  detail::JitResults call_loaded(const CallArguments& arguments);
+
  private:
+  CapturedCall() = default;
   struct Argument {
-    UOp form;  ///< the view with a PARAM as memory and variables without values; null for a whole buffer
-    Shape shape;
-    DType dtype = DType::void_;
-    Symbol device = {};
     std::optional<size_t> slot;
     bool defined = false;
   };
@@ -79,6 +102,7 @@ class CapturedCall {
     bool is_same() const;
   };
   class Builder;
+  class Reader;
 
   void check_argument(size_t i, const CallArguments::Value& value) const;
   void check_aliases(const CallArguments& arguments) const;
@@ -89,7 +113,8 @@ class CapturedCall {
 
   std::shared_ptr<const Options> options_;
   std::string layout_;
-  const void* result_type_;
+  const void* result_type_ = nullptr;
+  CallForm form_;
   std::vector<Symbol> variables_;
   std::vector<Argument> arguments_;
   std::vector<Result> results_;
@@ -98,6 +123,9 @@ class CapturedCall {
   std::vector<Found> found_;
   Recording recording_;
   std::vector<engine::CapturedSlot> slots_;
+  std::vector<engine::RecordedCall> calls_;
+  std::vector<std::pair<Symbol, std::optional<int64_t>>> bound_;   ///< all variables; those that a call brings without a value
+  std::map<Symbol, std::pair<int64_t, int64_t>> variable_bounds_;  ///< of one that was loaded
   std::unique_ptr<engine::Capture> capture_;
   std::vector<size_t> made_slots_, state_slots_, fixed_slots_;
   std::unordered_set<uint64_t> used_, written_;  // ids of BUFFERs that are the same in each call

@@ -76,19 +76,7 @@ void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
 
 void CapturedCall::Builder::add_arguments(const CallArguments& arguments) {
   for (const auto& v : arguments.variables) out_.variables_.push_back(v.first);
-  for (const CallArguments::Value& v : arguments.values) {
-    Argument a;
-    if (v.node) {
-      a.defined = true;
-      a.shape = shape_of(v.node);
-      a.dtype = v.node.dtype();
-    }
-    if (v.buffer) {
-      a.form = out_.form_of(v.node, v.buffer);
-      a.device = v.buffer.arg_as<BufferArg>().device;
-    }
-    out_.arguments_.push_back(std::move(a));
-  }
+  for (const CallArguments::Value& v : arguments.values) out_.arguments_.push_back({.slot = {}, .defined = bool(v.node)});
   for (size_t i = 0; i < out_.arguments_.size(); ++i)
     if (const UOp& b = recorder_.arguments()[i].buffer) out_.arguments_[i].slot = recorder_.place_of(b);
 }
@@ -218,16 +206,90 @@ void CapturedCall::Builder::add_found() {
   }
 }
 
+namespace {
+
+/// For each argument of a call of a schedule, whether it is written.
+std::vector<bool> written_arguments(const engine::RecordedCall& call) {
+  std::vector<bool> out(call.slots.size());
+  if (!call.body.is(Op::SINK)) {
+    out[0] = true;
+    return out;
+  }
+  for (const UOp& u : toposort(call.body)) {
+    if (!u.is(Op::STORE)) continue;
+    const UOp* to = &u.src(0);
+    while (!to->is(Op::PARAM)) to = &to->src(0);
+    out[size_t(to->arg_as<ParamArg>().slot)] = true;
+  }
+  return out;
+}
+
+/// Whether a kernel's work depends on a variable that each call brings.
+bool has_variable(const UOp& body, std::span<const Symbol> variables) {
+  for (const UOp& u : toposort(body))
+    if (u.is(Op::VAR) && std::find(variables.begin(), variables.end(), u.arg_as<VarArg>().name) != variables.end()) return true;
+  return false;
+}
+
+}  // namespace
+
+/// Runs the calls that only read what is the same in each call, and takes them out. What they have computed stays.
+void CapturedCall::Builder::prune(const Variables& variables) {
+  std::vector<bool> varying(out_.slots_.size()), varies(calls_.size());
+  for (size_t i = 0; i < varying.size(); ++i) varying[i] = out_.slots_[i].kind == SlotKind::call || out_.slots_[i].kind == SlotKind::lease;
+  std::vector<std::vector<bool>> written;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    written.push_back(written_arguments(calls_[i]));
+    varies[i] = calls_[i].body.is(Op::SINK) && has_variable(calls_[i].body, out_.variables_);
+    for (size_t k = 0; k < written[i].size(); ++k)  // state that changes
+      if (written[i][k] && out_.slots_[calls_[i].slots[k]].kind == SlotKind::fixed) varying[calls_[i].slots[k]] = true;
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const auto& slots = calls_[i].slots;
+      varies[i] = varies[i] || std::any_of(slots.begin(), slots.end(), [&](uint32_t s) { return varying[s]; });
+      for (size_t k = 0; varies[i] && k < slots.size(); ++k)
+        if (written[i][k] && !varying[slots[k]]) varying[slots[k]] = more = true;
+    }
+  }
+  std::vector<engine::RecordedCall> once, again;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    if (varies[i]) {
+      again.push_back(calls_[i]);
+      continue;
+    }
+    once.push_back(calls_[i]);
+    for (size_t k = 0; k < written[i].size(); ++k) {
+      CapturedSlot& s = out_.slots_[calls_[i].slots[k]];
+      if (!written[i][k] || s.kind == SlotKind::fixed) continue;
+      s.kind = SlotKind::fixed;
+      s.buffer = Buffer::make(runtime::open_device(s.device.str()), s.size, s.dtype);
+      s.buffer->ensure_allocated();
+    }
+  }
+  if (once.empty()) return;
+  engine::Capture capture(out_.slots_, once, variables, current_options());
+  auto lease = capture.lease();
+  const std::vector<Buffer*> none(out_.slots_.size());
+  const std::vector<int64_t> values(out_.variables_.size());
+  capture.run(*lease, none, values);
+  calls_ = std::move(again);
+}
+
 void CapturedCall::Builder::finish() {
   Recording& recording = recorder_.recording();
   for (const RecordedDraw& d : recording.draws) out_.draws_.push_back({d.words, {}});
   for (size_t i = 0; i < recording.buffers.size(); ++i)
     if (recording.buffers[i].origin == Origin::random) out_.draws_[recording.buffers[i].number].slot = i;
-  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables;
+  Variables variables;
   for (Symbol v : out_.variables_) variables.emplace_back(v, std::nullopt);
   for (const auto& [name, value] : recording.variables) variables.emplace_back(name, value);
-  out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, std::move(variables), current_options());
-  if (out_.capture_->linear().src_count() == 0 && out_.results_.empty())
+  if (prune_) prune(variables);
+  out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, variables, current_options());
+  out_.calls_ = calls_;
+  out_.bound_ = std::move(variables);
+  if (out_.capture_->linear().src_count() == 0 && out_.results_.empty() && !prune_)
     throw JitError("jit: the function computes nothing; there is nothing to capture");
   for (size_t i = 0; i < recording.buffers.size(); ++i) {
     const SlotKind kind = out_.slots_[i].kind;

@@ -87,4 +87,16 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   return report;
 }
 
+UOp Tensor::schedule_linear(std::span<const Tensor> tensors) { return linear_with_vars(tensors).first; }
+
+std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> Tensor::linear_with_vars(std::span<const Tensor> tensors) {
+  std::vector<detail::CellPtr> cells;
+  for (const Tensor& t : tensors) cells.push_back(detail::make_cell(t.uop()));
+  const auto how = schedule::ScheduleOptions::from(current_options());
+  const schedule::Schedule schedule = schedule::make_schedule(tensor::effects_of(cells), engine::target_of, how);
+  std::vector<std::pair<std::string, int64_t>> variables;
+  for (const auto& [variable, value] : schedule.variables) variables.emplace_back(variable.arg_as<VarArg>().name.str(), value);
+  return {schedule.plan->linear, std::move(variables)};
+}
+
 }  // namespace tinygrad

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <list>
 #include <mutex>
 
 #include <tinygrad/errors.h>
@@ -48,30 +50,54 @@ void JitCollector::open(std::string_view bracket) { text(bracket); }
 void JitCollector::close(std::string_view bracket) { out_.layout += bracket; }
 
 struct JitCore::State {
-  JitOptions options;
-  mutable std::mutex mutex;  // of `captured`
-  std::mutex recording;      // held by the one call that runs the function
-  std::shared_ptr<CapturedCall> captured;
-  std::shared_ptr<const Recording> last;  // what the latest call did, if it could be captured
-  size_t calls = 0;
+  /// Calls with arguments of one form.
+  struct Entry {
+    CallForm form;
+    std::shared_ptr<CapturedCall> captured;
+    std::shared_ptr<const Recording> last;  // what the latest call did, if it could be captured
+    size_t calls = 0;
+  };
 
-  std::shared_ptr<CapturedCall> current() const {
+  JitOptions options;
+  mutable std::mutex mutex;                   // of `entries` and of what they have captured
+  std::mutex recording;                       // held by the one call that runs the function
+  std::list<std::shared_ptr<Entry>> entries;  // the latest used one first
+
+  std::shared_ptr<CapturedCall> captured_of(const Entry& entry) const {
     const std::lock_guard lock(mutex);
-    return captured;
+    return entry.captured;
   }
-  void set(std::shared_ptr<CapturedCall> call) {
+  void set(Entry& entry, std::shared_ptr<CapturedCall> call) {
     const std::lock_guard lock(mutex);
-    std::swap(captured, call);
+    std::swap(entry.captured, call);
   }
   /// Forgets a capture, unless it was replaced meanwhile.
-  void drop(const std::shared_ptr<CapturedCall>& call) {
+  void drop(Entry& entry, const std::shared_ptr<CapturedCall>& call) {
     const std::lock_guard lock(mutex);
-    if (captured == call) captured = nullptr;
+    if (entry.captured == call) entry.captured = nullptr;
   }
-  void record(const CallArguments& arguments, const void* result_type, const Body& body);
+  std::shared_ptr<Entry> entry_of(const CallArguments& arguments, const void* result_type);
+  void record(Entry& entry, const CallArguments& arguments, const void* result_type, const Body& body);
   void compare(const Recording& before, const Recording& now);
-  void keep(Recorder& recorder, const CallArguments& arguments, const JitResults& results, const void* result_type);
+  void keep(Entry& entry, Recorder& recorder, const CallArguments& arguments, const JitResults& results, const void* result_type);
 };
+
+/// Throws JitError for arguments that differ from captured ones in more than their form.
+std::shared_ptr<JitCore::State::Entry> JitCore::State::entry_of(const CallArguments& arguments, const void* result_type) {
+  CallForm form = form_of(arguments);
+  const std::lock_guard lock(mutex);
+  for (auto it = entries.begin(); it != entries.end(); ++it)
+    if ((*it)->form == form) {
+      entries.splice(entries.begin(), entries, it);
+      return entries.front();
+    }
+  for (const auto& e : entries)
+    if (e->captured) e->captured->check_surroundings(arguments, result_type);
+  entries.push_front(std::make_shared<Entry>());
+  entries.front()->form = std::move(form);
+  if (entries.size() > std::max<size_t>(options.captures, 1)) entries.pop_back();
+  return entries.front();
+}
 
 JitCore::JitCore(const JitOptions& options) : state_(std::make_unique<State>()) { state_->options = options; }
 JitCore::~JitCore() = default;
@@ -126,10 +152,10 @@ void give_arguments_back(const Recorder& recorder) {
 
 }  // namespace
 
-void JitCore::State::record(const CallArguments& arguments, const void* result_type, const Body& body) {
+void JitCore::State::record(Entry& entry, const CallArguments& arguments, const void* result_type, const Body& body) {
   std::vector<Symbol> variables;
   for (const auto& v : arguments.variables) variables.push_back(v.first);
-  Recorder recorder(rename(arguments), std::move(variables), calls > 0);
+  Recorder recorder(rename(arguments), std::move(variables), entry.calls > 0);
   const struct AtEnd {
     const Recorder& recorder;
     ~AtEnd() { give_arguments_back(recorder); }
@@ -140,11 +166,11 @@ void JitCore::State::record(const CallArguments& arguments, const void* result_t
     if (t.defined()) t.set_grad({});
   realize_results(recorder);
   tensors.clear();  // only now: a store into an argument waits on it
-  ++calls;
-  if (const std::shared_ptr<CapturedCall> before = current())
+  ++entry.calls;
+  if (const std::shared_ptr<CapturedCall> before = captured_of(entry))
     compare(before->recording(), recorder.recording());
   else
-    keep(recorder, arguments, results, result_type);
+    keep(entry, recorder, arguments, results, result_type);
 }
 
 /// Checking mode.
@@ -154,18 +180,21 @@ void JitCore::State::compare(const Recording& before, const Recording& now) {
 }
 
 /// Captures a call if it did what the one before did.
-void JitCore::State::keep(Recorder& recorder, const CallArguments& arguments, const JitResults& results, const void* result_type) {
+void JitCore::State::keep(Entry& entry, Recorder& recorder, const CallArguments& arguments, const JitResults& results,
+                          const void* result_type) {
   Recording& now = recorder.recording();
   const bool usable = now.host_use.empty();
-  const std::string change = !usable ? "it calls " + now.host_use : !last ? "there is none to compare with" : difference(*last, now);
+  const std::string change = !usable       ? "it calls " + now.host_use
+                             : !entry.last ? "there is none to compare with"
+                                           : difference(*entry.last, now);
   if (change.empty()) {
-    set(std::make_shared<CapturedCall>(recorder, arguments, results, result_type));
-    last = nullptr;
+    set(entry, std::make_shared<CapturedCall>(recorder, arguments, results, result_type, options.prune));
+    entry.last = nullptr;
     return;
   }
-  if (log_enabled(1) && calls > 1) log_line(fmt::format("jit: call {} is not captured: {}", calls, change));
+  if (log_enabled(1) && entry.calls > 1) log_line(fmt::format("jit: call {} is not captured: {}", entry.calls, change));
   now.drop_memory();
-  last = usable ? std::make_shared<const Recording>(std::move(now)) : nullptr;
+  entry.last = usable ? std::make_shared<const Recording>(std::move(now)) : nullptr;
 }
 
 std::optional<JitResults> JitCore::call(const JitArguments& given, const void* result_type, const Body& body) {
@@ -174,12 +203,13 @@ std::optional<JitResults> JitCore::call(const JitArguments& given, const void* r
     return std::nullopt;
   }
   const CallArguments arguments = prepare_arguments(given);
+  const std::shared_ptr<State::Entry> entry = state_->entry_of(arguments, result_type);
   const auto replay = [&]() -> std::optional<JitResults> {
-    const std::shared_ptr<CapturedCall> captured = state_->current();
+    const std::shared_ptr<CapturedCall> captured = state_->captured_of(*entry);
     if (!captured) return std::nullopt;
     captured->check(arguments, result_type);
     if (!captured->is_current()) {
-      state_->drop(captured);
+      state_->drop(*entry, captured);
       return std::nullopt;
     }
     if (state_->options.check) return std::nullopt;
@@ -188,18 +218,42 @@ std::optional<JitResults> JitCore::call(const JitArguments& given, const void* r
   if (auto results = replay()) return results;
   const std::lock_guard lock(state_->recording);
   if (auto results = replay()) return results;  // captured while this call waited
-  state_->record(arguments, result_type, body);
+  state_->record(*entry, arguments, result_type, body);
   return std::nullopt;
 }
 
 void JitCore::reset() {
   if (Recorder::current()) throw JitError("jit: reset() inside of a jitted function");
   const std::lock_guard recording(state_->recording);
-  state_->set(nullptr);
-  state_->last = nullptr;
-  state_->calls = 0;
+  std::list<std::shared_ptr<State::Entry>> dropped;
+  const std::lock_guard lock(state_->mutex);
+  dropped.swap(state_->entries);
 }
 
-bool JitCore::captured() const { return state_->current() != nullptr; }
+void JitCore::free_intermediates() {
+  std::vector<std::shared_ptr<CapturedCall>> all;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& e : state_->entries)
+      if (e->captured) all.push_back(e->captured);
+  }
+  for (const auto& c : all) c->free_intermediates();
+}
+
+void JitCore::save(const std::string& path) const {
+  std::shared_ptr<CapturedCall> latest;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& e : state_->entries)
+      if (e->captured && !latest) latest = e->captured;
+  }
+  if (!latest) throw JitError("jit: nothing is captured that could be saved; call the function two times first");
+  latest->save(path);
+}
+
+bool JitCore::captured() const {
+  const std::lock_guard lock(state_->mutex);
+  return std::any_of(state_->entries.begin(), state_->entries.end(), [](const auto& e) { return e->captured != nullptr; });
+}
 
 }  // namespace tinygrad::detail

@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "schedule/normalize.h"
 #include "tensor/memory.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -154,13 +155,14 @@ void Recorder::ran(const UOp& sink, const schedule::Schedule& s) {
     const auto& arg = b.arg_as<BufferArg>();
     canonical[b] = param(b.dtype(), arg.size, {.slot = int32_t(place), .device = arg.device});
   }
-  for (const UOp& u : toposort(sink))
+  const UOp plain = schedule::inline_calls(sink);  // how a FUNCTION is differentiated is nothing that ran
+  for (const UOp& u : toposort(plain))
     if (u.is(Op::BIND)) canonical[u] = u.src(0);
   for (const auto& [variable, value] : s.variables) {
     const Symbol name = variable.arg_as<VarArg>().name;
     if (std::find(variables_.begin(), variables_.end(), name) == variables_.end()) recording_.variables[name] = value;
   }
-  out.graph = substitute(sink, canonical);
+  out.graph = substitute(plain, canonical);
   recording_.schedules.push_back(std::move(out));
 }
 

@@ -170,9 +170,16 @@ struct TextArg {
   Symbol text = {};
   auto operator<=>(const TextArg&) const = default;
 };
+/// FUNCTION: `gradient` is a rule that stands for the derivative of the body (ops/gradient.h); its identity is the id.
 struct FunctionArg {
   Symbol name = {};
-  auto operator<=>(const FunctionArg&) const = default;
+  uint64_t gradient_id = 0;  ///< 0: the gradient is that of the body
+  IntrusivePtr<Resource> gradient = {};
+  bool operator==(const FunctionArg& o) const { return name == o.name && gradient_id == o.gradient_id; }
+  std::strong_ordering operator<=>(const FunctionArg& o) const {
+    if (auto c = name <=> o.name; c != 0) return c;
+    return gradient_id <=> o.gradient_id;
+  }
 };
 struct TupleArg {
   int32_t index = 0;

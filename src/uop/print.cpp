@@ -102,7 +102,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const LinearArg& a) { return hash_all(a.kind); },
                                     [](const ProgramArg& a) { return hash_all(a.name, a.target); },
                                     [](const TextArg& a) { return hash_all(a.text); },
-                                    [](const FunctionArg& a) { return hash_all(a.name); },
+                                    [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
                                     [](const TupleArg& a) { return hash_all(a.index); },
                                     [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.in, a.out); },
                                 },

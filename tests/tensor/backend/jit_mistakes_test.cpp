@@ -157,9 +157,8 @@ TEST_P(JitMistake, ArgumentsOfOtherKinds) {
   const auto f = jit([](const Tensor& a, const Tensor& b) { return a + b; });
   const Tensor x({1.0, 2.0});
   for (int i = 0; i < 3; ++i) f(x, x);
-  EXPECT_JIT_ERROR(f(Tensor({1.0, 2.0, 3.0}), Tensor({1.0, 2.0, 3.0})), "argument 0 has the shape (3,)");
-  EXPECT_JIT_ERROR(f(x, Tensor({1, 2})), "argument 1 has the dtype dtypes.int");
-  EXPECT_JIT_ERROR(f(x, x.to(GetParam() == std::string("CPU") ? "INTERP" : "CPU")), "argument 1 has the device");
+  EXPECT_EQ(f(Tensor({1.0, 2.0, 3.0}), Tensor({1.0, 2.0, 3.0})).tolist(), (Floats{2, 4, 6}));  // captured besides
+  EXPECT_EQ(f(x, Tensor({1, 2})).tolist(), (Floats{2, 4}));
   EXPECT_JIT_ERROR(f(x, Tensor()), "no Tensor");
   EXPECT_EQ(f(x, x).tolist(), (Floats{2, 4}));
 }

@@ -1,0 +1,441 @@
+// Captured calls as files.
+//
+// The text "TGJIT", a version, a hash of what follows; then the graph nodes, and what the call takes, runs and gives, which refer to them.
+// A file may come from anybody. Kernels are graphs, not machine code: the verifier looks at them as at those of the scheduler, and accesses
+// that cannot be proved to be inside their memory are made only where they are.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/options.h"
+#include "runtime/backends.h"
+#include "shape/device.h"
+#include "spec/verify.h"
+#include "symbolic/bounds.h"
+#include "tensor/captured.h"
+#include "tensor/graph_file.h"
+#include "tensor/random.h"
+#include "uop/build.h"
+
+namespace tinygrad::tensor {
+
+using engine::CapturedSlot;
+using engine::SlotKind;
+
+namespace {
+
+constexpr std::string_view magic = "TGJIT";
+constexpr uint32_t version = 1;
+
+void put_shape(ByteWriter& out, const Shape& shape) {
+  out.put(uint32_t(shape.size()));
+  for (const SInt& s : shape) {
+    if (!s.known()) throw ValueError("save: a result or an argument of a symbolic size that is no view");
+    out.put(s.value());
+  }
+}
+
+/// A row-major shape has no symbolic sizes; that of a view is in the view.
+void put_form(ByteWriter& out, const UOp& view, const Shape& shape) {
+  out.put_node(view);
+  put_shape(out, view ? Shape() : shape);
+}
+
+/// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
+bool is_safe_view(const UOp& view, int64_t size) {
+  const UOp* u = &view;
+  for (; !u->is(Op::PARAM); u = &u->src(0)) {
+    if (u->src_count() == 0) return false;
+    const Shape &in = shape_of(u->src(0)), &out = shape_of(*u);
+    if (u->is(Op::RESHAPE)) {
+      if (!all_known(in) || !all_known(out)) return false;
+    } else if (u->is(Op::SHRINK)) {
+      for (size_t a = 0; a < in.size(); ++a) {
+        const SInt begin(u->src(1 + 2 * a)), end(u->src(2 + 2 * a));
+        if (begin.min() < 0 || end.max() > in[a].min() || (end - begin).min() < 0) return false;
+      }
+    } else if (!u->is(Op::PERMUTE) && !u->is(Op::FLIP)) {
+      return false;
+    }
+  }
+  return shape_of(*u) == Shape{SInt(size)};
+}
+
+}  // namespace
+
+void CapturedCall::save(const std::string& path) const {
+  std::vector<UOp> roots;
+  for (const CallForm::Value& v : form_.values) roots.push_back(v.view);
+  for (const Result& r : results_) roots.push_back(r.form);
+  for (const auto& c : calls_) roots.push_back(c.body);
+  ByteWriter out;
+  out.put_graph(roots);
+  const auto put_slot_number = [&](const std::optional<size_t>& slot) { out.put(slot ? uint32_t(*slot + 1) : uint32_t{0}); };
+
+  out.put(uint32_t(variables_.size()));
+  for (Symbol v : variables_) out.put_text(v.str());
+  out.put(uint32_t(bound_.size()));
+  for (const auto& [name, value] : bound_) {
+    out.put_text(name.str());
+    out.put(uint8_t(value.has_value()));
+    out.put(value.value_or(0));
+  }
+  out.put(uint32_t(slots_.size()));
+  for (const CapturedSlot& s : slots_) {
+    out.put(s.kind);
+    out.put(s.dtype);
+    out.put(s.size);
+    out.put_text(s.device.str());
+    if (s.kind != SlotKind::fixed) continue;
+    std::string values(size_t(s.size) * itemsize(s.dtype), '\0');
+    s.buffer->check_readable();
+    s.buffer->copyout(std::as_writable_bytes(std::span(values)));
+    out.put_bytes(values);
+  }
+  out.put(uint32_t(arguments_.size()));
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const CallForm::Value& v = form_.values[i];
+    out.put(uint8_t(arguments_[i].defined));
+    put_form(out, v.view, v.shape);
+    out.put(v.dtype);
+    out.put_text(v.device.str());
+    put_slot_number(arguments_[i].slot);
+  }
+  out.put(uint32_t(calls_.size()));
+  for (const auto& c : calls_) {
+    out.put_node(c.body);
+    out.put(uint32_t(c.slots.size()));
+    for (uint32_t s : c.slots) out.put(s);
+  }
+  out.put(uint32_t(results_.size()));
+  for (const Result& r : results_) {
+    out.put(r.kind);
+    out.put(uint64_t(r.number));
+    put_form(out, r.form, r.shape);
+    out.put(r.dtype);
+    out.put_text(r.device.str());
+    out.put(uint8_t(r.is_param));
+  }
+  out.put(uint32_t(draws_.size()));
+  for (const Draw& d : draws_) {
+    out.put(d.words);
+    put_slot_number(d.slot);
+  }
+
+  ByteWriter file;
+  file.put_bytes(magic);
+  file.put(version);
+  file.put(hash_bytes(out.bytes().data(), out.bytes().size()));
+  write_file_atomic(path, file.bytes() + out.bytes());
+}
+
+/// Reads a file, checking all that a CapturedCall relies on.
+class CapturedCall::Reader {
+ public:
+  Reader(std::span<const std::byte> bytes, CapturedCall& out) : in_(bytes), out_(out) {}
+
+  void read() {
+    in_.take_graph();
+    for (uint32_t n = in_.take_count(); n-- > 0;) out_.variables_.push_back(Symbol(in_.take_text()));
+    read_bound();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_slot();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_argument();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_call();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_result();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_draw();
+    in_.expect_end();
+  }
+  /// The bounds that kernels and views rely on.
+  std::map<Symbol, std::pair<int64_t, int64_t>> bounds;
+
+ private:
+  static void need(bool holds, std::string_view what) {
+    if (!holds) ByteReader::wrong(what);
+  }
+
+  void read_bound() {
+    size_t brought = 0;
+    for (uint32_t n = in_.take_count(); n-- > 0;) {
+      const Symbol name(in_.take_text());
+      const bool has_value = in_.take_bool();
+      const auto value = in_.take<int64_t>();
+      if (!has_value) need(brought < out_.variables_.size() && out_.variables_[brought++] == name, "the variables");
+      out_.bound_.emplace_back(name, has_value ? std::optional(value) : std::nullopt);
+    }
+    need(brought == out_.variables_.size(), "the variables");
+  }
+
+  void read_slot() {
+    CapturedSlot s;
+    s.kind = in_.take_up_to<SlotKind>(uint64_t(SlotKind::temporary));
+    s.dtype = in_.take_dtype();
+    s.size = in_.take<int64_t>();
+    s.device = Symbol(in_.take_text());
+    need(s.dtype != DType::void_ && s.dtype != DType::index, "memory of a dtype that has none");
+    need(s.size >= 0 && s.size <= (int64_t{1} << 48), "the size of memory");
+    Device& device = runtime::open_device(s.device.str());
+    if (s.kind == SlotKind::fixed) {
+      const auto values = in_.take_bytes(uint64_t(s.size) * itemsize(s.dtype));
+      s.buffer = Buffer::make(device, s.size, s.dtype);
+      s.buffer->ensure_allocated();
+      if (s.size > 0) s.buffer->copyin(values);
+      out_.fixed_slots_.push_back(out_.slots_.size());
+    }
+    out_.slots_.push_back(std::move(s));
+  }
+
+  std::optional<size_t> take_slot() {
+    const auto number = in_.take<uint32_t>();
+    need(number <= out_.slots_.size(), "a slot that is not there");
+    return number ? std::optional<size_t>(number - 1) : std::nullopt;
+  }
+
+  /// A shape, or a view of memory of this size.
+  void read_form(UOp& view, Shape& shape) {
+    view = in_.take_node();
+    for (uint32_t n = in_.take_count(); n-- > 0;) {
+      shape.push_back(in_.take<int64_t>());
+      need(shape.back().value() >= 0, "a negative size");
+    }
+  }
+
+  void check_form(const UOp& view, const Shape& shape, DType dtype, const CapturedSlot& memory) {
+    need(memory.dtype == dtype, "a view of another dtype than its memory's");
+    if (view)
+      need(view.dtype() == dtype && is_safe_view(view, memory.size), "a view");
+    else
+      need(count(shape) == memory.size, "a shape and its memory");
+    if (view) note_variables(view);
+  }
+
+  static int64_t count(const Shape& shape) {
+    int64_t n = 1;
+    for (const SInt& s : shape) need(!__builtin_mul_overflow(n, s.value(), &n), "the size of a tensor");
+    return n;
+  }
+
+  void note_variables(const UOp& root) {
+    for (const UOp& u : toposort(root)) {
+      if (!u.is(Op::VAR)) continue;
+      const auto& v = u.arg_as<VarArg>();
+      auto& b = bounds.try_emplace(v.name, v.min, v.max).first->second;
+      b = {std::max(b.first, v.min), std::min(b.second, v.max)};
+    }
+  }
+
+  void read_argument() {
+    Argument a;
+    CallForm::Value v;
+    a.defined = in_.take_bool();
+    read_form(v.view, v.shape);
+    v.dtype = in_.take_dtype();
+    v.device = Symbol(in_.take_text());
+    a.slot = take_slot();
+    if (a.slot) {
+      const CapturedSlot& s = out_.slots_[*a.slot];
+      need(a.defined && s.kind == SlotKind::call && s.device == v.device && taken_.insert(*a.slot).second, "an argument");
+      check_form(v.view, v.shape, v.dtype, s);
+    } else {
+      need(!v.view && (!a.defined || count(v.shape) == 0), "an argument without memory");
+    }
+    out_.arguments_.push_back(a);
+    out_.form_.values.push_back(std::move(v));
+  }
+
+  void read_call() {
+    engine::RecordedCall c;
+    c.body = in_.take_node();
+    need(bool(c.body), "a call of nothing");
+    for (uint32_t n = in_.take_count(); n-- > 0;) {
+      const auto slot = in_.take<uint32_t>();
+      need(slot < out_.slots_.size(), "a slot that is not there");
+      c.slots.push_back(slot);
+    }
+    if (c.body.is(Op::SINK)) {
+      spec::verify_kernel(c.body);
+      check_kernel(c);
+      c.body = guarded(c.body);
+      spec::verify_kernel(c.body);
+    } else {
+      need(c.body.is(Op::COPY) && c.slots.size() == 2, "a call that is neither a kernel nor a copy");
+      const CapturedSlot &to = out_.slots_[c.slots[0]], &from = out_.slots_[c.slots[1]];
+      need(to.size == from.size && to.dtype == from.dtype, "a copy between memories of different sizes");
+    }
+    out_.calls_.push_back(std::move(c));
+  }
+
+  void check_kernel(const engine::RecordedCall& c) {
+    size_t params = 0;
+    for (const UOp& u : toposort(c.body)) {
+      if (!u.is(Op::PARAM)) continue;
+      ++params;
+      const auto slot = size_t(u.arg_as<ParamArg>().slot);
+      need(slot < c.slots.size(), "a kernel with more arguments than its call");
+      const CapturedSlot& s = out_.slots_[c.slots[slot]];
+      need(s.dtype == u.dtype() && shape_of(u)[0].value() == s.size, "a kernel for memory of another size");
+      need(s.device == out_.slots_[c.slots[0]].device, "a kernel of several devices");
+    }
+    need(params == c.slots.size(), "a call with more arguments than its kernel");
+    note_variables(c.body);
+  }
+
+  /// The kernel with a condition at each access that might be outside of its memory.
+  static UOp guarded(const UOp& kernel) {
+    NodeMap<UOp> done;
+    for (const UOp& u : toposort(kernel)) {
+      UOps sources;
+      for (const UOp& s : u.src()) {
+        const UOp* replaced = done.find(s);
+        sources.push_back(replaced ? *replaced : s);
+      }
+      UOp v = std::ranges::equal(sources, u.src()) ? u : u.with_src(sources);
+      if (u.is(Op::INDEX)) {
+        const UOp* memory = &v.src(0);
+        while (memory->is(Op::AFTER)) memory = &memory->src(0);
+        const int64_t size = shape_of(*memory)[0].value();
+        const UOp at = v.src(1);
+        if (const symbolic::Bounds b = symbolic::bounds(at); b.min < 0 || b.max >= size) {
+          const UOp inside = logical_not(at < 0) & (at < size);
+          v = index_valid(v.src(0), at, v.src_count() > 2 ? v.src(2) & inside : inside);
+        }
+      }
+      done[u] = v;
+    }
+    return *done.find(kernel);
+  }
+
+  void read_result() {
+    Result r;
+    r.kind = in_.take_up_to<Result::Kind>(uint64_t(Result::Kind::made));
+    r.number = size_t(in_.take<uint64_t>());
+    read_form(r.form, r.shape);
+    r.dtype = in_.take_dtype();
+    r.device = Symbol(in_.take_text());
+    r.is_param = in_.take_bool();
+    using Kind = Result::Kind;
+    if (r.kind == Kind::argument) {
+      need(r.number < out_.arguments_.size() && out_.arguments_[r.number].slot, "a result that is no argument");
+      check_form(r.form, r.shape, r.dtype, out_.slots_[*out_.arguments_[r.number].slot]);
+    } else if (r.kind == Kind::fixed || r.kind == Kind::made) {
+      need(r.number < out_.slots_.size(), "a slot that is not there");
+      const CapturedSlot& s = out_.slots_[r.number];
+      need(s.device == r.device && s.kind == (r.kind == Kind::fixed ? SlotKind::fixed : SlotKind::call), "the memory of a result");
+      check_form(r.form, r.shape, r.dtype, s);
+      if (r.kind == Kind::fixed) {
+        r.id = next_buffer_id();
+        out_.used_.insert(r.id);
+        fixed_ids_[r.number] = r.id;
+      } else {
+        taken_.insert(r.number);
+        made_.insert(r.number);
+      }
+    } else if (r.kind == Kind::empty) {
+      need(!r.form && count(r.shape) == 0, "an empty result");
+      runtime::open_device(r.device.str());
+    }
+    out_.results_.push_back(std::move(r));
+  }
+
+  void read_draw() {
+    Draw d{.words = in_.take<int64_t>(), .slot = take_slot()};
+    need(d.words >= 0, "a draw of random words");
+    if (d.slot) {
+      const CapturedSlot& s = out_.slots_[*d.slot];
+      need(s.kind == SlotKind::lease && uint64_t(s.size) * itemsize(s.dtype) == sizeof(DrawState), "the memory of a draw");
+    }
+    out_.draws_.push_back(d);
+  }
+
+  friend class CapturedCall;
+  ByteReader in_;
+  CapturedCall& out_;
+  std::set<size_t> taken_, made_;  // slots that a call brings: arguments, and results
+  std::map<size_t, uint64_t> fixed_ids_;
+};
+
+std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
+  const std::string file = read_file(path);
+  ByteReader head(std::as_bytes(std::span(file)));
+  if (file.size() < magic.size() || !file.starts_with(magic)) throw FormatError(fmt::format("LoadedJit: {} is not a saved jit", path));
+  head.take_bytes(magic.size());
+  if (const auto v = head.take<uint32_t>(); v != version)
+    throw FormatError(fmt::format("LoadedJit: {} has version {}, expects {}; save it anew", path, v, version));
+  const auto hash = head.take<uint64_t>();
+  const size_t start = magic.size() + sizeof version + sizeof hash;
+  const auto body = std::as_bytes(std::span(file)).subspan(start);
+  if (hash_bytes(body.data(), body.size()) != hash) ByteReader::wrong("its content is not what was written");
+
+  const std::shared_ptr<CapturedCall> out(new CapturedCall);
+  out->options_ = Context::current();
+  Reader reader(body, *out);
+  try {
+    reader.read();
+    for (size_t i = 0; i < out->slots_.size(); ++i)
+      if (out->slots_[i].kind == SlotKind::call && !reader.taken_.contains(i)) ByteReader::wrong("memory that nobody brings");
+    out->made_slots_.assign(reader.made_.begin(), reader.made_.end());
+    out->variable_bounds_ = reader.bounds;
+    for (const auto& [name, value] : out->bound_) {
+      const auto b = reader.bounds.find(name);
+      if (value && b != reader.bounds.end() && (*value < b->second.first || *value > b->second.second))
+        ByteReader::wrong("a variable is out of its bounds");
+    }
+    out->capture_ = std::make_unique<engine::Capture>(out->slots_, out->calls_, out->bound_, current_options());
+  } catch (const DeviceError&) {
+    throw;
+  } catch (const OutOfMemoryError&) {
+    throw;
+  } catch (const FormatError&) {
+    throw;
+  } catch (const Error& e) {
+    throw FormatError(fmt::format("LoadedJit: {} holds what save() does not write: {}", path, e.what()));
+  }
+  for (const Argument& a : out->arguments_) out->writes_any_ = out->writes_any_ || (a.slot && out->capture_->written(*a.slot));
+  for (size_t s : out->fixed_slots_) {
+    if (!out->capture_->written(s)) continue;
+    out->writes_any_ = true;
+    if (const auto id = reader.fixed_ids_.find(s); id != reader.fixed_ids_.end()) out->written_.insert(id->second);
+  }
+  return out;
+}
+
+detail::JitResults CapturedCall::call_loaded(const CallArguments& arguments) {
+  if (!std::equal(variables_.begin(), variables_.end(), arguments.variables.begin(), arguments.variables.end(),
+                  [](Symbol name, const auto& v) { return name == v.first; }))
+    throw JitError("LoadedJit: the arguments have other variables than the saved call");
+  for (const auto& [name, value] : arguments.variables)
+    if (const auto b = variable_bounds_.find(name); b != variable_bounds_.end() && (value < b->second.first || value > b->second.second))
+      throw JitError(fmt::format("LoadedJit: variable {} is {}, expects {} to {}", name.str(), value, b->second.first, b->second.second));
+  if (const CallForm form = tensor::form_of(arguments); form != form_)
+    throw JitError(
+        fmt::format("LoadedJit: the {} tensors among the arguments differ from the {} of the saved call in number, shape, dtype or device",
+                    form.values.size(), form_.values.size()));
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (arguments_[i].defined) check_argument(i, arguments.values[i]);
+  check_aliases(arguments);
+  return replay(arguments);
+}
+
+}  // namespace tinygrad::tensor
+
+namespace tinygrad {
+
+LoadedJit::LoadedJit(const std::string& path) : captured_(tensor::CapturedCall::load(path)) {}
+LoadedJit::~LoadedJit() = default;
+
+std::vector<Tensor> LoadedJit::operator()(std::span<const Tensor> arguments, std::span<const Variable> variables) const {
+  detail::JitArguments given;
+  detail::JitCollector collector(given);
+  for (const Tensor& t : arguments) collector.tensor(t);
+  for (const Variable& v : variables) collector.variable(v);
+  if (given.variables.size() != variables.size()) throw ValueError("LoadedJit: a variable without a value; use bind()");
+  return captured_->call_loaded(tensor::prepare_arguments(given)).tensors;
+}
+
+}  // namespace tinygrad
