@@ -74,11 +74,48 @@ bool to_value(nb::handle x, Value& out) {
   return true;
 }
 
+std::optional<Extent> to_extent(nb::handle x) {
+  int64_t number = 0;
+  if (to_int(x, number)) return Extent(number);
+  if (nb::isinstance<Variable>(x)) return Extent(*nb::inst_ptr<Variable>(x));
+  if (nb::isinstance<Extent>(x)) return *nb::inst_ptr<Extent>(x);
+  return {};
+}
+
+namespace {
+
+/// The arguments, or those in the one tuple or list.
+nb::sequence one_by_one(const nb::args& args) {
+  const bool is_list = args.size() == 1 && (nb::isinstance<nb::tuple>(args[0]) || nb::isinstance<nb::list>(args[0]));
+  return nb::borrow<nb::sequence>(is_list ? nb::handle(args[0]) : nb::handle(args));
+}
+
+[[noreturn]] void no_sizes(const char* function, const nb::args& args) {
+  throw nb::type_error((std::string(function) + ": sizes are integers, or one tuple of integers; got " + nb::repr(args).c_str()).c_str());
+}
+
+}  // namespace
+
+Extents to_extents(const nb::args& args, const char* function, const std::optional<Extents>& kept) {
+  Extents out;
+  for (nb::handle x : one_by_one(args)) {
+    if (x.is_none()) {
+      if (kept && out.size() >= kept->size())
+        throw ShapeError(std::string(function) + ": None keeps a size, but there is no axis " + std::to_string(out.size()));
+      out.push_back(kept ? (*kept)[out.size()] : Extent(-1));
+    } else if (const std::optional<Extent> size = to_extent(x)) {
+      out.push_back(*size);
+    } else {
+      no_sizes(function, args);
+    }
+  }
+  return out;
+}
+
 Sizes to_sizes(const nb::args& args, const char* function) {
   Sizes out;
-  const bool is_tuple = args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr());
-  if (to_ints(is_tuple ? nb::handle(args[0]) : nb::handle(args), out)) return out;
-  throw nb::type_error((std::string(function) + ": sizes are integers, or one tuple of integers; got " + nb::repr(args).c_str()).c_str());
+  if (!to_ints(one_by_one(args), out)) no_sizes(function, args);
+  return out;
 }
 
 std::vector<Tensor> to_tensors(const nb::args& args, const char* function) {
@@ -111,17 +148,20 @@ nb::tuple to_tuple(const Sizes& sizes) {
   return nb::borrow<nb::tuple>(out);
 }
 
+nb::tuple to_tuple(const Extents& sizes) {
+  nb::list out;
+  for (const Extent& s : sizes) out.append(s.known() ? nb::object(nb::int_(s.value())) : nb::cast(s));
+  return nb::tuple(out);
+}
+
 namespace {
 
-std::optional<Extent> to_extent(PyObject* x) {
+std::optional<Extent> to_bound(PyObject* x) {
   if (x == Py_None) return {};
-  if (nb::isinstance<Variable>(x)) return Extent(nb::cast<Variable>(nb::handle(x)));
-  if (nb::isinstance<Extent>(x)) return nb::cast<Extent>(nb::handle(x));
-  if (int64_t number = 0; to_int(x, number)) return Extent(number);
+  if (std::optional<Extent> bound = to_extent(x)) return bound;
   throw nb::type_error((std::string("a slice is made of integers and Variables; got ") + nb::repr(nb::handle(x)).c_str()).c_str());
 }
 
-/// One integer or a tensor of one integer counts as a step.
 int64_t to_step(PyObject* x) {
   if (x == Py_None) return 1;
   if (int64_t number = 0; to_int(x, number)) return number;
@@ -136,9 +176,9 @@ void add_index(IndexArg& out, nb::handle x, const Tensor& of) {
     out.indices.push_back(Ellipsis{});
   } else if (PySlice_Check(x.ptr())) {
     const auto* s = reinterpret_cast<PySliceObject*>(x.ptr());
-    out.indices.push_back(Slice{to_extent(s->start), to_extent(s->stop), to_step(s->step)});
+    out.indices.push_back(Slice{to_bound(s->start), to_bound(s->stop), to_step(s->step)});
   } else if (nb::isinstance<Variable>(x) || nb::isinstance<Extent>(x)) {
-    throw nb::type_error("x[variable]: a Variable stands in a slice; use x[v:v+1]");
+    out.indices.push_back(*to_extent(x));
   } else if (nb::isinstance<Tensor>(x)) {
     out.kept.push_back(nb::cast<Tensor>(x));
     out.indices.push_back(out.kept.back());

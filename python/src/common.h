@@ -64,7 +64,11 @@ bool to_operand(nb::handle x, std::optional<Operand>& out);
 bool to_value(nb::handle x, Value& out);
 bool to_int(nb::handle x, int64_t& out);
 bool to_ints(nb::handle x, Sizes& out);
-/// Sizes as `f(2, 3)` or `f((2, 3))` gives them.
+/// An integer, a bound Variable, or what was computed of such.
+std::optional<Extent> to_extent(nb::handle x);
+/// Sizes as `f(2, 3)` or `f((2, 3))` gives them. None is the size in `kept`, or -1 without one.
+Extents to_extents(const nb::args& args, const char* function, const std::optional<Extents>& kept = {});
+/// The same of nothing but integers.
 Sizes to_sizes(const nb::args& args, const char* function);
 /// Tensors as `f(a, b)` or `f([a, b])` gives them.
 std::vector<Tensor> to_tensors(const nb::args& args, const char* function);
@@ -76,6 +80,7 @@ inline TensorOptions to_options(const std::optional<std::string>& device, const 
   return {.dtype = get(dtype), .device = device.value_or("")};
 }
 nb::tuple to_tuple(const Sizes& sizes);
+nb::tuple to_tuple(const Extents& sizes);
 IndexArg to_indices(nb::handle x, const Tensor& of);
 /// The tensor that `x` is, or one on the device and of the dtype of `like` that has its values.
 Tensor to_tensor_like(nb::handle x, const Tensor& like);
@@ -120,6 +125,7 @@ void bind_reduce(TensorClass& tensor);
 void bind_products(TensorClass& tensor);
 void bind_nn(nb::module_& m);
 void bind_optim(nb::module_& m);
+void bind_state(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_uops(nb::module_& m);
 

@@ -54,6 +54,25 @@ std::vector<std::unique_ptr<Context>>& contexts() {
   return stack;
 }
 
+/// The operators of what can be an Extent.
+template <class C>
+void bind_arithmetic(nb::class_<C>& type) {
+  using Operator = Extent (*)(const Extent&, const Extent&);
+  const std::pair<const char*, Operator> operators[] = {{"add", +[](const Extent& a, const Extent& b) { return a + b; }},
+                                                        {"sub", +[](const Extent& a, const Extent& b) { return a - b; }},
+                                                        {"mul", +[](const Extent& a, const Extent& b) { return a * b; }},
+                                                        {"floordiv", +[](const Extent& a, const Extent& b) { return a / b; }},
+                                                        {"mod", +[](const Extent& a, const Extent& b) { return a % b; }}};
+  const auto apply = [](Operator f, nb::handle a, nb::handle b) -> nb::object {
+    const std::optional<Extent> x = to_extent(a), y = to_extent(b);
+    return x && y ? nb::cast(f(*x, *y)) : nb::borrow(Py_NotImplemented);
+  };
+  for (const auto& [name, f] : operators) {
+    type.def((std::string("__") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, a, b); });
+    type.def((std::string("__r") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, b, a); });
+  }
+}
+
 }  // namespace
 
 void bind_devices(nb::module_& m) {
@@ -90,8 +109,8 @@ void bind_helpers(nb::module_& m) {
   m.def("kernel_count", [] { return GlobalCounters::kernel_count.load(); });
   m.def("mem_used", [] { return GlobalCounters::mem_used.load(); });
   m.def("reset_counters", [] { GlobalCounters::reset(); });
-  nb::class_<Variable>(m, "BoundedVariable", "An integer with a name and bounds, known when kernels are launched.")
-      .def(nb::init<std::string, int64_t, int64_t>(), "name"_a, "min_val"_a, "max_val"_a)
+  nb::class_<Variable> variable(m, "BoundedVariable", "An integer with a name and bounds, known when kernels are launched.");
+  variable.def(nb::init<std::string, int64_t, int64_t>(), "name"_a, "min_val"_a, "max_val"_a)
       .def("bind", &Variable::bind, "val"_a)
       .def("unbind",
            [](const Variable& v) {
@@ -102,22 +121,24 @@ void bind_helpers(nb::module_& m) {
       .def_prop_ro("val", &Variable::value)
       .def_prop_ro("vmin", &Variable::min)
       .def_prop_ro("vmax", &Variable::max)
-      .def(
-          "__add__", [](const Variable& v, int64_t n) { return Extent(v) + n; }, nb::is_operator())
-      .def(
-          "__radd__", [](const Variable& v, int64_t n) { return Extent(v) + n; }, nb::is_operator())
-      .def(
-          "__sub__", [](const Variable& v, int64_t n) { return Extent(v) - n; }, nb::is_operator())
       .def("__repr__", [](const Variable& v) {
         return "Variable('" + v.name() + "', " + std::to_string(v.min()) + ", " + std::to_string(v.max()) + ")" +
                (v.value() ? ".bind(" + std::to_string(*v.value()) + ")" : "");
       });
-  nb::class_<Extent>(m, "Extent", "A bound Variable and a number added.")
-      .def(
-          "__add__", [](const Extent& e, int64_t n) { return e + n; }, nb::is_operator())
-      .def(
-          "__radd__", [](const Extent& e, int64_t n) { return e + n; }, nb::is_operator())
-      .def("__sub__", [](const Extent& e, int64_t n) { return e - n; }, nb::is_operator());
+  nb::class_<Extent> extent(m, "Extent", "A size or an offset that is known when kernels are launched.");
+  extent.def_prop_ro("val", &Extent::value)
+      .def_prop_ro("vmin", &Extent::min)
+      .def_prop_ro("vmax", &Extent::max)
+      .def("__int__", &Extent::value)
+      .def("__eq__",
+           [](const Extent& a, nb::handle b) {
+             const std::optional<Extent> other = to_extent(b);
+             return other && a == *other;
+           })
+      .def("__hash__", [](const Extent& e) { return Py_hash_t(std::hash<std::string>()(e.to_string()) >> 1); })
+      .def("__repr__", &Extent::to_string);
+  bind_arithmetic(variable);
+  bind_arithmetic(extent);
 }
 
 }  // namespace tinygrad::python

@@ -10,19 +10,19 @@ namespace {
 using Device = std::optional<std::string>;
 
 void bind_constants(TensorClass& tensor) {
-#define TG_CREATE(name)                                                             \
+#define TG_CREATE(name, to_shape)                                                   \
   tensor.def_static(                                                                \
       #name,                                                                        \
       [](const nb::args& shape, const Device& device, const OptionalDType& dtype) { \
-        return Tensor::name(to_sizes(shape, #name), to_options(device, dtype));     \
+        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));     \
       },                                                                            \
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none())
-  TG_CREATE(empty);
-  TG_CREATE(invalids);
-  TG_CREATE(zeros);
-  TG_CREATE(ones);
-  TG_CREATE(scaled_uniform);
-  TG_CREATE(glorot_uniform);
+  TG_CREATE(empty, to_extents);
+  TG_CREATE(invalids, to_extents);
+  TG_CREATE(zeros, to_extents);
+  TG_CREATE(ones, to_extents);
+  TG_CREATE(scaled_uniform, to_sizes);
+  TG_CREATE(glorot_uniform, to_sizes);
 #undef TG_CREATE
 #define TG_LIKE(name) \
   tensor.def(#name, [](const Tensor& t, const OptionalDType& dtype) { return t.name(get(dtype)); }, "dtype"_a = nb::none())

@@ -5,56 +5,36 @@ namespace tinygrad::python {
 
 namespace {
 
-using Bounds = std::vector<std::pair<int64_t, int64_t>>;
+std::pair<Extent, Extent> pair_of(nb::handle x, const char* function) {
+  if (nb::isinstance<nb::sequence>(x) && nb::len(x) == 2) {
+    const auto first = to_extent(nb::object(x[0])), second = to_extent(nb::object(x[1]));
+    if (first && second) return {*first, *second};
+  }
+  throw nb::type_error((std::string(function) + ": expects pairs of integers, got " + nb::repr(x).c_str()).c_str());
+}
 
 /// ((before, after), ...) with None for an axis that stays, or flat numbers from the last axis on as PyTorch has them.
-Bounds padding_of(nb::handle x, int ndim) {
-  Bounds out;
+ExtentPairs padding_of(nb::handle x, int ndim) {
+  ExtentPairs out;
   Sizes flat;
   if (to_ints(x, flat)) {
     if (flat.size() % 2)
       throw ValueError("pad: expects an even count of numbers, two an axis from the last one on; got " + std::to_string(flat.size()));
     if (flat.size() > size_t(ndim) * 2)
       throw ValueError("pad: " + std::to_string(flat.size() / 2) + " pairs for a tensor of " + std::to_string(ndim) + " axes");
-    out.assign(size_t(ndim), {0, 0});
+    out.assign(size_t(ndim), {Extent(0), Extent(0)});
     for (size_t i = 0; i < flat.size() / 2; ++i) out[size_t(ndim) - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
     return out;
   }
-  for (nb::handle pair : nb::cast<nb::sequence>(x)) {
-    Sizes two;
-    if (pair.is_none())
-      out.emplace_back(0, 0);
-    else if (to_ints(pair, two) && two.size() == 2)
-      out.emplace_back(two[0], two[1]);
-    else
-      throw nb::type_error((std::string("pad: expects pairs of integers, got ") + nb::repr(pair).c_str()).c_str());
-  }
+  for (nb::handle pair : nb::cast<nb::sequence>(x)) out.push_back(pair.is_none() ? std::pair(Extent(0), Extent(0)) : pair_of(pair, "pad"));
   return out;
 }
 
-Bounds bounds_of(nb::handle x, const Sizes& shape) {
-  Bounds out;
-  size_t axis = 0;
-  for (nb::handle pair : nb::cast<nb::sequence>(x)) {
-    Sizes two;
-    if (pair.is_none() && axis < shape.size())
-      out.emplace_back(0, shape[axis]);
-    else if (to_ints(pair, two) && two.size() == 2)
-      out.emplace_back(two[0], two[1]);
-    else
-      throw nb::type_error((std::string("shrink: expects pairs of integers, got ") + nb::repr(pair).c_str()).c_str());
-    ++axis;
-  }
+ExtentPairs bounds_of(nb::handle x, const Extents& shape) {
+  ExtentPairs out;
+  for (nb::handle pair : nb::cast<nb::sequence>(x))
+    out.push_back(pair.is_none() && out.size() < shape.size() ? std::pair(Extent(0), shape[out.size()]) : pair_of(pair, "shrink"));
   return out;
-}
-
-/// Sizes, where None is -1: what a view keeps or works out.
-Sizes sizes_or_kept(const nb::args& args, const char* function) {
-  nb::list out;
-  const bool is_tuple = args.size() == 1 && (nb::isinstance<nb::tuple>(args[0]) || nb::isinstance<nb::list>(args[0]));
-  for (nb::handle x : nb::borrow<nb::sequence>(is_tuple ? nb::handle(args[0]) : nb::handle(args)))
-    out.append(x.is_none() ? nb::int_(-1) : nb::borrow(x));
-  return to_sizes(nb::borrow<nb::args>(nb::make_tuple(nb::tuple(out))), function);
 }
 
 std::vector<int> narrow(const Sizes& x) { return {x.begin(), x.end()}; }
@@ -64,14 +44,14 @@ nb::tuple tuple_of(const std::vector<Tensor>& tensors) { return nb::tuple(nb::ca
 }  // namespace
 
 void bind_views(TensorClass& tensor) {
-  tensor.def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.shape()); })
+  tensor.def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.symbolic_shape()); })
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("T", &Tensor::T)
       .def("numel", &Tensor::numel)
       .def(
           "size",
           [](const Tensor& t, std::optional<int> dim) -> nb::object {
-            return dim ? nb::cast(t.size(*dim)) : nb::object(to_tuple(t.shape()));
+            return dim ? nb::cast(t.size(*dim)) : nb::object(to_tuple(t.symbolic_shape()));
           },
           "dim"_a = nb::none())
       .def("__len__",
@@ -79,27 +59,13 @@ void bind_views(TensorClass& tensor) {
              if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
              return t.size(0);
            })
-      .def("reshape",
-           [](const Tensor& t, const nb::args& shape) {
-             Sizes sizes;
-             const Sizes old = t.shape();
-             const bool is_tuple = shape.size() == 1 && (nb::isinstance<nb::tuple>(shape[0]) || nb::isinstance<nb::list>(shape[0]));
-             nb::list given;
-             size_t axis = 0;
-             for (nb::handle x : nb::borrow<nb::sequence>(is_tuple ? nb::handle(shape[0]) : nb::handle(shape))) {
-               if (x.is_none() && axis >= old.size())
-                 throw ShapeError("reshape: None keeps a size, but there is no axis " + std::to_string(axis));
-               given.append(x.is_none() ? nb::int_(old[axis]) : nb::borrow(x));
-               ++axis;
-             }
-             return t.reshape(to_sizes(nb::borrow<nb::args>(nb::make_tuple(nb::tuple(given))), "reshape"));
-           })
-      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(sizes_or_kept(shape, "view")); })
-      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(sizes_or_kept(shape, "expand")); })
+      .def("reshape", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "reshape", t.symbolic_shape())); })
+      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "view")); })
+      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(to_extents(shape, "expand")); })
       .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(narrow(to_sizes(order, "permute"))); })
       .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(narrow(to_sizes(axes, "flip"))); })
       .def(
-          "shrink", [](const Tensor& t, nb::handle bounds) { return t.shrink(bounds_of(bounds, t.shape())); }, "arg"_a)
+          "shrink", [](const Tensor& t, nb::handle bounds) { return t.shrink(bounds_of(bounds, t.symbolic_shape())); }, "arg"_a)
       .def(
           "pad",
           [](const Tensor& t, nb::handle padding, const std::string& mode, const Value& value) {
@@ -111,10 +77,9 @@ void bind_views(TensorClass& tensor) {
             return t.pad(padding_of(padding, t.ndim()), value, m);
           },
           "padding"_a, "mode"_a = "constant", "value"_a = 0.0)
-      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(sizes_or_kept(shape, "shrink_to")); })
+      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(to_extents(shape, "shrink_to")); })
       .def(
-          "pad_to",
-          [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(sizes_or_kept(shape, "pad_to"), value); },
+          "pad_to", [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(to_extents(shape, "pad_to"), value); },
           "shape"_a, "value"_a = 0)
       .def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0)
       .def(
@@ -131,7 +96,7 @@ void bind_views(TensorClass& tensor) {
             return t.rearrange(formula, named);
           },
           "formula"_a, "sizes"_a)
-      .def("repeat", [](const Tensor& t, const nb::args& repeats) { return t.repeat(to_sizes(repeats, "repeat")); })
+      .def("repeat", [](const Tensor& t, const nb::args& repeats) { return t.repeat(to_extents(repeats, "repeat")); })
       .def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none())
       .def(
           "roll",

@@ -1,3 +1,24 @@
-from tinygrad_cpp._core import SGD, Adam, AdamW, Optimizer
+"""Optimizers and learning-rate schedulers."""
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
+from tinygrad_cpp._core import (
+  LAMB,
+  LARS,
+  SGD,
+  Adam,
+  AdamW,
+  CosineAnnealingLR,
+  CosineAnnealingLRWithWarmup,
+  LambdaLR,
+  LRScheduler,
+  MultiStepLR,
+  Muon,
+  OneCycleLR,
+  Optimizer,
+  OptimizerGroup,
+  ReduceLROnPlateau,
+)
+
+__all__ = [
+  "LAMB", "LARS", "SGD", "Adam", "AdamW", "CosineAnnealingLR", "CosineAnnealingLRWithWarmup", "LRScheduler", "LambdaLR", "MultiStepLR", "Muon",
+  "OneCycleLR", "Optimizer", "OptimizerGroup", "ReduceLROnPlateau",
+]

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_cpp._core import Module, Tensor
+from tinygrad_cpp import _core
+from tinygrad_cpp._core import (
+  LoadReport,
+  Module,
+  Tensor,
+  gguf_load,
+  safe_load,
+  safe_load_metadata,
+  safe_save,
+  tar_extract,
+  torch_load,
+  zip_extract,
+)
 
-__all__ = ["get_parameters", "get_state_dict", "load_state_dict"]
+__all__ = [
+  "LoadReport", "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save",
+  "tar_extract", "torch_load", "zip_extract",
+]
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
@@ -32,3 +47,10 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
 def get_parameters(obj: Any) -> list[Tensor]:
   """The tensors of an object."""
   return list(get_state_dict(obj).values())
+
+
+def load_state_dict(model: Any, state_dict: dict[str, Tensor], strict: bool = True, verbose: bool = True, consume: bool = False,
+                    realize: bool = True) -> LoadReport:
+  """Gives the tensors of an object the values of those with the same names, on the devices where they are. If strict, a name that is
+  missing and a shape that differs are errors, which change nothing. With `consume`, what was loaded leaves the dict."""
+  return _core.load_into(get_state_dict(model), state_dict, strict, verbose, consume, realize)

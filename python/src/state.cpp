@@ -1,0 +1,112 @@
+// Files of tensors, and loading them into objects.
+#include <nanobind/stl/map.h>
+
+#include "common.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+using namespace nn::state;
+
+/// The tensors of a Python object, as a module.
+struct Named : nn::Module {
+  StateDict tensors;
+  void add_fields(nn::Fields& fields) const override {
+    for (const auto& [name, tensor] : tensors) fields.add(name, tensor);
+  }
+};
+
+std::string path_of(nb::handle x) {
+  return nb::cast<std::string>(nb::hasattr(x, "__fspath__") ? nb::object(x.attr("__fspath__")()) : nb::borrow(x));
+}
+
+/// Calls `f` with the path or the tensor that `x` is.
+template <class F>
+auto read(nb::handle x, F f) {
+  if (nb::isinstance<Tensor>(x)) {
+    const Tensor& bytes = *nb::inst_ptr<Tensor>(x);
+    const Released released;
+    return f(bytes);
+  }
+  const std::string path = path_of(x);
+  const Released released;
+  return f(path);
+}
+
+std::map<std::string, std::string> metadata_of(const nb::dict& metadata) {
+  std::map<std::string, std::string> out;
+  for (const auto& [key, value] : metadata) out[nb::cast<std::string>(nb::str(key))] = nb::cast<std::string>(nb::str(value));
+  return out;
+}
+
+nb::dict entries_of(const SafeMetadata& file) {
+  nb::dict out;
+  if (!file.metadata.empty()) out["__metadata__"] = nb::cast(file.metadata);
+  for (const auto& [name, entry] : file.tensors) {
+    nb::dict e;
+    e["dtype"] = DTypeArg{entry.dtype};
+    e["shape"] = to_tuple(entry.shape);
+    e["data_offsets"] = nb::make_tuple(entry.begin, entry.end);
+    out[name.c_str()] = e;
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_state(nb::module_& m) {
+  nb::class_<LoadReport::Mismatch>(m, "LoadMismatch", "A tensor whose shapes differ.")
+      .def_ro("name", &LoadReport::Mismatch::name)
+      .def_prop_ro("in_module", [](const LoadReport::Mismatch& x) { return to_tuple(x.in_module); })
+      .def_prop_ro("in_state", [](const LoadReport::Mismatch& x) { return to_tuple(x.in_state); });
+  nb::class_<LoadReport>(m, "LoadReport", "What load_state_dict did.")
+      .def_ro("loaded", &LoadReport::loaded)
+      .def_ro("missing", &LoadReport::missing)
+      .def_ro("unexpected", &LoadReport::unexpected)
+      .def_ro("mismatched", &LoadReport::mismatched)
+      .def("__repr__", &LoadReport::to_string);
+  m.def(
+      "load_into",
+      [](const StateDict& own, nb::dict state, bool strict, bool verbose, bool consume, bool realize) {
+        Named module;
+        module.tensors = own;
+        auto given = nb::cast<StateDict>(state);
+        LoadReport report;
+        {
+          const Interruptible interruptible;
+          const Released released;
+          report = load_state_dict(module, given, {.strict = strict, .verbose = verbose, .consume = consume, .realize = realize});
+        }
+        for (nb::handle name : nb::list(state.keys()))
+          if (!given.contains(nb::cast<std::string>(name))) nb::del(state[name]);
+        return report;
+      },
+      "own"_a, "state_dict"_a, "strict"_a, "verbose"_a, "consume"_a, "realize"_a);
+  m.def(
+      "safe_load_metadata",
+      [](nb::handle fn) {
+        const SafeMetadata file = read(fn, [](const auto& x) { return safe_load_metadata(x); });
+        return nb::make_tuple(nb::borrow(fn), file.data_start, entries_of(file));
+      },
+      "t"_a, "The file, where its data start, and its header.");
+  m.def(
+      "safe_load", [](nb::handle fn) { return read(fn, [](const auto& x) { return safe_load(x); }); }, "fn"_a,
+      "The tensors of a safetensors file by name. The file is mapped, not read.");
+  m.def(
+      "safe_save",
+      [](const StateDict& tensors, nb::handle fn, const std::optional<nb::dict>& metadata) {
+        const std::string path = path_of(fn);
+        const std::map<std::string, std::string> notes = metadata ? metadata_of(*metadata) : std::map<std::string, std::string>();
+        const Interruptible interruptible;
+        const Released released;
+        safe_save(tensors, path, notes);
+      },
+      "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes a safetensors file.");
+  m.def("zip_extract", [](nb::handle t) { return read(t, [](const auto& x) { return zip_extract(x); }); }, "t"_a);
+  m.def("tar_extract", [](nb::handle t) { return read(t, [](const auto& x) { return tar_extract(x); }); }, "t"_a);
+  for (const char* name : {"torch_load", "gguf_load"})
+    m.def(name, [name](nb::handle) -> nb::object { throw FormatError(std::string(name) + ": this format cannot be read yet"); }, "fn"_a);
+}
+
+}  // namespace tinygrad::python
