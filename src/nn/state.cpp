@@ -131,8 +131,10 @@ LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOpt
     Tensor target = matches[i].target;
     report.loaded.push_back(target.replace(values[i]));
   }
-  if (options.consume)
-    for (const Match& m : matches) state.erase(m.source);
+  std::vector<std::string> taken;  // two fields of one name are one entry
+  for (const Match& m : matches) taken.push_back(m.source->first);
+  for (const std::string& name : taken)
+    if (options.consume) state.erase(name);
   return report;
 }
 
