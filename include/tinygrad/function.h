@@ -2,6 +2,7 @@
 /// function: a function of tensors as one node of the graph, with a gradient of its own where one is given.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,8 +17,8 @@
 
 namespace tinygrad {
 
-/// Gives the gradients of the inputs: one for each, of its shape, not defined() where there is none. It gets those of the outputs, the inputs
-/// and the outputs.
+/// Gives the gradients of the inputs: one for each, of its shape, not defined() where there is none. It gets those of the outputs, the
+/// inputs and the outputs.
 using GradientFunction =
     std::function<std::vector<Tensor>(std::span<const Tensor> gradients, std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 
@@ -43,8 +44,8 @@ class TINYGRAD_EXPORT FunctionCore {
 };
 }  // namespace detail
 
-/// A function of tensors (in the containers that jit() takes) that gives tensors. Tensors that it finds elsewhere are inputs too; a gradient
-/// of its own gives them none. Calls build the graph anew. ValueError for a function that assigns to tensors or reads values.
+/// A function of tensors (in the containers that jit() takes) that gives tensors. Tensors that it finds elsewhere are inputs too; a
+/// gradient of its own gives them none. Calls build the graph anew. ValueError for a function that assigns to tensors or reads values.
 template <class F>
 class Function {
  public:
@@ -90,9 +91,9 @@ Function<std::decay_t<F>> function(F&& f, FunctionOptions options = {}) {
 }
 
 /// Runs a kernel written as graph nodes, on these tensors: `build` gets a PARAM for each, in their order, and gives the SINK (what a kernel
-/// is like is in docs/architecture.md). It runs at once, in place; the tensors that it writes must have memory of their own (Tensor::empty).
-/// Returns the tensors as they are after it. `gradient` gives the gradients of all tensors, from those of the ones that were written;
-/// without it, asking for a gradient throws ValueError.
+/// is like is in docs/architecture.md). It runs at once, in place; the tensors that it writes must have memory of their own
+/// (Tensor::empty). Returns the tensors as they are after it. `gradient` gives the gradients of all tensors, from those of the ones that
+/// were written; without it, asking for a gradient throws ValueError.
 TINYGRAD_EXPORT std::vector<Tensor> custom_kernel(std::span<const Tensor> tensors, const std::function<UOp(std::span<const UOp>)>& build,
                                                   const GradientFunction& gradient = {});
 

@@ -376,9 +376,9 @@ class Jit {
   std::shared_ptr<Shared> shared_;
 };
 
-/// A captured call from a file that Jit::save() wrote, in any process: the tensors of the arguments and of the results as lists, in the order
-/// in which they stood in their containers. The tensors that the function had found elsewhere are its own now. Kernels are compiled anew, or
-/// come from the disk cache. Any number of threads may call it.
+/// A captured call from a file that Jit::save() wrote, in any process: the tensors of the arguments and of the results as lists, in the
+/// order in which they stood in their containers. The tensors that the function had found elsewhere are its own now. Kernels are compiled
+/// anew, or come from the disk cache. Any number of threads may call it.
 class TINYGRAD_EXPORT LoadedJit {
  public:
   /// FormatError for a file that is damaged, of another version, or not what save() writes; IoError; DeviceError where a device is missing.

@@ -124,5 +124,26 @@ TEST_P(FunctionOn, CustomKernelInAJittedFunction) {
   EXPECT_TRUE(f.captured());
 }
 
+TEST_P(FunctionOn, OpsOfTheGraph) {
+  const Tensor a({1.0, 2.0}), b({{3.0}, {4.0}});
+  EXPECT_EQ(a.alu(Op::ADD, {b}).tolist(), (Floats{4, 5, 5, 6}));
+  EXPECT_EQ((a > 1).alu(Op::WHERE, {a, a * 2}).tolist(), (Floats{2, 2}));
+  EXPECT_EQ(a.alu(Op::NEG).tolist(), (Floats{-1, -2}));
+  EXPECT_THROW(a.alu(Op::ADD), ValueError);
+  EXPECT_THROW(a.alu(Op::RESHAPE, {b}), ValueError);
+  EXPECT_THROW(a.alu(Op::ADD, {b.cast(DType::int32)}), DTypeError);
+  EXPECT_EQ(a.ufix(2).dtype(), DType::float32);
+  EXPECT_EQ(Tensor({1, 2}).ufix(2.5).dtype(), DType::float32);
+  EXPECT_EQ(Tensor({1, 2}).ufix(2).dtype(), DType::int32);
+  const std::vector<Tensor> more{a, a * 2};
+  EXPECT_EQ(a.usum(more).tolist(), (Floats{4, 8}));
+  EXPECT_EQ(a.uprod(more).tolist(), (Floats{2, 16}));
+  const Variable n("n", 1, 2);
+  const auto [linear, variables] = Tensor::linear_with_vars(std::vector<Tensor>{(a + 1).shrink_to({n.bind(2)})});
+  EXPECT_TRUE(linear.is(Op::LINEAR));
+  EXPECT_EQ(linear.src_count(), 1u);
+  EXPECT_EQ(variables, (std::vector<std::pair<std::string, int64_t>>{{"n", 2}}));
+}
+
 }  // namespace
 }  // namespace tinygrad
