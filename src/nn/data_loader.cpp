@@ -66,6 +66,18 @@ void check_same(const Example& first, const Example& example, int64_t index) {
   }
 }
 
+/// Arrays for `count` of such examples.
+std::vector<HostArray> room_for(const Example& example, int64_t count) {
+  std::vector<HostArray> out(example.size());
+  for (size_t k = 0; k < out.size(); ++k) {
+    out[k].dtype = example[k].dtype;
+    out[k].shape = {count};
+    out[k].shape.insert(out[k].shape.end(), example[k].shape.begin(), example[k].shape.end());
+    out[k].bytes.resize(example[k].bytes.size() * static_cast<size_t>(count));
+  }
+  return out;
+}
+
 }  // namespace
 
 HostArray::HostArray(std::span<const std::byte> data, DType type, const Sizes& sizes)
@@ -205,24 +217,15 @@ Batch DataLoader::Epoch::decode(int64_t batch) const {
   for (int64_t i = 0; i < count; ++i) {
     if (stopped) return {};  // which nobody will see
     const int64_t index = order[static_cast<size_t>(begin + i)];
-    Example example = state.dataset.decode({index, number, hash_combine(seed, static_cast<uint64_t>(index))});
+    const Example example = state.dataset.decode({index, number, hash_combine(seed, static_cast<uint64_t>(index))});
     if (i == 0) {
-      for (const HostArray& a : example) {
-        Sizes shape{count};
-        shape.insert(shape.end(), a.shape.begin(), a.shape.end());
-        stacked.emplace_back();
-        stacked.back().dtype = a.dtype;
-        stacked.back().shape = std::move(shape);
-        stacked.back().bytes.resize(a.bytes.size() * static_cast<size_t>(count));
-      }
-      first = std::move(example);
-    } else {
-      check_same(first, example, index);
+      first = example;
+      stacked = room_for(example, count);
     }
-    const Example& from = i == 0 ? first : example;
-    for (size_t k = 0; k < from.size(); ++k)
-      if (const size_t bytes = from[k].bytes.size(); bytes != 0)
-        std::memcpy(stacked[k].bytes.data() + static_cast<size_t>(i) * bytes, from[k].bytes.data(), bytes);
+    check_same(first, example, index);
+    for (size_t k = 0; k < example.size(); ++k)
+      if (const size_t bytes = example[k].bytes.size(); bytes != 0)
+        std::memcpy(stacked[k].bytes.data() + static_cast<size_t>(i) * bytes, example[k].bytes.data(), bytes);
   }
   Batch out;
   for (const HostArray& a : stacked) out.push_back(Tensor(a.bytes, a.dtype, a.shape, {.device = state.options.device}).is_param_(false));
