@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-full bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-full oracle-full bench lint clean
 
 BUILD := build/release
 CTEST := ctest --test-dir $(BUILD) --output-on-failure -j2
@@ -36,6 +36,14 @@ test: tests     ## build and run every test but the long ones
 
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
+
+oracle-full: setup-test  ## every function against PyTorch and NumPy; writes docs/api-coverage.md
+	@tools/venv --torch
+	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
+	ninja -C $(BUILD) tinygrad_python
+	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py \
+	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
+	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
 
 bench: build    ## compile times, start, index arithmetic and training beside tinygrad and PyTorch
 	ninja -C $(BUILD) tinygrad-static

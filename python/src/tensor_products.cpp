@@ -13,9 +13,13 @@ Reduction reduction_of(const std::string& name) {
   return choose<Reduction>("reduction", name, {{"mean", Reduction::mean}, {"sum", Reduction::sum}, {"none", Reduction::none}});
 }
 
-PoolOptions pool(const Ints& kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding, bool ceil_mode) {
+/// One number is a square; a list of one is a window of one axis.
+PoolOptions pool(nb::handle kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding, bool ceil_mode) {
   PoolOptions o;
-  o.kernel_size = kernel.values.size() == 1 ? Sizes{kernel.values[0], kernel.values[0]} : kernel.values;
+  if (int64_t one = 0; to_int(kernel, one))
+    o.kernel_size = {one, one};
+  else if (!to_ints(kernel, o.kernel_size))
+    throw nb::type_error((std::string("kernel_size: expects integers, got ") + nb::repr(kernel).c_str()).c_str());
   if (stride) o.stride = stride->values;
   o.dilation = dilation.values;
   o.padding = padding.values;
@@ -48,7 +52,7 @@ void bind_convolutions(TensorClass& tensor) {
           "weight"_a, "bias"_a = nb::none(), "groups"_a = 1, "stride"_a = 1, "dilation"_a = 1, "padding"_a = 0, "output_padding"_a = 0)
       .def(
           "avg_pool2d",
-          [](const Tensor& t, const Ints& kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding,
+          [](const Tensor& t, nb::handle kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding,
              bool ceil_mode, bool count_include_pad) {
             PoolOptions o = pool(kernel, stride, dilation, padding, ceil_mode);
             o.count_include_pad = count_include_pad;
@@ -58,7 +62,7 @@ void bind_convolutions(TensorClass& tensor) {
           "count_include_pad"_a = true)
       .def(
           "max_pool2d",
-          [](const Tensor& t, const Ints& kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding,
+          [](const Tensor& t, nb::handle kernel, const std::optional<Ints>& stride, const Ints& dilation, const Ints& padding,
              bool ceil_mode, bool return_indices) -> nb::object {
             const PoolOptions o = pool(kernel, stride, dilation, padding, ceil_mode);
             if (!return_indices) return nb::cast(t.max_pool2d(o));
@@ -69,7 +73,7 @@ void bind_convolutions(TensorClass& tensor) {
           "return_indices"_a = false)
       .def(
           "max_unpool2d",
-          [](const Tensor& t, const Tensor& indices, const Ints& kernel, const std::optional<Ints>& stride, const Ints& dilation,
+          [](const Tensor& t, const Tensor& indices, nb::handle kernel, const std::optional<Ints>& stride, const Ints& dilation,
              const Ints& padding, const std::optional<Ints>& output_size) {
             return t.max_unpool2d(indices, pool(kernel, stride, dilation, padding, false), output_size ? output_size->values : Sizes());
           },

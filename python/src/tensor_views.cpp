@@ -110,8 +110,15 @@ void bind_views(TensorClass& tensor) {
       .def("triu", &Tensor::triu, "diagonal"_a = 0)
       .def("tril", &Tensor::tril, "diagonal"_a = 0)
       .def(
-          "split", [](const Tensor& t, const Ints& sizes, int dim, bool) { return tuple_of(t.split(sizes.values, dim)); }, "sizes"_a,
-          "dim"_a = 0, nb::arg("_") = false)
+          "split",
+          [](const Tensor& t, nb::handle sizes, int dim, bool) {
+            Sizes list;
+            int64_t one = 0;
+            if (to_int(sizes, one)) return tuple_of(t.split(one, dim));
+            if (to_ints(sizes, list)) return tuple_of(t.split(list, dim));
+            throw nb::type_error((std::string("split: expects an integer or integers, got ") + nb::repr(sizes).c_str()).c_str());
+          },
+          "sizes"_a, "dim"_a = 0, nb::arg("_") = false)
       .def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0)
       .def(
           "stack", [](nb::handle self, const nb::args& args, int dim) { return Tensor::stack(to_tensors(self, args, "stack"), dim); },

@@ -112,7 +112,7 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   const UOp node = ops::get_item(uop(), nodes);
   if (state_of_view(node)) {
     const UOp written = ops::broadcast_to(tinygrad::cast(ops::as_node(given, context()), node.dtype()), shape_of(node));
-    wrap(node).assign(wrap(written));
+    if (wrap(node).numel() != 0) wrap(node).assign(wrap(written));  // nothing is written into nothing
     return *this;
   }
   return assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));

@@ -1,0 +1,3 @@
+"""All tables, by section of the API."""
+
+from oracle import elementwise, movement, products, reductions  # noqa: F401

@@ -1,0 +1,25 @@
+"""Every function of the tables against PyTorch or NumPy, and its gradient. TG_ORACLE=full runs all checks, otherwise a sample that
+TG_TEST_SEED chooses."""
+
+import os
+from typing import Any
+
+import pytest
+from conftest import SEED
+from oracle import core, known, tables  # noqa: F401
+
+FULL = os.environ.get("TG_ORACLE") == "full"
+
+
+def chosen() -> list[Any]:
+  checks = [k for c in core.CASES if core.has_reference(c) for k in core.checks_of(c)]
+  out = []
+  for c in checks if FULL else core.sample(checks, SEED):
+    reason = known.reason(str(c))
+    out.append(pytest.param(c, id=str(c), marks=[pytest.mark.xfail(strict=True, reason=reason)] if reason else []))
+  return out
+
+
+@pytest.mark.parametrize("check", chosen())
+def test_function(check: core.Check) -> None:
+  (core.check_gradient if check.kind == "gradient" else core.check_forward)(check, SEED)
