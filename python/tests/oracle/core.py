@@ -292,7 +292,8 @@ def compare(got: np.ndarray, dtype: str, want: np.ndarray, ulps: float, norm: fl
     bad &= ~(np.isinf(got) & (np.sign(got) == np.sign(exact)) & (np.abs(exact) + bound >= LARGEST[dtype]))
   if bad.any():
     at = tuple(int(i[0]) for i in np.nonzero(bad)) if bad.ndim else ()
-    off = abs(got[at] - exact[at]) / (EPSILON[dtype] * max(abs(exact[at]), TINY[dtype]))
+    with np.errstate(all="ignore"):
+      off = abs(got[at] - exact[at]) / (EPSILON[dtype] * max(abs(exact[at]), TINY[dtype]))
     raise AssertionError(f"{what}: {int(bad.sum())} of {bad.size} {dtype} values are off; first at {at}: got {got[at]!r}, expected {exact[at]!r} "
                          f"({off:.3g} ulps; allowed {ulps:g}, and {norm:g} of the largest, {scale:.3g})")
   if signed_zeros:
