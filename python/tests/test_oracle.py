@@ -16,7 +16,9 @@ def chosen() -> list[Any]:
   out = []
   for c in checks if FULL else core.sample(checks, SEED):
     reason = known.reason(str(c))
-    out.append(pytest.param(c, id=str(c), marks=[pytest.mark.xfail(strict=True, reason=reason)] if reason else []))
+    # Without PyTorch a gradient is compared with our own values, which may be wrong in the same way.
+    strict = core.torch is not None or c.kind == "forward"
+    out.append(pytest.param(c, id=str(c), marks=[pytest.mark.xfail(strict=strict, reason=reason)] if reason else []))
   return out
 
 

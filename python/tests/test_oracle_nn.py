@@ -234,7 +234,7 @@ def test_gradients_of_gradients() -> None:
   assert y.grad.tolist() == [4.0, 44.0]
 
 
-@pytest.mark.covers("item", "data", "tolist", "numpy", "assign", "replace", "clone", "realize", "to", "shape", "dtype", "device", "ndim", "numel", "nbytes", "element_size", "is_floating_point", "size", "is_param_", "T", "hash")
+@pytest.mark.covers("item", "data", "tolist", "numpy", "assign", "replace", "clone", "realize", "to", "to_", "shape", "dtype", "device", "ndim", "numel", "nbytes", "element_size", "is_floating_point", "size", "is_param_", "T", "hash")
 def test_handles() -> None:
   t = Tensor([[1.0, 2.0], [3.0, 4.0]])
   assert t.shape == (2, 2) and t.ndim == 2 and t.numel() == 4 and t.nbytes() == 16 and t.element_size() == 4 and t.is_floating_point()
@@ -244,5 +244,6 @@ def test_handles() -> None:
   assert u.tolist() == [[2.0, 3.0], [4.0, 5.0]] and t.tolist() == [[1.0, 2.0], [3.0, 4.0]]
   assert t.replace(u).tolist() == u.tolist() and t.is_param_().is_param and t.T.tolist() == [[2.0, 4.0], [3.0, 5.0]]
   assert t.to("INTERP").tolist() == t.tolist()
+  assert u.to_("INTERP").device.startswith("INTERP") and u.tolist() == t.tolist()
   big = Tensor(np.arange(3000, dtype=np.uint8))
   assert big.hash().tolist() == big.clone().hash().tolist() and big.hash().tolist() != (big + 1).hash().tolist()

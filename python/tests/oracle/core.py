@@ -395,6 +395,8 @@ def check_directions(check: Check, inputs: Inputs, picked: Sequence[int], got: S
     ahead = value([a + h * direction[i] if i in direction else a for i, a in enumerate(base)])
     behind = value([a - h * direction[i] if i in direction else a for i, a in enumerate(base)])
     slope = (ahead - behind) / (2 * h)
+    if not math.isfinite(slope):  # of nothing, as the mean of no values
+      continue
     ours = sum(float((g.astype(np.float64) * direction[i]).sum()) for i, g in zip(picked, got))
     size = sum(float(np.abs(g.astype(np.float64) * direction[i]).sum()) for i, g in zip(picked, got)) + abs(ahead)
     bound = 1e-7 if check.dtype == "float64" else 1e-5

@@ -75,7 +75,7 @@ ALL_SIGNED = FLOATS + SIGNED
 # Exact functions.
 unary("neg", "neg", np.negative, dtypes=ALL_SIGNED, ulps=0, signed_zeros=True)
 unary("abs", "abs", np.abs, dtypes=ALL_SIGNED, ulps=0, signed_zeros=True)
-unary("sign", "sign", np.sign, dtypes=ALL_SIGNED, ulps=0, grad=False)
+unary("sign", "sign", lambda x: np.where(np.isnan(x), 0, np.sign(x)), dtypes=ALL_SIGNED, ulps=0, grad=False)
 unary("square", "square", np.square, dtypes=FLOATS + SIGNED + ("uint8",), ulps=0.5)
 unary("reciprocal", "reciprocal", lambda x: 1 / x, ulps=1, signed_zeros=True)
 unary("trunc", "trunc", np.trunc, ulps=0, dtypes=ALL_SIGNED, grad=False, signed_zeros=True)
