@@ -126,6 +126,7 @@ void bind_products(TensorClass& tensor);
 void bind_nn(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_state(nb::module_& m);
+void bind_data(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_uops(nb::module_& m);
 

@@ -116,7 +116,7 @@ std::shared_ptr<const void> shared(nb::object x) {
 
 class Jit {
  public:
-  explicit Jit(bool check) : core_({.check = check}) {}
+  Jit(bool check, bool prune) : core_({.check = check, .prune = prune}) {}
 
   nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) {
     const nb::tuple given = nb::make_tuple(args, kwargs);
@@ -154,6 +154,11 @@ class Jit {
     core_.reset();
   }
   bool captured() const { return core_.captured(); }
+  void free_intermediates() { core_.free_intermediates(); }
+  void save(const std::string& path) const {
+    const Released released;
+    core_.save(path);
+  }
 
  private:
   static detail::JitResults results_of(const nb::object& result) {
@@ -169,14 +174,78 @@ class Jit {
   std::vector<nb::object> objects_;  // those that the latest run knew by their address
 };
 
+/// The gradient that a Python function gives: a tensor or None for each input.
+GradientFunction gradient_of(nb::object f) {
+  if (f.is_none()) return {};
+  const std::shared_ptr<const void> kept = shared(std::move(f));
+  return [kept](std::span<const Tensor> gradients, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+    const nb::gil_scoped_acquire gil;
+    const auto tuple_of = [](std::span<const Tensor> tensors) {
+      return nb::tuple(nb::cast(std::vector<Tensor>(tensors.begin(), tensors.end())));
+    };
+    const nb::handle function(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const nb::object given = function(tuple_of(gradients), tuple_of(inputs), tuple_of(outputs));
+    const nb::object all = nb::isinstance<Tensor>(given) || given.is_none() ? nb::object(nb::make_tuple(given)) : given;
+    std::vector<Tensor> out;
+    for (nb::handle g : nb::cast<nb::sequence>(all)) out.push_back(g.is_none() ? Tensor() : nb::cast<Tensor>(g));
+    return out;
+  };
+}
+
+/// A function of tensors as one node of the graph.
+class OneNode {
+ public:
+  OneNode(std::string name, nb::object gradient) : core_({.name = std::move(name), .gradient = gradient_of(std::move(gradient))}) {}
+
+  nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) const {
+    const nb::tuple given = nb::make_tuple(args, kwargs);
+    detail::JitArguments arguments;
+    detail::JitCollector collector(arguments);
+    std::vector<nb::object> objects;
+    visit(given, collector, objects);
+    nb::object result;
+    const std::vector<Tensor> outputs = core_.call(arguments.tensors, [&](std::span<const Tensor> tensors) {
+      size_t next = 0;
+      const nb::object own = remade(given, [&](nb::handle) { return nb::cast(tensors[next++]); });
+      result = function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
+      check_result(result);
+      detail::JitArguments found;
+      detail::JitCollector results(found);
+      visit(result, results, objects);
+      return std::move(found.tensors);
+    });
+    size_t next = 0;
+    return remade(result, [&](nb::handle) { return nb::cast(outputs[next++]); });
+  }
+
+ private:
+  detail::FunctionCore core_;
+};
+
 }  // namespace
 
 void bind_jit(nb::module_& m) {
   nb::class_<Jit>(m, "Jit", "What TinyJit captures of one function.")
-      .def(nb::init<bool>(), "check"_a = false)
+      .def(nb::init<bool, bool>(), "check"_a = false, "prune"_a = false)
       .def("call", &Jit::call, "function"_a, "args"_a, "kwargs"_a)
       .def("reset", &Jit::reset)
+      .def("free_intermediates", &Jit::free_intermediates)
+      .def("save", &Jit::save, "path"_a)
       .def_prop_ro("captured", &Jit::captured);
+  nb::class_<OneNode>(m, "OneNode", "What function() makes of a function.")
+      .def(nb::init<std::string, nb::object>(), "name"_a, "gradient"_a.none())
+      .def("call", &OneNode::call, "function"_a, "args"_a, "kwargs"_a);
+  nb::class_<LoadedJit>(m, "LoadedJit", "A captured call from a file: tensors of the arguments to tensors of the results, in their order.")
+      .def(nb::init<std::string>(), "path"_a)
+      .def("__call__", [](const LoadedJit& jit, const nb::args& args) {
+        detail::JitArguments arguments;
+        detail::JitCollector collector(arguments);
+        std::vector<nb::object> objects;
+        visit(args, collector, objects);
+        const Interruptible interruptible;
+        const Released released;
+        return jit(arguments.tensors, arguments.variables);
+      });
 }
 
 }  // namespace tinygrad::python

@@ -107,6 +107,7 @@ NB_MODULE(_core, m) {
   bind_nn(m);
   bind_optim(m);
   bind_state(m);
+  bind_data(m);
   bind_jit(m);
   nb::set_leak_warnings(false);  // what jitted functions keep ends with the process
   tinygrad::set_interrupt_check(check_interrupted);

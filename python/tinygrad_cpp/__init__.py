@@ -2,6 +2,7 @@
 
 from tinygrad_cpp._core import (
   CompileError,
+  DataLoader,
   DeviceError,
   DTypeError,
   Error,
@@ -25,6 +26,6 @@ from tinygrad_cpp.device import Device
 from tinygrad_cpp import nn
 
 __all__ = [
-  "CompileError", "Context", "DTypeError", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
+  "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
   "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "function", "getenv", "nn",
 ]

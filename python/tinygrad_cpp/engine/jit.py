@@ -6,9 +6,9 @@ import weakref
 from typing import Any, Callable, Generic, ParamSpec, TypeVar, overload
 
 from tinygrad_cpp import _core
-from tinygrad_cpp._core import JitError
+from tinygrad_cpp._core import JitError, LoadedJit
 
-__all__ = ["JitError", "TinyJit"]
+__all__ = ["JitError", "LoadedJit", "TinyJit"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,10 +20,10 @@ class JittedFunction(Generic[P, R]):
   Arguments are tensors in tuples, lists, dicts and dataclasses, and numbers, strings and objects, which are part of what is captured. A
   method has a capture for each object that it belongs to."""
 
-  def __init__(self, fxn: Callable[P, R], check: bool = False):
+  def __init__(self, fxn: Callable[P, R], prune: bool = False, check: bool = False):
     self.fxn = fxn
-    self._check = check
-    self._jit = _core.Jit(check)
+    self._options = {"prune": prune, "check": check}
+    self._jit = _core.Jit(**self._options)
     self._of_objects: weakref.WeakKeyDictionary[Any, _core.Jit] = weakref.WeakKeyDictionary()
     functools.update_wrapper(self, fxn)
 
@@ -35,13 +35,21 @@ class JittedFunction(Generic[P, R]):
       return self
     jit = self._of_objects.get(obj)
     if jit is None:
-      jit = self._of_objects[obj] = _core.Jit(self._check)
+      jit = self._of_objects[obj] = _core.Jit(**self._options)
     return lambda *args, **kwargs: jit.call(types.MethodType(self.fxn, obj), args, kwargs)
 
   def reset(self) -> None:
     """Forgets what was captured."""
     self._jit.reset()
     self._of_objects.clear()
+
+  def free_intermediates(self) -> None:
+    """Gives back the memory between the kernels; the next replay takes some anew."""
+    self._jit.free_intermediates()
+
+  def save(self, path: str) -> None:
+    """Writes what was captured last, with the tensors it reads, to a file for LoadedJit."""
+    self._jit.save(path)
 
   @property
   def captured(self) -> bool:
@@ -54,5 +62,6 @@ def TinyJit(fxn: Callable[P, R], *, prune: bool = False, check: bool = False) ->
 @overload
 def TinyJit(fxn: None = None, *, prune: bool = False, check: bool = False) -> Callable[[Callable[P, R]], JittedFunction[P, R]]: ...
 def TinyJit(fxn: Any = None, *, prune: bool = False, check: bool = False) -> Any:
-  """Decorator. With `check` every call runs the function, and one that does not do what was captured throws JitError."""
-  return JittedFunction(fxn, check) if fxn is not None else lambda f: JittedFunction(f, check)
+  """Decorator. With `prune`, kernels that do not depend on the arguments run once. With `check` every call runs the function, and one that
+  does not do what was captured throws JitError."""
+  return JittedFunction(fxn, prune, check) if fxn is not None else lambda f: JittedFunction(f, prune, check)

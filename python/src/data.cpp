@@ -1,0 +1,132 @@
+// Data sets, and batches of them decoded ahead.
+#include "common.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+Example example_of(nb::handle x) {
+  Example out;
+  const auto add = [&](nb::handle array) {
+    const Tensor t = make_tensor(array, "CPU", {});
+    const Released released;
+    out.emplace_back(t);
+  };
+  if (nb::isinstance<nb::tuple>(x) || nb::isinstance<nb::list>(x)) {
+    for (nb::handle array : nb::borrow<nb::sequence>(x)) add(array);
+  } else {
+    add(x);
+  }
+  return out;
+}
+
+/// Anything with a length and items, or tensors whose rows are the examples.
+Dataset dataset_of(nb::handle x) {
+  const bool is_tensor = nb::isinstance<Tensor>(x);
+  if (is_tensor ||
+      ((nb::isinstance<nb::tuple>(x) || nb::isinstance<nb::list>(x)) && nb::len(x) != 0 && nb::isinstance<Tensor>(nb::object(x[0])))) {
+    const std::vector<Tensor> tensors = is_tensor ? std::vector{nb::cast<Tensor>(x)} : nb::cast<std::vector<Tensor>>(x);
+    const Released released;
+    return tensor_dataset(tensors);
+  }
+  const auto items = std::make_shared<nb::object>(nb::borrow(x));
+  return {.size = int64_t(nb::len(x)), .decode = [items](const ExampleRequest& r) {
+            const nb::gil_scoped_acquire gil;
+            return example_of((*items)[nb::int_(r.index)]);
+          }};
+}
+
+/// Threads of a loader may wait for Python's lock: it is not held while they end or are waited for.
+class Loader {
+ public:
+  Loader(nb::handle dataset, const DataLoaderOptions& options) : dataset_(nb::borrow(dataset)) {
+    Dataset d = dataset_of(dataset);
+    const Released released;
+    loader_ = std::make_unique<DataLoader>(std::move(d), options);
+  }
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  ~Loader() {
+    const Released released;
+    loader_.reset();
+  }
+
+  size_t size() const { return loader_->size(); }
+  std::vector<int64_t> order(int64_t epoch) const { return loader_->order(epoch); }
+  void begin() {
+    const Released released;
+    next_ = loader_->begin();
+    is_first_ = true;
+  }
+  nb::tuple next() {
+    {
+      const Released released;
+      if (!is_first_) ++next_;
+    }
+    is_first_ = false;
+    if (next_ == loader_->end()) throw nb::stop_iteration();
+    return nb::tuple(nb::cast(*next_));
+  }
+
+ private:
+  nb::object dataset_;
+  std::unique_ptr<DataLoader> loader_;
+  DataLoader::Iterator next_;
+  bool is_first_ = true;
+};
+
+nb::tuple parts_of(const nn::datasets::LabelledImages& images) {
+  return nb::make_tuple(images.x_train, images.y_train, images.x_test, images.y_test);
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+  nb::class_<Loader>(
+      m, "DataLoader",
+      "A range over the batches of an epoch, each a tuple of tensors; each loop is the next epoch. The data set has a length and\n"
+      "items, which are arrays or tuples of arrays, or it is tensors whose rows are the examples. Threads decode batches ahead.")
+      .def(
+          "__init__",
+          [](Loader* self, nb::handle dataset, int64_t batch_size, bool shuffle, uint64_t seed, bool drop_last, int threads,
+             int64_t prefetch, int64_t first_epoch, const std::optional<std::string>& device) {
+            new (self) Loader(dataset, {.batch_size = batch_size,
+                                        .shuffle = shuffle,
+                                        .seed = seed,
+                                        .drop_last = drop_last,
+                                        .threads = threads,
+                                        .prefetch = prefetch,
+                                        .first_epoch = first_epoch,
+                                        .device = device.value_or("")});
+          },
+          "dataset"_a, "batch_size"_a = 1, "shuffle"_a = false, "seed"_a = 0, "drop_last"_a = false, "threads"_a = -1, "prefetch"_a = 4,
+          "first_epoch"_a = 0, "device"_a = nb::none())
+      .def("__len__", &Loader::size)
+      .def("order", &Loader::order, "epoch"_a, "The examples of an epoch in their order.")
+      .def("__iter__",
+           [](nb::handle self) {
+             nb::inst_ptr<Loader>(self)->begin();
+             return nb::borrow(self);
+           })
+      .def("__next__", &Loader::next);
+  m.def(
+      "mnist",
+      [](const std::optional<std::string>& device, bool fashion, const std::optional<std::string>& folder) {
+        return parts_of([&] {
+          const Released released;
+          return nn::datasets::mnist({.device = device.value_or(""), .fashion = fashion, .folder = folder.value_or("")});
+        }());
+      },
+      "device"_a = nb::none(), "fashion"_a = false, "folder"_a = nb::none());
+  m.def(
+      "cifar",
+      [](const std::optional<std::string>& device, const std::optional<std::string>& folder) {
+        return parts_of([&] {
+          const Released released;
+          return nn::datasets::cifar({.device = device.value_or(""), .folder = folder.value_or("")});
+        }());
+      },
+      "device"_a = nb::none(), "folder"_a = nb::none());
+}
+
+}  // namespace tinygrad::python
