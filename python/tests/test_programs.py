@@ -45,7 +45,7 @@ def run(source: str, folder: pathlib.Path, module: str, tmp_path: pathlib.Path, 
     source = source.replace("mnist()", f"mnist(folder={str(folder)!r})")
   program = tmp_path / "program.py"
   program.write_text(source)
-  environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **variables}
+  environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "CC": "clang-19", **variables}  # tinygrad compiles with CC
   done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=800)
   assert done.returncode == 0, done.stdout + done.stderr
   found = re.search(r"test accuracy ([0-9.]+)%", done.stdout)
