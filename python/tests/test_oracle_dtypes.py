@@ -1,0 +1,50 @@
+"""Shapes and dtypes of results are tinygrad's: the calls of the tables, made by both. Needs tinygrad."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import SEED
+from oracle import core, tables  # noqa: F401
+
+import tinygrad_cpp
+
+tinygrad = pytest.importorskip("tinygrad")
+DEFAULTS = {"weakint": "int32", "weakfloat": "float32"}  # what they become in memory
+# Ours on purpose, or known to be wrong.
+DIFFERENT = {
+  "round": "PyTorch's: a whole number rounds to itself",
+  "argmax": "PyTorch's: keepdim without an axis keeps all",
+  "argmin": "PyTorch's: keepdim without an axis keeps all",
+  "triu": "to be repaired: of a mask comes int32 instead of a mask",
+  "tril": "to be repaired: of a mask comes int32 instead of a mask",
+}
+
+
+def results(check: core.Check, inputs: core.Inputs, lib: Any) -> list[tuple[str, tuple[int, ...]]] | None:
+  core.tg.Tensor, core.tg.dtypes = lib.Tensor, lib.dtypes
+  try:
+    tensors = [lib.Tensor(np.array(a)).cast(getattr(lib.dtypes, d)) for a, d in zip(inputs.arrays, inputs.dtypes)]
+    found = [(core.name_of(o.dtype), tuple(o.shape)) for o in core.all_of(check.case.ours(*tensors))]
+    return [(DEFAULTS.get(d, d), s) for d, s in found]
+  except TypeError:
+    if lib is tinygrad_cpp:
+      raise
+    return None  # tinygrad has no such form
+  finally:
+    core.tg.Tensor, core.tg.dtypes = tinygrad_cpp.Tensor, tinygrad_cpp.dtypes
+
+
+def test_result_dtypes() -> None:
+  wrong = []
+  for c in core.CASES:
+    if not c.like_tinygrad or c.name in DIFFERENT:
+      continue
+    for dtype in c.dtypes:
+      check = core.Check(c, "forward", dtype)
+      inputs = core.inputs_of(check, SEED)
+      theirs = results(check, inputs, tinygrad)
+      ours = results(check, inputs, tinygrad_cpp)
+      if theirs is not None and ours != theirs:
+        wrong.append(f"{check}: {ours}, tinygrad {theirs}")
+  assert not wrong, "\n".join(wrong)
