@@ -22,8 +22,6 @@ FAILING: list[tuple[str, str]] = [
   ("hardsigmoid:alpha-special:*", _NAN),
   *((f"{name}:special:*", _INFINITE) for name in ("hardswish", "logaddexp", "logsigmoid", "mish", "softplus")),
   ("softplus:beta-special:*", _INFINITE),
-  ("relu:3x4:float16", "LLVM makes a call of fmaxf of it, which kernels may not call"),
-  ("relu6:3x4:float16", "LLVM makes a call of fmaxf of it, which kernels may not call"),
 ]
 
 

@@ -34,6 +34,9 @@ void* cpu_runtime_symbol(std::string_view name) {
   // Without fused multiply-add or SSE 4.1.
   if (name == "fmaf") return address(static_cast<float (*)(float, float, float)>(&std::fma));
   if (name == "fma") return address(static_cast<double (*)(double, double, double)>(&std::fma));
+  // LLVM makes them of a comparison and a choice of halves, which processors without instructions for halves compare as floats.
+  if (name == "fmaxf") return address(static_cast<float (*)(float, float)>(&std::fmax));
+  if (name == "fminf") return address(static_cast<float (*)(float, float)>(&std::fmin));
   return nullptr;
 }
 

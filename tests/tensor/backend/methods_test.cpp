@@ -78,6 +78,13 @@ TEST_P(MethodsOn, Elementwise) {
   EXPECT_EQ(zero.threefry(zero).tolist<uint64_t>()[0], 0x99ba4efe6b200159u);
 }
 
+TEST_P(MethodsOn, ChoicesOfSingleHalves) {
+  const Context on{{.dev = GetParam()}};
+  const Tensor x = Tensor({-1.0, 2.0, 0.5}, {.dtype = DType::float16}).realize();
+  EXPECT_EQ(x.relu().tolist(), (std::vector<float>{0, 2, 0.5}));
+  EXPECT_EQ((x < 1).where(x, 1).tolist(), (std::vector<float>{-1, 1, 0.5}));
+}
+
 TEST_P(MethodsOn, PowersOfIntegers) {
   const Context on{{.dev = GetParam()}};
   const Tensor x(std::vector<int32_t>{3, -2, -1, 1, 0, 7, -3, 10}), e(std::vector<int32_t>{4, 5, -3, -9, 0, 40, -1, 11});
