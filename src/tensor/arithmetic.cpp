@@ -147,7 +147,8 @@ Tensor& operator/=(Tensor& a, const Operand& b) { return a.assign(a.div(b)); }
 
 Tensor Tensor::alu(Op op, std::span<const Tensor> more) const {
   if (!in_group(op, Group::alu) || info(op).arity != int(more.size()) + 1)
-    throw ValueError(fmt::format("alu: {} of {} tensors; expects an elementwise op and as many tensors as it takes", name(op), more.size() + 1));
+    throw ValueError(
+        fmt::format("alu: {} of {} tensors; expects an elementwise op and as many tensors as it takes", name(op), more.size() + 1));
   UOps sources{uop()};
   Shape shape = shape_of(uop());
   for (const Tensor& t : more) {

@@ -11,13 +11,13 @@ namespace {
 
 using Floats = std::vector<float>;
 
-class FunctionOn : public testing::TestWithParam<const char*> {
+class FunctionsOn : public testing::TestWithParam<const char*> {
  protected:
   Context on_device_{{.dev = GetParam()}};
 };
-INSTANTIATE_TEST_SUITE_P(All, FunctionOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(All, FunctionsOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
 
-TEST_P(FunctionOn, ComputesWhatTheFunctionDoes) {
+TEST_P(FunctionsOn, ComputesWhatTheFunctionDoes) {
   const Tensor w({2.0, 3.0});
   const auto f = function([&](const Tensor& x, const Tensor& y) { return (x * w + y).relu(); });
   const Tensor x({1.0, -4.0}), y({0.5, 1.0});
@@ -28,7 +28,7 @@ TEST_P(FunctionOn, ComputesWhatTheFunctionDoes) {
   EXPECT_EQ(g[2].tolist(), (Floats{1, 0}));
 }
 
-TEST_P(FunctionOn, AGradientOfItsOwn) {
+TEST_P(FunctionsOn, AGradientOfItsOwn) {
   const auto clipped = function([](const Tensor& x) { return x.clamp(-1, 1); },
                                 {.name = "straight_through", .gradient = [](auto g, auto, auto) { return std::vector<Tensor>{g[0] * 3}; }});
   const Tensor x({-2.0, 0.5, 4.0});
@@ -38,7 +38,7 @@ TEST_P(FunctionOn, AGradientOfItsOwn) {
   EXPECT_EQ(x.grad().tolist(), (Floats{6, 12, 18}));
 }
 
-TEST_P(FunctionOn, GradientsSeeInputsAndOutputs) {
+TEST_P(FunctionsOn, GradientsSeeInputsAndOutputs) {
   const auto exp_times = function([](const Tensor& x, const Tensor& y) { return std::pair(x.exp(), x * y); },
                                   {.name = "exp_times", .gradient = [](auto g, auto in, auto out) {
                                      return std::vector<Tensor>{g[0] * out[0] + g[1] * in[1], g[1] * in[0]};
@@ -53,7 +53,7 @@ TEST_P(FunctionOn, GradientsSeeInputsAndOutputs) {
   EXPECT_EQ(exp_times(x, y).second.sum().gradient({x})[0].tolist(), (Floats{3, 5}));
 }
 
-TEST_P(FunctionOn, GradientsOfGradients) {
+TEST_P(FunctionsOn, GradientsOfGradients) {
   const auto square = function([](const Tensor& x) { return x * x; },
                                {.name = "square", .gradient = [](auto g, auto in, auto) { return std::vector<Tensor>{g[0] * in[0] * 2}; }});
   const Tensor x({3.0});
@@ -62,7 +62,7 @@ TEST_P(FunctionOn, GradientsOfGradients) {
   EXPECT_EQ(first.gradient({x})[0].item(), 2);
 }
 
-TEST_P(FunctionOn, FunctionsOfFunctions) {
+TEST_P(FunctionsOn, FunctionsOfFunctions) {
   const auto inner = function([](const Tensor& x) { return x * x; });
   const auto outer = function([&](const Tensor& x, const Tensor& y) { return inner(x + y) * y; });
   const Tensor x({1.0, 2.0}), y({3.0, 4.0});
@@ -72,7 +72,7 @@ TEST_P(FunctionOn, FunctionsOfFunctions) {
   EXPECT_EQ(captures(x).tolist(), (Floats{2, 6}));
 }
 
-TEST_P(FunctionOn, InAJittedFunction) {
+TEST_P(FunctionsOn, InAJittedFunction) {
   const auto doubled =
       function([](const Tensor& x) { return x * 2; }, {.gradient = [](auto g, auto, auto) { return std::vector<Tensor>{g[0]}; }});
   const auto step = jit([&](const Tensor& x) { return (doubled(x) * x).sum().gradient({x})[0]; });
@@ -80,7 +80,7 @@ TEST_P(FunctionOn, InAJittedFunction) {
   EXPECT_TRUE(step.captured());
 }
 
-TEST_P(FunctionOn, Mistakes) {
+TEST_P(FunctionsOn, Mistakes) {
   Tensor state({1.0});
   state.realize();
   const Tensor x({1.0, 2.0});
@@ -100,7 +100,7 @@ UOp add_kernel(std::span<const UOp> p) {
   return sink(UOps{end(store(index(p[0], i), load(index(p[1], i)) + load(index(p[2], i))), UOps{i})});
 }
 
-TEST_P(FunctionOn, CustomKernel) {
+TEST_P(FunctionsOn, CustomKernel) {
   const Tensor a({1.0, 2.0, 3.0}), b({10.0, 20.0, 30.0});
   const std::vector<Tensor> args{Tensor::empty({3}), a, b};
   const std::vector<Tensor> out = custom_kernel(args, add_kernel);
@@ -115,7 +115,7 @@ TEST_P(FunctionOn, CustomKernel) {
   EXPECT_EQ(g[1].tolist(), (Floats{6, 6, 6}));
 }
 
-TEST_P(FunctionOn, CustomKernelInAJittedFunction) {
+TEST_P(FunctionsOn, CustomKernelInAJittedFunction) {
   const auto f = jit([](const Tensor& a, const Tensor& b) {
     const std::vector<Tensor> args{Tensor::empty({2}), a + 1, b};
     return custom_kernel(args, add_kernel)[0] * 2;
@@ -124,7 +124,7 @@ TEST_P(FunctionOn, CustomKernelInAJittedFunction) {
   EXPECT_TRUE(f.captured());
 }
 
-TEST_P(FunctionOn, OpsOfTheGraph) {
+TEST_P(FunctionsOn, OpsOfTheGraph) {
   const Tensor a({1.0, 2.0}), b({{3.0}, {4.0}});
   EXPECT_EQ(a.alu(Op::ADD, {b}).tolist(), (Floats{4, 5, 5, 6}));
   EXPECT_EQ((a > 1).alu(Op::WHERE, {a, a * 2}).tolist(), (Floats{2, 2}));
