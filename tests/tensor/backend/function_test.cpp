@@ -1,6 +1,8 @@
 // function: graphs as functions with gradients of their own; custom_kernel: kernels written as graph nodes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <tinygrad/tinygrad.h>
 
 #include "shape/shape.h"
