@@ -20,10 +20,14 @@ function(tg_python)
                          "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")  # optionals in variants
   set(package "${PROJECT_BINARY_DIR}/python/tinygrad_cpp")
   set_target_properties(tinygrad_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${package}")
-  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/tinygrad_cpp" "${PROJECT_SOURCE_DIR}/python/tinygrad_cpp/*.py")
+  add_custom_command(TARGET tinygrad_python POST_BUILD COMMENT "Types of the Python module" COMMAND "${Python_EXECUTABLE}"
+                     "${PROJECT_SOURCE_DIR}/python/make_stub.py" "${package}" "${package}/_core.pyi")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/tinygrad_cpp" "${PROJECT_SOURCE_DIR}/python/tinygrad_cpp/*.py"
+       "${PROJECT_SOURCE_DIR}/python/tinygrad_cpp/py.typed")
   foreach(file IN LISTS files)
     configure_file("${PROJECT_SOURCE_DIR}/python/tinygrad_cpp/${file}" "${package}/${file}" COPYONLY)
   endforeach()
   set(Python_EXECUTABLE "${Python_EXECUTABLE}" PARENT_SCOPE)
   install(TARGETS tinygrad_python LIBRARY DESTINATION tinygrad_cpp COMPONENT python)
+  install(FILES "${package}/_core.pyi" DESTINATION tinygrad_cpp COMPONENT python)
 endfunction()

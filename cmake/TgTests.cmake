@@ -138,7 +138,7 @@ function(tg_tests)
   endforeach()
 endfunction()
 
-# pytest's files.
+# pytest's files, and mypy on the package.
 function(tg_test_python)
   set(environment "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
   file(GLOB files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/tests" "${PROJECT_SOURCE_DIR}/python/tests/test_*.py")
@@ -148,4 +148,7 @@ function(tg_test_python)
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS python ENVIRONMENT "${environment}" TIMEOUT 900)
   endforeach()
+  add_test(NAME python.mypy COMMAND "${Python_EXECUTABLE}" -m mypy --config-file "${PROJECT_SOURCE_DIR}/pyproject.toml"
+           --cache-dir "${PROJECT_BINARY_DIR}/mypy" tinygrad_cpp WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/python")
+  set_tests_properties(python.mypy PROPERTIES LABELS python)
 endfunction()

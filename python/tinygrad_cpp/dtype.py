@@ -67,10 +67,12 @@ class DTypes:
     return _core.is_bool(x)
 
   def min(self, x: DType) -> PyConst:
-    return x.min
+    value: PyConst = x.min
+    return value
 
   def max(self, x: DType) -> PyConst:
-    return x.max
+    value: PyConst = x.max
+    return value
 
   def finfo(self, x: DType) -> tuple[_core_int, _core_int]:
     """Bits of exponent and mantissa."""

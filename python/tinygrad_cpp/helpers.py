@@ -215,7 +215,8 @@ def make_tuple(x: int | Sequence[int], cnt: int) -> tuple[int, ...]: return (x,)
 def ceildiv(num: int, amt: int) -> int: return -(num // -amt)
 def round_up(num: int, amt: int) -> int: return ceildiv(num, amt) * amt
 def partition(items: Iterable[T], keep: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-  kept, rest = [], []
+  kept: list[T] = []
+  rest: list[T] = []
   for item in items:
     (kept if keep(item) else rest).append(item)
   return kept, rest

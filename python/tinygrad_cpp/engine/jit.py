@@ -28,7 +28,8 @@ class JittedFunction(Generic[P, R]):
     functools.update_wrapper(self, fxn)
 
   def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-    return self._jit.call(self.fxn, args, kwargs)
+    result: R = self._jit.call(self.fxn, args, kwargs)
+    return result
 
   def __get__(self, obj: Any, owner: Any = None) -> Any:
     if obj is None:
