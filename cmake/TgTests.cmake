@@ -146,7 +146,8 @@ function(tg_test_python)
     string(REGEX REPLACE "^test_(.*)\\.py$" "python.\\1" name "${file}")
     add_test(NAME ${name} COMMAND "${Python_EXECUTABLE}" -m pytest -q -rs -p no:cacheprovider "${PROJECT_SOURCE_DIR}/python/tests/${file}"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${name} PROPERTIES LABELS python ENVIRONMENT "${environment}" TIMEOUT 900)
+    set_tests_properties(${name} PROPERTIES LABELS python ENVIRONMENT "${environment}" TIMEOUT 900
+                         SKIP_RETURN_CODE 5)  # nothing could run: what the tests need is not installed
   endforeach()
   add_test(NAME python.mypy COMMAND "${Python_EXECUTABLE}" -m mypy --config-file "${PROJECT_SOURCE_DIR}/pyproject.toml"
            --cache-dir "${PROJECT_BINARY_DIR}/mypy" tinygrad_cpp WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/python")
