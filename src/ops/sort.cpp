@@ -16,6 +16,10 @@ namespace tinygrad::ops {
 
 namespace {
 
+/// Counting is two kernels, the network one for every two of its log2(n) * (log2(n) + 1) / 2 columns: on one core of an AVX-512 CPU they
+/// take the same time at about this length.
+constexpr int64_t longest_counted = 1024;
+
 /// Each element's place in the last axis, counted: n^2 comparisons in two kernels.
 UOp order_by_counting(const UOp& x, bool descending) {
   const SInt& n = shape_of(x).back();
@@ -78,6 +82,10 @@ UOp sorted_words(UOp words, int64_t n) {
 // Key and position make one word: no two are equal, and equal keys keep their order.
 SortedKeys sorted_keys(const UOp& keys, int key_bits) {
   const int64_t n = shape_of(keys).back().value();
+  if (n <= longest_counted) {
+    const UOp stored = contiguous(keys), order = contiguous(order_by_counting(stored, false));
+    return {gather(stored, -1, order), order};
+  }
   const int bits = int(std::bit_width(uint64_t(n - 1)));
   const DType word = unsigned_of(std::max(key_bits + bits, 32));
   const Scalar shift = Scalar::of(bits, word);
@@ -102,10 +110,6 @@ UOp order_by_network(const UOp& x, bool descending) {
   const UOp high = tinygrad::cast(rshift(stored, Scalar::of(32, DType::uint64)), DType::uint32);
   return gather(by_low, -1, order_of_keys(gather(high, -1, by_low)));
 }
-
-/// Counting is two kernels, the network one for every two of its log2(n) * (log2(n) + 1) / 2 columns: on one core of an AVX-512 CPU they
-/// take the same time at about this length.
-constexpr int64_t longest_counted = 1024;
 
 }  // namespace
 
