@@ -301,7 +301,7 @@ UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Sca
   const Combine combine = combine_of(reduce);
   const auto [values, count] = arrived(x, a, index, in_dtype_of(x, src, index, "scatter_reduce"), &combine);
   const UOp comes = gt(count, 0), identity = constant(combine.identity(x.dtype()));
-  const UOp total = combine.two(ops::where(comes, values, identity), include_self ? x : ops::where(comes, identity, x), {});
+  UOp total = combine.two(ops::where(comes, values, identity), include_self ? x : ops::where(comes, identity, x), {});
   if (reduce != Scatter::mean) return total;
   const UOp divisor = include_self ? add(count, 1) : maximum(count, 1);
   return tinygrad::cast(div(total, divisor, is_float(x.dtype()) ? Rounding::none : Rounding::floor), x.dtype());

@@ -18,10 +18,7 @@ namespace tensor {
 
 namespace {
 
-ops::Index to_index(const Extent& i) {
-  const SInt size = to_size(i);
-  return size;
-}
+ops::Index to_index(const Extent& i) { return to_size(i); }
 ops::Index to_index(const Slice& s) {
   ops::Slice out{.step = s.step};
   if (s.start) out.start = to_size(*s.start);
