@@ -99,7 +99,7 @@ struct Run {
     const auto function = [&](const Tensor& x, const Tensor& y) {
       const Context training{{.training = true}};
       optimizer.zero_grad();
-      const Tensor loss = net(x).sparse_categorical_crossentropy(y);
+      Tensor loss = net(x).sparse_categorical_crossentropy(y);
       loss.backward();
       optimizer.step();
       return loss;
