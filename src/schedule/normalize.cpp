@@ -47,9 +47,6 @@ Normalized normalize(const UOp& given) {
   const UOp root = inline_calls(given);
   NodeMap<UOp> map;
   for (const UOp& u : toposort(root)) {
-    if (u.is(Op::PARAM))
-      throw ValueError(
-          "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");
     if (u.is(Op::BUFFER)) {
       const auto& b = u.arg_as<BufferArg>();
       map[u] = param(u.dtype(), b.size, {.slot = int32_t(n.inputs.size()), .device = b.device});

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
-
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
@@ -14,6 +12,7 @@
 #include "spec/verify.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/placeholder.h"
 #include "tensor/realize.h"
 #include "tensor/recorder.h"
 #include "uop/build.h"
@@ -68,12 +67,6 @@ FunctionCore::~FunctionCore() {
 
 namespace {
 
-/// Slots of arguments while bodies are built: no two functions, one inside of the other, have the same.
-int32_t next_slot() {
-  static std::atomic<int32_t> last{1 << 20};
-  return ++last;
-}
-
 /// What a body reads besides its arguments, in order: the largest values that depend on none of them, but on memory.
 struct Closed {
   std::vector<UOp> values, found;
@@ -114,7 +107,7 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
       continue;
     }
     args.push_back(t.uop());
-    params.push_back(ops::param_like(args.back(), next_slot()));
+    params.push_back(placeholder_like(args.back()));
     placeholders.push_back(wrap(params.back()));
   }
   std::vector<UOp> values;

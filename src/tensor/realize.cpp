@@ -11,6 +11,7 @@
 #include "schedule/schedule.h"
 #include "shape/device.h"
 #include "tensor/memory.h"
+#include "tensor/placeholder.h"
 #include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -139,7 +140,10 @@ class Realization {
     stores_.clear();
     run_ = NodeSet();
     replaced_ = NodeSet();
-    for (const UOp& u : toposort(effects_))
+    for (const UOp& u : toposort(effects_)) {
+      if (is_placeholder(u))
+        throw ValueError(
+            "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");
       if (u.is(Op::AFTER)) {
         stores_.push_back(u);
         run_.insert(u);
@@ -147,6 +151,7 @@ class Realization {
         if (const Recorder* r = Recorder::current())  // an argument of a jitted function is known to others by another node
           if (const UOp original = r->original_of(u.src(0))) replaced_.insert(original);
       }
+    }
   }
 
   /// Which of the nodes read a state that is replaced.
