@@ -1,7 +1,18 @@
 // Python's numbers, sequences and indices as arguments of the library.
+#include <algorithm>
+#include <limits>
+
 #include "common.h"
 
 namespace tinygrad::python {
+
+std::shared_ptr<void> shared_object(nb::object x) {
+  return {x.release().ptr(), [](void* object) {
+            if (!Py_IsInitialized()) return;
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(object));
+          }};
+}
 
 namespace {
 
@@ -44,6 +55,13 @@ bool to_ints(nb::handle x, Sizes& out) {
     out.push_back(one);
   }
   return true;
+}
+
+std::vector<int> to_axes(const Sizes& axes) {
+  using Limits = std::numeric_limits<int>;
+  std::vector<int> out;
+  for (int64_t a : axes) out.push_back(int(std::clamp<int64_t>(a, Limits::min(), Limits::max())));
+  return out;
 }
 
 bool to_operand(nb::handle x, std::optional<Operand>& out) {

@@ -2,9 +2,10 @@
 #include <nanobind/ndarray.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "common.h"
+
+#include "base/file.h"
 
 namespace tinygrad::python {
 
@@ -71,15 +72,6 @@ bool is_row_major(const AnyArray& a) {
   return true;
 }
 
-/// Lives as long as the memory is used, and may be released by any thread.
-std::shared_ptr<void> keep(nb::object x) {
-  return {x.release().ptr(), [](void* object) {
-            if (!Py_IsInitialized()) return;
-            const nb::gil_scoped_acquire gil;
-            Py_DECREF(static_cast<PyObject*>(object));
-          }};
-}
-
 bool reached_by_host(std::string_view device) { return device == "CPU" || device == "INTERP"; }
 
 /// An array of NumPy, PyTorch, ... with memory the host reaches. Memory that may be written, row-major and aligned is used in place where
@@ -99,7 +91,8 @@ std::optional<Tensor> from_array(nb::handle data, const TensorOptions& options) 
   const bool in_place = a.size() != 0 && a.ndim() != 0 && is_row_major(a) && reached_by_host(device) &&
                         options.dtype.value_or(*dtype) == *dtype && reinterpret_cast<uintptr_t>(a.data()) % itemsize(*dtype) == 0 &&
                         nb::try_cast(data, writable);
-  if (in_place) return Tensor::from_blob(writable.data(), shape, {.dtype = dtype, .device = options.device}, keep(nb::borrow(data)));
+  if (in_place)
+    return Tensor::from_blob(writable.data(), shape, {.dtype = dtype, .device = options.device}, shared_object(nb::borrow(data)));
   if (is_row_major(a))
     return Tensor(std::span(static_cast<const std::byte*>(a.data()), a.size() * itemsize(*dtype)), *dtype, shape, options);
   return Tensor(packed(a, itemsize(*dtype)), *dtype, shape, options);
@@ -118,7 +111,7 @@ class NestedList {
                                                                  : DType::bool_;
     const DType wanted = options.dtype.value_or(natural);
     o.dtype = wanted;
-    if (kind_ == Kind::real) return filled<double>(o, [](nb::handle x) { return nb::cast<double>(x); });
+    if (kind_ == Kind::real || is_float(wanted)) return filled<double>(o, [](nb::handle x) { return PyFloat_AsDouble(x.ptr()); });
     if (wanted == DType::uint64) return filled<uint64_t>(o, [](nb::handle x) { return PyLong_AsUnsignedLongLongMask(x.ptr()); });
     return filled<int64_t>(o, [&](nb::handle x) { return integer(x, wanted, options.dtype.has_value()); });
   }
@@ -134,7 +127,7 @@ class NestedList {
   static int64_t integer(nb::handle x, DType dtype, bool asked) {
     int overflow = 0;
     const int64_t value = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
-    const int bits = is_float(dtype) ? 64 : bitsize(dtype);
+    const int bits = bitsize(dtype);
     const bool fits = !overflow && (is_bool(dtype) || bits == 64 ||
                                     (value >= -(int64_t(1) << (bits - 1)) && value < (int64_t(1) << (bits - is_signed(dtype)))));
     if (!fits && !asked) {
@@ -197,15 +190,14 @@ class NestedList {
   std::vector<nb::object> kept_;
 };
 
-Tensor from_file(const std::string& path, const TensorOptions& options) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw IoError(path + ": cannot be opened");
-  std::vector<std::byte> bytes(static_cast<size_t>(std::max<std::streamoff>(file.tellg(), 0)));
-  file.seekg(0);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), std::streamsize(bytes.size()))) throw IoError(path + ": cannot be read");
-  const size_t width = itemsize(options.dtype.value_or(DType::uint8));
-  bytes.resize(bytes.size() / width * width);
-  return Tensor(bytes, options.dtype.value_or(DType::uint8), {int64_t(bytes.size() / width)}, options);
+/// A vector of `dtype`, by default uint8. Bytes behind the last whole element are left out where that is allowed.
+Tensor from_bytes(std::span<const std::byte> bytes, const TensorOptions& options, bool may_cut) {
+  const DType dtype = options.dtype.value_or(DType::uint8);
+  const size_t width = std::max<size_t>(itemsize(dtype), 1);
+  if (bytes.size() % width && !may_cut)
+    throw ShapeError("Tensor: " + std::to_string(bytes.size()) + " bytes are no whole number of " + std::string(repr(dtype)));
+  const size_t count = bytes.size() / width;
+  return Tensor(bytes.first(count * width), dtype, {int64_t(count)}, options);
 }
 
 }  // namespace
@@ -224,13 +216,11 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
   }
   if (PyBytes_Check(data.ptr())) {
     const auto bytes = std::as_bytes(std::span(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr()))));
-    const DType as = dtype.value_or(DType::uint8);
-    if (bytes.size() % itemsize(as))
-      throw ShapeError("Tensor: " + std::to_string(bytes.size()) + " bytes are no whole number of " + std::string(repr(as)));
-    return Tensor(bytes, as, {int64_t(bytes.size() / itemsize(as))}, options);
+    return from_bytes(bytes, options, false);
   }
   if (!nb::isinstance<nb::list>(data) && !nb::isinstance<nb::tuple>(data)) {
-    if (nb::hasattr(data, "__fspath__")) return from_file(nb::cast<std::string>(data.attr("__fspath__")()), options);
+    if (nb::hasattr(data, "__fspath__"))
+      return from_bytes(MappedFile(nb::cast<std::string>(data.attr("__fspath__")())).bytes(), options, true);
     if (std::optional<Tensor> t = from_array(data, options)) return *t;
   }
   return NestedList(data).tensor(options);
@@ -238,10 +228,9 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
 
 namespace {
 
-/// The same memory as a NumPy array, with NumPy's dtype of the same name.
-nb::object numpy_of(const Tensor& t) {
-  const DType dtype = t.dtype();
-  if (dtype == DType::bfloat16 || is_fp8(dtype)) return numpy_of(t.to_float());  // NumPy has no such
+/// The tensor's memory, computed, as an array of some library.
+template <class Library>
+nb::object array_over(const Tensor& t) {
   const Sizes sizes = t.shape();
   std::shared_ptr<std::byte> memory;
   {
@@ -252,22 +241,12 @@ nb::object numpy_of(const Tensor& t) {
   const std::vector<size_t> shape(sizes.begin(), sizes.end());
   auto* owner = new std::shared_ptr<std::byte>(memory);
   const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(dtype)));
+  return nb::cast(nb::ndarray<Library>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(t.dtype())));
 }
 
-/// For other libraries: whatever the dtype.
-nb::object dlpack_of(const Tensor& t) {
-  const Sizes sizes = t.shape();
-  const std::vector<size_t> shape(sizes.begin(), sizes.end());
-  std::shared_ptr<std::byte> memory;
-  {
-    const Interruptible interruptible;
-    const Released released;
-    memory = t.host_memory();
-  }
-  auto* owner = new std::shared_ptr<std::byte>(memory);
-  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(p); });
-  return nb::cast(nb::ndarray<nb::array_api>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(t.dtype())));
+nb::object numpy_of(const Tensor& t) {
+  const bool has_dtype = t.dtype() != DType::bfloat16 && !is_fp8(t.dtype());
+  return array_over<nb::numpy>(has_dtype ? t : t.to_float());
 }
 
 nb::object nested(const nb::object& flat, nb::handle shape, size_t axis, size_t& at) {
@@ -332,7 +311,7 @@ void bind_values(TensorClass& tensor) {
             return dtype.is_none() ? a : a.attr("astype")(dtype);
           },
           "dtype"_a = nb::none(), "copy"_a = nb::none())
-      .def("__dlpack__", [](const Tensor& t, nb::kwargs kwargs) { return dlpack_of(t).attr("__dlpack__")(**kwargs); })
+      .def("__dlpack__", [](const Tensor& t, nb::kwargs kwargs) { return array_over<nb::array_api>(t).attr("__dlpack__")(**kwargs); })
       .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(int(nb::device::cpu::value), 0); })
       .def("__float__", [](const Tensor& t) { return nb::steal(PyNumber_Float(item_of(t).ptr())); })
       .def("__int__", [](const Tensor& t) { return nb::steal(PyNumber_Long(item_of(t).ptr())); })

@@ -55,6 +55,9 @@ struct IndexArg {
   std::vector<Index> indices;
 };
 
+/// A Python object that any thread may drop, whether it has Python's lock or not.
+std::shared_ptr<void> shared_object(nb::object x);
+
 /// The Python object of a dtype: one for each.
 nb::object to_python(DType dtype);
 bool to_dtype(nb::handle x, DTypeArg& out);
@@ -64,6 +67,8 @@ bool to_operand(nb::handle x, std::optional<Operand>& out);
 bool to_value(nb::handle x, Value& out);
 bool to_int(nb::handle x, int64_t& out);
 bool to_ints(nb::handle x, Sizes& out);
+/// Numbers of axes. One beyond 32 bits becomes the largest, which no tensor has either.
+std::vector<int> to_axes(const Sizes& axes);
 /// An integer, a bound Variable, or what was computed of such.
 std::optional<Extent> to_extent(nb::handle x);
 /// Sizes as `f(2, 3)` or `f((2, 3))` gives them. None is the size in `kept`, or -1 without one.
@@ -132,12 +137,29 @@ void bind_uops(nb::module_& m);
 
 }  // namespace tinygrad::python
 
+namespace tinygrad::python {
+
+/// Whether a conversion succeeds: what it throws means no.
+template <class Convert>
+bool converts(Convert convert) noexcept {
+  try {
+    return convert();
+  } catch (...) {
+    PyErr_Clear();
+    return false;
+  }
+}
+
+}  // namespace tinygrad::python
+
 namespace nanobind::detail {
 
 template <>
 struct type_caster<tinygrad::python::DTypeArg> {
   NB_TYPE_CASTER(tinygrad::python::DTypeArg, const_name("DTypeLike"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return tinygrad::python::to_dtype(src, value); }
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return tinygrad::python::converts([&] { return tinygrad::python::to_dtype(src, value); });
+  }
   static handle from_cpp(tinygrad::python::DTypeArg x, rv_policy, cleanup_list*) noexcept {
     return tinygrad::python::to_python(x.dtype).release();
   }
@@ -147,12 +169,7 @@ template <>
 struct type_caster<tinygrad::python::Value> {
   NB_TYPE_CASTER(tinygrad::python::Value, const_name("Tensor | float | int | bool"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-      return tinygrad::python::to_value(src, value);
-    } catch (...) {
-      PyErr_Clear();
-      return false;
-    }
+    return tinygrad::python::converts([&] { return tinygrad::python::to_value(src, value); });
   }
 };
 
@@ -160,12 +177,7 @@ template <>
 struct type_caster<tinygrad::python::Ints> {
   NB_TYPE_CASTER(tinygrad::python::Ints, const_name("int | Sequence[int]"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-      return tinygrad::python::to_ints(src, value.values);
-    } catch (...) {
-      PyErr_Clear();
-      return false;
-    }
+    return tinygrad::python::converts([&] { return tinygrad::python::to_ints(src, value.values); });
   }
 };
 
@@ -173,19 +185,14 @@ template <>
 struct type_caster<tinygrad::python::AxesArg> {
   NB_TYPE_CASTER(tinygrad::python::AxesArg, const_name("int | Sequence[int] | None"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    if (src.is_none()) {
+    return tinygrad::python::converts([&] {
       value.axes = {};
-      return true;
-    }
-    try {
       tinygrad::Sizes axes;
+      if (src.is_none()) return true;
       if (!tinygrad::python::to_ints(src, axes)) return false;
-      value.axes = std::vector<int>(axes.begin(), axes.end());
+      value.axes = tinygrad::python::to_axes(axes);
       return true;
-    } catch (...) {
-      PyErr_Clear();
-      return false;
-    }
+    });
   }
 };
 

@@ -160,9 +160,8 @@ void bind_products(TensorClass& tensor) {
           },
           "ll"_a)
       .def(
-          "layernorm",
-          [](const Tensor& t, const Ints& axes, double eps) { return t.layernorm({axes.values.begin(), axes.values.end()}, eps); },
-          "axis"_a = -1, "eps"_a = 1e-5)
+          "layernorm", [](const Tensor& t, const Ints& axes, double eps) { return t.layernorm(to_axes(axes.values), eps); }, "axis"_a = -1,
+          "eps"_a = 1e-5)
       .def(
           "batchnorm",
           [](const Tensor& t, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean,

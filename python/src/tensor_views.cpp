@@ -37,8 +37,6 @@ ExtentPairs bounds_of(nb::handle x, const Extents& shape) {
   return out;
 }
 
-std::vector<int> narrow(const Sizes& x) { return {x.begin(), x.end()}; }
-
 nb::tuple tuple_of(const std::vector<Tensor>& tensors) { return nb::tuple(nb::cast(tensors)); }
 
 }  // namespace
@@ -62,8 +60,8 @@ void bind_views(TensorClass& tensor) {
       .def("reshape", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "reshape", t.symbolic_shape())); })
       .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "view")); })
       .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(to_extents(shape, "expand")); })
-      .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(narrow(to_sizes(order, "permute"))); })
-      .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(narrow(to_sizes(axes, "flip"))); })
+      .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(to_axes(to_sizes(order, "permute"))); })
+      .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(to_axes(to_sizes(axes, "flip"))); })
       .def(
           "shrink", [](const Tensor& t, nb::handle bounds) { return t.shrink(bounds_of(bounds, t.symbolic_shape())); }, "arg"_a)
       .def(
@@ -101,7 +99,7 @@ void bind_views(TensorClass& tensor) {
       .def(
           "roll",
           [](const Tensor& t, const Ints& shifts, const std::optional<Ints>& dims) {
-            return t.roll(shifts.values, dims ? narrow(dims->values) : std::vector<int>());
+            return t.roll(shifts.values, dims ? to_axes(dims->values) : std::vector<int>());
           },
           "shifts"_a, "dims"_a = nb::none())
       .def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a)

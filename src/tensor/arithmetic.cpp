@@ -109,8 +109,8 @@ Tensor Tensor::celu(double alpha) const { return wrap(ops::celu(uop(), alpha, co
 Tensor Tensor::selu(double alpha, double gamma) const { return wrap(ops::selu(uop(), alpha, gamma, context())); }
 Tensor Tensor::softplus(double beta) const { return wrap(ops::softplus(uop(), beta, context())); }
 Tensor Tensor::threefry(const Tensor& key) const { return wrap(ops::threefry(uop(), key.uop())); }
-Tensor Tensor::cast(DType dtype) const { return wrap(tinygrad::cast(uop(), dtype)); }
-Tensor Tensor::bitcast(DType dtype) const { return wrap(ops::bitcast(uop(), dtype)); }
+Tensor Tensor::cast(DType dtype) const { return wrap(tinygrad::cast(uop(), of_values(dtype))); }
+Tensor Tensor::bitcast(DType dtype) const { return wrap(ops::bitcast(uop(), of_values(dtype))); }
 
 namespace {
 UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }

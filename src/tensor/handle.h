@@ -21,6 +21,8 @@ ops::Operand to_operand(const Operand& x);
 std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 
 inline Tensor wrap(const UOp& node) { return Tensor::from_uop(node); }
+/// The dtype; DTypeError for `void`, which no tensor has.
+DType of_values(DType dtype);
 
 Shape to_shape(const Sizes& sizes);
 Shape to_shape(const Extents& sizes);

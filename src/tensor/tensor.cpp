@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "dtype/convert.h"
+#include "dtype/visit.h"
 #include "ops/elementwise.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
@@ -51,6 +52,11 @@ std::vector<UOp> to_nodes(std::span<const Tensor> tensors) {
   std::vector<UOp> nodes;
   for (const Tensor& t : tensors) nodes.push_back(t.uop());
   return nodes;
+}
+
+DType of_values(DType dtype) {
+  if (itemsize(dtype) == 0) tinygrad::detail::throw_no_values(dtype);
+  return dtype;
 }
 
 Shape to_shape(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
@@ -99,11 +105,11 @@ std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, D
 }  // namespace
 
 Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options) {
+  const DType wanted = of_values(options.dtype.value_or(of_values(dtype)));
   const int64_t count = count_of(shape, "Tensor");
   if (bytes.size() != static_cast<size_t>(count) * itemsize(dtype))
-    throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / std::max<size_t>(itemsize(dtype), 1),
-                                 repr(dtype), tinygrad::to_string(to_shape(shape))));
-  const DType wanted = options.dtype.value_or(dtype);
+    throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / itemsize(dtype), repr(dtype),
+                                 tinygrad::to_string(to_shape(shape))));
   const Symbol device = context_on(options.device).device;
   if (count == 0) {
     *this = from_uop(make_memory(to_shape(shape), wanted, device));
@@ -115,7 +121,7 @@ Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape
 
 Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& options, std::shared_ptr<void> owner) {
   const ops::OpsContext ctx = context_on(options.device);
-  const DType dtype = options.dtype.value_or(ctx.default_float);
+  const DType dtype = of_values(options.dtype.value_or(ctx.default_float));
   const int64_t count = count_of(shape, "from_blob");
   if (!data && count != 0) throw ValueError("from_blob: got a null pointer");
   if (reinterpret_cast<uintptr_t>(data) % itemsize(dtype) != 0)

@@ -21,7 +21,7 @@ Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) {
 }
 Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
   const ops::OpsContext ctx = context_on(o.device);
-  return wrap(make_memory(to_shape(shape), o.dtype.value_or(ctx.default_float), ctx.device));
+  return wrap(make_memory(to_shape(shape), of_values(o.dtype.value_or(ctx.default_float)), ctx.device));
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {

@@ -43,6 +43,17 @@ TEST(Blob, RefusesWhatItCannotUse) {
   EXPECT_EQ(Tensor::from_blob(nullptr, {0, 2}).shape(), (Sizes{0, 2}));
 }
 
+TEST(Void, IsTheDtypeOfNoTensor) {
+  alignas(8) std::byte memory[8] = {};
+  const TensorOptions nothing{.dtype = DType::void_};
+  EXPECT_THROW(Tensor::from_blob(memory, {2}, nothing), DTypeError);
+  EXPECT_THROW(Tensor(std::span<const std::byte>(), DType::void_, {0}, {.dtype = DType::int8}), DTypeError);
+  EXPECT_THROW(Tensor({1, 2}, nothing), DTypeError);
+  EXPECT_THROW(Tensor::empty({2}, nothing), DTypeError);
+  EXPECT_THROW(Tensor({1, 2}).cast(DType::void_), DTypeError);
+  EXPECT_THROW(Tensor({1, 2}).bitcast(DType::void_), DTypeError);
+}
+
 TEST(HostMemory, OutlivesTheTensor) {
   Tensor t = Tensor::arange(4).to_float();
   const std::shared_ptr<std::byte> view = t.host_memory();
