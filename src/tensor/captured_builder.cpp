@@ -236,21 +236,27 @@ bool has_variable(const UOp& body, std::span<const Symbol> variables) {
 /// Runs the calls that only read what is the same in each call, and takes them out. What they have computed stays.
 void CapturedCall::Builder::prune(const Variables& variables) {
   std::vector<bool> varying(out_.slots_.size()), varies(calls_.size());
+  std::vector<int> writers(out_.slots_.size());
   for (size_t i = 0; i < varying.size(); ++i) varying[i] = out_.slots_[i].kind == SlotKind::call || out_.slots_[i].kind == SlotKind::lease;
   std::vector<std::vector<bool>> written;
   for (size_t i = 0; i < calls_.size(); ++i) {
     written.push_back(written_arguments(calls_[i]));
     varies[i] = calls_[i].body.is(Op::SINK) && has_variable(calls_[i].body, out_.variables_);
-    for (size_t k = 0; k < written[i].size(); ++k)  // state that changes
-      if (written[i][k] && out_.slots_[calls_[i].slots[k]].kind == SlotKind::fixed) varying[calls_[i].slots[k]] = true;
+    for (size_t k = 0; k < written[i].size(); ++k) {
+      if (!written[i][k]) continue;
+      const uint32_t slot = calls_[i].slots[k];
+      ++writers[slot];
+      if (out_.slots_[slot].kind == SlotKind::fixed) varying[slot] = true;  // state that changes
+    }
   }
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < calls_.size(); ++i) {
       const auto& slots = calls_[i].slots;
       varies[i] = varies[i] || std::any_of(slots.begin(), slots.end(), [&](uint32_t s) { return varying[s]; });
+      // What is written several times may be read between.
       for (size_t k = 0; varies[i] && k < slots.size(); ++k)
-        if (written[i][k] && !varying[slots[k]]) varying[slots[k]] = more = true;
+        if ((written[i][k] || writers[slots[k]] > 1) && !varying[slots[k]]) varying[slots[k]] = more = true;
     }
   }
   std::vector<engine::RecordedCall> once, again;

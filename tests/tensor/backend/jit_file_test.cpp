@@ -102,6 +102,22 @@ TEST_P(JitCapturesOn, PrunedKernelsRunOnce) {
   EXPECT_EQ(pruned(x).tolist(), (Floats{4 * 2 + 9, 7 * 3 + 9}));
 }
 
+TEST_P(JitCapturesOn, PruningLeavesWhatIsReadBetweenStores) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        Tensor counter = Tensor::ones({2}).contiguous().realize();
+        const Tensor first = (x + counter).realize();
+        counter.assign(counter + 1).realize();
+        return std::pair(first, (x * counter).realize());
+      },
+      {.prune = true});
+  for (float i = 0; i < 5; ++i) {
+    const auto [sum, product] = f(Tensor({i, 10.f}).realize());
+    EXPECT_EQ(sum.tolist(), (Floats{i + 1, 11})) << i;
+    EXPECT_EQ(product.tolist(), (Floats{i * 2, 20})) << i;
+  }
+}
+
 TEST_P(JitCapturesOn, FreedIntermediatesComeBack) {
   const auto f = jit([](const Tensor& x) { return ((x + 1).realize() * 2).realize() * x.sum().realize(); });
   const Tensor x = Tensor({1.0, 2.0}).realize();
