@@ -25,12 +25,12 @@ namespace {
 
 constexpr int most_default_threads = 8;
 
-int64_t elements_of(const Sizes& shape) {
-  int64_t count = 1;
+size_t bytes_of(DType dtype, std::span<const int64_t> shape) {
+  int64_t count = static_cast<int64_t>(itemsize(dtype));
   for (int64_t s : shape)
     if (s < 0 || __builtin_mul_overflow(count, s, &count))
-      throw ShapeError(fmt::format("HostArray: no shape: ({})", fmt::join(shape, ", ")));
-  return count;
+      throw ShapeError(fmt::format("HostArray: no array of {} has the shape ({})", repr(dtype), fmt::join(shape, ", ")));
+  return static_cast<size_t>(count);
 }
 
 uint64_t epoch_seed(uint64_t seed, int64_t epoch) { return hash_combine(seed, static_cast<uint64_t>(epoch)); }
@@ -82,7 +82,7 @@ std::vector<HostArray> room_for(const Example& example, int64_t count) {
 
 HostArray::HostArray(std::span<const std::byte> data, DType type, const Sizes& sizes)
     : bytes(data.begin(), data.end()), dtype(type), shape(sizes) {
-  if (bytes.size() != static_cast<size_t>(elements_of(sizes)) * itemsize(type))
+  if (bytes.size() != bytes_of(type, sizes))
     throw ShapeError(fmt::format("HostArray: {} bytes of {} cannot have the shape ({})", bytes.size(), repr(type), fmt::join(sizes, ", ")));
 }
 
@@ -103,7 +103,7 @@ Dataset tensor_dataset(std::span<const Tensor> tensors) {
             Example out;
             for (const HostArray& c : *columns) {
               const Sizes shape(c.shape.begin() + 1, c.shape.end());
-              const size_t bytes = static_cast<size_t>(elements_of(shape)) * itemsize(c.dtype);
+              const size_t bytes = bytes_of(c.dtype, shape);
               out.emplace_back(std::span(c.bytes).subspan(static_cast<size_t>(r.index) * bytes, bytes), c.dtype, shape);
             }
             return out;
@@ -189,7 +189,7 @@ void DataLoader::Epoch::work() {
   const Context as_consumer(options);
   std::unique_lock lock(mutex);
   for (;;) {
-    room.wait(lock, [&] { return stopped || taken == batches || taken < consumed + state.options.prefetch; });
+    room.wait(lock, [&] { return stopped || taken == batches || taken - consumed < state.options.prefetch; });
     if (stopped || taken == batches) return;
     const int64_t mine = taken++;
     lock.unlock();

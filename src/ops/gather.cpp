@@ -114,11 +114,13 @@ class GatherGradient final : public GradientRule {
 template <class Rule, class Build>
 UOp with_gradient(const UOp& x, const UOp& index, size_t axis, Build build) {
   // One for each axis, so that equal gathers are one node.
-  static const auto& rules = *new std::array<IntrusivePtr<GradientRule>, 64>([] {
-    std::array<IntrusivePtr<GradientRule>, 64> made;
+  constexpr size_t most_axes = 64;
+  static const auto& rules = *new std::array<IntrusivePtr<GradientRule>, most_axes>([] {
+    std::array<IntrusivePtr<GradientRule>, most_axes> made;
     for (size_t a = 0; a < made.size(); ++a) made[a] = IntrusivePtr<GradientRule>(new Rule(a));
     return made;
   }());
+  if (axis >= most_axes) return build(x, index);
   const UOp args[] = {x, index};
   return call_function(build(param_like(x, 0), param_like(index, 1)), args, Symbol("gather"), rules[axis]);
 }

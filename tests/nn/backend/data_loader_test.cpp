@@ -169,6 +169,17 @@ TEST(DataLoader, DecodesAheadButNotTooFar) {
   EXPECT_EQ(wait_for(7), 7);
 }
 
+TEST(DataLoader, PrefetchMayBeAnyNumber) {
+  DataLoader loader(pairs(9), {.batch_size = 2, .threads = 2, .prefetch = INT64_MAX});
+  EXPECT_EQ(labels(loader).size(), 5U);
+}
+
+TEST(DataLoader, ArraysHaveTheBytesOfTheirShape) {
+  EXPECT_THROW(HostArray(std::span<const float>(), {int64_t{1} << 62}), ShapeError);
+  EXPECT_THROW(HostArray(std::span<const float>(), {-1}), ShapeError);
+  EXPECT_THROW(HostArray(std::vector<float>{1, 2}, {3}), ShapeError);
+}
+
 TEST(DataLoader, TensorsAsADataSetOnADevice) {
   const Tensor x = Tensor::arange(12).reshape({4, 3}).permute({0, 1}), y = Tensor({true, false, true, true});
   DataLoader loader(tensor_dataset({x, y}), {.batch_size = 2, .threads = 2, .device = "interp"});
