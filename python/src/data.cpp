@@ -29,17 +29,16 @@ Dataset dataset_of(nb::handle x) {
     const Released released;
     return tensor_dataset(tensors);
   }
-  const auto items = std::make_shared<nb::object>(nb::borrow(x));
-  return {.size = int64_t(nb::len(x)), .decode = [items](const ExampleRequest& r) {
+  return {.size = int64_t(nb::len(x)), .decode = [items = shared_object(nb::borrow(x))](const ExampleRequest& r) {
             const nb::gil_scoped_acquire gil;
-            return example_of((*items)[nb::int_(r.index)]);
+            return example_of(nb::handle(static_cast<PyObject*>(items.get()))[nb::int_(r.index)]);
           }};
 }
 
 /// Threads of a loader may wait for Python's lock: it is not held while they end or are waited for.
 class Loader {
  public:
-  Loader(nb::handle dataset, const DataLoaderOptions& options) : dataset_(nb::borrow(dataset)) {
+  Loader(nb::handle dataset, const DataLoaderOptions& options) {
     Dataset d = dataset_of(dataset);
     const Released released;
     loader_ = std::make_unique<DataLoader>(std::move(d), options);
@@ -69,7 +68,6 @@ class Loader {
   }
 
  private:
-  nb::object dataset_;
   std::unique_ptr<DataLoader> loader_;
   DataLoader::Iterator next_;
   bool is_first_ = true;

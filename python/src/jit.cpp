@@ -14,12 +14,28 @@ bool is_named_tuple(nb::handle x) { return PyTuple_Check(x.ptr()) && PyObject_Ha
 /// The names of a dict in order, which is not that in which they were put in.
 std::map<std::string, nb::handle> by_name(nb::handle dict) {
   std::map<std::string, nb::handle> out;
-  for (const auto& [key, value] : nb::borrow<nb::dict>(dict)) out.emplace(nb::cast<std::string>(nb::str(key)), value);
+  for (const auto& [key, value] : nb::borrow<nb::dict>(dict)) {
+    const auto name = nb::cast<std::string>(nb::str(key));
+    if (!out.emplace(name, value).second)
+      throw ValueError("a dict has two keys that read '" + name + "': arguments and results are told apart by that");
+  }
   return out;
 }
 
+/// Python's limit of recursion, for containers that contain themselves.
+class Nested {
+ public:
+  Nested() {
+    if (Py_EnterRecursiveCall(" in the arguments or the result of a jitted function")) throw nb::python_error();
+  }
+  ~Nested() { Py_LeaveRecursiveCall(); }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+};
+
 /// Calls the visitor for everything in a value; objects of other kinds are known by their address.
 void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objects) {
+  const Nested nested;
   const auto group = [&](const char* open, const char* close, nb::handle items) {
     c.open(open);
     for (nb::handle item : nb::borrow<nb::sequence>(items)) visit(item, c, objects);
@@ -34,7 +50,7 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
   } else if (PyFloat_Check(x.ptr())) {
     c.constant(PyFloat_AS_DOUBLE(x.ptr()));
   } else if (PyLong_Check(x.ptr()) || x.is_none()) {
-    c.open(nb::str(x).c_str());
+    c.open(nb::str(x).c_str());  // as text: it may be too large for a number of C++
     c.close("");
   } else if (PyUnicode_Check(x.ptr())) {
     c.constant(nb::cast<std::string>(x));
@@ -62,11 +78,28 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
   }
 }
 
+/// What is in a value.
+struct Contents {
+  detail::JitArguments arguments;
+  std::vector<nb::object> objects;  ///< those known by their address
+
+  explicit Contents(nb::handle value) {
+    detail::JitCollector collector(arguments);
+    visit(value, collector, objects);
+  }
+};
+
+/// Stands for a tensor in the containers of a captured result.
+nb::handle placeholder() {
+  static PyObject* const object = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));  // lives for ever
+  return object;
+}
+
 using Replace = std::function<nb::object(nb::handle)>;
 
 /// The same containers around other tensors.
 nb::object remade(nb::handle x, const Replace& replace) {
-  if (nb::isinstance<Tensor>(x) || x.is(nb::handle(Py_Ellipsis))) return replace(x);
+  if (nb::isinstance<Tensor>(x) || x.is(placeholder())) return replace(x);
   if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
     nb::list items;
     for (nb::handle item : nb::borrow<nb::sequence>(x)) items.append(remade(item, replace));
@@ -74,9 +107,8 @@ nb::object remade(nb::handle x, const Replace& replace) {
     return is_named_tuple(x) ? x.type()(*nb::tuple(items)) : nb::object(nb::tuple(items));
   }
   if (PyDict_Check(x.ptr())) {
-    const std::map<std::string, nb::handle> names = by_name(x);
     std::map<std::string, nb::object> values;
-    for (const auto& [name, value] : names) values.emplace(name, remade(value, replace));
+    for (const auto& [name, value] : by_name(x)) values.emplace(name, remade(value, replace));
     nb::dict out;
     for (const auto& [key, value] : nb::borrow<nb::dict>(x)) out[key] = values.at(nb::cast<std::string>(nb::str(key)));
     return out;
@@ -90,28 +122,32 @@ nb::object remade(nb::handle x, const Replace& replace) {
   return nb::borrow(x);
 }
 
-/// Numbers and objects in a result would be those of the captured call for ever.
-void check_result(nb::handle x) {
-  if (nb::isinstance<Tensor>(x) || x.is_none()) return;
-  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
-    for (nb::handle item : nb::borrow<nb::sequence>(x)) check_result(item);
-  } else if (PyDict_Check(x.ptr())) {
-    for (const auto& [key, value] : nb::borrow<nb::dict>(x)) check_result(value);
-  } else if (is_dataclass(x)) {
-    for (nb::handle name : x.attr("__dataclass_fields__")) check_result(x.attr(name));
-  } else {
-    throw JitError(std::string("jit: the function must return tensors in tuples, lists, dicts or dataclasses, or None; it returned ") +
-                   nb::repr(x.type()).c_str());
-  }
+/// The containers with these tensors in the order in which visit() comes to them.
+nb::object filled(nb::handle containers, std::span<const Tensor> tensors) {
+  size_t next = 0;
+  return remade(containers, [&](nb::handle) { return nb::cast(tensors[next++]); });
 }
 
-/// A Python object that any thread may drop.
-std::shared_ptr<const void> shared(nb::object x) {
-  return {x.release().ptr(), [](const void* p) {
-            if (!Py_IsInitialized()) return;
-            const nb::gil_scoped_acquire gil;
-            Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
-          }};
+/// Calls a function with the arguments (args, kwargs), other tensors in them.
+nb::object call_with(const nb::object& function, const nb::tuple& arguments, std::span<const Tensor> tensors) {
+  const nb::object own = filled(arguments, tensors);
+  return function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
+}
+
+/// Throws for numbers and objects in a result: they would be those of one call for ever.
+void check_result(nb::handle x, const char* by) {
+  const Nested nested;
+  if (nb::isinstance<Tensor>(x) || x.is_none()) return;
+  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
+    for (nb::handle item : nb::borrow<nb::sequence>(x)) check_result(item, by);
+  } else if (PyDict_Check(x.ptr())) {
+    for (const auto& [key, value] : nb::borrow<nb::dict>(x)) check_result(value, by);
+  } else if (is_dataclass(x)) {
+    for (nb::handle name : x.attr("__dataclass_fields__")) check_result(x.attr(name), by);
+  } else {
+    throw JitError(std::string(by) + ": the function must return tensors in tuples, lists, dicts or dataclasses, or None; it returned " +
+                   nb::repr(x.type()).c_str());
+  }
 }
 
 class Jit {
@@ -120,20 +156,12 @@ class Jit {
 
   nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) {
     const nb::tuple given = nb::make_tuple(args, kwargs);
-    detail::JitArguments arguments;
-    detail::JitCollector collector(arguments);
-    std::vector<nb::object> objects;
-    visit(given, collector, objects);
+    const Contents contents(given);
     nb::object result;
     const auto body = [&](std::span<const Tensor> tensors) {
       const nb::gil_scoped_acquire gil;
-      objects_ = objects;
-      result = nb::object();
-      {
-        size_t next = 0;
-        const nb::object own = remade(given, [&](nb::handle) { return nb::cast(tensors[next++]); });
-        result = function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
-      }
+      objects_ = contents.objects;
+      result = call_with(function, given, tensors);
       return results_of(result);
     };
     static constexpr char tag = 0;
@@ -141,20 +169,25 @@ class Jit {
     {
       const Interruptible interruptible;
       const Released released;
-      replayed = core_.call(arguments, &tag, body);
+      replayed = core_.call(contents.arguments, &tag, body);
     }
     if (!replayed) return result;
-    size_t next = 0;
-    const nb::handle skeleton(static_cast<PyObject*>(const_cast<void*>(replayed->skeleton.get())));
-    return remade(skeleton, [&](nb::handle) { return nb::cast(replayed->tensors[next++]); });
+    return filled(static_cast<PyObject*>(const_cast<void*>(replayed->skeleton.get())), replayed->tensors);
   }
 
   void reset() {
     objects_.clear();
+    const Released released;  // a thread that is in a call needs Python's lock to end it
     core_.reset();
   }
-  bool captured() const { return core_.captured(); }
-  void free_intermediates() { core_.free_intermediates(); }
+  bool captured() const {
+    const Released released;
+    return core_.captured();
+  }
+  void free_intermediates() {
+    const Released released;
+    core_.free_intermediates();
+  }
   void save(const std::string& path) const {
     const Released released;
     core_.save(path);
@@ -162,12 +195,8 @@ class Jit {
 
  private:
   static detail::JitResults results_of(const nb::object& result) {
-    check_result(result);
-    detail::JitArguments found;
-    detail::JitCollector collector(found);
-    std::vector<nb::object> none;
-    visit(result, collector, none);
-    return {std::move(found.tensors), shared(remade(result, [](nb::handle) { return nb::borrow(Py_Ellipsis); }))};
+    check_result(result, "jit");
+    return {Contents(result).arguments.tensors, shared_object(remade(result, [](nb::handle) { return nb::borrow(placeholder()); }))};
   }
 
   detail::JitCore core_;
@@ -177,17 +206,22 @@ class Jit {
 /// The gradient that a Python function gives: a tensor or None for each input.
 GradientFunction gradient_of(nb::object f) {
   if (f.is_none()) return {};
-  const std::shared_ptr<const void> kept = shared(std::move(f));
+  const std::shared_ptr<void> kept = shared_object(std::move(f));
   return [kept](std::span<const Tensor> gradients, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     const nb::gil_scoped_acquire gil;
     const auto tuple_of = [](std::span<const Tensor> tensors) {
       return nb::tuple(nb::cast(std::vector<Tensor>(tensors.begin(), tensors.end())));
     };
-    const nb::handle function(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const nb::handle function(static_cast<PyObject*>(kept.get()));
     const nb::object given = function(tuple_of(gradients), tuple_of(inputs), tuple_of(outputs));
-    const nb::object all = nb::isinstance<Tensor>(given) || given.is_none() ? nb::object(nb::make_tuple(given)) : given;
+    const bool are_several = PyTuple_Check(given.ptr()) || PyList_Check(given.ptr());
     std::vector<Tensor> out;
-    for (nb::handle g : nb::cast<nb::sequence>(all)) out.push_back(g.is_none() ? Tensor() : nb::cast<Tensor>(g));
+    for (nb::handle g : nb::tuple(are_several ? given : nb::make_tuple(given))) {
+      if (!g.is_none() && !nb::isinstance<Tensor>(g))
+        throw nb::type_error(
+            (std::string("function: its gradient must give a tensor or None for each input; got ") + nb::repr(g.type()).c_str()).c_str());
+      out.push_back(g.is_none() ? Tensor() : nb::cast<Tensor>(g));
+    }
     return out;
   };
 }
@@ -199,23 +233,13 @@ class OneNode {
 
   nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) const {
     const nb::tuple given = nb::make_tuple(args, kwargs);
-    detail::JitArguments arguments;
-    detail::JitCollector collector(arguments);
-    std::vector<nb::object> objects;
-    visit(given, collector, objects);
     nb::object result;
-    const std::vector<Tensor> outputs = core_.call(arguments.tensors, [&](std::span<const Tensor> tensors) {
-      size_t next = 0;
-      const nb::object own = remade(given, [&](nb::handle) { return nb::cast(tensors[next++]); });
-      result = function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
-      check_result(result);
-      detail::JitArguments found;
-      detail::JitCollector results(found);
-      visit(result, results, objects);
-      return std::move(found.tensors);
+    const std::vector<Tensor> outputs = core_.call(Contents(given).arguments.tensors, [&](std::span<const Tensor> tensors) {
+      result = call_with(function, given, tensors);
+      check_result(result, "function");
+      return Contents(result).arguments.tensors;
     });
-    size_t next = 0;
-    return remade(result, [&](nb::handle) { return nb::cast(outputs[next++]); });
+    return filled(result, outputs);
   }
 
  private:
@@ -238,10 +262,7 @@ void bind_jit(nb::module_& m) {
   nb::class_<LoadedJit>(m, "LoadedJit", "A captured call from a file: tensors of the arguments to tensors of the results, in their order.")
       .def(nb::init<std::string>(), "path"_a)
       .def("__call__", [](const LoadedJit& jit, const nb::args& args) {
-        detail::JitArguments arguments;
-        detail::JitCollector collector(arguments);
-        std::vector<nb::object> objects;
-        visit(args, collector, objects);
+        const detail::JitArguments arguments = Contents(args).arguments;
         const Interruptible interruptible;
         const Released released;
         return jit(arguments.tensors, arguments.variables);

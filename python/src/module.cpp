@@ -57,7 +57,7 @@ Interruptible::Interruptible() : installed_(is_main_thread()) {
   ours.sa_handler = on_interrupt;
   sigemptyset(&ours.sa_mask);
   struct sigaction before;
-  if (sigaction(SIGINT, nullptr, &before) != 0 || before.sa_handler == on_interrupt) {
+  if (sigaction(SIGINT, nullptr, &before) != 0 || (before.sa_flags & SA_SIGINFO) || before.sa_handler == on_interrupt) {
     installed_ = false;
     return;
   }

@@ -15,10 +15,22 @@ void bind_field(nb::class_<L, B>& layer, const char* name, Tensor L::* field) {
       [field](L& l, const std::optional<Tensor>& t) { l.*field = t.value_or(Tensor()); }, nb::for_setter("value"_a.none()));
 }
 
+/// Running statistics are assigned to, which may wait for another thread.
+template <class L, class B>
+void bind_call(nb::class_<L, B>& layer) {
+  layer.def(
+      "__call__",
+      [](const L& l, const Tensor& x) {
+        const Released released;
+        return l(x);
+      },
+      "x"_a);
+}
+
 template <class L, class B>
 void bind_fields(nb::class_<L, B>& layer, std::initializer_list<std::pair<const char*, Tensor L::*>> fields) {
   for (const auto& [name, field] : fields) bind_field(layer, name, field);
-  layer.def("__call__", [](const L& l, const Tensor& x) { return l(x); }, "x"_a);
+  bind_call(layer);
 }
 
 /// padding is integers, or "same" or "valid".
@@ -123,14 +135,14 @@ void bind_norms(nb::module_& m) {
       },
       "normalized_shape"_a, "eps"_a = 1e-5, "elementwise_affine"_a = true);
   bind_fields(layer, {{"weight", &nn::LayerNorm::weight}, {"bias", &nn::LayerNorm::bias}});
-  nb::class_<nn::LayerNorm2d, nn::LayerNorm>(m, "LayerNorm2d", nb::dynamic_attr())
-      .def(
-          "__init__",
-          [](nn::LayerNorm2d* self, const Ints& shape, double eps, bool affine) {
-            new (self) nn::LayerNorm2d(shape.values, {.eps = eps, .elementwise_affine = affine});
-          },
-          "normalized_shape"_a, "eps"_a = 1e-5, "elementwise_affine"_a = true)
-      .def("__call__", [](const nn::LayerNorm2d& l, const Tensor& x) { return l(x); }, "x"_a);
+  nb::class_<nn::LayerNorm2d, nn::LayerNorm> layer2d(m, "LayerNorm2d", nb::dynamic_attr());
+  layer2d.def(
+      "__init__",
+      [](nn::LayerNorm2d* self, const Ints& shape, double eps, bool affine) {
+        new (self) nn::LayerNorm2d(shape.values, {.eps = eps, .elementwise_affine = affine});
+      },
+      "normalized_shape"_a, "eps"_a = 1e-5, "elementwise_affine"_a = true);
+  bind_call(layer2d);
 
   nb::class_<nn::RMSNorm, Module> rms(m, "RMSNorm", nb::dynamic_attr());
   rms.def(

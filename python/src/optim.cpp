@@ -15,6 +15,23 @@ std::vector<Tensor> params_of(nb::handle params) {
   return to_tensors(nb::borrow<nb::args>(nb::tuple(nb::borrow<nb::object>(params))), "params");
 }
 
+/// Parameters are computed, and get memory for their state.
+template <class O, class Options>
+void construct(O* self, nb::handle params, const Options& options) {
+  const std::vector<Tensor> given = params_of(params);
+  const Interruptible interruptible;
+  const Released released;
+  new (self) O(given, options);
+}
+
+/// A scheduler sets the first rate.
+template <class S, class... Arguments>
+void construct_scheduler(S* self, Optimizer& optimizer, Arguments&&... arguments) {
+  const Interruptible interruptible;
+  const Released released;
+  new (self) S(optimizer, std::forward<Arguments>(arguments)...);
+}
+
 /// `step()` and `schedule_step()`.
 template <class C, class B>
 void bind_steps(nb::class_<C, B>& type) {
@@ -41,17 +58,18 @@ void bind_momentum(nb::module_& m) {
           [](LARS* self, nb::handle params, double lr, double momentum, double weight_decay, int64_t ns_steps,
              const std::optional<std::vector<double>>& ns_coefficients, bool nesterov, bool classic, bool pre_wd, double tcoef,
              const Device& device, Fused fused) {
-            new (self) LARS(params_of(params), {.lr = lr,
-                                                .momentum = momentum,
-                                                .weight_decay = weight_decay,
-                                                .ns_steps = ns_steps,
-                                                .ns_coefficients = ns_coefficients.value_or(std::vector<double>()),
-                                                .nesterov = nesterov,
-                                                .classic = classic,
-                                                .pre_wd = pre_wd,
-                                                .tcoef = tcoef,
-                                                .device = device.value_or(""),
-                                                .fused = fused});
+            construct(self, params,
+                      LARSOptions{.lr = lr,
+                                  .momentum = momentum,
+                                  .weight_decay = weight_decay,
+                                  .ns_steps = ns_steps,
+                                  .ns_coefficients = ns_coefficients.value_or(std::vector<double>()),
+                                  .nesterov = nesterov,
+                                  .classic = classic,
+                                  .pre_wd = pre_wd,
+                                  .tcoef = tcoef,
+                                  .device = device.value_or(""),
+                                  .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "momentum"_a = 0.9, "weight_decay"_a = 1e-4, "ns_steps"_a = 0, "ns_coefficients"_a = nb::none(),
           "nesterov"_a = false, "classic"_a = true, "pre_wd"_a = true, "tcoef"_a = 0.001, TG_COMMON_ARGUMENTS);
@@ -60,13 +78,14 @@ void bind_momentum(nb::module_& m) {
           "__init__",
           [](SGD* self, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov, bool classic,
              const Device& device, Fused fused) {
-            new (self) SGD(params_of(params), {.lr = lr,
-                                               .momentum = momentum,
-                                               .weight_decay = weight_decay,
-                                               .nesterov = nesterov,
-                                               .classic = classic,
-                                               .device = device.value_or(""),
-                                               .fused = fused});
+            construct(self, params,
+                      SGDOptions{.lr = lr,
+                                 .momentum = momentum,
+                                 .weight_decay = weight_decay,
+                                 .nesterov = nesterov,
+                                 .classic = classic,
+                                 .device = device.value_or(""),
+                                 .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "momentum"_a = 0.0, "weight_decay"_a = 0.0, "nesterov"_a = false, "classic"_a = false,
           TG_COMMON_ARGUMENTS);
@@ -75,14 +94,15 @@ void bind_momentum(nb::module_& m) {
           "__init__",
           [](Muon* self, nb::handle params, double lr, double momentum, double weight_decay, int64_t ns_steps,
              const std::vector<double>& ns_coefficients, bool nesterov, const Device& device, Fused fused) {
-            new (self) Muon(params_of(params), {.lr = lr,
-                                                .momentum = momentum,
-                                                .weight_decay = weight_decay,
-                                                .ns_steps = ns_steps,
-                                                .ns_coefficients = ns_coefficients,
-                                                .nesterov = nesterov,
-                                                .device = device.value_or(""),
-                                                .fused = fused});
+            construct(self, params,
+                      MuonOptions{.lr = lr,
+                                  .momentum = momentum,
+                                  .weight_decay = weight_decay,
+                                  .ns_steps = ns_steps,
+                                  .ns_coefficients = ns_coefficients,
+                                  .nesterov = nesterov,
+                                  .device = device.value_or(""),
+                                  .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "momentum"_a = 0.95, "weight_decay"_a = 0.1, "ns_steps"_a = 5,
           "ns_coefficients"_a = nb::make_tuple(3.4445, -4.775, 2.0315), "nesterov"_a = true, TG_COMMON_ARGUMENTS);
@@ -94,14 +114,15 @@ void bind_adaptive(nb::module_& m) {
           "__init__",
           [](LAMB* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, bool adam,
              const Device& device, Fused fused) {
-            new (self) LAMB(params_of(params), {.lr = lr,
-                                                .b1 = b1,
-                                                .b2 = b2,
-                                                .eps = eps,
-                                                .weight_decay = weight_decay,
-                                                .adam = adam,
-                                                .device = device.value_or(""),
-                                                .fused = fused});
+            construct(self, params,
+                      LAMBOptions{.lr = lr,
+                                  .b1 = b1,
+                                  .b2 = b2,
+                                  .eps = eps,
+                                  .weight_decay = weight_decay,
+                                  .adam = adam,
+                                  .device = device.value_or(""),
+                                  .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-6, "weight_decay"_a = 0.0, "adam"_a = false,
           TG_COMMON_ARGUMENTS);
@@ -110,16 +131,17 @@ void bind_adaptive(nb::module_& m) {
           "__init__",
           [](AdamW* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, const Device& device,
              Fused fused) {
-            new (self) AdamW(
-                params_of(params),
-                {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay, .device = device.value_or(""), .fused = fused});
+            construct(
+                self, params,
+                AdamWOptions{
+                    .lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay, .device = device.value_or(""), .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, "weight_decay"_a = 0.01, TG_COMMON_ARGUMENTS);
   nb::class_<Adam, LAMB>(m, "Adam", nb::dynamic_attr())
       .def(
           "__init__",
           [](Adam* self, nb::handle params, double lr, double b1, double b2, double eps, const Device& device, Fused fused) {
-            new (self) Adam(params_of(params), {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .device = device.value_or(""), .fused = fused});
+            construct(self, params, AdamOptions{.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .device = device.value_or(""), .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, TG_COMMON_ARGUMENTS);
 }
@@ -130,19 +152,24 @@ void bind_schedulers(nb::module_& m) {
   bind_steps(scheduler);
   using Lives = nb::keep_alive<1, 2>;  // the scheduler keeps its optimizer
   nb::class_<MultiStepLR, LRScheduler>(m, "MultiStepLR")
-      .def(nb::init<Optimizer&, std::vector<int64_t>, double>(), "optimizer"_a, "milestones"_a, "gamma"_a = 0.1, Lives());
+      .def(
+          "__init__",
+          [](MultiStepLR* self, Optimizer& o, const std::vector<int64_t>& milestones, double gamma) {
+            construct_scheduler(self, o, milestones, gamma);
+          },
+          "optimizer"_a, "milestones"_a, "gamma"_a = 0.1, Lives());
   nb::class_<CosineAnnealingLR, LRScheduler>(m, "CosineAnnealingLR")
       .def(
           "__init__",
           [](CosineAnnealingLR* self, Optimizer& o, int64_t steps, double end) {
-            new (self) CosineAnnealingLR(o, {.steps = steps, .end_lr = end});
+            construct_scheduler(self, o, CosineAnnealingOptions{.steps = steps, .end_lr = end});
           },
           "optimizer"_a, "T_max"_a, "eta_min"_a = 0.0, Lives());
   nb::class_<CosineAnnealingLRWithWarmup, LRScheduler>(m, "CosineAnnealingLRWithWarmup")
       .def(
           "__init__",
           [](CosineAnnealingLRWithWarmup* self, Optimizer& o, double end, int64_t warmup, int64_t decay) {
-            new (self) CosineAnnealingLRWithWarmup(o, {.warmup_steps = warmup, .decay_steps = decay, .end_lr = end});
+            construct_scheduler(self, o, CosineWarmupOptions{.warmup_steps = warmup, .decay_steps = decay, .end_lr = end});
           },
           "optimizer"_a, "end_lr"_a, "warmup_steps"_a, "decay_steps"_a, Lives());
   nb::class_<OneCycleLR, LRScheduler>(m, "OneCycleLR")
@@ -150,14 +177,15 @@ void bind_schedulers(nb::module_& m) {
           "__init__",
           [](OneCycleLR* self, Optimizer& o, double max_lr, int64_t total, double pct_start, const std::string& anneal, double div,
              double final_div, bool three_phase) {
-            new (self) OneCycleLR(
-                o, {.max_lr = max_lr,
-                    .total_steps = total,
-                    .pct_start = pct_start,
-                    .anneal = choose<Anneal>("OneCycleLR: anneal_strategy", anneal, {{"cos", Anneal::cosine}, {"linear", Anneal::linear}}),
-                    .div_factor = div,
-                    .final_div_factor = final_div,
-                    .three_phase = three_phase});
+            construct_scheduler(self, o,
+                                OneCycleOptions{.max_lr = max_lr,
+                                                .total_steps = total,
+                                                .pct_start = pct_start,
+                                                .anneal = choose<Anneal>("OneCycleLR: anneal_strategy", anneal,
+                                                                         {{"cos", Anneal::cosine}, {"linear", Anneal::linear}}),
+                                                .div_factor = div,
+                                                .final_div_factor = final_div,
+                                                .three_phase = three_phase});
           },
           "optimizer"_a, "max_lr"_a, "total_steps"_a, "pct_start"_a = 0.3, "anneal_strategy"_a = "cos", "div_factor"_a = 25.0,
           "final_div_factor"_a = 1e4, "three_phase"_a = false, Lives());
@@ -165,10 +193,9 @@ void bind_schedulers(nb::module_& m) {
       .def(
           "__init__",
           [](LambdaLR* self, Optimizer& o, nb::callable factor) {
-            const auto function = std::make_shared<nb::callable>(factor);
-            new (self) LambdaLR(o, [function](int64_t step) {
+            construct_scheduler(self, o, [function = shared_object(std::move(factor))](int64_t step) {
               const nb::gil_scoped_acquire gil;
-              return nb::cast<double>((*function)(step));
+              return nb::cast<double>(nb::handle(static_cast<PyObject*>(function.get()))(step));
             });
           },
           "optimizer"_a, "lr_lambda"_a, Lives());
@@ -177,8 +204,10 @@ void bind_schedulers(nb::module_& m) {
           "__init__",
           [](ReduceLROnPlateau* self, Optimizer& o, const std::string& mode, double factor, int64_t patience, double threshold,
              const std::string& threshold_mode, int64_t cooldown, double min_lr, double eps) {
-            new (self) ReduceLROnPlateau(
-                o, {.mode = choose<PlateauMode>("ReduceLROnPlateau: mode", mode, {{"min", PlateauMode::min}, {"max", PlateauMode::max}}),
+            construct_scheduler(
+                self, o,
+                ReduceLROnPlateauOptions{
+                    .mode = choose<PlateauMode>("ReduceLROnPlateau: mode", mode, {{"min", PlateauMode::min}, {"max", PlateauMode::max}}),
                     .factor = factor,
                     .patience = patience,
                     .threshold = threshold,

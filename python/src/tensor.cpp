@@ -220,7 +220,9 @@ void bind_gradients(TensorClass& tensor) {
       .def(
           "gradient",
           [](const Tensor& t, const nb::args& targets, const std::optional<Tensor>& gradient) {
-            return t.gradient(to_tensors(targets, "gradient"), gradient.value_or(Tensor()));
+            const std::vector<Tensor> of = to_tensors(targets, "gradient");
+            const Released released;
+            return t.gradient(of, gradient.value_or(Tensor()));
           },
           "targets"_a, "gradient"_a = nb::none())
       .def_prop_rw(

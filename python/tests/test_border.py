@@ -1,0 +1,156 @@
+"""Between Python and C++: values that no tensor can have, and threads that hold one lock and wait for another."""
+
+import faulthandler
+import gc
+import pathlib
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import DataLoader, Tensor, TinyJit, function, nn
+
+
+def test_no_tensor_is_void() -> None:
+  for make in (lambda: Tensor(b"ab", dtype="void"), lambda: Tensor(b"", dtype="void"), lambda: Tensor([], dtype="void"),
+               lambda: Tensor(pathlib.Path(__file__), dtype="void"), lambda: Tensor.from_blob(64, (2,), dtype="void"),
+               lambda: Tensor.empty(2, dtype="void"), lambda: Tensor([1]).cast("void"), lambda: Tensor([1]).bitcast("void")):
+    with pytest.raises(tg.DTypeError, match="void"):
+      make()
+
+
+def test_text_that_is_not_unicode() -> None:
+  with pytest.raises(TypeError):
+    Tensor([1]).cast("\ud800")
+
+
+def test_a_folder_is_no_file(tmp_path: pathlib.Path) -> None:
+  with pytest.raises(OSError, match="directory"):
+    Tensor(tmp_path)
+  (tmp_path / "f").write_bytes(bytes(range(7)))
+  assert Tensor(tmp_path / "f").tolist() == list(range(7))
+  assert Tensor(tmp_path / "f", dtype="uint16").tolist() == [0x100, 0x302, 0x504]
+
+
+def test_axes_beyond_32_bits() -> None:
+  x = Tensor.ones(2, 3)
+  for use in (lambda: x.sum(axis=2**32), lambda: x.permute(2**32 + 1, 0), lambda: x.flip(-(2**33)), lambda: x.roll(1, 2**32),
+              lambda: x.layernorm(axis=2**32)):
+    with pytest.raises(IndexError):
+      use()
+
+
+def test_integers_beyond_64_bits_as_floats() -> None:
+  assert Tensor([2**70, -(2**63) - 1], dtype="float64").tolist() == [2.0**70, -(2.0**63)]
+  assert Tensor([2**63], dtype="float32").tolist() == [2.0**63]
+  with pytest.raises(OverflowError):
+    Tensor([10**400], dtype="float32")
+
+
+def test_jitted_functions_take_any_argument() -> None:
+  f = TinyJit(lambda x, at: x[at] * 2)
+  for _ in range(4):
+    assert f(Tensor([1.0, 2.0]), ...).tolist() == [2.0, 4.0]
+  itself: list[Any] = []
+  itself.append(itself)
+  with pytest.raises(RecursionError):
+    f(Tensor([1.0]), itself)
+  with pytest.raises(RecursionError):
+    TinyJit(lambda x: itself)(Tensor([1.0]))
+  with pytest.raises(ValueError, match="two keys"):
+    TinyJit(lambda d: d[1] + d["1"])({1: Tensor([1.0]), "1": Tensor([2.0])})
+
+
+def test_a_gradient_function_gives_tensors() -> None:
+  x = Tensor([1.0, 2.0]).realize()
+  with pytest.raises(TypeError, match="a tensor or None.*float"):
+    function(lambda x: x * 2, gradient=lambda gradients, inputs, outputs: 3.0)(x).sum().backward()
+  function(lambda x: x * 2, gradient=lambda gradients, inputs, outputs: gradients[0] * 5)(x).sum().backward()
+  assert x.grad is not None and x.grad.tolist() == [5.0, 5.0]
+
+
+def in_threads(count: int, work: Any) -> None:
+  """Ends the process, instead of waiting for ever, where they wait for each other, which may be for Python's own lock."""
+  errors = []
+
+  def caught(k: int) -> None:
+    try:
+      work(k)
+    except BaseException as e:
+      errors.append(e)
+
+  threads = [threading.Thread(target=caught, args=(k,)) for k in range(count)]
+  faulthandler.dump_traceback_later(120, exit=True)
+  for t in threads:
+    t.start()
+  for t in threads:
+    t.join()
+  faulthandler.cancel_dump_traceback_later()
+  assert not errors, errors
+
+
+def test_a_jit_is_reset_while_others_call_it() -> None:
+  f = TinyJit(lambda x: (x * 2).sum())
+  x = Tensor.ones(8).realize()
+
+  def work(k: int) -> None:
+    for _ in range(40):
+      if k == 0:
+        f.reset()
+        f.free_intermediates()
+        assert f.captured in (True, False)
+      else:
+        assert f(x).item() == 16
+
+  switch = sys.getswitchinterval()
+  sys.setswitchinterval(1e-5)
+  try:
+    in_threads(3, work)
+  finally:
+    sys.setswitchinterval(switch)
+
+
+def test_a_loader_keeps_its_data_set_and_lets_it_go() -> None:
+  class Rows:
+    def __len__(self) -> int:
+      return 64
+
+    def __getitem__(self, i: int) -> np.ndarray:
+      return np.full(3, i, np.float32)
+
+  rows = Rows()
+  before = sys.getrefcount(rows)
+  for _ in range(5):
+    loader = DataLoader(rows, batch_size=4, threads=3)
+    assert sum(len(batch[0]) for batch in loader) == 64
+    next(iter(loader))
+  del loader
+  gc.collect()
+  assert sys.getrefcount(rows) == before
+
+
+def test_optimizers_are_made_while_a_loader_decodes() -> None:
+  class Computed:
+    def __len__(self) -> int:
+      return 64
+
+    def __getitem__(self, i: int) -> Tensor:
+      return (Tensor(np.full(4, i, np.float32)) + 1).realize()
+
+  def work(k: int) -> None:
+    for _ in range(4):
+      layer = nn.Linear(4, 4)
+      with tg.Context(TRAINING=1):
+        nn.BatchNorm(4)(layer(Tensor.ones(2, 4))).realize()
+      nn.optim.LambdaLR(nn.optim.Adam(nn.state.get_parameters(layer)), lambda step: 1.0).step()
+      for i, batch in enumerate(DataLoader(Computed(), batch_size=8, threads=2)):
+        assert batch[0].numpy()[0, 0] == 8 * i + 1
+
+  in_threads(2, work)
+
+
+def test_prefetch_may_be_any_number() -> None:
+  assert len(list(DataLoader([np.ones(2)] * 10, batch_size=2, threads=2, prefetch=2**63 - 1))) == 5
