@@ -15,7 +15,7 @@ try:
 except ImportError:
   torch = None  # type: ignore[assignment]
 
-needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed: not compared with its layers, optimizers and schedulers")
 
 
 def numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:

@@ -57,5 +57,5 @@ def run(source: str, folder: pathlib.Path, module: str, tmp_path: pathlib.Path, 
 @pytest.mark.parametrize("program,variables,least", [("quickstart.py", {}, 85), ("mnist.py", {"STEPS": "40", "BS": "64"}, 75)])
 def test_program(program: str, variables: dict[str, str], least: float, module: str, digits: pathlib.Path, tmp_path: pathlib.Path) -> None:
   if module == "tinygrad" and not importlib.util.find_spec("tinygrad"):
-    pytest.skip("tinygrad is not installed")
+    pytest.skip(f"tinygrad is not installed: {program} was run under tinygrad_cpp only")
   assert run((EXAMPLES / program).read_text(), digits, module, tmp_path, **variables) >= least

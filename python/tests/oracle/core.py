@@ -241,8 +241,12 @@ def array_of(x: Any) -> np.ndarray:
   return np.asarray(x)
 
 
+def has_torch(c: Case) -> bool:
+  return torch is not None and c.torch is not None
+
+
 def has_reference(c: Case) -> bool:
-  return c.numpy is not None or (torch is not None and c.torch is not None)
+  return c.numpy is not None or has_torch(c)
 
 
 def slack_of(check: Check, inputs: Inputs, want: list[np.ndarray]) -> list[Any]:
@@ -261,7 +265,7 @@ def reference(check: Check, inputs: Inputs) -> list[np.ndarray]:
   """What PyTorch says, or NumPy where PyTorch has no such function or is not there."""
   c = check.case
   wide = [a.astype(np.float64) if d in FLOATS and c.exact_inputs else a for a, d in zip(inputs.arrays, inputs.dtypes)]
-  if torch is not None and c.torch is not None:
+  if has_torch(c) and c.torch:
     tensors = [torch.from_numpy(np.array(a, copy=True)) for a in wide]
     if not c.exact_inputs:
       tensors = [t.to(getattr(torch, d)) for t, d in zip(tensors, inputs.dtypes)]
@@ -365,7 +369,7 @@ def check_gradient(check: Check, seed: int) -> None:
   with tinygrad_cpp.Context(DEV=check.device):
     got = our_gradients(check, inputs, seed)
   picked = [i for i, (a, d) in enumerate(zip(c.args, inputs.dtypes)) if a.grad and d in FLOATS]
-  if torch is not None and c.torch is not None:
+  if has_torch(c) and c.torch:
     tensors = [torch.from_numpy(np.array(a, np.float64 if d in FLOATS else a.dtype)) for a, d in zip(inputs.arrays, inputs.dtypes)]
     for i in picked:
       tensors[i].requires_grad_()
