@@ -45,13 +45,14 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy; writes doc
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
 
-bench: build    ## compile times, start, index arithmetic and training beside tinygrad and PyTorch
+bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch
 	ninja -C $(BUILD) tinygrad-static
 	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
 	@bench/startup $(BUILD)
 	@bench/indexing $(BUILD)
 	@bench/mnist_step $(BUILD)
+	@bench/memory $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately

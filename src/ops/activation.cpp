@@ -8,22 +8,30 @@
 
 namespace tinygrad::ops {
 
-// relu is a choice, not a MAX: its gradient at 0 is 0.
-UOp relu(const UOp& x) { return ops::where(gt(x, 0), x, 0); }
-UOp relu6(const UOp& x) { return sub(relu(x), relu(sub(x, 6))); }
+namespace {
+
+/// x held between two bounds. Unlike that of clamp, the gradient at a bound is 0.
+UOp between(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) {
+  return ops::where(le(x, min, ctx), min, ops::where(ge(x, max, ctx), max, x, ctx), ctx);
+}
+
+}  // namespace
+
+// A choice, not a MAX: the gradient at 0 is 0. NaN is not <= 0, and stays.
+UOp relu(const UOp& x) { return ops::where(le(x, 0), 0, x); }
+UOp relu6(const UOp& x) { return between(x, 0, 6, {}); }
 
 UOp sigmoid(const UOp& x, const OpsContext& ctx) { return reciprocal(add(exp2(mul(to_float(x, ctx), -1 / std::numbers::ln2)), 1)); }
 UOp logsigmoid(const UOp& x, const OpsContext& ctx) { return neg(softplus(neg(to_float(x, ctx)))); }
 
 UOp hardsigmoid(const UOp& x, double alpha, double beta, const OpsContext& ctx) {
-  const Expr y = Expr(to_float(x, ctx)) * alpha + beta;
-  return Expr(relu(y)) - relu(y - 1);
+  return between(Expr(to_float(x, ctx)) * alpha + beta, 0, 1, ctx);
 }
 UOp hardswish(const UOp& x, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx);
   return v * relu6(v + 3) * (1.0 / 6);
 }
-UOp hardtanh(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) { return clamp(x, min, max, ctx); }
+UOp hardtanh(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) { return between(x, min, max, ctx); }
 
 UOp leaky_relu(const UOp& x, double neg_slope, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx);

@@ -48,7 +48,8 @@ UOp triangle(const UOp& x, int64_t diagonal, bool upper) {
   if (shape.size() < 2) throw ShapeError(fmt::format("{}: expects at least two axes, got {}", upper ? "triu" : "tril", to_string(shape)));
   const SInt &rows = shape[shape.size() - 2], &columns = shape[shape.size() - 1];
   const UOp above = le(add(iota_along(0, 2, rows), upper ? diagonal : diagonal + 1), iota_along(1, 2, columns));
-  return upper ? ops::where(above, x, 0) : ops::where(above, 0, x);
+  const UOp zero = as_node(0, x.dtype());
+  return upper ? ops::where(above, x, zero) : ops::where(above, zero, x);
 }
 
 }  // namespace

@@ -139,8 +139,10 @@ UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx) {
 
 UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const auto [p, q] = broadcast_operands(a, b, ctx);
-  const Expr x = to_float(p, ctx), y = to_float(q, ctx), m = maximum(x, y);
-  return Expr(log(Expr(exp(x - m)) + exp(y - m))) + m;
+  const Expr x = to_float(p, ctx), y = to_float(q, ctx);
+  // The distance of two equal infinities is 0 too.
+  const Expr distance = ops::where(ops::eq(x, y), 0, abs(x - y));
+  return Expr(log(Expr(exp(-distance)) + 1)) + maximum(x, y);
 }
 
 UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPEQ, a, b, ctx); }

@@ -28,6 +28,12 @@ Expr polynomial(const Expr& x, const std::array<double, N>& coefficients) {
   return y + coefficients[N - 1];
 }
 
+/// log(x + sqrt(x^2 + c)) for a small c; log(2x), to the last bit, before the square can overflow.
+UOp log_of_sum(const Expr& x, double c) {
+  const Expr far = x > double(1 << 28), near = ops::where(far, 1, x);
+  return Expr(log(ops::where(far, x, near + sqrt(near * near + c)))) + ops::where(far, ln2, as_node(0, x.dtype()));
+}
+
 UOp unary(Op op, const UOp& x, const OpsContext& ctx) { return alu(op, {to_float(x, ctx)}); }
 
 }  // namespace
@@ -88,7 +94,12 @@ UOp asin(const UOp& x, const OpsContext& ctx) {
 }
 UOp acos(const UOp& x, const OpsContext& ctx) { return sub(pi / 2, asin(x, ctx)); }
 UOp atan(const UOp& x, const OpsContext& ctx) {
-  return in_float32(x, ctx, [](const Expr& v) { return asin(v / sqrt(v * v + 1.0)); });
+  return in_float32(x, ctx, [](const Expr& v) {
+    // Of 1/x where the square of x might overflow: the two angles are a right one together.
+    const Expr m = abs(v), far = m > 1.0, w = ops::where(far, reciprocal(ops::where(far, m, 1)), m);
+    const Expr angle = asin(w / sqrt(w * w + 1.0));
+    return copysign(ops::where(far, pi / 2 - angle, angle), v);
+  });
 }
 
 UOp sinh(const UOp& x, const OpsContext& ctx) {
@@ -103,12 +114,11 @@ UOp tanh(const UOp& x, const OpsContext& ctx) {
 }
 UOp asinh(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) {
-    const Expr m = abs(v);
-    return copysign(log(m + sqrt(m * m + 1.0)), v);
+    return copysign(log_of_sum(abs(v), 1), v);
   });
 }
 UOp acosh(const UOp& x, const OpsContext& ctx) {
-  return in_float32(x, ctx, [](const Expr& v) { return log(v + sqrt(v * v - 1.0)); });
+  return in_float32(x, ctx, [](const Expr& v) { return log_of_sum(v, -1); });
 }
 UOp atanh(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) { return Expr(log((v + 1.0) / (1.0 - v))) * 0.5; });
