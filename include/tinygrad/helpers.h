@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,6 +17,18 @@ template <class T>
 TINYGRAD_EXPORT T getenv(const char* name, const T& default_value);
 
 inline std::string getenv(const char* name, const char* default_value) { return getenv(name, std::string(default_value)); }
+
+struct FetchOptions {
+  std::string name = {};           ///< of the file, or its path; by default made of the URL
+  std::string subdir = {};         ///< of the cache folder
+  bool gunzip = false;             ///< keep what the file packs
+  bool allow_caching = true;       ///< false: download it again
+  size_t limit = size_t{1} << 34;  ///< bytes; IoError for a larger one
+};
+
+/// The path of a file from the network, which is downloaded unless it is in the cache folder already ($XDG_CACHE_HOME or ~/.cache,
+/// tinygrad_cpp/downloads); a path of this machine is given back as it is. Throws IoError.
+TINYGRAD_EXPORT std::string fetch(const std::string& url, const FetchOptions& options = {});
 
 /// `check` is called by a thread that computes tensors, before each kernel that it compiles; what it throws ends that with no tensor
 /// changed. Null for none.

@@ -79,6 +79,8 @@ class TINYGRAD_EXPORT Tensor {
   /// there. It must stay for as long as the tensor and what was made of it, or until `owner`, if there is one, is released. ValueError for
   /// an address that is not a multiple of the element size.
   static Tensor from_blob(void* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {});
+  /// The bytes of a file from the network, a vector of uint8: see fetch() of helpers.h.
+  static Tensor from_url(const std::string& url, bool gunzip = false, const TensorOptions& options = {});
   static Tensor arange(int64_t stop, const TensorOptions& options = {});
   static Tensor arange(const Extent& stop, const TensorOptions& options = {});
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, const TensorOptions& options = {});
@@ -143,6 +145,9 @@ class TINYGRAD_EXPORT Tensor {
   const Tensor& realize() const;
   /// Several at once, in one schedule.
   static void realize(std::span<const Tensor> tensors);
+  /// Gives values memory of their own, to be computed into when they are needed: graphs built from now on end there, and none of them
+  /// computes a value again.
+  static void callify(std::span<const Tensor> tensors);
   /// The bytes of the elements, row-major.
   std::vector<std::byte> data() const;
   /// The same without a copy: the tensor's own memory, which stays while the pointer does. DeviceError where the host does not reach it.

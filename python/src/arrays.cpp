@@ -5,6 +5,8 @@
 
 #include "common.h"
 
+#include "uop/uop.h"
+
 #include "base/file.h"
 
 namespace tinygrad::python {
@@ -209,6 +211,7 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
     if (device) t = t.to(*device);
     return dtype ? t.cast(*dtype) : t;
   }
+  if (nb::isinstance<UOp>(data)) return make_tensor(nb::cast(Tensor::from_uop(nb::cast<UOp>(data))), device, dtype);
   if (data.is_none()) return Tensor::full({}, 0.0, options);
   std::optional<Operand> number;
   if (PyFloat_Check(data.ptr()) || PyBool_Check(data.ptr()) || PyLong_Check(data.ptr())) {

@@ -128,6 +128,7 @@ void bind_elementwise(TensorClass& tensor);
 void bind_views(TensorClass& tensor);
 void bind_reduce(TensorClass& tensor);
 void bind_products(TensorClass& tensor);
+void bind_graph(TensorClass& tensor);
 void bind_nn(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_state(nb::module_& m);

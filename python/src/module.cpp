@@ -104,6 +104,7 @@ NB_MODULE(_core, m) {
   bind_views(tensor);
   bind_reduce(tensor);
   bind_products(tensor);
+  bind_graph(tensor);
   bind_nn(m);
   bind_optim(m);
   bind_state(m);

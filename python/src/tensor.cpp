@@ -1,8 +1,6 @@
 // The class Tensor: creation, what a tensor is, running, changing and gradients.
 #include "common.h"
 
-#include "uop/uop.h"
-
 namespace tinygrad::python {
 
 namespace {
@@ -246,6 +244,12 @@ void bind_gradients(TensorClass& tensor) {
 
 void bind_creation(TensorClass& tensor) {
   tensor
+      .def_static(
+          "from_url",
+          [](const std::string& url, bool gunzip, const Device& device) {
+            return make_tensor(nb::module_::import_("tinygrad_cpp.helpers").attr("fetch")(url, "gunzip"_a = gunzip), device, {});
+          },
+          "url"_a, "gunzip"_a = false, "device"_a = nb::none(), "The bytes of a file from the network: see helpers.fetch.")
       .def(
           "__init__",
           [](Tensor* self, nb::handle data, const Device& device, const OptionalDType& dtype) {
@@ -264,8 +268,7 @@ void bind_creation(TensorClass& tensor) {
       .def_prop_ro("device", &Tensor::device)
       .def("element_size", &Tensor::element_size)
       .def("nbytes", &Tensor::nbytes)
-      .def("is_floating_point", &Tensor::is_floating_point)
-      .def_prop_ro("uop", &Tensor::uop);
+      .def("is_floating_point", &Tensor::is_floating_point);
   tensor.attr("__array_ufunc__") = nb::none();  // `array + tensor` is Tensor.__radd__
   bind_constants(tensor);
   bind_random(tensor);

@@ -123,6 +123,12 @@ void bind_elementwise(TensorClass& tensor) {
       .def(
           "lerp", [](const Tensor& t, const Tensor& end, const Value& weight) { return t.lerp(end, weight); }, "end"_a, "weight"_a)
       .def(
+          "ufix", [](const Tensor& t, const Value& x) { return t.ufix(x); }, "x"_a)
+      .def(
+          "usum", [](const Tensor& t, const nb::args& more) { return t.usum(to_tensors(more, "usum")); }, "more"_a)
+      .def(
+          "uprod", [](const Tensor& t, const nb::args& more) { return t.uprod(to_tensors(more, "uprod")); }, "more"_a)
+      .def(
           "threefry", [](const Tensor& t, const Tensor& seed) { return t.threefry(seed); }, "seed"_a)
       .def(
           "isinf", [](const Tensor& t, bool positive, bool negative) { return t.isinf({positive, negative}); }, "detect_positive"_a = true,

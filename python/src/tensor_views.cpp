@@ -46,6 +46,8 @@ void bind_views(TensorClass& tensor) {
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("T", &Tensor::T)
       .def("numel", &Tensor::numel)
+      .def_prop_ro("max_shape", [](const Tensor& t) { return to_tuple(t.max_shape()); })
+      .def("max_numel", &Tensor::max_numel)
       .def(
           "size",
           [](const Tensor& t, std::optional<int> dim) -> nb::object {

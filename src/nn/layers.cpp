@@ -116,11 +116,11 @@ LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const LSTMCellOption
 LSTMCell::State LSTMCell::operator()(const Tensor& x, const std::optional<State>& state) const {
   const int64_t inputs = weight_ih.size(1), hidden = weight_hh.size(1);
   if (x.ndim() != 2 || x.size(1) != inputs) throw ShapeError(fmt::format("LSTMCell: got x {}, expects (batch, {})", x.to_string(), inputs));
-  const Sizes expected{x.size(0), hidden};
+  const Extents expected{x.symbolic_shape()[0], hidden};
   if (state)
     for (const Tensor& t : {state->first, state->second})
-      if (t.shape() != expected)
-        throw ShapeError(fmt::format("LSTMCell: got a state {}, expects ({}, {})", t.to_string(), expected[0], hidden));
+      if (t.symbolic_shape() != expected)
+        throw ShapeError(fmt::format("LSTMCell: got a state {}, expects ({}, {})", t.to_string(), expected[0].to_string(), hidden));
   const Tensor zeros = state ? Tensor() : Tensor::zeros(expected, {.dtype = x.dtype(), .device = x.device()});
   const Tensor& h = state ? state->first : zeros;
   const Tensor& c = state ? state->second : zeros;

@@ -20,6 +20,22 @@ Tensor per_channel(const Tensor& t, const Tensor& x) {
   return t.reshape(shape);
 }
 
+/// The product of the sizes of these axes.
+Extent count_along(const Tensor& x, const std::vector<int>& axes) {
+  const Extents shape = x.symbolic_shape();
+  Extent n = 1;
+  for (const int a : axes) n = n * shape[static_cast<size_t>(a)];
+  return n;
+}
+
+/// `factor` times the variance over these axes by the samples less one, of one that is by the samples.
+Tensor unbiased_variance(const Tensor& x, const Tensor& variance, const std::vector<int>& axes, double factor) {
+  const Extent n = count_along(x, axes);
+  if (!n.known()) return x.var(axes) * factor;
+  const auto samples = static_cast<double>(n.value());
+  return variance * (samples > 1 ? factor * (samples / (samples - 1)) : factor);
+}
+
 }  // namespace
 
 BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : eps(options.eps), momentum(options.momentum) {
@@ -42,10 +58,9 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   const Tensor mean = x.mean(others);
   const Tensor variance = (x - per_channel(mean, x)).square().mean(others);
   if (running_mean.defined() && current_options().training) {
-    const double n = static_cast<double>(x.numel()), samples = n / static_cast<double>(x.size(1));
-    const double unbiased = samples > 1 ? samples / (samples - 1) : 1;
     Tensor(running_mean).assign((running_mean * (1 - momentum) + mean.detach() * momentum).cast(running_mean.dtype()));
-    Tensor(running_var).assign((running_var * (1 - momentum) + variance.detach() * (momentum * unbiased)).cast(running_var.dtype()));
+    const Tensor unbiased = unbiased_variance(x.detach(), variance.detach(), others, momentum);
+    Tensor(running_var).assign((running_var * (1 - momentum) + unbiased).cast(running_var.dtype()));
     Tensor(num_batches_tracked).assign(num_batches_tracked + 1);
   }
   return x.batchnorm(weight, bias, mean, (variance + eps).rsqrt());
@@ -61,10 +76,12 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& o
 }
 
 Tensor GroupNorm::operator()(const Tensor& x) const {
-  if (x.ndim() < 2 || x.size(1) != num_channels)
+  const Extents shape = x.symbolic_shape();
+  if (shape.size() < 2 || shape[1] != num_channels)
     throw ShapeError(fmt::format("GroupNorm: got {}, expects (batch, {}, ...)", x.to_string(), num_channels));
-  const Tensor groups = x.reshape({x.size(0), num_groups, x.numel() ? x.numel() / x.size(0) / num_groups : 0});
-  Tensor y = groups.layernorm({-1}, eps).reshape(x.shape());
+  Extent rest = num_channels / num_groups;
+  for (size_t a = 2; a < shape.size(); ++a) rest = rest * shape[a];
+  Tensor y = x.reshape({shape[0], num_groups, rest}).layernorm({-1}, eps).reshape(shape);
   if (weight.defined()) y = y * per_channel(weight, x);
   return bias.defined() ? y + per_channel(bias, x) : y;
 }
@@ -77,7 +94,7 @@ LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : 
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
-  const Sizes shape = x.shape();
+  const Extents shape = x.symbolic_shape();
   if (shape.size() < normalized_shape.size() || !std::equal(normalized_shape.rbegin(), normalized_shape.rend(), shape.rbegin()))
     throw ShapeError(
         fmt::format("LayerNorm: got {}, expects a tensor whose last axes are ({})", x.to_string(), fmt::join(normalized_shape, ", ")));

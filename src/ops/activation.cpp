@@ -29,7 +29,7 @@ UOp hardsigmoid(const UOp& x, double alpha, double beta, const OpsContext& ctx) 
 }
 UOp hardswish(const UOp& x, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx);
-  return v * relu6(v + 3) * (1.0 / 6);
+  return v * (Expr(relu6(v + 3)) * (1.0 / 6));
 }
 UOp hardtanh(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) { return between(x, min, max, ctx); }
 
@@ -65,7 +65,10 @@ UOp selu(const UOp& x, double alpha, double gamma, const OpsContext& ctx) {
   return Expr(ops::where(v < 0, (Expr(exp(v)) - 1) * alpha, v)) * gamma;
 }
 
-UOp softplus(const UOp& x, double beta, const OpsContext& ctx) { return mul(logaddexp(mul(to_float(x, ctx), beta), 0), 1 / beta); }
+UOp softplus(const UOp& x, double beta, const OpsContext& ctx) {
+  const Expr v = to_float(x, ctx), linear = beta > 0 ? maximum(v, 0) : minimum(v, 0);
+  return linear + Expr(log(Expr(exp(-Expr(abs(v * beta)))) + 1)) * (1 / beta);
+}
 UOp softsign(const UOp& x, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx);
   return v / (Expr(abs(v)) + 1);

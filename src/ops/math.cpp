@@ -28,10 +28,11 @@ Expr polynomial(const Expr& x, const std::array<double, N>& coefficients) {
   return y + coefficients[N - 1];
 }
 
-/// log(x + sqrt(x^2 + c)) for a small c; log(2x), to the last bit, before the square can overflow.
-UOp log_of_sum(const Expr& x, double c) {
+/// log(x + root(x)) where root(x) is as good as x for large ones: log(2x) before anything can overflow.
+template <class F>
+UOp log_of_sum(const Expr& x, F&& root) {
   const Expr far = x > double(1 << 28), near = ops::where(far, 1, x);
-  return Expr(log(ops::where(far, x, near + sqrt(near * near + c)))) + ops::where(far, ln2, as_node(0, x.dtype()));
+  return Expr(log(ops::where(far, x, near + root(near)))) + ops::where(far, ln2, as_node(0, x.dtype()));
 }
 
 UOp unary(Op op, const UOp& x, const OpsContext& ctx) { return alu(op, {to_float(x, ctx)}); }
@@ -113,12 +114,10 @@ UOp tanh(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) { return 2.0 / (1.0 + Expr(exp2(v * (-2 / ln2)))) - 1.0; });
 }
 UOp asinh(const UOp& x, const OpsContext& ctx) {
-  return in_float32(x, ctx, [](const Expr& v) {
-    return copysign(log_of_sum(abs(v), 1), v);
-  });
+  return in_float32(x, ctx, [](const Expr& v) { return copysign(log_of_sum(abs(v), [](const Expr& m) { return sqrt(m * m + 1.0); }), v); });
 }
 UOp acosh(const UOp& x, const OpsContext& ctx) {
-  return in_float32(x, ctx, [](const Expr& v) { return log_of_sum(v, -1); });
+  return in_float32(x, ctx, [](const Expr& v) { return log_of_sum(v, [](const Expr& m) { return Expr(sqrt(m - 1.0)) * sqrt(m + 1.0); }); });
 }
 UOp atanh(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) { return Expr(log((v + 1.0) / (1.0 - v))) * 0.5; });

@@ -149,6 +149,15 @@ std::vector<bool> written_slots(const UOp& kernel, size_t count) {
   return out;
 }
 
+/// ValueError for a graph that is no kernel: the user wrote it.
+void verify(const UOp& kernel) {
+  try {
+    spec::verify_kernel(kernel);
+  } catch (const InternalError& e) {
+    throw ValueError(fmt::format("custom_kernel: {}", e.what()));
+  }
+}
+
 /// Runs the kernel on these BUFFERs, as a realize runs its kernels.
 void run_kernel(const UOp& kernel, const std::vector<UOp>& buffers, const std::vector<bool>& written) {
   UOps sources{kernel}, given{kernel};
@@ -193,7 +202,7 @@ std::vector<Tensor> custom_kernel(std::span<const Tensor> tensors, const std::fu
   const UOp kernel = build(params);
   if (!kernel.is(Op::SINK)) throw ValueError(fmt::format("custom_kernel: the function gave a {}, expects a SINK", name(kernel.op())));
   const UOp named = std::holds_alternative<KernelArg>(kernel.arg()) ? kernel : kernel.with_arg(KernelArg{.name = Symbol("custom")});
-  spec::verify_kernel(named);
+  verify(named);
   const std::vector<bool> written = written_slots(named, params.size());
   for (size_t i = 0; i < buffers.size(); ++i)
     if (written[i] && whole_buffer(tensors[i].uop()) != buffers[i])

@@ -259,6 +259,18 @@ UOp effects_of(std::span<const CellPtr> cells) {
   return Realization(cells).sink();
 }
 
+void give_memory(std::span<const UOp> values) {
+  const std::lock_guard lock(states_mutex());
+  NodeSet wanted;
+  for (const UOp& v : values)
+    if (!state_of_view(v)) wanted.insert(stored_value(v));
+  NodeMap<UOp> known;
+  for (const UOp& u : toposort(values))  // a value may be part of another one
+    if (wanted.contains(u)) known[u] = copied(substitute(u, known));
+  for (const CellPtr& c : unfinished_cells())
+    for (UOp node = c->node(); !c->exchange(node, substitute(node, known));) node = c->node();
+}
+
 namespace {
 
 /// Stores that wait on one memory; more are run at once, so that a value that is updated and never read does not grow.

@@ -29,6 +29,9 @@ struct MemoryUse {
 /// be held while it writes; it is free if nothing is written.
 std::unique_lock<std::mutex> settle(const MemoryUse& used);
 
+/// Gives these values memory that they are stored into when they are needed; every live tensor reads that from now on.
+void give_memory(std::span<const UOp> values);
+
 /// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.
 UOp effects_of(std::span<const detail::CellPtr> cells);
 

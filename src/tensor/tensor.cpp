@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
+#include "base/file.h"
 #include "base/options.h"
 #include "dtype/convert.h"
 #include "dtype/visit.h"
@@ -138,6 +140,14 @@ Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& op
   return from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
 }
 
+Tensor Tensor::from_url(const std::string& url, bool gunzip, const TensorOptions& options) {
+  if (options.dtype.value_or(DType::uint8) != DType::uint8)
+    throw DTypeError(fmt::format("from_url: gives dtypes.uint8, got {}; bitcast() the result", repr(*options.dtype)));
+  const auto file = std::make_shared<MappedFile>(fetch(url, {.gunzip = gunzip}), MappedFile::Access::copy_on_write);
+  const Tensor bytes = from_blob(file->writable_data(), {int64_t(file->size())}, {.dtype = DType::uint8, .device = "CPU"}, file);
+  return options.device.empty() ? bytes : bytes.to(options.device);
+}
+
 DType Tensor::literal_dtype(DType written) {
   const ops::OpsContext ctx = context();
   return is_float(written) ? ctx.default_float : is_bool(written) ? DType::bool_ : ctx.default_int;
@@ -219,6 +229,8 @@ void Tensor::realize(std::span<const Tensor> tensors) {
   }
   tensor::realize(cells);
 }
+
+void Tensor::callify(std::span<const Tensor> tensors) { tensor::give_memory(to_nodes(tensors)); }
 
 namespace {
 

@@ -68,6 +68,23 @@ TEST_F(Datasets, CifarFromFilesOrTheArchive) {
   EXPECT_THROW(cifar({.folder = path("")}), FormatError);
 }
 
+TEST(Download, FetchKeepsFiles) {
+  const std::filesystem::path folder = testing::TempDir() + "tg_fetch_" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  const std::string source = folder / "source", url = "file://" + source, kept = folder / "kept";
+  write_file_atomic(source, "one");
+  EXPECT_EQ(fetch(source), source);
+  EXPECT_EQ(fetch(url, {.name = kept}), kept);
+  EXPECT_EQ(read_file(kept), "one");
+  write_file_atomic(source, "two");
+  EXPECT_EQ(read_file(fetch(url, {.name = kept})), "one");
+  EXPECT_EQ(read_file(fetch(url, {.name = kept, .allow_caching = false})), "two");
+  EXPECT_THROW(fetch(url, {.name = kept, .allow_caching = false, .limit = 2}), IoError);
+  EXPECT_THROW(fetch(url, {.name = kept, .gunzip = true, .allow_caching = false}), FormatError);
+  EXPECT_EQ(read_file(kept), "two");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Download, ReadsUrlsAndLimits) {
   const std::string path = testing::TempDir() + "tg_download_" + std::to_string(getpid());
   write_file_atomic(path, "hello");

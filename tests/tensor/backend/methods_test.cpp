@@ -4,8 +4,12 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 namespace tinygrad {
@@ -39,6 +43,33 @@ TEST_P(MethodsOn, Created) {
   EXPECT_EQ(m_.to_double().dtype(), DType::float64);
   EXPECT_EQ(m_.to_long().dtype(), DType::int64);
   EXPECT_EQ(m_.to_short().dtype(), DType::int16);
+}
+
+TEST_P(MethodsOn, MemoryIsGivenBeforeItIsComputed) {
+  const Tensor square = m_ * m_, sum = square.sum(0), more = sum + 1;
+  const uint64_t before = GlobalCounters::kernel_count;
+  Tensor::callify(std::vector<Tensor>{sum, square});
+  EXPECT_EQ(GlobalCounters::kernel_count, before);
+  expect_near(more, {18, 30, 46});
+  const uint64_t computed = GlobalCounters::kernel_count;
+  expect_near(square, {1, 25, 9, 16, 4, 36});
+  expect_near(sum, {17, 29, 45});
+  EXPECT_EQ(GlobalCounters::kernel_count, computed);  // both have been stored on the way
+  Tensor w({2.0, 3.0});
+  const Tensor y = w * w;
+  Tensor::callify(std::vector<Tensor>{y, w});
+  expect_near(y.sum().gradient({w})[0], {4, 6});
+}
+
+TEST_P(MethodsOn, BytesOfAUrl) {
+  const std::string path = testing::TempDir() + "tg_from_url_" + std::to_string(getpid());
+  std::ofstream(path) << "abc";
+  const Tensor bytes = Tensor::from_url(path);
+  EXPECT_EQ(bytes.dtype(), DType::uint8);
+  EXPECT_EQ(ints(bytes + 1), (Ints{'b', 'c', 'd'}));
+  EXPECT_THROW(Tensor::from_url(path, false, {.dtype = DType::float32}), DTypeError);
+  EXPECT_THROW(Tensor::from_url(path + ".absent"), IoError);
+  std::filesystem::remove(path);
 }
 
 TEST_P(MethodsOn, Drawn) {
