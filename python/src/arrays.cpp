@@ -176,6 +176,7 @@ class NestedList {
           nb::cast<int>(x.attr("ndim")) != 0)
         return false;
       number = x.attr("item")();
+      if (!PyBool_Check(number.ptr()) && !PyLong_Check(number.ptr()) && !PyFloat_Check(number.ptr())) return false;
       kept_.push_back(number);
     }
     if (depth != shape_.size()) throw ShapeError("Tensor: numbers and lists at the same depth");
@@ -202,6 +203,14 @@ Tensor from_bytes(std::span<const std::byte> bytes, const TensorOptions& options
   return Tensor(bytes.first(count * width), dtype, {int64_t(count)}, options);
 }
 
+/// A number that is made into a constant. An integer beyond the default dtype, or beyond 64 bits, is looked at as those in lists are.
+bool is_constant(nb::handle x, bool has_dtype) {
+  if (!PyLong_Check(x.ptr()) || PyBool_Check(x.ptr())) return PyFloat_Check(x.ptr()) || PyBool_Check(x.ptr());
+  int overflow = 0;
+  const int64_t value = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
+  return !overflow && (has_dtype || value == int32_t(value));
+}
+
 }  // namespace
 
 Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, std::optional<DType> dtype) {
@@ -213,9 +222,10 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
   }
   if (nb::isinstance<UOp>(data)) return make_tensor(nb::cast(Tensor::from_uop(nb::cast<UOp>(data))), device, dtype);
   if (data.is_none()) return Tensor::full({}, 0.0, options);
-  std::optional<Operand> number;
-  if (PyFloat_Check(data.ptr()) || PyBool_Check(data.ptr()) || PyLong_Check(data.ptr())) {
-    if (to_operand(data, number)) return Tensor::full({}, *number, options);
+  if (is_constant(data, dtype.has_value())) {
+    std::optional<Operand> number;
+    to_operand(data, number);
+    return Tensor::full({}, *number, options);
   }
   if (PyBytes_Check(data.ptr())) {
     const auto bytes = std::as_bytes(std::span(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr()))));

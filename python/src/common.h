@@ -45,7 +45,7 @@ struct Value {
 struct Ints {
   Sizes values;
 };
-/// One axis, several, or None for all.
+/// One axis, several, or (where the argument takes it) None for all.
 struct AxesArg {
   AxisList axes;
 };
@@ -184,7 +184,7 @@ struct type_caster<tinygrad::python::Ints> {
 
 template <>
 struct type_caster<tinygrad::python::AxesArg> {
-  NB_TYPE_CASTER(tinygrad::python::AxesArg, const_name("int | Sequence[int] | None"))
+  NB_TYPE_CASTER(tinygrad::python::AxesArg, const_name("int | Sequence[int]"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
     return tinygrad::python::converts([&] {
       value.axes = {};

@@ -1,4 +1,7 @@
 // Data sets, and batches of them decoded ahead.
+#include <set>
+#include <stdexcept>
+
 #include "common.h"
 
 namespace tinygrad::python {
@@ -35,29 +38,36 @@ Dataset dataset_of(nb::handle x) {
           }};
 }
 
-/// Threads of a loader may wait for Python's lock: it is not held while they end or are waited for.
+/// Threads of a loader may wait for Python's lock: it is not held while they end or are waited for. They end before the interpreter does,
+/// which would take them down in the middle of C++.
 class Loader {
  public:
   Loader(nb::handle dataset, const DataLoaderOptions& options) {
     Dataset d = dataset_of(dataset);
-    const Released released;
-    loader_ = std::make_unique<DataLoader>(std::move(d), options);
+    {
+      const Released released;
+      loader_ = std::make_unique<DataLoader>(std::move(d), options);
+    }
+    all().insert(this);
   }
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
-  ~Loader() {
-    const Released released;
-    loader_.reset();
+  ~Loader() { stop(); }
+
+  static void stop_all() {
+    while (!all().empty()) (*all().begin())->stop();
   }
 
-  size_t size() const { return loader_->size(); }
-  std::vector<int64_t> order(int64_t epoch) const { return loader_->order(epoch); }
+  size_t size() const { return loader().size(); }
+  std::vector<int64_t> order(int64_t epoch) const { return loader().order(epoch); }
   void begin() {
+    DataLoader& own = loader();
     const Released released;
-    next_ = loader_->begin();
+    next_ = own.begin();
     is_first_ = true;
   }
   nb::tuple next() {
+    loader();
     {
       const Released released;
       if (!is_first_) ++next_;
@@ -68,6 +78,20 @@ class Loader {
   }
 
  private:
+  static std::set<Loader*>& all() {
+    static std::set<Loader*> loaders;
+    return loaders;
+  }
+  DataLoader& loader() const {
+    if (!loader_) throw std::runtime_error("DataLoader: the interpreter is ending");
+    return *loader_;
+  }
+  void stop() {
+    all().erase(this);
+    const Released released;
+    loader_.reset();
+  }
+
   std::unique_ptr<DataLoader> loader_;
   DataLoader::Iterator next_;
   bool is_first_ = true;
@@ -107,6 +131,7 @@ void bind_data(nb::module_& m) {
              return nb::borrow(self);
            })
       .def("__next__", &Loader::next);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Loader::stop_all));
   m.def(
       "mnist",
       [](const std::optional<std::string>& device, bool fashion, const std::optional<std::string>& folder) {

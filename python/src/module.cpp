@@ -1,6 +1,7 @@
 // The module tinygrad_cpp._core.
 #include <atomic>
 #include <csignal>
+#include <typeinfo>
 
 #include <unistd.h>
 
@@ -85,6 +86,13 @@ void bind_errors(nb::module_& m) {
   bind_error<JitError>(m, "JitError", root, PyExc_RuntimeError);
   bind_error<FormatError>(m, "FormatError", root, PyExc_ValueError);
   bind_error<InternalError>(m, "InternalError", root, PyExc_RuntimeError);
+  nb::register_exception_translator([](const std::exception_ptr& e, void*) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const std::bad_cast&) {  // nanobind's, of a value that an argument holds
+      PyErr_SetString(PyExc_TypeError, "an argument, or a value in it, is of a type that was not expected");
+    }
+  });
 }
 
 }  // namespace tinygrad::python

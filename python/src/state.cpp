@@ -71,7 +71,8 @@ void bind_state(nb::module_& m) {
       [](const StateDict& own, nb::dict state, bool strict, bool verbose, bool consume, bool realize) {
         Named module;
         module.tensors = own;
-        auto given = nb::cast<StateDict>(state);
+        StateDict given;
+        if (!nb::try_cast(state, given)) throw nb::type_error("load_state_dict: expects a dict of names and tensors");
         LoadReport report;
         {
           const Interruptible interruptible;

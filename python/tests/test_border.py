@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import pathlib
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -46,8 +47,13 @@ def test_axes_beyond_32_bits() -> None:
 def test_integers_beyond_64_bits_as_floats() -> None:
   assert Tensor([2**70, -(2**63) - 1], dtype="float64").tolist() == [2.0**70, -(2.0**63)]
   assert Tensor([2**63], dtype="float32").tolist() == [2.0**63]
-  with pytest.raises(OverflowError):
-    Tensor([10**400], dtype="float32")
+  assert Tensor(2**70, dtype="float64").item() == 2.0**70 and Tensor(2**63, dtype="uint64").item() == 2**63
+  for too_large in ([10**400], 10**400):
+    with pytest.raises(OverflowError):
+      Tensor(too_large, dtype="float32")
+  for beyond_the_default in ([2**40], 2**40, -(2**31) - 1):
+    with pytest.raises(OverflowError):
+      Tensor(beyond_the_default)
 
 
 def test_jitted_functions_take_any_argument() -> None:
@@ -150,6 +156,33 @@ def test_optimizers_are_made_while_a_loader_decodes() -> None:
         assert batch[0].numpy()[0, 0] == 8 * i + 1
 
   in_threads(2, work)
+
+
+def test_the_process_ends_while_a_loader_decodes(tmp_path: pathlib.Path) -> None:
+  program = tmp_path / "program.py"
+  program.write_text("""
+import numpy as np, time, tinygrad_cpp as tg
+class Slow:
+  def __len__(self): return 1000
+  def __getitem__(self, i):
+    time.sleep(0.001)
+    return np.ones(3)
+loader = tg.DataLoader(Slow(), batch_size=4, threads=4, prefetch=64)
+next(iter(loader))
+cycle = [loader]
+cycle.append(cycle)
+print("done")
+""")
+  done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+  assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+def test_values_of_other_types() -> None:
+  x = Tensor([[1.0, 2.0]])
+  for use in (lambda: x.shrink(3), lambda: x.pad(None), lambda: Tensor(np.array(["a"])), lambda: Tensor({1: 2}),
+              lambda: nn.state.load_state_dict(nn.Linear(1, 1), {"weight": 3}), lambda: x.rearrange("a b -> b a", a="1")):
+    with pytest.raises(TypeError):
+      use()
 
 
 def test_prefetch_may_be_any_number() -> None:
