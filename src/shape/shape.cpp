@@ -54,6 +54,7 @@ void check_not_negative(const UOp& u, const Shape& shape) {
 
 void check_axes(const UOp& u, const Axes& axes, size_t rank) {
   uint64_t seen = 0;
+  if (rank > 64) fail(u, "{} axes, expects at most 64", rank);
   for (int a : axes) {
     if (a < 0 || size_t(a) >= rank) fail(u, "axis {} is not one of the {} axes of {}", a, rank, to_string(done_shape(u.src(0))));
     if (seen >> a & 1) fail(u, "axis {} is given twice", a);

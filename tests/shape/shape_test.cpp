@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <tinygrad/errors.h>
 
+#include <numeric>
+
 #include "uop/build.h"
 
 namespace tinygrad {
@@ -62,6 +64,9 @@ TEST(Shape, MovementErrors) {
   expect_error(expand(x, {2, 3, 4}), "the number of axes differs");
   expect_error(expand(number(), {-1}), "negative size");
   expect_error(permute(x, {0, 0}), "PERMUTE: axis 0 is given twice");
+  Axes many(65);
+  std::iota(many.begin(), many.end(), 0);
+  expect_error(permute(reshape(value({1}), Shape(65, SInt(1))), many), "PERMUTE: 65 axes, expects at most 64");
   expect_error(permute(x, {0, 2}), "axis 2 is not one of the 2 axes of (3, 4)");
   expect_error(permute(x, {0}), "does not list every axis");
   expect_error(flip(x, {-1}), "FLIP: axis -1");
