@@ -78,7 +78,30 @@ void bind_constants(TensorClass& tensor) {
           "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none());
 }
 
+/// Draws tensors of a shape; the numbers tell how they are distributed.
+template <class... Numbers>
+struct Distribution {
+  const char* name;
+  Tensor (*draw)(const Sizes&, Numbers..., const TensorOptions&);
+
+  template <class... Arguments>
+  void bind(TensorClass& tensor, const Arguments&... numbers) const {
+    tensor.def_static(
+        name,
+        [*this](const nb::args& shape, Numbers... values, const OptionalDType& dtype, const Device& device) {
+          return draw(to_sizes(shape, name), values..., to_options(device, dtype));
+        },
+        "shape"_a, numbers..., "dtype"_a = nb::none(), "device"_a = nb::none());
+  }
+};
+
 void bind_random(TensorClass& tensor) {
+  Distribution<>{"randn", &Tensor::randn}.bind(tensor);
+  Distribution<int64_t, int64_t>{"randint", &Tensor::randint}.bind(tensor, "low"_a = 0, "high"_a = 10);
+  Distribution<double, double>{"normal", &Tensor::normal}.bind(tensor, "mean"_a = 0.0, "std"_a = 1.0);
+  Distribution<double, double>{"uniform", &Tensor::uniform}.bind(tensor, "low"_a = 0.0, "high"_a = 1.0);
+  Distribution<double>{"kaiming_uniform", &Tensor::kaiming_uniform}.bind(tensor, "a"_a = 0.01);
+  Distribution<double>{"kaiming_normal", &Tensor::kaiming_normal}.bind(tensor, "a"_a = 0.01);
   tensor.def_static(
             "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0)
       .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
@@ -88,42 +111,6 @@ void bind_random(TensorClass& tensor) {
             return Tensor::rand(to_sizes(shape, "rand"), to_options(device, dtype));
           },
           "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
-      .def_static(
-          "randn",
-          [](const nb::args& shape, const OptionalDType& dtype, const Device& device) {
-            return Tensor::randn(to_sizes(shape, "randn"), to_options(device, dtype));
-          },
-          "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none())
-      .def_static(
-          "randint",
-          [](const nb::args& shape, int64_t low, int64_t high, const OptionalDType& dtype, const Device& device) {
-            return Tensor::randint(to_sizes(shape, "randint"), low, high, to_options(device, dtype));
-          },
-          "shape"_a, "low"_a = 0, "high"_a = 10, "dtype"_a = nb::none(), "device"_a = nb::none())
-      .def_static(
-          "normal",
-          [](const nb::args& shape, double mean, double std, const OptionalDType& dtype, const Device& device) {
-            return Tensor::normal(to_sizes(shape, "normal"), mean, std, to_options(device, dtype));
-          },
-          "shape"_a, "mean"_a = 0.0, "std"_a = 1.0, "dtype"_a = nb::none(), "device"_a = nb::none())
-      .def_static(
-          "uniform",
-          [](const nb::args& shape, double low, double high, const OptionalDType& dtype, const Device& device) {
-            return Tensor::uniform(to_sizes(shape, "uniform"), low, high, to_options(device, dtype));
-          },
-          "shape"_a, "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), "device"_a = nb::none())
-      .def_static(
-          "kaiming_uniform",
-          [](const nb::args& shape, double a, const OptionalDType& dtype, const Device& device) {
-            return Tensor::kaiming_uniform(to_sizes(shape, "kaiming_uniform"), a, to_options(device, dtype));
-          },
-          "shape"_a, "a"_a = 0.01, "dtype"_a = nb::none(), "device"_a = nb::none())
-      .def_static(
-          "kaiming_normal",
-          [](const nb::args& shape, double a, const OptionalDType& dtype, const Device& device) {
-            return Tensor::kaiming_normal(to_sizes(shape, "kaiming_normal"), a, to_options(device, dtype));
-          },
-          "shape"_a, "a"_a = 0.01, "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(
           "randperm",
           [](int64_t n, const Device& device, const OptionalDType& dtype) { return Tensor::randperm(n, to_options(device, dtype)); }, "n"_a,

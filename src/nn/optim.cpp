@@ -15,15 +15,11 @@ namespace tinygrad::nn::optim {
 
 namespace {
 
-void require(bool fits, std::string_view optimizer, std::string_view what, double got, std::string_view expected) {
-  if (!fits) throw ValueError(fmt::format("{}: {} is {}, expects {}", optimizer, what, got, expected));
+void require(bool fits, std::string_view what, double got, std::string_view expected) {
+  if (!fits) throw ValueError(fmt::format("optimizer: {} is {}, expects {}", what, got, expected));
 }
-void require_not_negative(std::string_view optimizer, std::string_view what, double got) {
-  require(got >= 0, optimizer, what, got, "at least 0");  // which NaN is not
-}
-void require_decay(std::string_view optimizer, std::string_view what, double got) {
-  require(got >= 0 && got < 1, optimizer, what, got, "at least 0 and below 1");
-}
+void require_not_negative(std::string_view what, double got) { require(got >= 0, what, got, "at least 0"); }  // which NaN is not
+void require_decay(std::string_view what, double got) { require(got >= 0 && got < 1, what, got, "at least 0 and below 1"); }
 
 DType state_dtype(const Tensor& param) { return least_upper_dtype(param.dtype(), DType::float32); }
 
@@ -38,7 +34,7 @@ Tensor trust_ratio(const Tensor& a, const Tensor& b, const Tensor& ratio) { retu
 
 Optimizer::Optimizer(std::span<const Tensor> params, const Settings& settings)
     : fused_(settings.fused.value_or(current_options().fuse_optim)) {
-  require_not_negative("optimizer", "the learning rate", settings.lr);
+  require_not_negative("the learning rate", settings.lr);
   std::unordered_set<const void*> seen;
   for (const Tensor& p : params)
     if (seen.insert(&tinygrad::detail::cell_of(p)).second) (p.is_param() && p.is_floating_point() ? params_ : buffers_).push_back(p);
@@ -182,10 +178,10 @@ Tensor OptimizerGroup::update(size_t, const Tensor&, const Tensor&, std::vector<
 
 LARS::LARS(std::span<const Tensor> params, const LARSOptions& options)
     : Optimizer(params, {options.lr, options.device, options.fused}), options_(options) {
-  require_not_negative("optimizer", "the momentum", options.momentum);
-  require_not_negative("optimizer", "the weight decay", options.weight_decay);
-  require_not_negative("optimizer", "tcoef", options.tcoef);
-  require_not_negative("optimizer", "ns_steps", static_cast<double>(options.ns_steps));
+  require_not_negative("the momentum", options.momentum);
+  require_not_negative("the weight decay", options.weight_decay);
+  require_not_negative("tcoef", options.tcoef);
+  require_not_negative("ns_steps", static_cast<double>(options.ns_steps));
   if (options.nesterov && options.momentum == 0) throw ValueError("optimizer: nesterov needs a momentum above 0");
   if (!options.ns_coefficients.empty()) {
     if (fused()) throw ValueError("Muon: cannot be fused, as it treats each parameter as a matrix");
@@ -239,10 +235,10 @@ Muon::Muon(std::span<const Tensor> params, const MuonOptions& o)
 
 LAMB::LAMB(std::span<const Tensor> params, const LAMBOptions& options)
     : Optimizer(params, {options.lr, options.device, options.fused}), options_(options) {
-  require_decay("optimizer", "b1", options.b1);
-  require_decay("optimizer", "b2", options.b2);
-  require_not_negative("optimizer", "eps", options.eps);
-  require_not_negative("optimizer", "the weight decay", options.weight_decay);
+  require_decay("b1", options.b1);
+  require_decay("b2", options.b2);
+  require_not_negative("eps", options.eps);
+  require_not_negative("the weight decay", options.weight_decay);
   b1_t = Tensor({1.0}, {.dtype = DType::float32, .device = device()}).is_param_(false);
   b2_t = Tensor({1.0}, {.dtype = DType::float32, .device = device()}).is_param_(false);
   m = make_state();

@@ -51,10 +51,6 @@ void check_within(std::string_view op, const UOp& x, const UOp& index, int axis)
       throw ShapeError(fmt::format("{}: the index {} is larger than {} in axis {}", op, to_string(is), to_string(xs), d));
 }
 
-}  // namespace
-
-namespace {
-
 /// A vector as long as an axis, beside the other axes of a shape.
 UOp beside(const UOp& vector, size_t rank, size_t axis) {
   Shape shape(rank, SInt(1));
@@ -207,11 +203,6 @@ struct Incoming {
 };
 
 Incoming incoming(const UOp& x, int axis, const UOp& index, const UOp& src) {
-  check_ranks("scatter", x, index);
-  check_ranks("scatter", src, index);
-  check_index("scatter", index);
-  check_within("scatter", x, index, axis);
-  check_within("scatter", src, index, -1);
   const Shape& xs = shape_of(x);
   const SInt& n = xs[size_t(axis)];
   const UOp s = to_last(shrink_to(src, shape_of(index)), axis);  // (..., 1, ..., j)
@@ -228,10 +219,6 @@ UOp in_dtype_of(const UOp& x, const Operand& src, const UOp& index, std::string_
     throw DTypeError(fmt::format("{}: the source is {}, the target {}; cast one", op, repr(src.node().dtype()), repr(x.dtype())));
   return src.node();
 }
-
-}  // namespace
-
-namespace {
 
 using Two = UOp (*)(const Operand&, const Operand&, const OpsContext&);
 
@@ -270,11 +257,6 @@ Arrived arrived_by_comparing(const UOp& x, int axis, const UOp& index, const UOp
 }
 
 Arrived arrived_by_ordering(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
-  check_ranks("scatter", x, index);
-  check_ranks("scatter", src, index);
-  check_index("scatter", index);
-  check_within("scatter", x, index, axis);
-  check_within("scatter", src, index, -1);
   const Shape& xs = shape_of(x);
   const UOp sources = ops::transpose(shrink_to(src, shape_of(index)), axis, -1);
   const Runs runs = ordered_runs(signed_index(ops::transpose(index, axis, -1)), xs[size_t(axis)].value());
@@ -290,7 +272,12 @@ Arrived arrived_by_ordering(const UOp& x, int axis, const UOp& index, const UOp&
   return {covering(values), covering(runs.count)};
 }
 
-Arrived arrived(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
+Arrived arrived(std::string_view op, const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
+  check_ranks(op, x, index);
+  check_ranks(op, src, index);
+  check_index(op, index);
+  check_within(op, x, index, axis);
+  check_within(op, src, index, -1);
   const bool ordering = all_known(shape_of(index)) && worth_ordering(numel(shape_of(x)) * shape_of(index)[size_t(axis)]);
   return ordering ? arrived_by_ordering(x, axis, index, src, combine) : arrived_by_comparing(x, axis, index, src, combine);
 }
@@ -298,10 +285,10 @@ Arrived arrived(const UOp& x, int axis, const UOp& index, const UOp& src, const 
 }  // namespace
 
 UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self) {
-  const int a = resolve_axis("scatter_reduce", axis, rank_of(x));
-  check_ranks("scatter", x, index);
+  constexpr std::string_view op = "scatter_reduce";
+  const int a = resolve_axis(op, axis, rank_of(x));
   const Combine combine = combine_of(reduce);
-  const auto [values, count] = arrived(x, a, index, in_dtype_of(x, src, index, "scatter_reduce"), &combine);
+  const auto [values, count] = arrived(op, x, a, index, in_dtype_of(x, src, index, op), &combine);
   const UOp comes = gt(count, 0), identity = constant(combine.identity(x.dtype()));
   UOp total = combine.two(ops::where(comes, values, identity), include_self ? x : ops::where(comes, identity, x), {});
   if (reduce != Scatter::mean) return total;
@@ -310,9 +297,9 @@ UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Sca
 }
 
 UOp scatter(const UOp& x, int axis, const UOp& index, const Operand& src) {
-  const int a = resolve_axis("scatter", axis, rank_of(x));
-  check_ranks("scatter", x, index);
-  const auto [values, count] = arrived(x, a, index, in_dtype_of(x, src, index, "scatter"), nullptr);
+  constexpr std::string_view op = "scatter";
+  const int a = resolve_axis(op, axis, rank_of(x));
+  const auto [values, count] = arrived(op, x, a, index, in_dtype_of(x, src, index, op), nullptr);
   return ops::where(gt(count, 0), values, x);
 }
 

@@ -102,6 +102,7 @@ class CapturedCall {
     bool is_same() const;
   };
   class Builder;
+  class Writer;
   class Reader;
 
   void check_argument(size_t i, const CallArguments::Value& value) const;

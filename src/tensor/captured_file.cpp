@@ -34,20 +34,6 @@ namespace {
 constexpr std::string_view magic = "TGJIT";
 constexpr uint32_t version = 1;
 
-void put_shape(ByteWriter& out, const Shape& shape) {
-  out.put(uint32_t(shape.size()));
-  for (const SInt& s : shape) {
-    if (!s.known()) throw ValueError("save: a result or an argument of a symbolic size that is no view");
-    out.put(s.value());
-  }
-}
-
-/// A row-major shape has no symbolic sizes; that of a view is in the view.
-void put_form(ByteWriter& out, const UOp& view, const Shape& shape) {
-  out.put_node(view);
-  put_shape(out, view ? Shape() : shape);
-}
-
 /// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
 bool is_safe_view(const UOp& view, int64_t size) {
   const UOp* u = &view;
@@ -70,70 +56,102 @@ bool is_safe_view(const UOp& view, int64_t size) {
 
 }  // namespace
 
-void CapturedCall::save(const std::string& path) const {
-  std::vector<UOp> roots;
-  for (const CallForm::Value& v : form_.values) roots.push_back(v.view);
-  for (const Result& r : results_) roots.push_back(r.form);
-  for (const auto& c : calls_) roots.push_back(c.body);
-  ByteWriter out;
-  out.put_graph(roots);
-  const auto put_slot_number = [&](const std::optional<size_t>& slot) { out.put(slot ? uint32_t(*slot + 1) : uint32_t{0}); };
+/// Puts down what Reader takes up, in the same order.
+class CapturedCall::Writer {
+ public:
+  explicit Writer(const CapturedCall& call) : call_(call) {}
 
-  out.put(uint32_t(variables_.size()));
-  for (Symbol v : variables_) out.put_text(v.str());
-  out.put(uint32_t(bound_.size()));
-  for (const auto& [name, value] : bound_) {
-    out.put_text(name.str());
-    out.put(uint8_t(value.has_value()));
-    out.put(value.value_or(0));
+  const std::string& write() {
+    std::vector<UOp> roots;
+    for (const CallForm::Value& v : call_.form_.values) roots.push_back(v.view);
+    for (const Result& r : call_.results_) roots.push_back(r.form);
+    for (const engine::RecordedCall& c : call_.calls_) roots.push_back(c.body);
+    out_.put_graph(roots);
+    put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
+    put_each(call_.bound_, [&](const auto& variable) { put_bound(variable.first, variable.second); });
+    put_each(call_.slots_, [&](const CapturedSlot& s) { put_slot(s); });
+    out_.put(uint32_t(call_.arguments_.size()));
+    for (size_t i = 0; i < call_.arguments_.size(); ++i) put_argument(call_.arguments_[i], call_.form_.values[i]);
+    put_each(call_.calls_, [&](const engine::RecordedCall& c) {
+      out_.put_node(c.body);
+      put_each(c.slots, [&](uint32_t s) { out_.put(s); });
+    });
+    put_each(call_.results_, [&](const Result& r) { put_result(r); });
+    put_each(call_.draws_, [&](const Draw& d) {
+      out_.put(d.words);
+      put_slot_number(d.slot);
+    });
+    return out_.bytes();
   }
-  out.put(uint32_t(slots_.size()));
-  for (const CapturedSlot& s : slots_) {
-    out.put(s.kind);
-    out.put(s.dtype);
-    out.put(s.size);
-    out.put_text(s.device.str());
-    if (s.kind != SlotKind::fixed) continue;
+
+ private:
+  template <class List, class Put>
+  void put_each(const List& list, Put put) {
+    out_.put(uint32_t(list.size()));
+    for (const auto& x : list) put(x);
+  }
+
+  void put_bound(Symbol name, const std::optional<int64_t>& value) {
+    out_.put_text(name.str());
+    out_.put(uint8_t(value.has_value()));
+    out_.put(value.value_or(0));
+  }
+
+  void put_slot(const CapturedSlot& s) {
+    out_.put(s.kind);
+    out_.put(s.dtype);
+    out_.put(s.size);
+    out_.put_text(s.device.str());
+    if (s.kind != SlotKind::fixed) return;
     std::string values(size_t(s.size) * itemsize(s.dtype), '\0');
     s.buffer->check_readable();
     s.buffer->copyout(std::as_writable_bytes(std::span(values)));
-    out.put_bytes(values);
-  }
-  out.put(uint32_t(arguments_.size()));
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    const CallForm::Value& v = form_.values[i];
-    out.put(uint8_t(arguments_[i].defined));
-    put_form(out, v.view, v.shape);
-    out.put(v.dtype);
-    out.put_text(v.device.str());
-    put_slot_number(arguments_[i].slot);
-  }
-  out.put(uint32_t(calls_.size()));
-  for (const auto& c : calls_) {
-    out.put_node(c.body);
-    out.put(uint32_t(c.slots.size()));
-    for (uint32_t s : c.slots) out.put(s);
-  }
-  out.put(uint32_t(results_.size()));
-  for (const Result& r : results_) {
-    out.put(r.kind);
-    out.put(uint64_t(r.number));
-    put_form(out, r.form, r.shape);
-    out.put(r.dtype);
-    out.put_text(r.device.str());
-    out.put(uint8_t(r.is_param));
-  }
-  out.put(uint32_t(draws_.size()));
-  for (const Draw& d : draws_) {
-    out.put(d.words);
-    put_slot_number(d.slot);
+    out_.put_bytes(values);
   }
 
-  ByteWriter file;
-  file.put_bytes(magic);
-  file.put(version);
-  file.put(hash_bytes(out.bytes().data(), out.bytes().size()));
-  write_file_atomic(path, file.bytes() + out.bytes());
+  void put_slot_number(const std::optional<size_t>& slot) { out_.put(slot ? uint32_t(*slot + 1) : uint32_t{0}); }
+
+  void put_argument(const Argument& a, const CallForm::Value& v) {
+    out_.put(uint8_t(a.defined));
+    put_form(v.view, v.shape);
+    out_.put(v.dtype);
+    out_.put_text(v.device.str());
+    put_slot_number(a.slot);
+  }
+
+  void put_result(const Result& r) {
+    out_.put(r.kind);
+    out_.put(uint64_t(r.number));
+    put_form(r.form, r.shape);
+    out_.put(r.dtype);
+    out_.put_text(r.device.str());
+    out_.put(uint8_t(r.is_param));
+  }
+
+  /// A row-major shape has no symbolic sizes; that of a view is in the view.
+  void put_form(const UOp& view, const Shape& shape) {
+    out_.put_node(view);
+    put_each(view ? Shape() : shape, [&](const SInt& s) {
+      if (!s.known()) throw ValueError("save: a result or an argument of a symbolic size that is no view");
+      out_.put(s.value());
+    });
+  }
+
+  const CapturedCall& call_;
+  ByteWriter out_;
+};
+
+void CapturedCall::save(const std::string& path) const {
+  Writer writer(*this);
+  const std::string& body = writer.write();
+  ByteWriter head;
+  head.put_bytes(magic);
+  head.put(version);
+  head.put(hash_bytes(body.data(), body.size()));
+  AtomicFile file(path);
+  file.write(head.bytes());
+  file.write(body);
+  file.commit();
 }
 
 /// Reads a file, checking all that a CapturedCall relies on.
