@@ -52,9 +52,7 @@ Rounding rounding_of(const std::optional<std::string>& mode) {
   return mode ? choose<Rounding>("div: rounding_mode", *mode, {{"trunc", Rounding::trunc}, {"floor", Rounding::floor}}) : Rounding::none;
 }
 
-}  // namespace
-
-void bind_elementwise(TensorClass& tensor) {
+void bind_operators(TensorClass& tensor) {
 #define TG_BINARY(method) +[](const Tensor& a, const Operand& b) { return a.method(b); }
   const struct {
     const char *method, *name;
@@ -85,6 +83,9 @@ void bind_elementwise(TensorClass& tensor) {
   bind_comparison(tensor, "eq", TG_BINARY(eq));
   bind_comparison(tensor, "ne", TG_BINARY(ne));
 #undef TG_BINARY
+}
+
+void bind_functions(TensorClass& tensor) {
 #define TG_METHOD(name) tensor.def(#name, [](const Tensor& t, const Value& x) { return t.name(x); }, "x"_a)
   TG_METHOD(eq);
   TG_METHOD(ne);
@@ -166,7 +167,9 @@ void bind_elementwise(TensorClass& tensor) {
           return t.clamp(low ? low->operand : std::nullopt, high ? high->operand : std::nullopt);
         },
         "min_"_a = nb::none(), "max_"_a = nb::none());
+}
 
+void bind_unary(TensorClass& tensor) {
 #define TG_UNARY(name) tensor.def(#name, [](const Tensor& t) { return t.name(); })
   TG_UNARY(neg);
   TG_UNARY(logical_not);
@@ -223,6 +226,14 @@ void bind_elementwise(TensorClass& tensor) {
   tensor.def(
             "cast", [](const Tensor& t, const DTypeArg& dtype) { return t.cast(dtype.get()); }, "dtype"_a)
       .def("bitcast", [](const Tensor& t, const DTypeArg& dtype) { return t.bitcast(dtype.get()); }, "dtype"_a);
+}
+
+}  // namespace
+
+void bind_elementwise(TensorClass& tensor) {
+  bind_operators(tensor);
+  bind_functions(tensor);
+  bind_unary(tensor);
 }
 
 }  // namespace tinygrad::python

@@ -39,9 +39,7 @@ ExtentPairs bounds_of(nb::handle x, const Extents& shape) {
 
 nb::tuple tuple_of(const std::vector<Tensor>& tensors) { return nb::tuple(nb::cast(tensors)); }
 
-}  // namespace
-
-void bind_views(TensorClass& tensor) {
+void bind_shapes(TensorClass& tensor) {
   tensor.def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.symbolic_shape()); })
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("T", &Tensor::T)
@@ -108,7 +106,11 @@ void bind_views(TensorClass& tensor) {
       .def("diag", &Tensor::diag)
       .def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1)
       .def("triu", &Tensor::triu, "diagonal"_a = 0)
-      .def("tril", &Tensor::tril, "diagonal"_a = 0)
+      .def("tril", &Tensor::tril, "diagonal"_a = 0);
+}
+
+void bind_joins(TensorClass& tensor) {
+  tensor
       .def(
           "split",
           [](const Tensor& t, nb::handle sizes, int dim, bool) {
@@ -132,9 +134,12 @@ void bind_views(TensorClass& tensor) {
             return tuple_of(Tensor::meshgrid(to_tensors(self, args, "meshgrid"),
                                              choose<bool>("meshgrid: indexing", indexing, {{"ij", false}, {"xy", true}})));
           },
-          "args"_a, "indexing"_a = "ij")
-      .def(
-          "gather", [](const Tensor& t, int dim, const Tensor& index) { return t.gather(dim, index); }, "dim"_a, "index"_a)
+          "args"_a, "indexing"_a = "ij");
+}
+
+void bind_lookups(TensorClass& tensor) {
+  tensor.def(
+            "gather", [](const Tensor& t, int dim, const Tensor& index) { return t.gather(dim, index); }, "dim"_a, "index"_a)
       .def(
           "scatter",
           [](const Tensor& t, int dim, const Tensor& index, const Value& src, const std::optional<std::string>& reduce) {
@@ -174,7 +179,11 @@ void bind_views(TensorClass& tensor) {
             return t.nonzero(size, fill);
           },
           "size"_a = nb::none(), "fill_value"_a = 0)
-      .def("one_hot", &Tensor::one_hot, "num_classes"_a)
+      .def("one_hot", &Tensor::one_hot, "num_classes"_a);
+}
+
+void bind_items(TensorClass& tensor) {
+  tensor
       .def("__getitem__",
            [](const Tensor& t, nb::handle indices) {
              const IndexArg index = to_indices(indices, t);
@@ -197,6 +206,15 @@ void bind_views(TensorClass& tensor) {
         for (int64_t i = 0; i < t.size(0); ++i) rows.append(t[i]);
         return nb::iter(rows);
       });
+}
+
+}  // namespace
+
+void bind_views(TensorClass& tensor) {
+  bind_shapes(tensor);
+  bind_joins(tensor);
+  bind_lookups(tensor);
+  bind_items(tensor);
 }
 
 }  // namespace tinygrad::python

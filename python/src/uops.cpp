@@ -1,4 +1,6 @@
 // UOp: for looking at graphs, and for writing kernels by hand.
+#include <algorithm>
+
 #include "common.h"
 
 #include "ops/operand.h"
@@ -48,15 +50,23 @@ UOp binary(Op op, const UOp& self, nb::handle x, bool reflected = false) {
   return reflected ? binary(op, b, a) : binary(op, a, b);
 }
 
-int64_t elements_of(const UOp& memory) {
-  int64_t n = 1;
-  for (const UOp& d : memory.src()) n *= const_value(d)->as_int();
-  return n;
+/// The node, if it is a kernel's memory.
+const UOp& memory_of(const UOp& u, const char* what) {
+  if (!u.is(Op::PARAM) || !std::ranges::all_of(u.src(), [](const UOp& d) { return const_value(d) != nullptr; }))
+    throw nb::type_error((std::string(what) + ": only a kernel's memory has it").c_str());
+  return u;
 }
 
-const UOp& memory_of(const UOp& u, const char* what) {
-  if (!u.is(Op::PARAM)) throw nb::type_error((std::string(what) + ": only a kernel's memory has it").c_str());
-  return u;
+Sizes sizes_of(const UOp& memory) {
+  Sizes out;
+  for (const UOp& d : memory.src()) out.push_back(const_value(d)->as_int());
+  return out;
+}
+
+int64_t elements_of(const UOp& memory) {
+  int64_t n = 1;
+  for (const int64_t size : sizes_of(memory)) n *= size;
+  return n;
 }
 
 /// The element of a kernel's memory at an index for each axis.
@@ -72,12 +82,7 @@ UOp element(const UOp& memory, nb::handle key) {
 }
 
 void bind_kernels(nb::class_<UOp>& uop) {
-  uop.def_prop_ro("shape",
-                  [](const UOp& u) {
-                    Sizes out;
-                    for (const UOp& d : memory_of(u, "shape").src()) out.push_back(const_value(d)->as_int());
-                    return to_tuple(out);
-                  })
+  uop.def_prop_ro("shape", [](const UOp& u) { return to_tuple(sizes_of(memory_of(u, "shape"))); })
       .def("numel", [](const UOp& u) { return elements_of(memory_of(u, "numel")); })
       .def_prop_ro("size", [](const UOp& u) { return elements_of(memory_of(u, "size")); })
       .def("flatten", [](const UOp& u) { return param(u.dtype(), elements_of(memory_of(u, "flatten")), u.arg_as<ParamArg>()); })
@@ -203,6 +208,7 @@ GradientFunction kernel_gradient(nb::object f) {
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& more, const nb::object& fxn, nb::object grad_fxn) {
   const std::vector<Tensor> tensors = to_tensors(self, more, "custom_kernel");
   const auto build = [&](std::span<const UOp> params) {
+    const nb::gil_scoped_acquire gil;
     nb::list args;
     for (size_t i = 0; i < params.size(); ++i) {
       UOps dims;
@@ -213,8 +219,10 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& more, con
     if (!nb::isinstance<UOp>(made)) throw nb::type_error("custom_kernel: the function must return a UOp, the kernel's sink");
     return nb::cast<UOp>(made);
   };
+  const GradientFunction gradient = kernel_gradient(std::move(grad_fxn));
   const Interruptible interruptible;
-  return custom_kernel(tensors, build, kernel_gradient(std::move(grad_fxn)));
+  const Released released;
+  return custom_kernel(tensors, build, gradient);
 }
 
 }  // namespace
@@ -229,17 +237,28 @@ void bind_graph(TensorClass& tensor) {
       .def(
           "callify",
           [](nb::handle self, const nb::args& lst) {
-            Tensor::callify(to_tensors(self, lst, "callify"));
+            const std::vector<Tensor> all = to_tensors(self, lst, "callify");
+            const Released released;
+            Tensor::callify(all);
             return nb::borrow(self);
           },
           "lst"_a, "Gives these tensors memory, into which they are computed when they are needed.")
       .def(
           "schedule_linear",
-          [](nb::handle self, const nb::args& lst) { return Tensor::schedule_linear(to_tensors(self, lst, "schedule_linear")); }, "lst"_a)
+          [](nb::handle self, const nb::args& lst) {
+            const std::vector<Tensor> all = to_tensors(self, lst, "schedule_linear");
+            const Released released;
+            return Tensor::schedule_linear(all);
+          },
+          "lst"_a)
       .def(
           "linear_with_vars",
           [](nb::handle self, const nb::args& lst) {
-            const auto [linear, variables] = Tensor::linear_with_vars(to_tensors(self, lst, "linear_with_vars"));
+            const std::vector<Tensor> all = to_tensors(self, lst, "linear_with_vars");
+            const auto [linear, variables] = [&] {
+              const Released released;
+              return Tensor::linear_with_vars(all);
+            }();
             nb::dict values;
             for (const auto& [name, value] : variables) values[name.c_str()] = value;
             return std::pair(linear, values);

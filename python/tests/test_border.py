@@ -185,5 +185,23 @@ def test_values_of_other_types() -> None:
       use()
 
 
+def test_kernels_are_written_while_others_compute() -> None:
+  def double(c: Any, a: Any) -> Any:
+    i = tg.UOp.range(4, 0)
+    return c[i].store(a[i] * 2.0).end(i).sink()
+
+  def work(k: int) -> None:
+    for i in range(10):
+      a = Tensor(np.full(4, i, np.float32))
+      assert Tensor.empty(4).custom_kernel(a, fxn=double)[0].tolist() == [2.0 * i] * 4
+      t = (a + k).contiguous()
+      t.callify()
+      assert t.tolist() == [float(i + k)] * 4
+
+  in_threads(3, work)
+  with pytest.raises(TypeError, match="memory"):
+    (Tensor([1.0]) + 1).uop.shape
+
+
 def test_prefetch_may_be_any_number() -> None:
   assert len(list(DataLoader([np.ones(2)] * 10, batch_size=2, threads=2, prefetch=2**63 - 1))) == 5
