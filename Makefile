@@ -41,7 +41,7 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy; writes doc
 	@tools/venv --torch
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD) tinygrad_python
-	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py \
+	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py python/tests/test_graph.py \
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
 

@@ -24,6 +24,7 @@ def eye(C: UOp) -> UOp:
   return C[i, j].store(i.eq(j).cast(C.dtype)).end(i, j).sink(arg=KernelInfo("eye"))
 
 
+@pytest.mark.covers("custom_kernel")
 def test_custom_kernels(rng: np.random.Generator) -> None:
   a, b = (rng.standard_normal((5, 7)).astype(np.float32) for _ in range(2))
   out = Tensor.custom_kernel(Tensor.empty(5, 7), Tensor(a), Tensor(b), fxn=add)[0]
@@ -75,6 +76,7 @@ def test_what_is_no_kernel(kernel, error, text) -> None:  # type: ignore[no-unty
   assert c.tolist() == [0, 0, 0] and a.tolist() == [1, 2, 3]
 
 
+@pytest.mark.covers("alu", "ufix", "usum", "uprod", "schedule_linear", "linear_with_vars", "max_shape", "max_numel")
 def test_looking() -> None:
   a = Tensor([1.0, 2.0])
   y = (a + 1).sum()
@@ -89,6 +91,7 @@ def test_looking() -> None:
     a.alu("NOPE", a)
 
 
+@pytest.mark.covers("callify")
 def test_callify() -> None:
   a = Tensor([1.0, 2.0])
   y = (a * a).callify()
@@ -97,6 +100,7 @@ def test_callify() -> None:
   assert tg.GlobalCounters.kernel_count - before <= 2
 
 
+@pytest.mark.covers("from_url")
 def test_from_url(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
   (tmp_path / "file").write_bytes(b"abc")

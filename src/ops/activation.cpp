@@ -5,10 +5,18 @@
 
 #include "ops/elementwise.h"
 #include "ops/expr.h"
+#include "uop/build.h"
 
 namespace tinygrad::ops {
 
 namespace {
+
+/// x <= 0 is x < this, in one comparison.
+UOp smallest_positive(DType dtype) {
+  if (!is_float(dtype)) return as_node(1, dtype);
+  const auto [exponent_bits, mantissa_bits] = finfo(dtype);
+  return constant(dtype, std::ldexp(1.0, 2 - (1 << (exponent_bits - 1)) - mantissa_bits));
+}
 
 /// x held between two bounds. Unlike that of clamp, the gradient at a bound is 0.
 UOp between(const UOp& x, const Operand& min, const Operand& max, const OpsContext& ctx) {
@@ -17,8 +25,8 @@ UOp between(const UOp& x, const Operand& min, const Operand& max, const OpsConte
 
 }  // namespace
 
-// A choice, not a MAX: the gradient at 0 is 0. NaN is not <= 0, and stays.
-UOp relu(const UOp& x) { return ops::where(le(x, 0), 0, x); }
+// A choice, not a MAX: the gradient at 0 is 0. NaN is not less than anything, and stays.
+UOp relu(const UOp& x) { return ops::where(lt(x, smallest_positive(x.dtype())), 0, x); }
 UOp relu6(const UOp& x) { return between(x, 0, 6, {}); }
 
 UOp sigmoid(const UOp& x, const OpsContext& ctx) { return reciprocal(add(exp2(mul(to_float(x, ctx), -1 / std::numbers::ln2)), 1)); }

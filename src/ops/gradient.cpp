@@ -90,12 +90,21 @@ UOps reduce_rule(const UOp& u, const Expr& g) {
   return {max_reduce_rule(x, axes, wide)};
 }
 
-/// Of a rectifier, where(0 < x, x, 0), the result is positive where x is: whoever keeps the result needs not keep x as well.
+/// where(0 < x, x, 0), or where(x < c, 0, x) for a positive c, which keeps NaN: zero where x is dropped, and nowhere else.
+bool is_rectifier(const UOp& u) {
+  const UOp &c = u.src(0), &yes = u.src(1), &no = u.src(2);
+  if (!c.is(Op::CMPLT)) return false;
+  if (is_const(c.src(0), 0)) return c.src(1) == yes && is_const(no, 0);
+  const Scalar* bound = const_value(c.src(1));
+  return bound && bound->as_double() > 0 && c.src(0) == no && is_const(yes, 0);
+}
+
+/// Whoever keeps the result of a rectifier needs not keep x as well.
 UOps where_rule(const UOp& u, const Expr& g) {
   const UOp& c = u.src(0);
-  const bool rectifies = c.is(Op::CMPLT) && is_const(c.src(0), 0) && c.src(1) == u.src(1) && is_const(u.src(2), 0);
-  if (rectifies) return {UOp(), only(ops::gt(u, 0), g), UOp()};
-  return {UOp(), only(c, g), ops::where(c, 0, g)};
+  if (!is_rectifier(u)) return {UOp(), only(c, g), ops::where(c, 0, g)};
+  const Expr dx = only(ops::ne(u, 0), g);
+  return is_const(u.src(1), 0) ? UOps{UOp(), UOp(), dx} : UOps{UOp(), dx, UOp()};
 }
 
 Pairs pairs_of(const UOp& u) {

@@ -55,10 +55,8 @@ SECTIONS: dict[str, list[str]] = {
   ],
 }
 
-_ELSEWHERE = "tested in C++"
 # Why a function has no check here.
 REASONS: dict[str, str] = {
-  **dict.fromkeys(("alu", "ufix", "usum", "uprod", "custom_kernel", "schedule_linear", "max_shape", "max_numel"), _ELSEWHERE),
   **dict.fromkeys(("shard", "shard_", "shard_like"), "several devices are not there yet: DeviceError"),
   **dict.fromkeys(("safe_load_metadata", "safe_load", "safe_save", "get_state_dict", "get_parameters", "load_state_dict", "zip_extract", "tar_extract"), "no numbers: tested in test_state.py"),
   **dict.fromkeys(("torch_load", "gguf_load"), "not there yet"),
