@@ -366,7 +366,7 @@ class TINYGRAD_EXPORT Tensor {
   /// Threefry-2x32 of this uint64 counter under the uint64 key.
   Tensor threefry(const Tensor& key) const;
 
-  // Reductions: over one axis, several, or (by default) all.
+  // Reductions: over one axis, several, or (by default) all. max, min, argmax and argmin of no elements are a ValueError.
   Tensor sum(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
   Tensor prod(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
   Tensor max(const AxisList& axes = {}, const ReduceOptions& options = {}) const;

@@ -114,7 +114,13 @@ nb::sequence one_by_one(const nb::args& args) {
 
 }  // namespace
 
-Extents to_extents(const nb::args& args, const char* function, const std::optional<Extents>& kept) {
+Extents to_extents(const nb::args& args, const char* function) {
+  for (nb::handle x : one_by_one(args))
+    if (x.is_none()) no_sizes(function, args);
+  return to_extents_or_none(args, function);
+}
+
+Extents to_extents_or_none(const nb::args& args, const char* function, const std::optional<Extents>& kept) {
   Extents out;
   for (nb::handle x : one_by_one(args)) {
     if (x.is_none()) {

@@ -215,6 +215,7 @@ bool is_constant(nb::handle x, bool has_dtype) {
 
 Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, std::optional<DType> dtype) {
   const TensorOptions options{.dtype = dtype, .device = device.value_or("")};
+  if (dtype == DType::void_) throw DTypeError("Tensor: dtypes.void has no values, expects a dtype such as dtypes.float32");
   if (nb::isinstance<Tensor>(data)) {
     Tensor t = nb::cast<Tensor>(data);
     if (device) t = t.to(*device);

@@ -71,8 +71,10 @@ bool to_ints(nb::handle x, Sizes& out);
 std::vector<int> to_axes(const Sizes& axes);
 /// An integer, a bound Variable, or what was computed of such.
 std::optional<Extent> to_extent(nb::handle x);
-/// Sizes as `f(2, 3)` or `f((2, 3))` gives them. None is the size in `kept`, or -1 without one.
-Extents to_extents(const nb::args& args, const char* function, const std::optional<Extents>& kept = {});
+/// Sizes as `f(2, 3)` or `f((2, 3))` gives them.
+Extents to_extents(const nb::args& args, const char* function);
+/// The same with None for a size that stays: the one in `kept`, or -1 without it.
+Extents to_extents_or_none(const nb::args& args, const char* function, const std::optional<Extents>& kept = {});
 /// The same of nothing but integers.
 Sizes to_sizes(const nb::args& args, const char* function);
 /// Tensors as `f(a, b)` or `f([a, b])` gives them.
@@ -89,6 +91,15 @@ nb::tuple to_tuple(const Extents& sizes);
 IndexArg to_indices(nb::handle x, const Tensor& of);
 /// The tensor that `x` is, or one on the device and of the dtype of `like` that has its values.
 Tensor to_tensor_like(nb::handle x, const Tensor& like);
+
+/// `x` as a T; TypeError that says what is expected.
+template <class T>
+T cast_to(nb::handle x, std::string_view what, std::string_view expected) {
+  T out{};
+  if (!nb::try_cast(x, out))
+    throw nb::type_error((std::string(what) + ": expects " + std::string(expected) + ", got " + nb::repr(x).c_str()).c_str());
+  return out;
+}
 
 /// A name that stands for an enumerator; ValueError lists what is allowed.
 template <class E>

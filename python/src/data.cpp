@@ -28,7 +28,8 @@ Dataset dataset_of(nb::handle x) {
   const bool is_tensor = nb::isinstance<Tensor>(x);
   if (is_tensor ||
       ((nb::isinstance<nb::tuple>(x) || nb::isinstance<nb::list>(x)) && nb::len(x) != 0 && nb::isinstance<Tensor>(nb::object(x[0])))) {
-    const std::vector<Tensor> tensors = is_tensor ? std::vector{nb::cast<Tensor>(x)} : nb::cast<std::vector<Tensor>>(x);
+    const std::vector<Tensor> tensors =
+        is_tensor ? std::vector{nb::cast<Tensor>(x)} : cast_to<std::vector<Tensor>>(x, "DataLoader", "tensors, all of them");
     const Released released;
     return tensor_dataset(tensors);
   }

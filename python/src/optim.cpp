@@ -195,7 +195,7 @@ void bind_schedulers(nb::module_& m) {
           [](LambdaLR* self, Optimizer& o, nb::callable factor) {
             construct_scheduler(self, o, [function = shared_object(std::move(factor))](int64_t step) {
               const nb::gil_scoped_acquire gil;
-              return nb::cast<double>(nb::handle(static_cast<PyObject*>(function.get()))(step));
+              return cast_to<double>(nb::handle(static_cast<PyObject*>(function.get()))(step), "LambdaLR: lr_lambda", "to return a number");
             });
           },
           "optimizer"_a, "lr_lambda"_a, Lives());
@@ -246,10 +246,16 @@ void bind_optim(nb::module_& m) {
       .def("__init__",
            [](OptimizerGroup* self, const nb::args& optimizers) {
              std::vector<std::shared_ptr<Optimizer>> group;
-             for (nb::handle o : optimizers) group.push_back(nb::cast<std::shared_ptr<Optimizer>>(o));
+             for (nb::handle o : optimizers) group.push_back(cast_to<std::shared_ptr<Optimizer>>(o, "OptimizerGroup", "optimizers"));
              new (self) OptimizerGroup(std::move(group));
            })
-      .def("__getitem__", [](const OptimizerGroup& g, size_t i) { return g.optimizers.at(i); })
+      .def("__getitem__",
+           [](const OptimizerGroup& g, size_t i) {
+             if (i >= g.size())
+               throw IndexError("OptimizerGroup: index " + std::to_string(i) + " is out of range for " + std::to_string(g.size()) +
+                                " optimizers");
+             return g.optimizers[i];
+           })
       .def("__len__", &OptimizerGroup::size)
       .def_prop_ro("optimizers", [](const OptimizerGroup& g) { return g.optimizers; });
   bind_schedulers(m);

@@ -18,7 +18,7 @@ struct Named : nn::Module {
 };
 
 std::string path_of(nb::handle x) {
-  return nb::cast<std::string>(nb::hasattr(x, "__fspath__") ? nb::object(x.attr("__fspath__")()) : nb::borrow(x));
+  return cast_to<std::string>(nb::hasattr(x, "__fspath__") ? nb::object(x.attr("__fspath__")()) : nb::borrow(x), "file", "a path");
 }
 
 /// Calls `f` with the path or the tensor that `x` is.
@@ -72,7 +72,12 @@ void bind_state(nb::module_& m) {
         Named module;
         module.tensors = own;
         StateDict given;
-        if (!nb::try_cast(state, given)) throw nb::type_error("load_state_dict: expects a dict of names and tensors");
+        for (const auto& [name, value] : state) {
+          const auto key = cast_to<std::string>(name, "load_state_dict: a name in the state", "a string");
+          if (!nb::isinstance<Tensor>(value))
+            throw nb::type_error(("load_state_dict: " + key + ": expects a tensor, got " + nb::repr(value.type()).c_str()).c_str());
+          given.emplace(key, nb::cast<Tensor>(value));
+        }
         LoadReport report;
         {
           const Interruptible interruptible;

@@ -61,7 +61,8 @@ void bind_constants(TensorClass& tensor) {
             Sizes whole;
             const TensorOptions options = to_options(device, dtype);
             if (to_ints(nb::make_tuple(first, last, step), whole)) return Tensor::arange(whole[0], whole[1], whole[2], options);
-            return Tensor::arange(nb::cast<double>(first), nb::cast<double>(last), nb::cast<double>(step), options);
+            const auto number = [](nb::handle x) { return cast_to<double>(x, "arange", "numbers"); };
+            return Tensor::arange(number(first), number(last), number(step), options);
           },
           "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(

@@ -21,9 +21,10 @@ void bind_method(TensorClass& tensor, const char* name, Binary f) {
 }
 
 /// t op x, x op t, and t op= x.
-void bind_operator(TensorClass& tensor, const std::string& name, Binary f) {
+void bind_operator(TensorClass& tensor, const std::string& name, Binary f, Binary reversed = nullptr) {
   tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return f(t, x); }, nb::is_operator());
-  tensor.def(("__r" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return f(beside(t, x), Operand(t)); },
+  tensor.def(("__r" + name + "__").c_str(),
+             [f, reversed](const Tensor& t, const Value& x) { return reversed ? reversed(t, x) : f(beside(t, x), Operand(t)); },
              nb::is_operator());
   tensor.def(("__i" + name + "__").c_str(),
              [f](nb::handle self, const Value& x) {
@@ -42,10 +43,10 @@ void bind_comparison(TensorClass& tensor, const std::string& name, Binary f) {
   tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return f(t, x); }, nb::is_operator());
 }
 
-Tensor matmul_of(const Tensor& a, const Operand& b) {
-  const auto* other = std::get_if<const Tensor*>(&b.value());
-  if (!other) throw nb::type_error("matmul: expects a tensor, got a number");
-  return a.matmul(**other);
+const Tensor& matrix(const Operand& x) {
+  const auto* tensor = std::get_if<const Tensor*>(&x.value());
+  if (!tensor) throw nb::type_error("matmul: expects a tensor, got a number");
+  return **tensor;
 }
 
 Rounding rounding_of(const std::optional<std::string>& mode) {
@@ -70,12 +71,14 @@ void bind_operators(TensorClass& tensor) {
       {"bitwise_xor", "xor", TG_BINARY(bitwise_xor)},
       {"lshift", "lshift", TG_BINARY(lshift)},
       {"rshift", "rshift", TG_BINARY(rshift)},
-      {nullptr, "matmul", &matmul_of},
   };
   for (const auto& o : operators) {
     if (o.method) bind_method(tensor, o.method, o.function);
     bind_operator(tensor, o.name, o.function);
   }
+  bind_operator(
+      tensor, "matmul", +[](const Tensor& t, const Operand& x) { return t.matmul(matrix(x)); },
+      +[](const Tensor& t, const Operand& x) { return matrix(x).matmul(t); });
   bind_comparison(tensor, "lt", TG_BINARY(lt));
   bind_comparison(tensor, "gt", TG_BINARY(gt));
   bind_comparison(tensor, "le", TG_BINARY(le));

@@ -13,10 +13,16 @@ std::pair<Extent, Extent> pair_of(nb::handle x, const char* function) {
   throw nb::type_error((std::string(function) + ": expects pairs of integers, got " + nb::repr(x).c_str()).c_str());
 }
 
+void check_sequence(nb::handle x, const char* function) {
+  if (!nb::isinstance<nb::sequence>(x))
+    throw nb::type_error((std::string(function) + ": expects pairs of integers, one an axis, got " + nb::repr(x).c_str()).c_str());
+}
+
 /// ((before, after), ...) with None for an axis that stays, or flat numbers from the last axis on as PyTorch has them.
 ExtentPairs padding_of(nb::handle x, int ndim) {
   ExtentPairs out;
   Sizes flat;
+  check_sequence(x, "pad");
   if (to_ints(x, flat)) {
     if (flat.size() % 2)
       throw ValueError("pad: expects an even count of numbers, two an axis from the last one on; got " + std::to_string(flat.size()));
@@ -26,13 +32,15 @@ ExtentPairs padding_of(nb::handle x, int ndim) {
     for (size_t i = 0; i < flat.size() / 2; ++i) out[size_t(ndim) - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
     return out;
   }
-  for (nb::handle pair : nb::cast<nb::sequence>(x)) out.push_back(pair.is_none() ? std::pair(Extent(0), Extent(0)) : pair_of(pair, "pad"));
+  for (nb::handle pair : nb::borrow<nb::sequence>(x))
+    out.push_back(pair.is_none() ? std::pair(Extent(0), Extent(0)) : pair_of(pair, "pad"));
   return out;
 }
 
 ExtentPairs bounds_of(nb::handle x, const Extents& shape) {
   ExtentPairs out;
-  for (nb::handle pair : nb::cast<nb::sequence>(x))
+  check_sequence(x, "shrink");
+  for (nb::handle pair : nb::borrow<nb::sequence>(x))
     out.push_back(pair.is_none() && out.size() < shape.size() ? std::pair(Extent(0), shape[out.size()]) : pair_of(pair, "shrink"));
   return out;
 }
@@ -57,9 +65,10 @@ void bind_shapes(TensorClass& tensor) {
              if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
              return t.size(0);
            })
-      .def("reshape", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "reshape", t.symbolic_shape())); })
-      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents(shape, "view")); })
-      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(to_extents(shape, "expand")); })
+      .def("reshape",
+           [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents_or_none(shape, "reshape", t.symbolic_shape())); })
+      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents_or_none(shape, "view", t.symbolic_shape())); })
+      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(to_extents_or_none(shape, "expand")); })
       .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(to_axes(to_sizes(order, "permute"))); })
       .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(to_axes(to_sizes(axes, "flip"))); })
       .def(
@@ -75,9 +84,10 @@ void bind_shapes(TensorClass& tensor) {
             return t.pad(padding_of(padding, t.ndim()), value, m);
           },
           "padding"_a, "mode"_a = "constant", "value"_a = 0.0)
-      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(to_extents(shape, "shrink_to")); })
+      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(to_extents_or_none(shape, "shrink_to")); })
       .def(
-          "pad_to", [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(to_extents(shape, "pad_to"), value); },
+          "pad_to",
+          [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(to_extents_or_none(shape, "pad_to"), value); },
           "shape"_a, "value"_a = 0)
       .def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0)
       .def(
@@ -90,7 +100,10 @@ void bind_shapes(TensorClass& tensor) {
           "rearrange",
           [](const Tensor& t, const std::string& formula, const nb::kwargs& sizes) {
             std::vector<std::pair<std::string, int64_t>> named;
-            for (const auto& [name, size] : sizes) named.emplace_back(nb::cast<std::string>(name), nb::cast<int64_t>(size));
+            for (const auto& [name, size] : sizes) {
+              const auto axis = nb::cast<std::string>(name);
+              named.emplace_back(axis, cast_to<int64_t>(size, "rearrange: " + axis, "an integer"));
+            }
             return t.rearrange(formula, named);
           },
           "formula"_a, "sizes"_a)

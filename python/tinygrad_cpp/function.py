@@ -20,6 +20,9 @@ def function(fxn: Any = None, *, gradient: Callable[..., Any] | None = None, **o
   and have no effect: the scheduler finds kernels by itself."""
   if fxn is None:
     return lambda f: function(f, gradient=gradient)
+  for f in (fxn, gradient):
+    if f is not None and not callable(f):
+      raise TypeError(f"function: expects a function, got {f!r}")
   if gradient is None:
     return fxn  # its graph in place means the same
   node = _core.OneNode(getattr(fxn, "__name__", "function"), gradient)

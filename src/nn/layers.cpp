@@ -14,11 +14,16 @@ void check_size(std::string_view layer, std::string_view what, int64_t size) {
   if (size < 1) throw ValueError(fmt::format("{}: got {} {}, expects at least 1", layer, size, what));
 }
 
+void check_each(std::string_view layer, std::string_view what, const Sizes& sizes, int64_t least) {
+  for (int64_t s : sizes)
+    if (s < least) throw ValueError(fmt::format("{}: got {} as {}, expects at least {}", layer, s, what, least));
+}
+
 void check_channels(std::string_view layer, int64_t in, int64_t out, int64_t groups, const Sizes& kernel) {
   check_size(layer, "input channels", in);
   check_size(layer, "output channels", out);
   if (kernel.empty()) throw ValueError(fmt::format("{}: the kernel has no axes", layer));
-  for (int64_t k : kernel) check_size(layer, "as a kernel size", k);
+  check_each(layer, "a kernel size", kernel, 1);
   if (groups < 1 || in % groups || out % groups)
     throw ValueError(fmt::format("{}: {} groups do not divide {} input and {} output channels", layer, groups, in, out));
 }
@@ -66,6 +71,9 @@ Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.transp
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options)
     : kernel_size(kernel), stride(options.stride), padding(options.padding), dilation(options.dilation), groups(options.groups) {
   check_channels("Conv2d", in_channels, out_channels, groups, kernel);
+  check_each("Conv2d", "the stride", stride, 1);
+  check_each("Conv2d", "the dilation", dilation, 1);
+  check_each("Conv2d", "the padding", padding, 0);
   if (options.same) padding = same_padding(kernel, options);
   const double bound = kernel_bound(in_channels, kernel);
   weight = Tensor::uniform(kernel_shape(out_channels, in_channels / groups, kernel), -bound, bound);
@@ -82,6 +90,10 @@ ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, cons
       dilation(options.dilation),
       groups(options.groups) {
   check_channels("ConvTranspose2d", in_channels, out_channels, groups, kernel);
+  check_each("ConvTranspose2d", "the stride", stride, 1);
+  check_each("ConvTranspose2d", "the dilation", dilation, 1);
+  check_each("ConvTranspose2d", "the padding", padding, 0);
+  check_each("ConvTranspose2d", "the output padding", output_padding, 0);
   const double bound = kernel_bound(in_channels, kernel);
   weight = Tensor::uniform(kernel_shape(in_channels, out_channels / groups, kernel), -bound, bound);
   if (options.bias) bias = Tensor::uniform({out_channels}, -bound, bound);

@@ -36,9 +36,14 @@ Tensor unbiased_variance(const Tensor& x, const Tensor& variance, const std::vec
   return variance * (samples > 1 ? factor * (samples / (samples - 1)) : factor);
 }
 
+void check_size(std::string_view layer, std::string_view what, int64_t size) {
+  if (size < 1) throw ValueError(fmt::format("{}: got {} {}, expects at least 1", layer, size, what));
+}
+
 }  // namespace
 
 BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : eps(options.eps), momentum(options.momentum) {
+  check_size("BatchNorm", "channels", channels);
   if (options.affine) {
     weight = Tensor::ones({channels});
     bias = Tensor::zeros({channels});
@@ -51,6 +56,9 @@ BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : eps(op
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
   if (x.ndim() < 2) throw ShapeError(fmt::format("BatchNorm: got {}, expects (batch, channels, ...)", x.to_string()));
+  for (const Tensor* t : {&weight, &bias, &running_mean, &running_var})
+    if (t->defined() && t->numel() != x.size(1))
+      throw ShapeError(fmt::format("BatchNorm: got {}, expects (batch, {}, ...)", x.to_string(), t->numel()));
   if (!current_options().training && running_mean.defined()) return x.batchnorm(weight, bias, running_mean, (running_var + eps).rsqrt());
   std::vector<int> others;
   for (int a = 0; a < x.ndim(); ++a)
@@ -88,6 +96,7 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
 
 LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : normalized_shape(last_axes), eps(options.eps) {
   if (last_axes.empty()) throw ValueError("LayerNorm: got no axes to normalize over");
+  for (int64_t s : last_axes) check_size("LayerNorm", "elements of an axis", s);
   if (!options.elementwise_affine) return;
   weight = Tensor::ones(last_axes);
   bias = Tensor::zeros(last_axes);
@@ -107,14 +116,21 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
 
 Tensor LayerNorm2d::operator()(const Tensor& x) const {
   if (x.ndim() != 4) throw ShapeError(fmt::format("LayerNorm2d: got {}, expects (batch, channels, height, width)", x.to_string()));
+  if (normalized_shape != Sizes{x.size(1)})
+    throw ShapeError(
+        fmt::format("LayerNorm2d: got {}, expects (batch, {}, height, width)", x.to_string(), fmt::join(normalized_shape, ", ")));
   return LayerNorm::operator()(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
 }
 
 RMSNorm::RMSNorm(int64_t size, const RMSNormOptions& options) : eps(options.eps) {
+  check_size("RMSNorm", "elements", size);
   if (options.elementwise_affine) weight = Tensor::ones({size});
 }
 
 Tensor RMSNorm::operator()(const Tensor& x) const {
+  if (x.ndim() < 1 || (weight.defined() && x.size(-1) != weight.numel()))
+    throw ShapeError(fmt::format("RMSNorm: got {}, expects a last axis of {}", x.to_string(),
+                                 weight.defined() ? std::to_string(weight.numel()) + " elements" : "any size"));
   const Tensor wide = x.cast(least_upper_dtype(x.dtype(), DType::float32));
   const Tensor y = (wide * (wide.square().mean(-1, {.keepdim = true}) + eps).rsqrt()).cast(x.dtype());
   return weight.defined() ? y * weight : y;

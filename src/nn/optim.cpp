@@ -56,6 +56,8 @@ void Optimizer::step() { Tensor::realize(schedule_step()); }
 std::vector<Tensor> Optimizer::schedule_step() {
   if (!current_options().training)
     throw ValueError("optimizer: step() while training is off; open a scope with Context training{{.training = true}}");
+  if (lr.defined() && lr.numel() != 1)
+    throw ShapeError(fmt::format("optimizer: the learning rate is {}, expects one element", lr.to_string()));
   check_gradients();
   std::vector<Tensor> changed = updates();
   if (changed.empty()) throw ValueError("optimizer: no parameter has a gradient; call backward() first");
@@ -69,6 +71,9 @@ void Optimizer::check_gradients() const {
     const Tensor grad = params_[i].grad();
     if (!grad.defined())
       ++missing;
+    else if (!grad.is_floating_point())
+      throw DTypeError(fmt::format("optimizer: parameter {} is {}, its gradient {}; give it one of a float dtype", i,
+                                   params_[i].to_string(), grad.to_string()));
     else if (grad.shape() != params_[i].shape())
       throw ShapeError(fmt::format("optimizer: parameter {} is {}, its gradient {}; give it one of the same shape", i,
                                    params_[i].to_string(), grad.to_string()));

@@ -100,6 +100,8 @@ std::vector<Tensor> get_parameters(const Module& module) {
 LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOptions& options) {
   LoadReport report;
   const std::vector<Match> matches = match(module, state, report);
+  if (options.strict && matches.empty() && report.missing.empty() && report.mismatched.empty() && !state.empty())
+    throw ValueError(fmt::format("load_state_dict: the module has no tensors, the state {}; is it the model?", state.size()));
   if (options.strict && !report.missing.empty())
     throw ValueError(fmt::format("load_state_dict: the state has no {}; give all, or set strict to false", list(report.missing, ", ")));
   if (options.strict && !report.mismatched.empty())

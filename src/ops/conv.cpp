@@ -74,6 +74,25 @@ ConvSizes conv_sizes(std::string_view op, const Shape& x, const Shape& w, int64_
   return {x[0], floor_div(w[0], groups), w[1], groups, w.size() - 2};
 }
 
+/// Windows have elements and go on by at least one.
+void check_windows(std::string_view op, const Shape& kernel, const Numbers& stride, const Numbers& dilation) {
+  for (size_t i = 0; i < kernel.size(); ++i)
+    if (less_now(kernel[i], 1) || stride[i] < 1 || dilation[i] < 1)
+      throw ValueError(fmt::format("{}: the kernel size {}, the stride {} and the dilation {} must be at least 1", op, to_string(kernel[i]),
+                                   stride[i], dilation[i]));
+}
+
+void check_not_negative(std::string_view op, std::string_view what, const PerAxis& numbers) {
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] < 0) throw ValueError(fmt::format("{}: the {} {} is negative", op, what, numbers[i]));
+}
+
+void check_bias(std::string_view op, const UOp& bias, const SInt& channels) {
+  if (bias && shape_of(bias) != Shape{channels})
+    throw ShapeError(fmt::format("{}: the bias {} does not fit {} output channels, expects ({},)", op, to_string(shape_of(bias)),
+                                 to_string(channels), to_string(channels)));
+}
+
 UOp add_channel_bias(const UOp& y, const UOp& bias) {
   if (!bias) return y;
   Shape shape(rank_of(y), SInt(1));
@@ -100,13 +119,16 @@ UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& 
   const Shape kernel = tail(ws, 2);
   Numbers sizes;
   for (const SInt& k : kernel) sizes.push_back(k.value());
-  const UOp padded = ops::pad(tinygrad::cast(x, acc), spatial_padding("conv2d", options.padding, ws.size(), c.spatial));
   const Numbers stride = options.stride.resolve("conv2d", "stride", c.spatial),
                 dilation = options.dilation.resolve("conv2d", "dilation", c.spatial);
+  check_windows("conv2d", kernel, stride, dilation);
+  check_not_negative("conv2d", "padding", options.padding);
+  check_bias("conv2d", bias, ws[0]);
+  const UOp padded = ops::pad(tinygrad::cast(x, acc), spatial_padding("conv2d", options.padding, ws.size(), c.spatial));
   if (options.winograd && is_float(acc) && suits_winograd(padded, view_of(sizes), stride, dilation)) {
     return add_channel_bias(tinygrad::cast(winograd_conv2d(padded, tinygrad::cast(weight, acc), options.groups), out), bias);
   }
-  const UOp windows = pool(padded, view_of(sizes), view_of(stride), view_of(dilation));
+  const UOp windows = pool(padded, view_of(sizes), view_of(stride), view_of(dilation), "conv2d");
   const Shape& all = shape_of(windows);
   const Shape positions(all.begin() + 2, all.begin() + 2 + c.spatial), ones(c.spatial, SInt(1));
   // (batch, groups, 1, positions..., in, kernel...) by (groups, out, 1..., in, kernel...).
@@ -142,7 +164,7 @@ UOp spread(UOp x, std::span<const int64_t> stride) {
 
 UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvTransposeOptions& o) {
   const Shape& ws = shape_of(weight);
-  if (ws.size() < 3 || rank_of(x) != ws.size() || !(ws[0] == shape_of(x)[1]) || !(floor_mod(ws[0], o.groups) == 0))
+  if (ws.size() < 3 || rank_of(x) != ws.size() || !(ws[0] == shape_of(x)[1]) || o.groups < 1 || !(floor_mod(ws[0], o.groups) == 0))
     throw ShapeError(
         fmt::format("conv_transpose2d: the input {} and the weight {} with {} groups do not fit: the weight is (in, out / groups, ...)",
                     to_string(shape_of(x)), to_string(ws), o.groups));
@@ -152,6 +174,18 @@ UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const Con
   const Numbers extra = o.output_padding.resolve("conv_transpose2d", "output_padding", n);
   const Pairs padding = spatial_padding("conv_transpose2d", o.padding, ws.size(), n);
   const DType out = least_upper_dtype(x.dtype(), weight.dtype());
+  check_windows("conv_transpose2d", tail(ws, 2), stride, dilation);
+  check_not_negative("conv_transpose2d", "padding", o.padding);
+  check_bias("conv_transpose2d", bias, ws[1] * SInt(o.groups));
+  for (size_t i = 0; i < n; ++i) {
+    if (extra[i] < 0 || extra[i] >= std::max(stride[i], dilation[i]))
+      throw ValueError(fmt::format("conv_transpose2d: the output_padding {} must be less than the stride {} or the dilation {}", extra[i],
+                                   stride[i], dilation[i]));
+    const SInt whole = (shape_of(x)[2 + i] - 1) * SInt(stride[i]) + (ws[2 + i] - 1) * SInt(dilation[i]) + SInt(1 + extra[i]);
+    if (less_now(whole, padding[2 + i].first + padding[2 + i].second))
+      throw ShapeError(fmt::format("conv_transpose2d: the padding ({}, {}) cuts off more than the {} elements of axis {} of the output",
+                                   to_string(padding[2 + i].first), to_string(padding[2 + i].second), to_string(whole), 2 + i));
+  }
   bool spreads = false, covers = true;  // elements of x apart; no rows at the end without any
   for (size_t i = 0; i < n; ++i) spreads |= stride[i] > 1, covers &= extra[i] < stride[i];
   if (is_float(out) && spreads && covers) {
@@ -183,6 +217,7 @@ UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const Con
 namespace {
 
 struct PoolSizes {
+  std::string_view op;
   Numbers kernel, stride, dilation;
   Pairs padding;       ///< as given
   Pairs with_ceiling;  ///< more at the end for windows that hang over
@@ -190,12 +225,21 @@ struct PoolSizes {
 
 PoolSizes pool_sizes(std::string_view op, const Shape& in, const PoolOptions& o) {
   const size_t count = o.kernel_size.size(), first = in.size() - count;
-  if (count > in.size()) throw ShapeError(fmt::format("{}: a kernel of {} axes for {}", op, count, to_string(in)));
+  if (count == 0 || count > in.size()) throw ShapeError(fmt::format("{}: a kernel of {} axes for {}", op, count, to_string(in)));
   PoolSizes p;
+  p.op = op;
   p.kernel = o.kernel_size.resolve(op, "kernel_size", count);
   p.stride = o.stride ? o.stride->resolve(op, "stride", count) : p.kernel;
   p.dilation = o.dilation.resolve(op, "dilation", count);
+  check_windows(op, Shape(p.kernel.begin(), p.kernel.end()), p.stride, p.dilation);
+  check_not_negative(op, "padding", o.padding);
   p.padding = p.with_ceiling = spatial_padding(op, o.padding, in.size(), count);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t extent = p.dilation[i] * (p.kernel[i] - 1) + 1;
+    if (const auto& [before, after] = p.padding[first + i]; before.value() >= extent || after.value() >= extent)
+      throw ValueError(fmt::format("{}: the padding ({}, {}) of axis {} must be less than the {} elements that a window reaches over", op,
+                                   to_string(before), to_string(after), first + i, extent));
+  }
   for (size_t i = 0; o.ceil_mode && i < count; ++i) {
     const int64_t n = in[first + i].value(), extent = p.dilation[i] * (p.kernel[i] - 1) + 1, s = p.stride[i];
     auto& [before, after] = p.with_ceiling[first + i];
@@ -206,7 +250,9 @@ PoolSizes pool_sizes(std::string_view op, const Shape& in, const PoolOptions& o)
   return p;
 }
 
-UOp windows_of(const UOp& padded, const PoolSizes& p) { return pool(padded, view_of(p.kernel), view_of(p.stride), view_of(p.dilation)); }
+UOp windows_of(const UOp& padded, const PoolSizes& p) {
+  return pool(padded, view_of(p.kernel), view_of(p.stride), view_of(p.dilation), p.op);
+}
 
 }  // namespace
 
@@ -251,6 +297,9 @@ UOp max_unpool2d(const UOp& x, const UOp& indices, const PoolOptions& o, const s
   const Shape& in = shape_of(x);
   const PoolSizes p = pool_sizes("max_unpool2d", in, o);
   const size_t count = p.kernel.size(), first = in.size() - count;
+  if (shape_of(indices) != in || !is_int(indices.dtype()))
+    throw ShapeError(fmt::format("max_unpool2d: the indices are {} {}, expects integers of the shape {}", to_string(shape_of(indices)),
+                                 repr(indices.dtype()), to_string(in)));
   Shape space;
   for (size_t i = 0; i < count; ++i) {
     const auto& [before, after] = p.padding[first + i];

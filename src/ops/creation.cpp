@@ -84,6 +84,9 @@ UOp ones_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 1,
 UOp arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, const OpsContext& ctx) {
   const bool ints = !is_float(start.dtype()) && !is_float(stop.dtype()) && !is_float(step.dtype());
   if (step.is_zero() || step.is_nan()) throw ValueError("arange: the step is 0 or NaN");
+  if (!ints && !(std::abs((stop.as_double() - start.as_double()) / step.as_double()) < 0x1p62))
+    throw ValueError(fmt::format("arange: {} to {} by {} has no number of elements that could be counted", start.as_double(),
+                                 stop.as_double(), step.as_double()));
   const int64_t n = arange_length(start, stop, step, ints);
   const double first = start.as_double(), last = first + double(n - 1) * step.as_double();
   const DType out = dtype.value_or(arange_dtype(first, last, ints, ctx));

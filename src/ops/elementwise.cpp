@@ -228,6 +228,8 @@ UOp join_bits(const UOp& x, size_t parts, DType wide) {
 }  // namespace
 
 UOp bitcast(const UOp& x, DType dtype) {
+  if (dtype == DType::void_ || dtype == DType::index)
+    throw DTypeError(fmt::format("bitcast: {} is no dtype of data, expects one such as dtypes.int32", repr(dtype)));
   const size_t from = itemsize(x.dtype()), to = itemsize(dtype);
   if (from == to) return tinygrad::bitcast(x, dtype);
   const Shape& shape = shape_of(x);

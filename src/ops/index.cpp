@@ -35,9 +35,7 @@ bool is_size(const UOp& u) { return u.dtype() == DType::index && shape_of(u).emp
 View whole(const SInt& n) { return {0, n, 1, n}; }
 
 View at(const SInt& i, const SInt& n, size_t axis) {
-  if (!surely_less(i, n) && surely_not_greater(n, i))
-    throw IndexError(fmt::format("index {} is out of range for axis {} of size {}", to_string(i), axis, to_string(n)));
-  if (surely_less(i, -n))
+  if ((!surely_less(i, n) && surely_not_greater(n, i)) || less_now(n, i + 1) || less_now(i, -n))
     throw IndexError(fmt::format("index {} is out of range for axis {} of size {}", to_string(i), axis, to_string(n)));
   const SInt begin = surely_less(i, 0) ? i + n : i;
   return {begin, begin + 1, 1, 1};
@@ -67,6 +65,8 @@ View slice(const Slice& s, const SInt& n) {
   if (s.step != 1) throw ValueError(fmt::format("a slice with symbolic bounds and a step of {}, expects 1", s.step));
   auto from_end = [&](const SInt& b) { return surely_less(b, 0) ? b + n : b; };
   const SInt begin = s.start ? from_end(*s.start) : SInt(0), end = s.stop ? from_end(*s.stop) : n;
+  if (less_now(begin, 0) || less_now(end, begin) || less_now(n, end))
+    throw IndexError(fmt::format("the slice [{}, {}) is not within an axis of size {}", to_string(begin), to_string(end), to_string(n)));
   return {begin, end, 1, end - begin};
 }
 

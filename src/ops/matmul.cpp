@@ -3,6 +3,7 @@
 #include <tinygrad/errors.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "ops/elementwise.h"
@@ -12,6 +13,20 @@
 #include "uop/build.h"
 
 namespace tinygrad::ops {
+
+namespace {
+
+/// The axes before the matrices broadcast.
+void check_batches(const Shape& a, const Shape& b) {
+  for (size_t i = 3; i <= std::min(a.size(), b.size()); ++i) {
+    const SInt &m = a[a.size() - i], &n = b[b.size() - i];
+    if (!(m == n) && !(m == 1) && !(n == 1))
+      throw ShapeError(fmt::format("matmul: cannot multiply {} by {}: the batches {} and {} differ and neither is 1", to_string(a),
+                                   to_string(b), to_string(m), to_string(n)));
+  }
+}
+
+}  // namespace
 
 UOp matmul(const UOp& a, const UOp& b, std::optional<DType> dtype) {
   const Shape &as = shape_of(a), &bs = shape_of(b);
@@ -30,6 +45,7 @@ UOp matmul(const UOp& a, const UOp& b, std::optional<DType> dtype) {
   const UOp left = row || column ? x : ops::unsqueeze(x, -2);
   const UOp columns = column ? y : ops::transpose(y, -1, -2);
   const UOp right = row || column ? columns : ops::unsqueeze(columns, -3);
+  check_batches(as, bs);
   return tinygrad::cast(sum(mul(left, right), -1, false, acc), out);
 }
 
@@ -55,6 +71,18 @@ std::string ellipsis_letters(size_t from, size_t to) {
   std::string out;
   for (size_t i = from; i < to; ++i) out += char(0x80 + i);
   return out;
+}
+
+std::string axis_name(char letter) {
+  return std::isalpha(static_cast<unsigned char>(letter)) ? std::string(1, letter) : "an axis of \"...\"";
+}
+
+/// Letters, and one "..." at most.
+void check_term(std::string_view formula, std::string term) {
+  if (const size_t at = term.find("..."); at != std::string::npos) term.erase(at, 3);
+  for (char c : term)
+    if (!std::isalpha(static_cast<unsigned char>(c)))
+      bad_formula(formula, fmt::format("'{}' is no letter; expects terms such as ij,jk->ik or ...i,i->...", c));
 }
 
 void spell_ellipses(Formula& f, std::string_view formula, std::span<const UOp> operands, bool explicit_output) {
@@ -89,6 +117,8 @@ Formula parse_formula(std::string_view text, std::span<const UOp> operands) {
     f.inputs.push_back(left.substr(begin, comma - begin));
     begin = comma + 1;
   }
+  for (const std::string& term : f.inputs) check_term(text, term);
+  check_term(text, f.output);
   if (f.inputs.size() != operands.size())
     bad_formula(text, fmt::format("{} operands in the formula, got {}", f.inputs.size(), operands.size()));
   spell_ellipses(f, text, operands, arrow != std::string::npos);
@@ -103,11 +133,14 @@ Formula parse_formula(std::string_view text, std::span<const UOp> operands) {
 }
 
 /// A letter twice in one operand: the diagonal of its axes, which goes last.
-UOp take_diagonals(UOp x, std::string& letters) {
+UOp take_diagonals(std::string_view formula, UOp x, std::string& letters) {
   for (size_t i = 0; i < letters.size(); ++i) {
     const size_t j = letters.find(letters[i], i + 1);
     if (j == std::string::npos) continue;
     const char c = letters[i];
+    if (const Shape& in = shape_of(x); !(in[i] == in[j]))
+      throw ShapeError(fmt::format("einsum: \"{}\": {} stands for axes of {} with the sizes {} and {}", formula, c, to_string(in),
+                                   to_string(in[i]), to_string(in[j])));
     x = diagonal(x, 0, int(i), int(j));
     letters.erase(j, 1);
     letters.erase(i, 1);
@@ -127,13 +160,14 @@ UOp einsum(std::string_view formula, std::span<const UOp> operands, std::optiona
     if (f.inputs[i].size() != rank_of(operands[i]))
       bad_formula(formula,
                   fmt::format("operand {} has the shape {}, the formula {} axes", i, to_string(shape_of(operands[i])), f.inputs[i].size()));
-    xs.push_back(take_diagonals(operands[i], f.inputs[i]));
+    xs.push_back(take_diagonals(formula, operands[i], f.inputs[i]));
     for (size_t k = 0; k < f.inputs[i].size(); ++k) {
       const SInt& n = shape_of(xs[i])[k];
       SInt& size = sizes.try_emplace(f.inputs[i][k], n).first->second;
       if (size == 1) size = n;
       if (!(size == n) && !(n == 1))
-        throw ShapeError(fmt::format("einsum: \"{}\": an axis has the sizes {} and {}", formula, to_string(size), to_string(n)));
+        throw ShapeError(
+            fmt::format("einsum: \"{}\": {} has the sizes {} and {}", formula, axis_name(f.inputs[i][k]), to_string(size), to_string(n)));
     }
   }
   for (char c : f.output)

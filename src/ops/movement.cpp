@@ -90,9 +90,10 @@ UOp reshape(const UOp& x, const Shape& sizes) {
     if (surely_less(s, 0)) throw ShapeError(fmt::format("reshape: {} has a negative size", to_string(sizes)));
   }
   if (out == in) return x;
-  if (surely_differ(numel(in), numel(out)))
+  const SInt before = numel(in), after = numel(out);
+  if (surely_differ(before, after) || less_now(before, after) || less_now(after, before))
     throw ShapeError(fmt::format("reshape: cannot view {} as {}: {} elements against {}", to_string(in), to_string(sizes),
-                                 to_string(numel(in)), to_string(numel(out))));
+                                 to_string(before), to_string(after)));
   return tinygrad::reshape(x, out);
 }
 
@@ -141,7 +142,7 @@ UOp shrink(const UOp& x, const Pairs& bounds) {
   bool same = true;
   for (size_t i = 0; i < in.size(); ++i) {
     const auto& [begin, end] = bounds[i];
-    if (surely_less(begin, 0) || surely_less(end, begin) || surely_less(in[i], end))
+    if (less_now(begin, 0) || less_now(end, begin) || less_now(in[i], end))
       throw ShapeError(fmt::format("shrink: [{}, {}) is not within axis {} of {}", to_string(begin), to_string(end), i, to_string(in)));
     same = same && begin == 0 && end == in[i];
   }
@@ -201,8 +202,8 @@ UOp unflatten(const UOp& x, int axis, const Shape& sizes) {
   const auto a = size_t(resolve_axis("unflatten", axis, in.size()));
   Shape parts = sizes;
   for (SInt& s : parts)
-    if (is_keep(s)) s = inferred_size(Shape{in[a]}, sizes);
-  if (surely_differ(numel(parts), in[a]))
+    if (is_keep(s) && std::count_if(sizes.begin(), sizes.end(), is_keep) == 1) s = inferred_size(Shape{in[a]}, sizes);
+  if (surely_differ(numel(parts), in[a]) || std::any_of(parts.begin(), parts.end(), is_keep))
     throw ShapeError(fmt::format("unflatten: axis {} of {} has {} elements, {} takes {}", a, to_string(in), to_string(in[a]),
                                  to_string(sizes), to_string(numel(parts))));
   Shape out(in.begin(), in.begin() + a);

@@ -76,6 +76,7 @@ UOp rearrange(const UOp& x, std::string_view formula, std::span<const NamedSize>
 
 /// Windows over the last axes: shape (..., o0, o1, ..., k0, k1, ...), each o counting positions `stride` apart, each k elements
 /// `dilation` apart. The three have one number an axis.
-UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation);
+UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation,
+         std::string_view op = "pool");
 
 }  // namespace tinygrad::ops

@@ -28,17 +28,47 @@ UOp batchnorm(const UOp& x, const UOp& weight, const UOp& bias, const UOp& mean,
   const Shape& in = shape_of(x);
   Shape shape(in.size(), SInt(1));
   for (int a : resolve_axes("batchnorm", axes, in.size())) shape[size_t(a)] = in[size_t(a)];
-  auto along = [&](const UOp& u) { return ops::reshape(u, shape); };
+  auto along = [&](const UOp& u) {
+    if (surely_differ(numel(shape_of(u)), numel(shape)))
+      throw ShapeError(
+          fmt::format("batchnorm: {} does not fit the channels {} of {}", to_string(shape_of(u)), to_string(numel(shape)), to_string(in)));
+    return ops::reshape(u, shape);
+  };
   Expr y = Expr(x) - along(mean);
   if (weight) y = y * along(weight);
   y = y * (rank_of(invstd) == axes.size() ? along(invstd) : invstd);
   return bias ? y + along(bias) : y;
 }
 
+namespace {
+
+[[noreturn]] void bad_attention(const UOp& query, const UOp& key, const UOp& value, std::string_view why) {
+  throw ShapeError(fmt::format("scaled_dot_product_attention: query {}, key {} and value {}: {}", to_string(shape_of(query)),
+                               to_string(shape_of(key)), to_string(shape_of(value)), why));
+}
+
+/// Features of query and key agree, key and value have one length, and heads are as many or, with grouped queries, a multiple.
+void check_attention(const UOp& query, const UOp& key, const UOp& value, bool grouped) {
+  const Shape &q = shape_of(query), &k = shape_of(key), &v = shape_of(value);
+  if (q.size() < 2 || k.size() < 2 || v.size() < 2) bad_attention(query, key, value, "expects (..., length, features)");
+  if (surely_differ(q.back(), k.back())) bad_attention(query, key, value, "the features of query and key differ");
+  if (surely_differ(k[k.size() - 2], v[v.size() - 2])) bad_attention(query, key, value, "the lengths of key and value differ");
+  for (const Shape* s : {&k, &v}) {
+    if (q.size() < 3 || s->size() < 3) {
+      if (grouped) bad_attention(query, key, value, "enable_gqa expects (..., heads, length, features)");
+      continue;
+    }
+    const SInt &heads = q[q.size() - 3], &own = (*s)[s->size() - 3];
+    if (grouped ? own == 0 || !(floor_mod(heads, own) == 0) : !(heads == own || heads == 1 || own == 1))
+      bad_attention(query, key, value,
+                    grouped ? "the heads of the query are no multiple of the others'" : "the heads differ; a multiple needs enable_gqa");
+  }
+}
+
+}  // namespace
+
 UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& value, const AttentionOptions& o) {
-  if (rank_of(query) < 2 || rank_of(key) < 2 || rank_of(value) < 2)
-    throw ShapeError(fmt::format("scaled_dot_product_attention: got {}, {} and {}, expects (..., length, features)",
-                                 to_string(shape_of(query)), to_string(shape_of(key)), to_string(shape_of(value))));
+  check_attention(query, key, value, o.enable_gqa);
   if (o.is_causal && o.mask)
     throw ValueError("scaled_dot_product_attention: is_causal and a mask exclude each other; put both into the mask");
   auto with_heads_of_query = [&](const UOp& u) {
@@ -55,6 +85,9 @@ UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& va
     const UOp seen = ge(iota_along(0, 2, s[s.size() - 2]), iota_along(1, 2, s.back()));
     scores = ops::where(seen, scores, none);
   } else if (o.mask) {
+    if (const Shape& s = shape_of(scores); broadcast_shape(shape_of(o.mask), s, "scaled_dot_product_attention: mask") != s)
+      throw ShapeError(
+          fmt::format("scaled_dot_product_attention: the mask {} has more than the scores {}", to_string(shape_of(o.mask)), to_string(s)));
     scores = is_bool(o.mask.dtype()) ? ops::where(o.mask, scores, none) : add(scores, o.mask);
   }
   const UOp weights = softmax(tinygrad::cast(scores, query.dtype()), -1);
@@ -77,10 +110,14 @@ void check_smoothing(std::string_view op, double label_smoothing) {
     throw ValueError(fmt::format("{}: label_smoothing {} is not within [0, 1]", op, label_smoothing));
 }
 
-void check_targets(std::string_view op, const UOp& y, const Shape& want) {
-  if (!is_int(y.dtype())) throw DTypeError(fmt::format("{}: the targets are {}, expects integer class indices", op, repr(y.dtype())));
+void check_shape(std::string_view op, const UOp& y, const Shape& want) {
   if (shape_of(y) != want)
     throw ShapeError(fmt::format("{}: the targets have the shape {}, expects {}", op, to_string(shape_of(y)), to_string(want)));
+}
+
+void check_targets(std::string_view op, const UOp& y, const Shape& want) {
+  check_shape(op, y, want);
+  if (!is_int(y.dtype())) throw DTypeError(fmt::format("{}: the targets are {}, expects integer class indices", op, repr(y.dtype())));
 }
 
 Shape without(const Shape& shape, size_t axis) {
@@ -101,11 +138,16 @@ UOp is_class(const UOp& y, int axis, const SInt& classes) {
 }  // namespace
 
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
+  check_shape("binary_crossentropy", y, shape_of(x));
   const Expr p = to_float(x, ctx), t = to_float(y, ctx);
   return reduced(-t * log(p) - (1 - t) * log(1 - p), reduction);
 }
 
 UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction, const UOp& pos_weight, const OpsContext& ctx) {
+  check_shape("binary_crossentropy_logits", y, shape_of(x));
+  if (pos_weight && broadcast_shape(shape_of(pos_weight), shape_of(x), "binary_crossentropy_logits: pos_weight") != shape_of(x))
+    throw ShapeError(
+        fmt::format("binary_crossentropy_logits: pos_weight {} has more than {}", to_string(shape_of(pos_weight)), to_string(shape_of(x))));
   const Expr v = to_float(x, ctx), t = to_float(y, ctx);
   const Expr positive = t * logsigmoid(v), negative = (1 - t) * logsigmoid(-v);
   return reduced(-((pos_weight ? positive * pos_weight : positive) + negative), reduction);

@@ -66,13 +66,17 @@ Shape broadcast_shape(const Shape& a, const Shape& b, std::string_view op) {
 UOp broadcast_to(const UOp& x, const Shape& shape) {
   const Shape& in = shape_of(x);
   if (in == shape) return x;
-  if (in.empty()) return tinygrad::expand(x, shape);
+  const auto checked = [](UOp u) {
+    shape_of(u);  // throws for more elements than can be counted
+    return u;
+  };
+  if (in.empty()) return checked(tinygrad::expand(x, shape));
   if (in.size() > shape.size() || broadcast_shape(in, shape, "expand") != shape)
     throw ShapeError(fmt::format("expand: cannot expand {} to {}: only axes of size 1 grow", to_string(in), to_string(shape)));
   Shape aligned(shape.size() - in.size(), SInt(1));
   aligned.append(in.begin(), in.end());
   const UOp y = aligned == in ? x : tinygrad::reshape(x, aligned);
-  return aligned == shape ? y : tinygrad::expand(y, shape);
+  return aligned == shape ? y : checked(tinygrad::expand(y, shape));
 }
 
 }  // namespace tinygrad::ops

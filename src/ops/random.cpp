@@ -113,13 +113,15 @@ UOp randint(const RandomState& state, const Shape& shape, int64_t low, int64_t h
 }
 
 UOp uniform(const RandomState& state, const Shape& shape, double low, double high, std::optional<DType> dtype, const OpsContext& ctx) {
-  if (low >= high) throw ValueError(fmt::format("uniform: low {} must be less than high {}", low, high));
+  if (!(low < high)) throw ValueError(fmt::format("uniform: low {} must be less than high {}", low, high));
+  if (dtype && !is_float(*dtype))
+    throw DTypeError(fmt::format("uniform: got {}, expects a float dtype; randint() draws integers", repr(*dtype)));
   const UOp scaled = mul(rand(state, shape, ctx.default_float, ctx), high - low);
   return add(tinygrad::cast(scaled, dtype.value_or(ctx.default_float)), low, ctx);
 }
 
 UOp normal(const RandomState& state, const Shape& shape, double mean, double std, std::optional<DType> dtype, const OpsContext& ctx) {
-  if (std < 0) throw ValueError(fmt::format("normal: the standard deviation {} is negative", std));
+  if (!(std >= 0)) throw ValueError(fmt::format("normal: the standard deviation {} is negative or NaN", std));
   return add(mul(randn(state, shape, dtype, ctx), std), mean);
 }
 
@@ -144,6 +146,8 @@ UOp kaiming_normal(const RandomState& state, const Shape& shape, double a, std::
 }
 
 UOp randperm(const RandomState& state, int64_t n, DType dtype, const OpsContext& ctx) {
+  if (is_int(dtype) && Scalar::of(n - 1).as_double() > max_value(dtype).as_double())
+    throw ValueError(fmt::format("randperm: {} does not hold 0 to {}", repr(dtype), n - 1));
   return tinygrad::cast(argsort(contiguous(rand(state, Shape{n}, {}, ctx)), 0, false, ctx), dtype);
 }
 
@@ -153,8 +157,9 @@ UOp multinomial(const RandomState& state, const UOp& weights, int64_t samples, b
   if (samples <= 0) throw ValueError(fmt::format("multinomial: {} samples, expects at least 1", samples));
   const UOp w = in.size() == 1 ? ops::unsqueeze(weights, 0) : weights;
   const SInt &rows = shape_of(w)[0], &n = shape_of(w)[1];
-  if (!replacement && surely_less(n, samples))
-    throw ValueError(fmt::format("multinomial: {} samples without replacement from {}", samples, to_string(n)));
+  if (surely_less(n, replacement ? 1 : samples))
+    throw ValueError(
+        fmt::format("multinomial: {} samples {} replacement from {}", samples, replacement ? "with" : "without", to_string(n)));
   UOp drawn;
   if (replacement || samples == 1) {
     const UOp sums = tinygrad::cast(cumsum(w, 1), DType::float32);

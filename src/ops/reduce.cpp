@@ -4,6 +4,7 @@
 #include <tinygrad/errors.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/creation.h"
 #include "ops/elementwise.h"
@@ -76,8 +77,19 @@ UOp prod(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType
   return reduce_axes(Op::MUL, tinygrad::cast(x, dtype.value_or(x.dtype())), axes.resolve("prod", rank_of(x)), keepdim);
 }
 
+Axes not_empty_axes(std::string_view op, const UOp& x, const ReduceAxes& axes) {
+  const Shape& in = shape_of(x);
+  const Axes out = axes.resolve(op, in.size());
+  for (int a : out)
+    if (in[size_t(a)] == 0)
+      throw ValueError(fmt::format("{}: axis {} of {} has no elements, so none is the greatest or the least", op, a, to_string(in)));
+  return out;
+}
+
 UOp max(const UOp& x, const ReduceAxes& axes, bool keepdim) { return reduce_axes(Op::MAX, x, axes.resolve("max", rank_of(x)), keepdim); }
-UOp min(const UOp& x, const ReduceAxes& axes, bool keepdim) { return inverse(ops::max(inverse(x), axes, keepdim)); }
+UOp min(const UOp& x, const ReduceAxes& axes, bool keepdim) {
+  return inverse(reduce_axes(Op::MAX, inverse(x), axes.resolve("min", rank_of(x)), keepdim));
+}
 UOp any(const UOp& x, const ReduceAxes& axes, bool keepdim) {
   return reduce_axes(Op::OR, tinygrad::cast(x, DType::bool_), axes.resolve("any", rank_of(x)), keepdim);
 }
@@ -101,16 +113,17 @@ UOp var(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) 
 
 UOp std_dev(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) { return sqrt(var(x, axes, keepdim, correction)); }
 
-UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) {
-  if (!axis) {
-    const UOp flat = argmax(ops::flatten(x), 0, false);
-    return keepdim ? ops::reshape(flat, Shape(rank_of(x), SInt(1))) : flat;
-  }
+namespace {
+
+UOp first_greatest(std::string_view op, const UOp& x, std::optional<int> axis, bool keepdim) {
   const size_t rank = rank_of(x);
-  if (rank == 0) return argmax(ops::flatten(x), std::nullopt, false);
-  const int a = resolve_axis("argmax", *axis, rank);
+  if (!axis || rank == 0) {
+    if (axis) resolve_axis(op, *axis, 1);
+    const UOp flat = first_greatest(op, ops::flatten(x), 0, false);
+    return keepdim ? ops::reshape(flat, Shape(rank, SInt(1))) : flat;
+  }
+  const int a = not_empty_axes(op, x, *axis)[0];
   const SInt& n = shape_of(x)[size_t(a)];
-  if (n == 0) throw ValueError("argmax: the axis has no elements");
   // From memory: computed at two places, the greatest element could be rounded differently and equal none.
   const UOp v = contiguous(x);
   Expr best = ops::eq(v, ops::max(v, a, true));
@@ -120,7 +133,10 @@ UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) {
   return tinygrad::cast(sub(n, ops::max(ops::where(best, from_end, 0), a, keepdim)), DType::int32);
 }
 
-UOp argmin(const UOp& x, std::optional<int> axis, bool keepdim) { return argmax(inverse(x), axis, keepdim); }
+}  // namespace
+
+UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) { return first_greatest("argmax", x, axis, keepdim); }
+UOp argmin(const UOp& x, std::optional<int> axis, bool keepdim) { return first_greatest("argmin", inverse(x), axis, keepdim); }
 
 UOp logsumexp(const UOp& x, const ReduceAxes& axes, bool keepdim, const OpsContext& ctx) {
   const UOp v = to_float(x, ctx);
@@ -132,7 +148,12 @@ UOp logsumexp(const UOp& x, const ReduceAxes& axes, bool keepdim, const OpsConte
 
 UOp normalize(const UOp& x, double p, int axis, double eps, const OpsContext& ctx) {
   const UOp v = to_float(x, ctx);
-  const UOp norm = p == 0 ? sum(ops::ne(v, 0), axis, true) : pow(sum(pow(abs(v), p), axis, true), 1 / p);
+  const int a = resolve_axis("normalize", axis, rank_of(x));
+  if (std::isnan(p)) throw ValueError("normalize: the norm's p is NaN");
+  const UOp norm = p == 0           ? sum(ops::ne(v, 0), a, true)
+                   : !std::isinf(p) ? pow(sum(pow(abs(v), p), a, true), 1 / p)
+                   : p > 0          ? ops::max(abs(v), a, true)
+                                    : ops::min(abs(v), a, true);
   return div(v, maximum(tinygrad::cast(norm, v.dtype()), eps));
 }
 

@@ -28,6 +28,8 @@ UOp sum(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, std::op
 UOp prod(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
 UOp max(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp min(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
+/// The axes of a reduction that users ask for and that is of one of the elements; ValueError if there are none.
+Axes not_empty_axes(std::string_view op, const UOp& x, const ReduceAxes& axes);
 UOp any(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp all(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 /// Of integers and bools a float32, as the following.

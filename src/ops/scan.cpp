@@ -47,8 +47,8 @@ UOp scan_last(const UOp& x, const Combine& c) {
 
 UOp scan(std::string_view op, const UOp& x, int axis, const Combine& c) {
   const Shape& in = shape_of(x);
+  const int a = resolve_axis(op, axis, std::max<size_t>(in.size(), 1));  // a scalar counts as having one
   if (in.empty()) return x;
-  const int a = resolve_axis(op, axis, in.size());
   if (numel(in) == 0) return x;
   return ops::transpose(scan_last(ops::transpose(x, a, -1), c), a, -1);
 }

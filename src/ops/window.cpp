@@ -38,21 +38,22 @@ UOp pool_last(const UOp& x, Window w) {
 
 }  // namespace
 
-UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation) {
+UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t> stride, std::span<const int64_t> dilation,
+         std::string_view op) {
   const Shape in = shape_of(x);
   const size_t count = kernel.size(), lead = in.size() - count;
   if (count > in.size() || stride.size() != count || dilation.size() != count)
     throw ValueError(
-        fmt::format("pool: {} kernel sizes, {} strides and {} dilations for {}", count, stride.size(), dilation.size(), to_string(in)));
+        fmt::format("{}: {} kernel sizes, {} strides and {} dilations for {}", op, count, stride.size(), dilation.size(), to_string(in)));
   UOp y = x;
   for (size_t i = 0; i < count; ++i) {
     const Window w{kernel[i], stride[i], dilation[i]};
     if (w.kernel < 0 || w.stride < 1 || w.dilation < 1)
       throw ValueError(
-          fmt::format("pool: kernel {}, stride {}, dilation {}: the last two must be at least 1", w.kernel, w.stride, w.dilation));
+          fmt::format("{}: the kernel size {}, the stride {} and the dilation {} must be at least 1", op, w.kernel, w.stride, w.dilation));
     if (w.dilation * (w.kernel - 1) + 1 > in[lead + i].value())
-      throw ShapeError(
-          fmt::format("pool: a window of {} elements {} apart does not fit axis {} of {}", w.kernel, w.dilation, lead + i, to_string(in)));
+      throw ShapeError(fmt::format("{}: a window of {} elements {} apart does not fit axis {} of {}", op, w.kernel, w.dilation, lead + i,
+                                   to_string(in)));
     // The axis to the end, its windows behind those made before: (lead..., later axes..., o0, k0, ..., oi, ki).
     Axes order;
     for (size_t a = 0; a < rank_of(y); ++a)

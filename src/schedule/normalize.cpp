@@ -61,10 +61,14 @@ Normalized normalize(const UOp& given) {
     return c != 0 ? c < 0 : a.second < b.second;
   });
   n.variables.erase(std::unique(n.variables.begin(), n.variables.end()), n.variables.end());
-  for (size_t i = 1; i < n.variables.size(); ++i)
-    if (n.variables[i].first.arg_as<VarArg>().name == n.variables[i - 1].first.arg_as<VarArg>().name)
-      throw ValueError(fmt::format("realize: variable {} is bound to both {} and {}; one call can have one value only",
-                                   n.variables[i].first.arg_as<VarArg>().name.str(), n.variables[i - 1].second, n.variables[i].second));
+  for (size_t i = 1; i < n.variables.size(); ++i) {
+    if (n.variables[i].first.arg_as<VarArg>().name != n.variables[i - 1].first.arg_as<VarArg>().name) continue;
+    if (n.variables[i].first != n.variables[i - 1].first)
+      throw ValueError(fmt::format("realize: two variables have the name {} and other bounds; give one another name",
+                                   n.variables[i].first.arg_as<VarArg>().name.str()));
+    throw ValueError(fmt::format("realize: variable {} is bound to both {} and {}; one call can have one value only",
+                                 n.variables[i].first.arg_as<VarArg>().name.str(), n.variables[i - 1].second, n.variables[i].second));
+  }
   n.sink = substitute(root, map);
   return n;
 }

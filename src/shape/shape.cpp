@@ -47,9 +47,16 @@ template <class... Args>
 /// The sources after the first as sizes.
 Shape trailing_sizes(const UOp& u, size_t first) { return make_shape(u.src().subspan(first)); }
 
-void check_not_negative(const UOp& u, const Shape& shape) {
-  for (const SInt& s : shape)
+/// No size is negative, and the elements can be counted.
+void check_sizes(const UOp& u, const Shape& shape) {
+  int64_t count = 1;
+  bool overflows = false, none = false;
+  for (const SInt& s : shape) {
     if (surely_less(s, 0)) fail(u, "the shape {} has a negative size", to_string(shape));
+    none = none || s == 0;
+    overflows = overflows || (s.known() && __builtin_mul_overflow(count, s.value(), &count));
+  }
+  if (overflows && !none) fail(u, "the shape {} has more elements than 64 bits can count", to_string(shape));
 }
 
 void check_axes(const UOp& u, const Axes& axes, size_t rank) {
@@ -87,7 +94,7 @@ Boxed common(const UOp& u, std::span<const UOp> sources) {
 Boxed reshape_rule(const UOp& u) {
   const Shape& in = done_shape(u.src(0));
   Shape out = trailing_sizes(u, 1);
-  check_not_negative(u, out);
+  check_sizes(u, out);
   if (surely_differ(numel(in), numel(out)))
     fail(u, "cannot view {} as {}: {} elements against {}", to_string(in), to_string(out), to_string(numel(in)), to_string(numel(out)));
   return box(std::move(out));
@@ -96,7 +103,7 @@ Boxed reshape_rule(const UOp& u) {
 Boxed expand_rule(const UOp& u) {
   const Shape& in = done_shape(u.src(0));
   Shape out = trailing_sizes(u, 1);
-  check_not_negative(u, out);
+  check_sizes(u, out);
   if (in.empty()) return box(std::move(out));
   if (in.size() != out.size()) fail(u, "cannot expand {} to {}: the number of axes differs; reshape first", to_string(in), to_string(out));
   for (size_t i = 0; i < in.size(); ++i)

@@ -108,14 +108,32 @@ bool SInt::equal(const SInt& a, const SInt& b) {
 
 SInt SInt::combine(Op op, const SInt& a, const SInt& b) { return normalized(alu(op, {a.uop(), b.uop()})); }
 
-int64_t value_now(const SInt& s) {
-  if (s.known()) return s.value();
+namespace {
+
+/// What the values of its BINDs make of a size: a CONST, unless a variable has none.
+UOp with_values(const SInt& s) {
   NodeMap<UOp> values;
   for (const UOp& u : toposort(s.uop()))
     if (u.is(Op::BIND)) values[u] = u.src(1);
-  const UOp value = symbolic::simplify_index(substitute(s.uop(), values));
+  return symbolic::simplify_index(substitute(s.uop(), values));
+}
+
+}  // namespace
+
+int64_t value_now(const SInt& s) {
+  if (s.known()) return s.value();
+  const UOp value = with_values(s);
   if (!value.is(Op::CONST)) throw ValueError("the size " + to_string(s) + " has no value; bind its variables");
   return const_value(value)->as_int();
+}
+
+bool less_now(const SInt& a, const SInt& b) {
+  if (a.known() && b.known()) return a.value() < b.value();
+  if (surely_less(a, b)) return true;
+  const SInt difference = b - a;
+  if (difference.known()) return difference.value() > 0;
+  const UOp value = with_values(difference);
+  return value.is(Op::CONST) && const_value(value)->as_int() > 0;
 }
 
 SInt floor_div(const SInt& a, const SInt& b) {

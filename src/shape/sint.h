@@ -59,6 +59,8 @@ class SInt {
 
 /// What the values of its BINDs give; ValueError for a variable that has none.
 int64_t value_now(const SInt& s);
+/// a < b for all values of their variables, or for those that they are bound to now.
+bool less_now(const SInt& a, const SInt& b);
 
 /// Rounded towards minus infinity; `b` must not be 0.
 SInt floor_div(const SInt& a, const SInt& b);

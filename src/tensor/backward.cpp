@@ -27,6 +27,8 @@ UOp seed_gradient(const UOp& root, const Tensor& given) {
     return ops::ones_like(root);
   }
   const UOp seed = given.uop();
+  if (!is_float(seed.dtype()))
+    throw DTypeError(fmt::format("backward: the gradient is {}, expects a float dtype such as {}", repr(seed.dtype()), repr(root.dtype())));
   if (shape_of(seed) != shape)
     throw ShapeError(fmt::format("backward: the gradient has the shape {}, expects {}", to_string(shape_of(seed)), to_string(shape)));
   return tinygrad::cast(seed, root.dtype());
@@ -58,6 +60,9 @@ const Tensor& Tensor::backward(const Tensor& gradient) const {
 std::vector<Tensor> Tensor::gradient(std::span<const Tensor> targets, const Tensor& gradient) const {
   const UOp root = uop();
   const std::vector<UOp> nodes = to_nodes(targets);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (!is_float(nodes[i].dtype()))
+      throw DTypeError(fmt::format("gradient: target {} is {}; only tensors of floats have one", i, targets[i].to_string()));
   const std::vector<UOp> grads = ops::gradient(root, seed_gradient(root, gradient), nodes);
   std::vector<Tensor> out;
   for (size_t i = 0; i < grads.size(); ++i) out.push_back(grads[i] ? wrap(grads[i]) : targets[i].zeros_like());

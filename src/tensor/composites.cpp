@@ -31,8 +31,12 @@ Tensor Tensor::sum(const AxisList& axes, const ReduceOptions& o) const { return 
 Tensor Tensor::prod(const AxisList& axes, const ReduceOptions& o) const {
   return wrap(ops::prod(uop(), to_axes(axes), o.keepdim, o.dtype));
 }
-Tensor Tensor::max(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::max(uop(), to_axes(axes), o.keepdim)); }
-Tensor Tensor::min(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::min(uop(), to_axes(axes), o.keepdim)); }
+Tensor Tensor::max(const AxisList& axes, const ReduceOptions& o) const {
+  return wrap(ops::max(uop(), ops::not_empty_axes("max", uop(), to_axes(axes)), o.keepdim));
+}
+Tensor Tensor::min(const AxisList& axes, const ReduceOptions& o) const {
+  return wrap(ops::min(uop(), ops::not_empty_axes("min", uop(), to_axes(axes)), o.keepdim));
+}
 Tensor Tensor::mean(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::mean(uop(), to_axes(axes), o.keepdim)); }
 Tensor Tensor::any(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::any(uop(), to_axes(axes), o.keepdim)); }
 Tensor Tensor::all(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::all(uop(), to_axes(axes), o.keepdim)); }

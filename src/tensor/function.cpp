@@ -37,7 +37,7 @@ class FunctionGradient final : public ops::GradientRule {
       outputs.push_back(wrap(body.is(Op::TUPLE) ? UOp(Op::GETTUPLE, body.src(i).dtype(), {call}, TupleArg{int32_t(i)}) : call));
     for (const UOp& a : call.src().subspan(1)) inputs.push_back(wrap(a));
     const std::vector<Tensor> found = gradient_(gradients, inputs, outputs);
-    if (found.size() > inputs.size())
+    if (found.size() > inputs.size() || found.empty())
       throw ValueError(fmt::format("{}: the gradient function gave {} gradients for {} inputs", name_, found.size(), inputs.size()));
     std::vector<UOp> out;
     for (size_t i = 0; i < found.size(); ++i) out.push_back(found[i].defined() ? checked(found[i].uop(), inputs[i].uop(), i) : UOp());
@@ -49,6 +49,8 @@ class FunctionGradient final : public ops::GradientRule {
     if (shape_of(g) != shape_of(input))
       throw ShapeError(fmt::format("{}: the gradient function gave {} for input {} of {}; the shapes must be equal", name_,
                                    tinygrad::to_string(shape_of(g)), i, tinygrad::to_string(shape_of(input))));
+    if (!is_float(g.dtype()))
+      throw DTypeError(fmt::format("{}: the gradient function gave {} for input {}, expects a float dtype", name_, repr(g.dtype()), i));
     return tinygrad::cast(g, input.dtype());
   }
 
@@ -116,6 +118,9 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
     values.push_back(t.uop());
   }
   if (values.empty()) throw ValueError(fmt::format("{}: it gives no tensors", options_.name));
+  for (size_t i = 0, next = 0; i < placeholders.size(); ++i)
+    if (placeholders[i].defined() && placeholders[i].uop() != params[next++])
+      throw ValueError(fmt::format("{}: it assigns to argument {}, which a function() may not; return the value", options_.name, i));
   const Closed closed = close(options_.name, values, params);
   args.insert(args.end(), closed.found.begin(), closed.found.end());
   params.insert(params.end(), closed.found.begin(), closed.found.end());

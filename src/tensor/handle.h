@@ -8,6 +8,7 @@
 #include "ops/index.h"
 #include "ops/operand.h"
 #include "ops/reduce.h"
+#include "shape/device.h"
 #include "tensor/cell.h"
 
 namespace tinygrad::tensor {
@@ -20,7 +21,12 @@ ops::OpsContext context_on(std::string_view device);
 ops::Operand to_operand(const Operand& x);
 std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 
-inline Tensor wrap(const UOp& node) { return Tensor::from_uop(node); }
+/// What a method made. DeviceError if it is of values on several devices.
+inline Tensor wrap(const UOp& node) {
+  device_of(node);
+  return Tensor::from_uop(node);
+}
+
 /// The dtype; DTypeError for `void`, which no tensor has.
 DType of_values(DType dtype);
 

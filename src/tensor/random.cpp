@@ -120,6 +120,7 @@ Tensor Tensor::kaiming_normal(const Sizes& shape, double a, const TensorOptions&
                [&](auto state, auto s, auto ctx) { return ops::kaiming_normal(state, s, a, o.dtype, ctx); });
 }
 Tensor Tensor::randperm(int64_t n, const TensorOptions& o) {
+  if (n < 0) throw ValueError(fmt::format("randperm: {} elements, expects at least 0", n));
   return drawn({n}, DType::float32, 1, o.device,
                [&](auto state, auto, auto ctx) { return ops::randperm(state, n, o.dtype.value_or(ctx.default_int), ctx); });
 }
@@ -128,6 +129,7 @@ Tensor Tensor::random_bits(const Tensor& key, const Tensor& counter, int64_t cou
 }
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   const int64_t rows = ndim() == 2 ? size(0) : 1;
+  if (rows == 0 && samples > 0) return zeros({0, samples}, {.dtype = DType::int32, .device = device()});
   return drawn({replacement || samples == 1 ? rows * std::max<int64_t>(samples, 1) : numel()}, DType::float32, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
 }
@@ -135,7 +137,7 @@ Tensor Tensor::rand_like(std::optional<DType> dtype) const { return rand(shape()
 Tensor Tensor::randn_like(std::optional<DType> dtype) const { return randn(shape(), {dtype.value_or(this->dtype()), device()}); }
 
 Tensor Tensor::dropout(double p) const {
-  if (p < 0 || p > 1) throw ValueError(fmt::format("dropout: p = {} is no probability", p));
+  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: p = {} is no probability", p));
   if (!current_options().training || p == 0) return *this;
   return drawn(shape(), context().default_float, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::dropout(state, uop(), p, ctx); });

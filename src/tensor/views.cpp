@@ -21,7 +21,10 @@ Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) {
 }
 Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
   const ops::OpsContext ctx = context_on(o.device);
-  return wrap(make_memory(to_shape(shape), of_values(o.dtype.value_or(ctx.default_float)), ctx.device));
+  const Shape sizes = to_shape(shape);
+  for (const SInt& s : sizes)
+    if (less_now(s, 0)) throw ShapeError(fmt::format("empty: {} has a negative size", tinygrad::to_string(sizes)));
+  return wrap(make_memory(sizes, of_values(o.dtype.value_or(ctx.default_float)), ctx.device));
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {

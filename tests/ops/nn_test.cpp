@@ -45,7 +45,7 @@ TEST_F(NnTest, Einsum) {
   EXPECT_THROW(einsum("ij,jk->ik", only_a), ValueError);
   EXPECT_THROW(einsum("ij->ik", only_a), ValueError);
   const UOp bad[] = {a, a};
-  EXPECT_EQ(message_of<ShapeError>([&] { einsum("ij,jk->ik", bad); }), "einsum: \"ij,jk->ik\": an axis has the sizes 3 and 2");
+  EXPECT_EQ(message_of<ShapeError>([&] { einsum("ij,jk->ik", bad); }), "einsum: \"ij,jk->ik\": j has the sizes 3 and 2");
 }
 
 struct Conv {

@@ -21,6 +21,8 @@ class JittedFunction(Generic[P, R]):
   method has a capture for each object that it belongs to."""
 
   def __init__(self, fxn: Callable[P, R], prune: bool = False, check: bool = False):
+    if not callable(fxn):
+      raise TypeError(f"TinyJit: expects a function, got {fxn!r}")
     self.fxn = fxn
     self._options = {"prune": prune, "check": check}
     self._jit = _core.Jit(**self._options)

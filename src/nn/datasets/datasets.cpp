@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/progress.h>
 
@@ -153,6 +154,7 @@ std::pair<Tensor, Tensor> join_cifar(std::span<const Bytes> files, std::span<con
 }  // namespace
 
 LabelledImages mnist(const MnistOptions& options) {
+  if (!options.device.empty()) canonical_device(options.device);  // an unknown one before anything is downloaded
   const Source& s = mnist_source(options.fashion);
   const fs::path folder = options.folder.empty() ? cache_folder(s.name) : options.folder;
   if (options.folder.empty()) download_missing(s, folder, options.verbose);
@@ -173,6 +175,7 @@ LabelledImages mnist(const MnistOptions& options) {
 }
 
 LabelledImages cifar(const CifarOptions& options) {
+  if (!options.device.empty()) canonical_device(options.device);
   const fs::path folder = options.folder.empty() ? cache_folder("cifar-10") : options.folder;
   std::optional<std::array<Bytes, 6>> files = find_cifar(folder);
   const auto missing = [&](const std::string& why) {
