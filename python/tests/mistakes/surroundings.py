@@ -115,7 +115,7 @@ PROGRAMS = [
   (lambda t: call_each(TinyJit(lambda x: x.masked_select(x > 1)), (V,), (V,), (V,)), tg.JitError, "jit: the function calls item(), tolist() or data(); a replay runs"),
   (lambda t: function(3), TypeError, "function: expects a function, got 3"),
   (lambda t: function(lambda x: x.item(), gradient=lambda g, i, o: g)(Tensor([1.0])), tg.ValueError, "realize: the arguments of a function() have no values while it is"),
-  (lambda t: gradient_of(t, lambda x: x * 2, lambda g, i, o: 3), TypeError, "gradient: expects a tensor or None for each input, got 3"),
+  (lambda t: gradient_of(t, lambda x: x * 2, lambda g, i, o: 3), TypeError, "its gradient must give a tensor or None for each input"),
   (lambda t: gradient_of(t, lambda x: x * 2, lambda g, i, o: (t[0],)), tg.ShapeError, "<lambda>: the gradient function gave (2,) for input 0 of (2, 2); the"),
   (lambda t: gradient_of(t, lambda x: x * 2, lambda: 3), TypeError, "<lambda>() takes 0 positional arguments but 3 were given"),
 ]
