@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
+#include "symbolic/simplify.h"
 #include "tensor/captured_builder.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
@@ -195,6 +196,26 @@ void CapturedCall::check(const CallArguments& arguments, const void* result_type
                   [](Symbol name, const auto& v) { return name == v.first; }))
     throw JitError("jit: the arguments have other variables than in the captured call");
   check_aliases(arguments);
+  if (!limits_.empty()) check_limits(arguments);
+}
+
+void CapturedCall::check_limits(const CallArguments& arguments) const {
+  const auto value_of = [&](Symbol name) -> std::optional<int64_t> {
+    for (const auto& [variable, value] : arguments.variables)
+      if (variable == name) return value;
+    const auto own = recording_.variables.find(name);
+    return own == recording_.variables.end() ? std::nullopt : std::optional(own->second);
+  };
+  for (const UOp& room : limits_) {
+    NodeMap<UOp> values;
+    for (const UOp& u : toposort(room))
+      if (u.is(Op::VAR))
+        if (const std::optional<int64_t> value = value_of(u.arg_as<VarArg>().name)) values[u] = index_const(*value);
+    const UOp left = symbolic::simplify_index(substitute(room, values));
+    if (left.is(Op::CONST) && const_value(left)->as_int() < 0)
+      throw JitError(fmt::format("jit: with these values of the variables a view reaches beyond its axis: {} is {}", print_expr(room),
+                                 const_value(left)->as_int()));
+  }
 }
 
 bool CapturedCall::Found::is_same() const {

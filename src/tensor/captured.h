@@ -107,6 +107,7 @@ class CapturedCall {
 
   void check_argument(size_t i, const CallArguments::Value& value) const;
   void check_aliases(const CallArguments& arguments) const;
+  void check_limits(const CallArguments& arguments) const;
   void check_readable(const CallArguments& arguments) const;
   UOp form_of(const UOp& node, const UOp& buffer) const;
   UOp node_of(const UOp& form, const UOp& buffer, const Shape& shape, const CallArguments& arguments) const;
@@ -125,7 +126,8 @@ class CapturedCall {
   Recording recording_;
   std::vector<engine::CapturedSlot> slots_;
   std::vector<engine::RecordedCall> calls_;
-  std::vector<std::pair<Symbol, std::optional<int64_t>>> bound_;   ///< all variables; those that a call brings without a value
+  std::vector<std::pair<Symbol, std::optional<int64_t>>> bound_;  ///< all variables; those that a call brings without a value
+  std::vector<UOp> limits_;  ///< index expressions that must not be negative, or views leave their axes
   std::map<Symbol, std::pair<int64_t, int64_t>> variable_bounds_;  ///< of one that was loaded
   std::unique_ptr<engine::Capture> capture_;
   std::vector<size_t> made_slots_, state_slots_, fixed_slots_;

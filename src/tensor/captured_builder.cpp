@@ -283,8 +283,35 @@ void CapturedCall::Builder::prune(const Variables& variables) {
   calls_ = std::move(again);
 }
 
+namespace {
+
+/// What keeps the views in these graphs within their axes, where the bounds of the variables do not.
+std::vector<UOp> limits_of(const std::vector<RecordedSchedule>& schedules) {
+  std::vector<UOp> out;
+  const auto keep = [&](const SInt& low, const SInt& high) {
+    if (surely_not_greater(low, high)) return;
+    const UOp room = (high - low).uop();
+    if (std::find(out.begin(), out.end(), room) == out.end()) out.push_back(room);
+  };
+  for (const RecordedSchedule& s : schedules)
+    for (const UOp& u : toposort(s.graph)) {
+      if (!u.is(Op::SHRINK)) continue;
+      const Shape& in = shape_of(u.src(0));
+      for (size_t i = 0; i < in.size(); ++i) {
+        const SInt begin(u.src(1 + 2 * i)), end(u.src(2 + 2 * i));
+        keep(0, begin);
+        keep(begin, end);
+        keep(end, in[i]);
+      }
+    }
+  return out;
+}
+
+}  // namespace
+
 void CapturedCall::Builder::finish() {
   Recording& recording = recorder_.recording();
+  out_.limits_ = limits_of(recording.schedules);
   for (const RecordedDraw& d : recording.draws) out_.draws_.push_back({d.words, {}});
   for (size_t i = 0; i < recording.buffers.size(); ++i)
     if (recording.buffers[i].origin == Origin::random) out_.draws_[recording.buffers[i].number].slot = i;

@@ -100,6 +100,8 @@ OPTIONS = [
 ]
 
 PROGRAMS = [
+  (lambda t: call_each(TinyJit(lambda n: V[:n].sum().realize()), *((Variable("n", 1, 9).bind(i),) for i in (1, 2, 3, 5))), tg.JitError,
+   "jit: with these values of the variables a view reaches beyond its axis"),
   (lambda t: TinyJit(3), TypeError, "TinyJit: expects a function, got 3"),
   (lambda t: TinyJit(lambda x: x, prun=True), TypeError, "TinyJit() got an unexpected keyword argument 'prun'"),
   (lambda t: call_each(TinyJit(lambda x: x.item()), (Tensor([1.0]),), (Tensor([2.0]),)), tg.JitError, "jit: the function must return tensors in tuples, lists, dicts or"),

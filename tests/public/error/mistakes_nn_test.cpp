@@ -298,6 +298,13 @@ std::vector<Mistake> programs() {
                           [](Givens& g) { jit([](const Tensor& x) { return x.reshape({7}); })(g.vector); }),
       mistake<IoError>("a_captured_function_that_is_missing", "/nonexistent", [](Givens&) { LoadedJit("/nonexistent"); }),
       mistake<FormatError>("a_captured_function_that_is_none", "", [](Givens&) { LoadedJit(file_of("no.jit", std::string(64, 'x'))); }),
+      mistake<JitError>("jit_with_a_value_out_of_range", "a view reaches beyond its axis",
+                        [](Givens& g) {
+                          const Variable n("n", 1, 9);
+                          const auto f = jit([](const Tensor& x, const Variable& v) { return x[Slice{.stop = v}].sum(); });
+                          for (int i = 1; i < 4; ++i) f(g.vector, n.bind(i));
+                          f(g.vector, n.bind(5));
+                        }),
       mistake<ValueError>("a_variable_upside_down", "got the bounds 5 to 1, expects 0 <= min <= max", [](Givens&) { Variable("n", 5, 1); }),
       mistake<ValueError>("a_negative_variable", "got the bounds -1 to 5", [](Givens&) { Variable("n", -1, 5); }),
       mistake<ValueError>("a_variable_without_a_name", "the name is empty", [](Givens&) { Variable("", 1, 5); }),
