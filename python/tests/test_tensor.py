@@ -185,5 +185,5 @@ def test_context_and_counters() -> None:
 
   assert least_kept() == 0 and Tensor.ones(1000).dropout(0.5).min().item() == 1
   tg.GlobalCounters.reset()
-  (Tensor([1.0, 2.0]) + 31).realize()
-  assert tg.GlobalCounters.kernel_count == 1 and tg.GlobalCounters.mem_used > 0
+  kept = (Tensor([1.0, 2.0]) + 31).realize()
+  assert tg.GlobalCounters.kernel_count == 1 and tg.GlobalCounters.mem_used >= kept.nbytes()
