@@ -32,20 +32,29 @@ struct Conv2dOptions {
   bool same = false;  ///< padding by which the output has the size of the input, for a stride of 1 (tinygrad's padding="same")
 };
 
-/// (batch, in, height, width) to (batch, out, height', width'). Weight and bias are drawn from +-1 / sqrt(in * kernel). Throws ValueError
-/// for groups that do not divide the channels, and for `same` with a stride.
-struct TINYGRAD_EXPORT Conv2d : Module {
-  Tensor weight;      ///< (out, in / groups, kernel...)
+/// What convolutions have.
+struct TINYGRAD_EXPORT Convolution : Module {
+  Tensor weight;
   Tensor bias;        ///< (out); may be undefined
   Sizes kernel_size;  ///< one an axis
   Sizes stride, padding, dilation;
   int64_t groups;
+  TG_FIELDS(weight, bias)
+
+ protected:
+  template <class Options>
+  Convolution(const Sizes& kernel, const Options& o)
+      : kernel_size(kernel), stride(o.stride), padding(o.padding), dilation(o.dilation), groups(o.groups) {}
+};
+
+/// (batch, in, height, width) to (batch, out, height', width'). Weight (out, in / groups, kernel...) and bias are drawn from
+/// +-1 / sqrt(in * kernel). Throws ValueError for groups that do not divide the channels, and for `same` with a stride.
+struct TINYGRAD_EXPORT Conv2d : Convolution {
   /// `kernel`: one number an axis, as many as the input has: one axis makes it what Conv1d is.
   Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options = {});
   Conv2d(int64_t in_channels, int64_t out_channels, int64_t kernel, const Conv2dOptions& options = {})
       : Conv2d(in_channels, out_channels, Sizes{kernel, kernel}, options) {}
   Tensor operator()(const Tensor& x) const;
-  TG_FIELDS(weight, bias)
 };
 
 /// (batch, in, length) to (batch, out, length').
@@ -60,18 +69,14 @@ struct ConvTranspose2dOptions {
   bool bias = true;
 };
 
-/// The adjoint of a convolution: (batch, in, height, width) to (batch, out, height', width'). Drawn and checked as Conv2d.
-struct TINYGRAD_EXPORT ConvTranspose2d : Module {
-  Tensor weight;      ///< (in, out / groups, kernel...)
-  Tensor bias;        ///< (out); may be undefined
-  Sizes kernel_size;  ///< one an axis
-  Sizes stride, padding, output_padding, dilation;
-  int64_t groups;
+/// The adjoint of a convolution: (batch, in, height, width) to (batch, out, height', width'). Weight (in, out / groups, kernel...) and bias
+/// are drawn and checked as those of Conv2d.
+struct TINYGRAD_EXPORT ConvTranspose2d : Convolution {
+  Sizes output_padding;
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const ConvTranspose2dOptions& options = {});
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, int64_t kernel, const ConvTranspose2dOptions& options = {})
       : ConvTranspose2d(in_channels, out_channels, Sizes{kernel, kernel}, options) {}
   Tensor operator()(const Tensor& x) const;
-  TG_FIELDS(weight, bias)
 };
 
 /// (batch, in, length) to (batch, out, length').

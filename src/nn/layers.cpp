@@ -28,17 +28,24 @@ void check_channels(std::string_view layer, int64_t in, int64_t out, int64_t gro
     throw ValueError(fmt::format("{}: {} groups do not divide {} input and {} output channels", layer, groups, in, out));
 }
 
-/// (a, b, kernel...)
-Sizes kernel_shape(int64_t a, int64_t b, const Sizes& kernel) {
-  Sizes out{a, b};
-  out.insert(out.end(), kernel.begin(), kernel.end());
-  return out;
+void check(std::string_view layer, int64_t in_channels, int64_t out_channels, const Convolution& c) {
+  check_channels(layer, in_channels, out_channels, c.groups, c.kernel_size);
+  check_each(layer, "the stride", c.stride, 1);
+  check_each(layer, "the dilation", c.dilation, 1);
+  check_each(layer, "the padding", c.padding, 0);
 }
 
-double kernel_bound(int64_t in_channels, const Sizes& kernel) {
-  double n = static_cast<double>(in_channels);
-  for (int64_t k : kernel) n *= static_cast<double>(k);
-  return 1 / std::sqrt(n);
+/// What is common to convolutions; the weight is (a, b, kernel...).
+void draw(Convolution& layer, int64_t a, int64_t b, int64_t in_channels, int64_t out_channels, bool bias) {
+  Sizes shape{a, b};
+  double fan_in = static_cast<double>(in_channels);
+  for (int64_t k : layer.kernel_size) {
+    shape.push_back(k);
+    fan_in *= static_cast<double>(k);
+  }
+  const double bound = 1 / std::sqrt(fan_in);
+  layer.weight = Tensor::uniform(shape, -bound, bound);
+  if (bias) layer.bias = Tensor::uniform({out_channels}, -bound, bound);
 }
 
 /// (before, after) of each axis, the last axis first.
@@ -69,34 +76,19 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
 Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.transpose(), bias); }
 
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options)
-    : kernel_size(kernel), stride(options.stride), padding(options.padding), dilation(options.dilation), groups(options.groups) {
-  check_channels("Conv2d", in_channels, out_channels, groups, kernel);
-  check_each("Conv2d", "the stride", stride, 1);
-  check_each("Conv2d", "the dilation", dilation, 1);
-  check_each("Conv2d", "the padding", padding, 0);
+    : Convolution(kernel, options) {
+  check("Conv2d", in_channels, out_channels, *this);
   if (options.same) padding = same_padding(kernel, options);
-  const double bound = kernel_bound(in_channels, kernel);
-  weight = Tensor::uniform(kernel_shape(out_channels, in_channels / groups, kernel), -bound, bound);
-  if (options.bias) bias = Tensor::uniform({out_channels}, -bound, bound);
+  draw(*this, out_channels, in_channels / groups, in_channels, out_channels, options.bias);
 }
 
 Tensor Conv2d::operator()(const Tensor& x) const { return x.conv2d(weight, bias, {groups, stride, dilation, padding, {}}); }
 
 ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const ConvTranspose2dOptions& options)
-    : kernel_size(kernel),
-      stride(options.stride),
-      padding(options.padding),
-      output_padding(options.output_padding),
-      dilation(options.dilation),
-      groups(options.groups) {
-  check_channels("ConvTranspose2d", in_channels, out_channels, groups, kernel);
-  check_each("ConvTranspose2d", "the stride", stride, 1);
-  check_each("ConvTranspose2d", "the dilation", dilation, 1);
-  check_each("ConvTranspose2d", "the padding", padding, 0);
+    : Convolution(kernel, options), output_padding(options.output_padding) {
+  check("ConvTranspose2d", in_channels, out_channels, *this);
   check_each("ConvTranspose2d", "the output padding", output_padding, 0);
-  const double bound = kernel_bound(in_channels, kernel);
-  weight = Tensor::uniform(kernel_shape(in_channels, out_channels / groups, kernel), -bound, bound);
-  if (options.bias) bias = Tensor::uniform({out_channels}, -bound, bound);
+  draw(*this, in_channels, out_channels / groups, in_channels, out_channels, options.bias);
 }
 
 Tensor ConvTranspose2d::operator()(const Tensor& x) const {
