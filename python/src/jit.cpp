@@ -53,7 +53,8 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
     c.open(nb::str(x).c_str());  // as text: it may be too large for a number of C++
     c.close("");
   } else if (PyUnicode_Check(x.ptr())) {
-    c.constant(nb::cast<std::string>(x));
+    c.open(nb::repr(x).c_str());  // in Python's quotes, so that no text looks like two
+    c.close("");
   } else if (PyTuple_Check(x.ptr())) {
     group("(", ")", x);
   } else if (PyList_Check(x.ptr())) {
@@ -61,7 +62,7 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
   } else if (PyDict_Check(x.ptr())) {
     c.open("{");
     for (const auto& [key, value] : by_name(x)) {
-      c.key(key);
+      c.key(nb::repr(nb::str(key.data(), key.size())).c_str());
       visit(value, c, objects);
     }
     c.close("}");

@@ -48,7 +48,7 @@ nb::dict entries_of(const SafeMetadata& file) {
     e["dtype"] = DTypeArg{entry.dtype};
     e["shape"] = to_tuple(entry.shape);
     e["data_offsets"] = nb::make_tuple(entry.begin, entry.end);
-    out[name.c_str()] = e;
+    out[nb::str(name.data(), name.size())] = e;
   }
   return out;
 }

@@ -60,6 +60,13 @@ def test_jitted_functions_take_any_argument() -> None:
   f = TinyJit(lambda x, at: x[at] * 2)
   for _ in range(4):
     assert f(Tensor([1.0, 2.0]), ...).tolist() == [2.0, 4.0]
+  names = TinyJit(lambda x, texts: x * len(texts))
+  for _ in range(3):
+    assert names(Tensor([1.0]), ["a", "b"]).tolist() == [2.0]
+  with pytest.raises(tg.JitError):
+    names(Tensor([1.0]), ["a', 'b"])
+  with pytest.raises(tg.JitError):
+    names(Tensor([1.0]), ['a", "b'])
   itself: list[Any] = []
   itself.append(itself)
   with pytest.raises(RecursionError):

@@ -109,7 +109,7 @@ PROGRAMS = [
   (lambda t: call_each(TinyJit(lambda x, n: (x * n).realize()), (V, 1), (V, 1), (V, 1), (V, 2)), tg.JitError, "jit: called with (((Tensor, 2), {})), captured with (((Tensor, 1),"),
   (lambda t: call_each(TinyJit(lambda x: (x + 1).realize()), (V,), (V,), (V,), (V, V)), tg.JitError, "jit: called with (((Tensor, Tensor), {})), captured with (((Tensor),"),
   (lambda t: call_each(TinyJit(lambda x: (x + 1).realize()), (V,), (V,), (V,), ()), tg.JitError, "jit: called with (((), {})), captured with (((Tensor), {})); numbers,"),
-  (lambda t: call_each(TinyJit(lambda x: (x + 1).realize()), (V,), (V,), (V,), ("a",)), tg.JitError, 'jit: called with ((("a"), {})), captured with (((Tensor), {}));'),
+  (lambda t: call_each(TinyJit(lambda x: (x + 1).realize()), (V,), (V,), (V,), ("a",)), tg.JitError, "jit: called with ((('a'), {})), captured with (((Tensor), {}));"),
   (lambda t: call_each(TinyJit(add_in_place), (t[0],), (t[0],), (t[0],)), tg.JitError, "jit: the function assigns to argument 0, which is a view of a part of"),
   (lambda t: call_each(TinyJit(lambda x: (KEPT.append(x), x + 1)[1]), (Tensor([1.0]),), (Tensor([2.0]),), (Tensor([3.0]),)), tg.JitError, "jit: something keeps argument 0 after the call, where a replay would"),
   (lambda t: call_each(TinyJit(lambda x: (Tensor.manual_seed(3), x + Tensor.rand(3))[1].realize()), (V,), (V,), (V,)), tg.JitError, "jit: the function calls manual_seed(); a replay runs only kernels and"),
