@@ -66,6 +66,16 @@ std::vector<Mistake> training() {
     o.step();
   };
   const auto sgd = [](Givens& g) { return SGD(std::vector{g.vector}); };
+  const auto step_by = [=](Givens& g, const Tensor& gradient) {
+    auto o = sgd(g);
+    g.vector.set_grad(gradient);
+    try {
+      step(o);
+    } catch (...) {
+      o.zero_grad();
+      throw;
+    }
+  };
   const auto with_lr = [](double lr) { return [lr](Givens& g) { SGD(std::vector{g.vector}, {.lr = lr}); }; };
   return {
       mistake<ValueError>("optimizer_of_nothing", "got no parameters", [](Givens&) { SGD(std::vector<Tensor>{}); }),
@@ -99,29 +109,8 @@ std::vector<Mistake> training() {
                             step(o);
                           }),
       mistake<ValueError>("step_outside_of_training", "step() while training is off", [=](Givens& g) { sgd(g).step(); }),
-      mistake<ShapeError>("step_by_a_gradient_of_another_shape", "its gradient <Tensor (2, 2)",
-                          [=](Givens& g) {
-                            auto o = sgd(g);
-                            const Tensor given = g.vector.detach();
-                            o.params()[0].set_grad(g.square);
-                            try {
-                              step(o);
-                            } catch (...) {
-                              o.zero_grad();
-                              throw;
-                            }
-                          }),
-      mistake<DTypeError>("step_by_a_gradient_of_integers", "give it one of a float dtype",
-                          [=](Givens& g) {
-                            auto o = sgd(g);
-                            o.params()[0].set_grad(g.ints[0]);
-                            try {
-                              step(o);
-                            } catch (...) {
-                              o.zero_grad();
-                              throw;
-                            }
-                          }),
+      mistake<ShapeError>("step_by_a_gradient_of_another_shape", "its gradient <Tensor (2, 2)", [=](Givens& g) { step_by(g, g.square); }),
+      mistake<DTypeError>("step_by_a_gradient_of_integers", "give it one of a float dtype", [=](Givens& g) { step_by(g, g.ints[0]); }),
       mistake<ShapeError>("step_by_several_learning_rates", "the learning rate is <Tensor (3,)",
                           [=](Givens& g) {
                             auto o = sgd(g);
