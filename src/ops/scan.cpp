@@ -1,4 +1,5 @@
 // Running reductions.
+#include <algorithm>
 #include <limits>
 
 #include "ops/creation.h"

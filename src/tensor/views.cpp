@@ -1,4 +1,8 @@
 // Creation and views.
+#include <fmt/core.h>
+
+#include <tinygrad/errors.h>
+
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"

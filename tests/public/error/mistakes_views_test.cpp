@@ -76,7 +76,7 @@ std::vector<Mistake> dtypes() {
       mistake<DTypeError>("power_of_bools", "pow: got dtypes.bool", [](Givens& g) { g.mask.pow(g.mask); }),
       mistake<DTypeError>("threefry_of_floats", "expects dtypes.uint64", [](Givens& g) { g.vector.threefry(g.vector); }),
       mistake<ShapeError>("addition_of_other_shapes", "cannot broadcast (2, 3) with (2, 2)", [](Givens& g) { g.matrix + g.square; }),
-      mistake<ShapeError>("comparison_of_other_shapes", "cannot broadcast", [](Givens& g) { g.matrix < g.square; }),
+      mistake<ShapeError>("comparison_of_other_shapes", "cannot broadcast", [](Givens& g) { (void)(g.matrix < g.square); }),
       mistake<ShapeError>("maximum_of_other_shapes", "cannot broadcast", [](Givens& g) { g.matrix.maximum(g.square); }),
       mistake<ShapeError>("where_of_other_shapes", "cannot broadcast", [](Givens& g) { g.mask.where(g.square, 0); }),
       mistake<ShapeError>("mask_of_another_shape", "cannot broadcast", [](Givens& g) { g.square.masked_fill(g.mask, 0); }),
