@@ -213,7 +213,7 @@ class TINYGRAD_EXPORT JitCollector {
   template <class T>
   void constant(const T& value) {
     if constexpr (std::is_same_v<T, std::string>)
-      text('"' + value + '"');
+      quoted(value);
     else if constexpr (std::is_enum_v<T>)
       text(std::to_string(static_cast<long long>(value)));
     else if constexpr (std::is_same_v<T, bool>)
@@ -230,6 +230,7 @@ class TINYGRAD_EXPORT JitCollector {
 
  private:
   void text(std::string_view text);
+  void quoted(std::string_view text);
   void number(double value);
   void separate();
   JitArguments& out_;

@@ -46,7 +46,8 @@ struct TINYGRAD_EXPORT LoadReport {
 
 /// Gives the tensors of a module the values and dtypes of a dict, moved to the module's devices; without `consume` they are copied.
 /// If strict, throws ValueError for names that are missing and ShapeError for shapes that differ; else these tensors stay as they are. An
-/// error leaves every tensor of the module, and the dict, as it was.
+/// error leaves every tensor of the module as it was, and so the dict, but for large tensors that had been moved already when memory ran
+/// out while `consume` is on.
 TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOptions& options = {});
 /// The same; the dict itself stays whole.
 TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, const StateDict& state, const LoadOptions& options = {});

@@ -9,6 +9,9 @@ namespace tinygrad::python {
 namespace {
 
 bool is_dataclass(nb::handle x) { return !PyType_Check(x.ptr()) && PyObject_HasAttrString(x.type().ptr(), "__dataclass_fields__"); }
+bool is_numpy_integer(nb::handle x) {
+  return PyIndex_Check(x.ptr()) && PyObject_HasAttrString(x.ptr(), "dtype") && PyObject_HasAttrString(x.ptr(), "item");
+}
 bool is_named_tuple(nb::handle x) { return PyTuple_Check(x.ptr()) && PyObject_HasAttrString(x.ptr(), "_fields"); }
 
 /// The names of a dict in order, which is not that in which they were put in.
@@ -49,7 +52,7 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
     c.constant(x.is(nb::handle(Py_True)));
   } else if (PyFloat_Check(x.ptr())) {
     c.constant(PyFloat_AS_DOUBLE(x.ptr()));
-  } else if (PyLong_Check(x.ptr()) || x.is_none()) {
+  } else if (PyLong_Check(x.ptr()) || x.is_none() || is_numpy_integer(x)) {
     c.open(nb::str(x).c_str());  // as text: it may be too large for a number of C++
     c.close("");
   } else if (PyUnicode_Check(x.ptr())) {

@@ -70,6 +70,35 @@ def test_methods_have_a_capture_for_each_object() -> None:
     assert a(Tensor([float(i)])).tolist() == [2 * i] and b(Tensor([float(i)])).tolist() == [3 * i]
 
 
+def test_methods_of_objects_that_are_equal_or_not_hashable() -> None:
+  @dataclasses.dataclass
+  class Scale:
+    by: int
+
+    @TinyJit
+    def run(self, x: Tensor) -> Tensor:
+      return x * self.by
+
+  a, b = Scale(2), Scale(2)
+  for i in range(3):
+    assert a.run(Tensor([float(i)])).tolist() == [2 * i]
+  assert a.run.captured and not b.run.captured
+  a.run.reset()
+  assert not a.run.captured
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+  @TinyJit
+  def f(x: Tensor, n: int) -> Tensor:
+    return x * int(n)
+
+  for i in range(4):
+    assert f(Tensor([1.0 * i]), np.int64(3)).tolist() == [3 * i]
+  assert f.captured and f(Tensor([1.0]), 3).tolist() == [3]
+  with pytest.raises(JitError, match="4"):
+    f(Tensor([1.0]), np.int32(4))
+
+
 def test_training_step() -> None:
   Tensor.manual_seed(3)
   layer = nn.Linear(4, 1)

@@ -179,7 +179,8 @@ def trange(n: int, **options: Any) -> tqdm[int]:
 
 def fetch(url: str, name: pathlib.Path | str | None = None, subdir: str | None = None, gunzip: bool = False,
           allow_caching: bool = True) -> pathlib.Path:
-  """Downloads a file into the cache folder, unless it is there; local paths are returned as they are."""
+  """Downloads a file into the cache folder, unless it is there; local paths are returned as they are. By Python's own library: that
+  of C++ needs libcurl."""
   import hashlib
   import pathlib
   import urllib.request

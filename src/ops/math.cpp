@@ -20,6 +20,8 @@ UOp in_float32(const UOp& x, const OpsContext& ctx, F&& f) {
   return tinygrad::cast(f(Expr(tinygrad::cast(v, least_upper_dtype(v.dtype(), DType::float32)))), v.dtype());
 }
 
+bool is_wide(const UOp& x) { return x.dtype() == DType::float64; }
+
 /// By Horner's rule, the highest power first.
 template <size_t N>
 Expr polynomial(const Expr& x, const std::array<double, N>& coefficients) {
@@ -86,11 +88,17 @@ UOp tan(const UOp& x, const OpsContext& ctx) {
 }
 
 UOp asin(const UOp& x, const OpsContext& ctx) {
-  static constexpr std::array<double, 8> a = {-0.0012624911, 0.0066700901, -0.0170881256, 0.0308918810,
-                                              -0.0501743046, 0.0889789874, -0.2145988016, 1.5707963050};
+  // (pi/2 - asin(m)) / sqrt(1 - m) for 0 <= m <= 1, to 2e-8 (Abramowitz and Stegun, 4.4.46) and to 5e-18 (Chebyshev's interpolation).
+  static constexpr std::array<double, 8> narrow = {-0.0012624911, 0.0066700901, -0.0170881256, 0.0308918810,
+                                                   -0.0501743046, 0.0889789874, -0.2145988016, 1.5707963050};
+  static constexpr std::array<double, 20> wide = {
+      -3.0384014775077846e-06, 3.378311483256176e-05, -0.0001783526001681299, 0.0005987252822321031, -0.0014490898471891194,
+      0.002731768159313689,    -0.004258652829282266, 0.005793270866961212,   -0.007230894638030571, 0.00864843277870555,
+      -0.010233905960743812,   0.012218416347312506,  -0.014886471653564095,  0.018672314453702134,  -0.024374327392466175,
+      0.03368128646786945,     -0.0507928145148144,   0.089048622547553,      -0.2146018366025477,   1.5707963267948966};
   return in_float32(x, ctx, [](const Expr& v) {
-    const Expr m = abs(v);
-    return copysign(pi / 2 - Expr(sqrt(1.0 - m)) * polynomial(m, a), v);
+    const Expr m = abs(v), ratio = is_wide(v) ? polynomial(m, wide) : polynomial(m, narrow);
+    return copysign(pi / 2 - Expr(sqrt(1.0 - m)) * ratio, v);
   });
 }
 UOp acos(const UOp& x, const OpsContext& ctx) { return sub(pi / 2, asin(x, ctx)); }
@@ -124,10 +132,19 @@ UOp atanh(const UOp& x, const OpsContext& ctx) {
 }
 
 UOp erf(const UOp& x, const OpsContext& ctx) {
-  static constexpr std::array<double, 6> a = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0};
+  // 1 - erf(m) = q exp(-m^2) for m >= 0, q to 1.5e-7 by a polynomial of 1 / (1 + 0.3275911 m) (Abramowitz and Stegun, 7.1.26) ...
+  static constexpr std::array<double, 6> narrow = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0};
+  // ... and (1 + 2m) q to 1.2e-16 by one of (m - 3) / (m + 3) (after Shepherd and Laframboise, Math. Comp. 36, 1981).
+  static constexpr std::array<double, 24> wide = {
+      9.948820947537195e-10,   -3.169592039553522e-09, -1.3361953304404018e-08, 2.7779061599708634e-08,  1.0195717375790894e-07,
+      -1.2038713923616526e-07, -6.167709493550964e-07, 3.3649033965298255e-07,  3.472520280065519e-06,   -7.186149396303622e-07,
+      -2.0100627664406107e-05, 4.944031214882928e-06,  0.00012509937435915822,  -0.00010515828085467254, -0.0007798322772742547,
+      0.0018886900908332905,   0.002529391816799663,   -0.023770514890662273,   0.06830802734392144,     -0.11927366341681594,
+      0.12964515870276264,     -0.04756229435341897,   -0.1356211061245812,     1.2530080582697296};
   return in_float32(x, ctx, [](const Expr& v) {
-    const Expr m = abs(v), t = 1.0 / (m * 0.3275911 + 1.0);
-    return Expr(sign(v)) * (1.0 - polynomial(t, a) * exp(-(m * m)));
+    const Expr m = abs(v);
+    const Expr q = is_wide(v) ? polynomial(1.0 - 6.0 / (m + 3.0), wide) / (m * 2.0 + 1.0) : polynomial(1.0 / (m * 0.3275911 + 1.0), narrow);
+    return Expr(sign(v)) * (1.0 - q * exp(-(m * m)));
   });
 }
 

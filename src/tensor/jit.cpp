@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <list>
 #include <mutex>
 
@@ -29,6 +30,7 @@ void JitCollector::text(std::string_view text) {
   separate();
   out_.layout += text;
 }
+void JitCollector::quoted(std::string_view t) { text(fmt::format("{:?}", t)); }
 void JitCollector::number(double value) { text(fmt::format("{}", value)); }
 void JitCollector::tensor(const Tensor& t) {
   text(t.defined() ? "Tensor" : "no Tensor");
@@ -43,7 +45,8 @@ void JitCollector::variable(const Variable& v) {
 }
 void JitCollector::object(const void* address) { text(fmt::format("object at {}", address)); }
 void JitCollector::key(const std::string& name) {
-  text(name);
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  plain ? text(name) : quoted(name);
   out_.layout += ": ";
 }
 void JitCollector::open(std::string_view bracket) { text(bracket); }

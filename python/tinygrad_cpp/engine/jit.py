@@ -20,13 +20,13 @@ class JittedFunction(Generic[P, R]):
   Arguments are tensors in tuples, lists, dicts and dataclasses, and numbers, strings and objects, which are part of what is captured. A
   method has a capture for each object that it belongs to."""
 
-  def __init__(self, fxn: Callable[P, R], prune: bool = False, check: bool = False):
+  def __init__(self, fxn: Callable[P, R], prune: bool = False, check: bool = False, jit: _core.Jit | None = None):
     if not callable(fxn):
       raise TypeError(f"TinyJit: expects a function, got {fxn!r}")
     self.fxn = fxn
     self._options = {"prune": prune, "check": check}
-    self._jit = _core.Jit(**self._options)
-    self._of_objects: weakref.WeakKeyDictionary[Any, _core.Jit] = weakref.WeakKeyDictionary()
+    self._jit = jit or _core.Jit(**self._options)
+    self._of_objects: dict[int, _core.Jit] = {}  # by the object's address, while it lives
     functools.update_wrapper(self, fxn)
 
   def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -36,15 +36,16 @@ class JittedFunction(Generic[P, R]):
   def __get__(self, obj: Any, owner: Any = None) -> Any:
     if obj is None:
       return self
-    jit = self._of_objects.get(obj)
+    jit = self._of_objects.get(id(obj))
     if jit is None:
-      jit = self._of_objects[obj] = _core.Jit(**self._options)
-    return lambda *args, **kwargs: jit.call(types.MethodType(self.fxn, obj), args, kwargs)
+      jit = self._of_objects[id(obj)] = _core.Jit(**self._options)
+      weakref.finalize(obj, self._of_objects.pop, id(obj), None)
+    return JittedFunction(types.MethodType(self.fxn, obj), **self._options, jit=jit)
 
   def reset(self) -> None:
     """Forgets what was captured."""
-    self._jit.reset()
-    self._of_objects.clear()
+    for jit in (self._jit, *self._of_objects.values()):
+      jit.reset()
 
   def free_intermediates(self) -> None:
     """Gives back the memory between the kernels; the next replay takes some anew."""

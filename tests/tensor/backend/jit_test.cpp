@@ -67,6 +67,15 @@ TEST_P(JitOn, Containers) {
   EXPECT_THROW(f(Pair{}, std::map<std::string, Tensor>{}, std::nullopt), JitError);
 }
 
+TEST_P(JitOn, TextsAreToldApart) {
+  const auto f = jit([](const std::vector<std::string>& names, const Tensor& x) { return x * double(names.size()); });
+  const std::vector<std::string> two{"a", "b"}, one{R"(a", "b)"};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(f(two, Tensor({1.0 * i})).item(), 2 * i);
+    EXPECT_EQ(f(one, Tensor({1.0 * i})).item(), i);
+  }
+}
+
 TEST_P(JitOn, ResultsThatAreArgumentsOrWeights) {
   const Tensor weight = Tensor({7.0, 8.0}).realize();
   const auto f = jit([&](const Tensor& x, const Tensor& maybe) {
