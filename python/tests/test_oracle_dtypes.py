@@ -16,8 +16,6 @@ DIFFERENT = {
   "round": "PyTorch's: a whole number rounds to itself",
   "argmax": "PyTorch's: keepdim without an axis keeps all",
   "argmin": "PyTorch's: keepdim without an axis keeps all",
-  "triu": "to be repaired: of a mask comes int32 instead of a mask",
-  "tril": "to be repaired: of a mask comes int32 instead of a mask",
 }
 
 
