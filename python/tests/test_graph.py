@@ -77,6 +77,7 @@ def test_what_is_no_kernel(kernel, error, text) -> None:  # type: ignore[no-unty
 
 
 @pytest.mark.covers("alu", "ufix", "usum", "uprod", "schedule_linear", "linear_with_vars", "max_shape", "max_numel")
+@pytest.mark.covers("usum", "uprod", kind="gradient")
 def test_looking() -> None:
   a = Tensor([1.0, 2.0])
   y = (a + 1).sum()
@@ -86,6 +87,8 @@ def test_looking() -> None:
   assert len(linear.src) == 1 and values == {}
   assert Tensor(y.uop).item() == 5
   assert a.alu(Ops.ADD, a).tolist() == [2, 4] and a.usum(a, a).tolist() == [3, 6] and a.uprod(a).tolist() == [1, 4]
+  b = Tensor([3.0, 5.0])
+  assert a.usum(b, b).sum().gradient(b)[0].tolist() == [2, 2] and a.uprod(b, b).sum().gradient(b)[0].tolist() == [6, 20]
   assert a.ufix(2).dtype is dtypes.float32 and a.max_shape == (2,) and a.max_numel() == 2
   with pytest.raises(tg.ValueError, match="NOPE"):
     a.alu("NOPE", a)

@@ -116,10 +116,16 @@ def test_lstm_cell(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.covers("LayerNorm2d")
+@pytest.mark.covers("LayerNorm2d", kind="gradient")
 def test_layer_norm_2d(rng: np.random.Generator) -> None:
-  x = numbers(rng, 2, 3, 4, 4).astype(np.float64)
-  want = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-  np.testing.assert_allclose(nn.LayerNorm2d(3)(Tensor(x.astype(np.float32))).numpy(), want, atol=2e-5)
+  x, g = numbers(rng, 2, 3, 4, 4).astype(np.float64), numbers(rng, 2, 3, 4, 4).astype(np.float64)
+  deviation = np.sqrt(x.var(1, keepdims=True) + 1e-5)
+  want = (x - x.mean(1, keepdims=True)) / deviation
+  ours = Tensor(x.astype(np.float32))
+  got = nn.LayerNorm2d(3)(ours)
+  np.testing.assert_allclose(got.numpy(), want, atol=2e-5)
+  slope = (g - g.mean(1, keepdims=True) - want * (g * want).mean(1, keepdims=True)) / deviation
+  np.testing.assert_allclose((got * Tensor(g.astype(np.float32))).sum().gradient(ours)[0].numpy(), slope, rtol=1e-4, atol=1e-4)
 
 
 OPTIMIZERS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [

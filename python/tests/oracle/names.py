@@ -71,5 +71,5 @@ REASONS: dict[str, str] = {
 GRADIENTS_ABSENT: frozenset[str] = frozenset(
   [n for section in ("Creation", "Random", "Dtype", "Tensor handle", "nn.optim", "nn.state, nn.datasets") for n in SECTIONS[section]]
   + ["detach", "logical_not", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "ne", "eq", "lshift", "rshift", "threefry", "trunc", "isnan", "isinf", "isfinite", "isclose", "ceil", "floor", "round", "sign"]
-  + ["shape", "device", "ndim", "numel", "size", "any", "all", "data", "item", "arange", "linspace", "eye", "argmax", "argmin", "argsort", "allclose", "one_hot", "nonzero", "keccak", "hash", "nbytes"]
+  + ["shape", "max_shape", "max_numel", "device", "ndim", "numel", "size", "ufix", "any", "all", "data", "item", "arange", "linspace", "eye", "argmax", "argmin", "argsort", "allclose", "one_hot", "nonzero", "keccak", "hash", "nbytes"]
 )

@@ -180,7 +180,7 @@ def newton_schulz(x: np.ndarray, steps: int, params: tuple[float, ...], eps: flo
 
 
 for _shape in ((3, 4), (4, 3)):
-  case("newton_schulz", Arg(_shape), lambda x: x.newton_schulz(steps=3, params=(3.4445, -4.775, 2.0315)), numpy=lambda x: newton_schulz(x, 3, (3.4445, -4.775, 2.0315)), norm=256, dtypes=WIDE, like_tinygrad=False)
+  case("newton_schulz", Arg(_shape), lambda x: x.newton_schulz(steps=3, params=(3.4445, -4.775, 2.0315)), numpy=lambda x: newton_schulz(x, 3, (3.4445, -4.775, 2.0315)), norm=256, dtypes=WIDE, like_tinygrad=False, grad=True)
 
 # Hashes.
 for _cfg in ("sha3_224", "sha3_256", "sha3_384", "sha3_512", "shake_128", "shake_256"):
