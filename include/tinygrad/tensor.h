@@ -141,16 +141,18 @@ class TINYGRAD_EXPORT Tensor {
   bool is_floating_point() const { return is_float(dtype()); }
 
   // Running.
-  /// Computes the value into memory. Everything that uses it reads that memory from now on.
+  /// Computes the value into memory. Everything that uses it reads that memory from now on; gradients end there.
   const Tensor& realize() const;
   /// Several at once, in one schedule.
   static void realize(std::span<const Tensor> tensors);
   /// Gives values memory of their own, to be computed into when they are needed: graphs built from now on end there, and none of them
   /// computes a value again.
   static void callify(std::span<const Tensor> tensors);
-  /// The bytes of the elements, row-major.
+  /// The bytes of the elements, row-major. Reading values, here and below, computes them for the reader: a tensor that is lazy stays lazy,
+  /// and gradients still go through it. realize() it first to read it often.
   std::vector<std::byte> data() const;
-  /// The same without a copy: the tensor's own memory, which stays while the pointer does. DeviceError where the host does not reach it.
+  /// The same without a copy: realizes the tensor and gives its own memory, which stays while the pointer does. DeviceError where the host
+  /// does not reach it.
   std::shared_ptr<std::byte> host_memory() const;
   /// The elements, row-major, cast to E.
   template <Element E = float>

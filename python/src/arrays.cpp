@@ -5,6 +5,7 @@
 
 #include "common.h"
 
+#include "tensor/memory.h"
 #include "uop/uop.h"
 
 #include "base/file.h"
@@ -242,9 +243,10 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
 
 namespace {
 
-/// The tensor's memory, computed, as an array of some library.
+/// The tensor's memory as an array of some library; of a tensor that is not computed yet, and stays so, memory with its value.
 template <class Library>
-nb::object array_over(const Tensor& t) {
+nb::object array_over(const Tensor& tensor) {
+  const Tensor t = tensor::state_of_view(tensor.uop()) ? tensor : tensor.contiguous();
   const Sizes sizes = t.shape();
   std::shared_ptr<std::byte> memory;
   {

@@ -149,6 +149,13 @@ def test_pickle() -> None:
   assert pickle.loads(pickle.dumps(dtypes.float16)) is dtypes.float16
 
 
+def test_reading_a_value_keeps_the_way_of_gradients() -> None:
+  x = Tensor([1.0, 2.0])
+  y = x * x
+  assert y.numpy().tolist() == [1, 4] and y.tolist() == [1, 4] and np.from_dlpack(y).tolist() == [1, 4] and y.sum().item() == 5
+  assert y.sum().gradient(x)[0].tolist() == [2, 4]
+
+
 def test_gradients() -> None:
   x, w = Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])
   (x @ w).sum().backward()

@@ -260,10 +260,11 @@ UOp packed(const Tensor& t) {
   return upload(used, t.dtype(), Symbol(t.device()));
 }
 
-/// The computed elements, row-major, as memory.
+/// The computed elements, row-major, as memory. A tensor that is not computed yet stays so: it keeps its way to those that it was made of,
+/// along which gradients go.
 UOp row_major(Tensor t) {
   if (!all_known(shape_of(t.uop()))) return packed(t);
-  t.realize();
+  if (state_of_view(t.uop())) t.realize();
   if (!whole_buffer(t.uop())) {
     t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));
     t.realize();
@@ -286,6 +287,7 @@ void Tensor::read(void* to, DType as, size_t count) const {
 std::shared_ptr<std::byte> Tensor::host_memory() const {
   note_host_use();
   if (numel() == 0) return nullptr;
+  realize();
   auto owner = std::make_shared<UOp>(row_major(*this));
   Buffer& memory = buffer_of(*owner);
   memory.check_readable();

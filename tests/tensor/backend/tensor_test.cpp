@@ -188,6 +188,16 @@ TEST_P(TensorOn, RandomNumbersFollowFromTheSeed) {
   EXPECT_NEAR(squares / 2000, 1, 0.1);
 }
 
+TEST_P(TensorOn, ReadingAValueKeepsTheWayOfGradients) {
+  const Tensor x({1.0, 2.0}), loss = (x * x).sum();
+  EXPECT_EQ(loss.item(), 5);
+  EXPECT_EQ(loss.tolist(), (Floats{5}));
+  loss.backward();
+  EXPECT_EQ(x.grad().tolist(), (Floats{2, 4}));
+  loss.realize();
+  EXPECT_EQ(loss.gradient({x})[0].tolist(), (Floats{0, 0}));
+}
+
 TEST_P(TensorOn, CopiesBetweenDevices) {
   const Tensor t({1.0, 2.0});
   EXPECT_EQ((t * 2).to("INTERP").device(), "INTERP");
