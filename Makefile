@@ -53,7 +53,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/indexing $(BUILD)
 	@bench/mnist_step $(BUILD)
 	@bench/memory $(BUILD)
-	@bench/lazy_op $(BUILD)
+	@bench/python $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
