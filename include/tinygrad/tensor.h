@@ -85,6 +85,10 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor arange(const Extent& stop, const TensorOptions& options = {});
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, const TensorOptions& options = {});
   static Tensor arange(double start, double stop, double step = 1.0, const TensorOptions& options = {});
+  template <std::integral A, std::integral B, std::integral C = int64_t>
+  static Tensor arange(A start, B stop, C step = 1, const TensorOptions& options = {}) {
+    return arange(static_cast<int64_t>(start), static_cast<int64_t>(stop), static_cast<int64_t>(step), options);
+  }
   static Tensor linspace(double start, double stop, int64_t steps, const TensorOptions& options = {});
   static Tensor eye(int64_t n, std::optional<int64_t> m = {}, const TensorOptions& options = {});
   /// Values that nobody will look at.

@@ -72,6 +72,20 @@ TEST_P(MethodsOn, BytesOfAUrl) {
   std::filesystem::remove(path);
 }
 
+TEST_P(MethodsOn, Ranges) {
+  EXPECT_EQ(ints(Tensor::arange(3)), (Ints{0, 1, 2}));
+  EXPECT_EQ(ints(Tensor::arange(1, 4)), (Ints{1, 2, 3}));
+  EXPECT_EQ(ints(Tensor::arange(5, int64_t{0}, -2)), (Ints{5, 3, 1}));
+  EXPECT_EQ(Tensor::arange(0, 4, 2, {.dtype = DType::float32}).dtype(), DType::float32);
+  EXPECT_EQ(Tensor::arange(size_t{2}, 3).dtype(), DType::int32);
+  expect_near(Tensor::arange(0, 1, 0.25), {0, 0.25, 0.5, 0.75});
+}
+
+TEST_P(MethodsOn, AxesTooLongToOrderIndices) {
+  const Tensor x = Tensor::zeros({int64_t{1} << 31}), at = Tensor::zeros({100}).to_int();
+  EXPECT_THROW(x.scatter(0, at, Tensor::ones({100})), ValueError);
+}
+
 TEST_P(MethodsOn, Drawn) {
   const Tensor key(std::vector<uint32_t>{1, 2}), counter(std::vector<uint32_t>{0, 0});
   const Tensor bits = Tensor::random_bits(key, counter, 4);
