@@ -1,5 +1,6 @@
 #pragma once
-/// Layers. Weights are drawn from the process's random sequence (Tensor::manual_seed), as PyTorch's layers draw theirs.
+/// Layers. Weights are drawn from the process's random sequence (Tensor::manual_seed), as PyTorch's layers draw theirs. A layer made of no
+/// arguments has no tensors, until it is assigned.
 
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,7 @@ struct LinearOptions {
 struct TINYGRAD_EXPORT Linear : Module {
   Tensor weight;  ///< (out, in)
   Tensor bias;    ///< (out); may be undefined
+  Linear() = default;
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias)
@@ -38,10 +40,11 @@ struct TINYGRAD_EXPORT Convolution : Module {
   Tensor bias;        ///< (out); may be undefined
   Sizes kernel_size;  ///< one an axis
   Sizes stride, padding, dilation;
-  int64_t groups;
+  int64_t groups = 1;
   TG_FIELDS(weight, bias)
 
  protected:
+  Convolution() = default;
   template <class Options>
   Convolution(const Sizes& kernel, const Options& o)
       : kernel_size(kernel), stride(o.stride), padding(o.padding), dilation(o.dilation), groups(o.groups) {}
@@ -50,6 +53,7 @@ struct TINYGRAD_EXPORT Convolution : Module {
 /// (batch, in, height, width) to (batch, out, height', width'). Weight (out, in / groups, kernel...) and bias are drawn from
 /// +-1 / sqrt(in * kernel). Throws ValueError for groups that do not divide the channels, and for `same` with a stride.
 struct TINYGRAD_EXPORT Conv2d : Convolution {
+  Conv2d() = default;
   /// `kernel`: one number an axis, as many as the input has: one axis makes it what Conv1d is.
   Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options = {});
   Conv2d(int64_t in_channels, int64_t out_channels, int64_t kernel, const Conv2dOptions& options = {})
@@ -59,6 +63,7 @@ struct TINYGRAD_EXPORT Conv2d : Convolution {
 
 /// (batch, in, length) to (batch, out, length').
 struct TINYGRAD_EXPORT Conv1d : Conv2d {
+  Conv1d() = default;
   Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel, const Conv2dOptions& options = {})
       : Conv2d(in_channels, out_channels, Sizes{kernel}, options) {}
 };
@@ -73,6 +78,7 @@ struct ConvTranspose2dOptions {
 /// are drawn and checked as those of Conv2d.
 struct TINYGRAD_EXPORT ConvTranspose2d : Convolution {
   Sizes output_padding;
+  ConvTranspose2d() = default;
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const ConvTranspose2dOptions& options = {});
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, int64_t kernel, const ConvTranspose2dOptions& options = {})
       : ConvTranspose2d(in_channels, out_channels, Sizes{kernel, kernel}, options) {}
@@ -81,6 +87,7 @@ struct TINYGRAD_EXPORT ConvTranspose2d : Convolution {
 
 /// (batch, in, length) to (batch, out, length').
 struct TINYGRAD_EXPORT ConvTranspose1d : ConvTranspose2d {
+  ConvTranspose1d() = default;
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel, const ConvTranspose2dOptions& options = {})
       : ConvTranspose2d(in_channels, out_channels, Sizes{kernel}, options) {}
 };
@@ -97,7 +104,8 @@ struct BatchNormOptions {
 struct TINYGRAD_EXPORT BatchNorm : Module {
   Tensor weight, bias;                                    ///< (channels); undefined unless affine
   Tensor num_batches_tracked, running_mean, running_var;  ///< undefined unless tracked
-  double eps, momentum;
+  double eps = 1e-5, momentum = 0.1;
+  BatchNorm() = default;
   explicit BatchNorm(int64_t channels, const BatchNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias, num_batches_tracked, running_mean, running_var)
@@ -114,8 +122,9 @@ struct GroupNormOptions {
 /// that do not divide the channels, and ShapeError for an input with other channels.
 struct TINYGRAD_EXPORT GroupNorm : Module {
   Tensor weight, bias;  ///< (channels); undefined unless affine
-  int64_t num_groups, num_channels;
-  double eps;
+  int64_t num_groups = 1, num_channels = 1;
+  double eps = 1e-5;
+  GroupNorm() = default;
   GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias)
@@ -125,6 +134,7 @@ using InstanceNormOptions = GroupNormOptions;
 
 /// Normalizes each channel of each example (Ulyanov, Vedaldi and Lempitsky, 2016).
 struct TINYGRAD_EXPORT InstanceNorm : GroupNorm {
+  InstanceNorm() = default;
   explicit InstanceNorm(int64_t features, const InstanceNormOptions& options = {}) : GroupNorm(features, features, options) {}
 };
 
@@ -137,7 +147,8 @@ struct LayerNormOptions {
 struct TINYGRAD_EXPORT LayerNorm : Module {
   Tensor weight, bias;  ///< of the normalized shape; undefined unless affine
   Sizes normalized_shape;
-  double eps;
+  double eps = 1e-5;
+  LayerNorm() = default;
   explicit LayerNorm(const Sizes& last_axes, const LayerNormOptions& options = {});
   explicit LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Sizes{size}, options) {}
   Tensor operator()(const Tensor& x) const;
@@ -158,7 +169,8 @@ struct RMSNormOptions {
 /// Divides the last axis by the root of its mean square (Zhang and Sennrich, 2019), computed in float32 or wider.
 struct TINYGRAD_EXPORT RMSNorm : Module {
   Tensor weight;  ///< (size); undefined unless affine
-  double eps;
+  double eps = 1e-6;
+  RMSNorm() = default;
   explicit RMSNorm(int64_t size, const RMSNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight)
@@ -167,6 +179,7 @@ struct TINYGRAD_EXPORT RMSNorm : Module {
 /// Rows of a table: indices (...) to (..., size). Throws DTypeError unless they are integers.
 struct TINYGRAD_EXPORT Embedding : Module {
   Tensor weight;  ///< (vocabulary, size)
+  Embedding() = default;
   Embedding(int64_t vocabulary_size, int64_t embedding_size);
   Tensor operator()(const Tensor& indices) const;
   TG_FIELDS(weight)
@@ -181,6 +194,7 @@ struct TINYGRAD_EXPORT LSTMCell : Module {
   Tensor weight_ih, weight_hh;  ///< (4 hidden, input), (4 hidden, hidden)
   Tensor bias_ih, bias_hh;      ///< (4 hidden), zeros at first; may be undefined
   using State = std::pair<Tensor, Tensor>;
+  LSTMCell() = default;
   LSTMCell(int64_t input_size, int64_t hidden_size, const LSTMCellOptions& options = {});
   /// From x (batch, input) and the state (h, c), each (batch, hidden), the next state; zeros come before the first.
   State operator()(const Tensor& x, const std::optional<State>& state = {}) const;

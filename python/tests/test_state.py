@@ -1,12 +1,15 @@
 """State dicts, files and optimizers from Python."""
 
+import copy
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +161,39 @@ except KeyboardInterrupt:
   child.send_signal(signal.SIGINT)
   out, _ = child.communicate(timeout=60)
   assert out == "stopped [6.0]\n"
+
+
+LAYERS = [
+  (lambda: nn.Linear(4, 3), (2, 4)), (lambda: nn.Conv1d(4, 6, 3, padding="same"), (2, 4, 5)),
+  (lambda: nn.Conv2d(4, 6, 3, stride=2, groups=2, bias=False), (2, 4, 7, 7)), (lambda: nn.ConvTranspose2d(4, 3, 3, stride=2, output_padding=1), (2, 4, 3, 3)),
+  (lambda: nn.BatchNorm(4, eps=1e-3), (2, 4, 3)), (lambda: nn.GroupNorm(2, 4), (2, 4, 3)), (lambda: nn.InstanceNorm(4, affine=False), (2, 4, 3)),
+  (lambda: nn.LayerNorm((4, 3), eps=1e-3), (2, 4, 3)), (lambda: nn.LayerNorm2d(4), (2, 4, 3, 3)), (lambda: nn.RMSNorm(4), (2, 4)),
+]
+
+
+@pytest.mark.parametrize("make,shape", LAYERS)
+def test_layers_are_copied_and_pickled(make: Any, shape: tuple[int, ...]) -> None:
+  layer, x = make(), Tensor.randn(*shape).realize()
+  for t in get_parameters(layer):
+    t.realize()
+  layer.note = ["kept"]
+  for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+    assert type(other) is type(layer) and other.note == ["kept"] and other.note is not layer.note
+    np.testing.assert_array_equal(other(x).numpy(), layer(x).numpy())
+    for name, t in nn.state.get_state_dict(other).items():
+      before = nn.state.get_state_dict(layer)[name].numpy().copy()
+      t.assign(t + 1).realize()
+      np.testing.assert_array_equal(nn.state.get_state_dict(layer)[name].numpy(), before)
+
+
+def test_cells_and_tables_are_pickled() -> None:
+  cell, table = pickle.loads(pickle.dumps((nn.LSTMCell(3, 2), nn.Embedding(5, 3))))
+  h, c = cell(table(Tensor([1, 4])))
+  assert h.shape == c.shape == (2, 2)
+  with pytest.raises(TypeError):
+    cell.__setstate__((1, 2))
+
+
+def test_settings_of_layers() -> None:
+  conv, group = nn.Conv2d(4, 6, 3, stride=2, groups=2), nn.GroupNorm(2, 4)
+  assert conv.kernel_size == (3, 3) and conv.stride == (2,) and conv.groups == 2 and group.num_groups == 2 and group.num_channels == 4
