@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace tinygrad::shape {
 template <class Needs, class Make>
 const CachedFact* fact_bottom_up(const UOp& u, FactSlot slot, Needs&& needs, Make&& make) {
   if (const CachedFact* f = u->fact(slot)) return f;
+  const auto has_fact = [slot](const UOp& s) { return s->fact(slot) != nullptr; };
+  if (std::ranges::all_of(needs(u), has_fact)) return u->set_fact(slot, make(u));  // the usual case: a node on top of known ones
   struct Frame {
     const UOp* node;  // kept alive by the root
     std::span<const UOp> sources;
