@@ -203,8 +203,9 @@ void CapturedCall::check_limits(const CallArguments& arguments) const {
   const auto value_of = [&](Symbol name) -> std::optional<int64_t> {
     for (const auto& [variable, value] : arguments.variables)
       if (variable == name) return value;
-    const auto own = recording_.variables.find(name);
-    return own == recording_.variables.end() ? std::nullopt : std::optional(own->second);
+    for (const auto& [variable, value] : bound_)
+      if (variable == name) return value;
+    return std::nullopt;
   };
   for (const UOp& room : limits_) {
     NodeMap<UOp> values;

@@ -17,6 +17,7 @@
 #include "base/options.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
+#include "shape/infer.h"
 #include "spec/verify.h"
 #include "symbolic/bounds.h"
 #include "tensor/captured.h"
@@ -32,7 +33,7 @@ using engine::SlotKind;
 namespace {
 
 constexpr std::string_view magic = "TGJIT";
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 
 /// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
 bool is_safe_view(const UOp& view, int64_t size) {
@@ -66,6 +67,7 @@ class CapturedCall::Writer {
     for (const CallForm::Value& v : call_.form_.values) roots.push_back(v.view);
     for (const Result& r : call_.results_) roots.push_back(r.form);
     for (const engine::RecordedCall& c : call_.calls_) roots.push_back(c.body);
+    roots.insert(roots.end(), call_.limits_.begin(), call_.limits_.end());
     out_.put_graph(roots);
     put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
     put_each(call_.bound_, [&](const auto& variable) { put_bound(variable.first, variable.second); });
@@ -81,6 +83,7 @@ class CapturedCall::Writer {
       out_.put(d.words);
       put_slot_number(d.slot);
     });
+    put_each(call_.limits_, [&](const UOp& room) { out_.put_node(room); });
     return out_.bytes();
   }
 
@@ -112,6 +115,8 @@ class CapturedCall::Writer {
   void put_slot_number(const std::optional<size_t>& slot) { out_.put(slot ? uint32_t(*slot + 1) : uint32_t{0}); }
 
   void put_argument(const Argument& a, const CallForm::Value& v) {
+    if (v.view && !is_safe_view(v.view, call_.slots_[*a.slot].size))
+      throw ValueError("save: only the values of its variables keep an argument inside of its memory; pass a clone()");
     out_.put(uint8_t(a.defined));
     put_form(v.view, v.shape);
     out_.put(v.dtype);
@@ -168,6 +173,7 @@ class CapturedCall::Reader {
     for (uint32_t n = in_.take_count(); n-- > 0;) read_call();
     for (uint32_t n = in_.take_count(); n-- > 0;) read_result();
     for (uint32_t n = in_.take_count(); n-- > 0;) read_draw();
+    for (uint32_t n = in_.take_count(); n-- > 0;) read_limit();
     in_.expect_end();
   }
   /// The bounds that kernels and views rely on.
@@ -197,7 +203,9 @@ class CapturedCall::Reader {
     s.size = in_.take<int64_t>();
     s.device = Symbol(in_.take_text());
     need(s.dtype != DType::void_ && s.dtype != DType::index, "memory of a dtype that has none");
-    need(s.size >= 0 && s.size <= (int64_t{1} << 48), "the size of memory");
+    need(s.size >= 0 && s.size <= most_bytes, "the size of memory");
+    byte_count_ += s.size * int64_t(itemsize(s.dtype));  // of arenas, in which offsets are added
+    need(byte_count_ <= most_bytes, "the size of all memory");
     Device& device = runtime::open_device(s.device.str());
     if (s.kind == SlotKind::fixed) {
       const auto values = in_.take_bytes(uint64_t(s.size) * itemsize(s.dtype));
@@ -371,7 +379,26 @@ class CapturedCall::Reader {
     out_.draws_.push_back(d);
   }
 
+  /// An index expression of the call's variables.
+  void read_limit() {
+    const UOp room = in_.take_node();
+    need(room && room.dtype() == DType::index, "a limit that is no index expression");
+    for (const UOp& u : toposort(room)) {
+      if (u.is(Op::VAR)) {
+        const Symbol name = u.arg_as<VarArg>().name;
+        need(std::ranges::any_of(out_.bound_, [&](const auto& v) { return v.first == name; }), "a limit on an unknown variable");
+      } else {
+        need(u.is(Op::CONST) || u.in(Group::alu), "a limit that is no index expression");
+      }
+      need(u.is(Op::CONST) || u.dtype() == infer_dtype(u.op(), u.src()), "the dtype of a limit");
+      need(u.dtype() == DType::index || u.dtype() == DType::bool_, "the dtype of a limit");
+    }
+    out_.limits_.push_back(room);
+  }
+
   friend class CapturedCall;
+  static constexpr int64_t most_bytes = int64_t{1} << 48;
+  int64_t byte_count_ = 0;
   ByteReader in_;
   CapturedCall& out_;
   std::set<size_t> taken_, made_;  // slots that a call brings: arguments, and results
@@ -437,6 +464,7 @@ detail::JitResults CapturedCall::call_loaded(const CallArguments& arguments) {
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (arguments_[i].defined) check_argument(i, arguments.values[i]);
   check_aliases(arguments);
+  check_limits(arguments);
   return replay(arguments);
 }
 

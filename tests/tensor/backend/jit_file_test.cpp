@@ -169,6 +169,21 @@ TEST_P(JitCapturesOn, AFileWithVariablesAndRandomNumbers) {
   EXPECT_THROW(loaded({all.shrink_to({n.bind(3)})}, {Variable("m", 1, 4).bind(2)}), JitError);
 }
 
+TEST_P(JitCapturesOn, AFileChecksVariablesAsTheFunctionDoes) {
+  const Variable n("n", 0, 8), m("m", 1, 8);
+  const Tensor all = Tensor::arange(8).realize();
+  const auto f = jit([&](const Variable& at, const Variable& count) { return all.shrink({{at, Extent(at) + count}}).sum(); });
+  for (int i = 1; i < 4; ++i) f(n.bind(i), m.bind(i));
+  f.save(path_);
+  const LoadedJit loaded(path_);
+  EXPECT_EQ(loaded({}, {n.bind(3), m.bind(5)})[0].item(), 25);
+  for (const auto& [at, count] : {std::pair(4, 5), std::pair(8, 1), std::pair(1, 8)}) {
+    EXPECT_THROW(f(n.bind(at), m.bind(count)), Error);
+    EXPECT_THROW(loaded({}, {n.bind(at), m.bind(count)}), JitError) << at;
+  }
+  EXPECT_THROW(loaded({}, {Variable("n", 0, 20).bind(12), m.bind(1)}), JitError);
+}
+
 TEST_P(JitCapturesOn, NothingToSave) {
   EXPECT_THROW(jit([](const Tensor& x) { return x + 1; }).save(path_), JitError);
 }
