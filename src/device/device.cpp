@@ -44,10 +44,23 @@ std::vector<Backend> backends() {
   return registry().backends;
 }
 
+void check_renderer(const Backend& backend, const DeviceChoice& choice) {
+  std::string names;
+  for (const CodePath& c : backend.code_paths) {
+    if (c.renderer == choice.renderer) return;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", c.renderer);
+  }
+  throw DeviceError(fmt::format("{}: unknown renderer '{}'; known are {}. A device is NAME[:INDEX]; the option DEV picks its renderer",
+                                backend.name, choice.renderer, names.empty() ? "none" : names));
+}
+
 const Backend& find_backend(const std::vector<Backend>& known, const DeviceChoice& choice) {
   std::string names;
   for (const Backend& b : known) {
-    if (b.name == choice.name) return b;
+    if (b.name == choice.name) {
+      if (!choice.renderer.empty()) check_renderer(b, choice);
+      return b;
+    }
     names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
   }
   throw DeviceError(fmt::format("unknown device '{}'; known are {}", choice.canonical(), names.empty() ? "none" : names));

@@ -27,9 +27,11 @@ std::unique_ptr<Device> open_flaky(const DeviceChoice& choice) {
   return std::make_unique<FakeDevice>(choice.canonical());
 }
 
+constexpr CodePath kCodePaths[] = {{"X", works}, {"Y", works}};
+
 constexpr Backend kFakes[] = {
     {.name = "GONE", .unavailable = absent, .open = open_fake},
-    {.name = "SPARE", .may_be_default = false, .unavailable = works, .open = open_fake},
+    {.name = "SPARE", .may_be_default = false, .unavailable = works, .code_paths = kCodePaths, .open = open_fake},
     {.name = "FAKE", .unavailable = works, .open = open_fake},
     {.name = "FLAKY", .unavailable = works, .open = open_flaky},
 };
@@ -59,6 +61,17 @@ TEST_F(Registry, UnknownDevicesListTheKnown) {
   }
 }
 
+TEST_F(Registry, UnknownRenderersListTheKnown) {
+  try {
+    Device::canonical("SPARE:Z");
+    FAIL() << "it is unknown";
+  } catch (const DeviceError& e) {
+    EXPECT_STREQ(e.what(), "SPARE: unknown renderer 'Z'; known are X, Y. A device is NAME[:INDEX]; the option DEV picks its renderer");
+  }
+  for (const char* bad : {"spare:Z", "SPARE:1:Z:arch", "FAKE:X"}) EXPECT_THROW(Device::get(bad), DeviceError) << bad;
+  EXPECT_EQ(Device::canonical("SPARE:Y"), Symbol("SPARE"));
+}
+
 TEST_F(Registry, DefaultIsTheFirstThatWorksOrTheOption) {
   Context none{{.dev = ""}};
   EXPECT_EQ(Device::default_name(), Symbol("FAKE"));
@@ -72,10 +85,11 @@ TEST_F(Registry, DefaultIsTheFirstThatWorksOrTheOption) {
 
 TEST_F(Registry, SaysWhatWorks) {
   const auto all = registered_devices();
-  ASSERT_EQ(all.size(), 4u);
+  ASSERT_EQ(all.size(), 5u);
   EXPECT_FALSE(all[0].works);
   EXPECT_EQ(all[0].reason, "no such hardware");
-  EXPECT_TRUE(all[2].works);
+  EXPECT_EQ(all[2].name, "SPARE:Y");
+  EXPECT_TRUE(all[3].works);
 }
 
 TEST_F(Registry, ManyThreadsOpenOnce) {

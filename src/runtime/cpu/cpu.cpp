@@ -104,9 +104,6 @@ std::string cpu_unavailable() {
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   if (choice.index != 0)
     throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
-  if (!choice.renderer.empty() && choice.renderer != "LLVM" && choice.renderer != "CLANG") {
-    throw DeviceError(fmt::format("CPU: unknown renderer '{}'; known are LLVM, CLANG", choice.renderer));
-  }
   Target target = runnable_target(choice.arch);
   if (!choice.renderer.empty()) target.renderer = Symbol(choice.renderer);
   return std::make_unique<CpuDevice>(choice, target);

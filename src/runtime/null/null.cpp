@@ -53,9 +53,6 @@ class NullDevice final : public Device {
 std::string null_unavailable() { return {}; }
 
 std::unique_ptr<Device> open_null(const DeviceChoice& choice) {
-  if (!choice.renderer.empty() && choice.renderer != "LLVM") {
-    throw DeviceError(fmt::format("NULL: unknown renderer '{}'; known are LLVM", choice.renderer));
-  }
   return std::make_unique<NullDevice>(choice, choice.arch.empty() ? host_cpu_target() : cpu_target(choice.arch));
 }
 
