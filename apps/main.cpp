@@ -4,6 +4,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "bench/bench.h"
 #include "compile/compile.h"
 #include "devices/devices.h"
 #include "models/models.h"
@@ -54,6 +55,26 @@ void add_compile(CLI::App& app) {
   command->callback([] { compile(o); });
 }
 
+void add_bench(CLI::App& app) {
+  static BenchOptions o;
+  CLI::App* command = app.add_subcommand("bench", "Time a kernel beside what the machine can do, and check it against float64");
+  command->footer(kernel_help());
+  command->add_option("KERNEL", o.what.kernel, "What to measure")->required()->check(CLI::IsMember(kernel_names()));
+  command->add_option("--size", o.what.size, "Its sizes, by commas")->delimiter(',');
+  command->add_option("--dtype", o.what.dtype, "float32 (default), float16, bfloat16; of matmul also int8: uint8 by int8 into int32");
+  command->add_option("--op", o.what.op, "Of elementwise: " + CLI::detail::join(elementwise_names(), ", "));
+  command->add_option("--batch", o.what.batch, "Of matmul, conv and attention");
+  command->add_option("--stride", o.what.stride, "Of conv");
+  command->add_option("--groups", o.what.groups, "Of conv; as many as channels: depthwise");
+  command->add_option("--axis", o.what.axis, "Of softmax: 1 (default), or 0 over columns");
+  command->add_option("--order", o.what.order, "Of transpose: the axes as the result has them")->delimiter(',');
+  command->add_flag("--causal", o.what.causal, "Of attention: no token sees later ones");
+  command->add_flag("--backward", o.what.backward, "Of attention: also the gradients of its inputs");
+  command->add_option("--budget", o.budget, "Seconds that timing may take")->capture_default_str()->check(CLI::Range(0.0, 1e6));
+  command->add_flag("--json", o.json, "Print one JSON object: ms, gflops, gb_s, roofline (fraction), opts, error and more");
+  command->callback([] { bench(o); });
+}
+
 void add_devices(CLI::App& app) {
   static bool json = false;
   CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and why the others don't");
@@ -69,6 +90,7 @@ int run(int argc, char** argv) {
   app.footer("Environment variables such as DEV (device), DEBUG (log) and NUM_CPU_THREADS: docs/environment.md");
   add_train(app);
   add_compile(app);
+  add_bench(app);
   add_devices(app);
   try {
     app.parse(argc, argv);  // runs the command

@@ -30,6 +30,7 @@ struct RuleTime {
 /// A different kernel among those of a schedule.
 struct KernelSource {
   std::string name;
+  std::string opts;    ///< how its loops were optimized, as text
   std::string source;  ///< what the device's compiler would be given
 };
 

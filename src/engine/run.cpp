@@ -127,7 +127,7 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
   }
 }
 
-RenderReport render_schedule(const schedule::Schedule& s, const Options& options) {
+RenderReport render_schedule(const schedule::Schedule& s, const Options& options, bool opts) {
   RenderReport report;
   NodeMap<size_t> numbers;
   std::vector<std::pair<UOp, Device*>> kernels;
@@ -141,8 +141,13 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
   report.kernels = launches.size();
   std::vector<RenderedProgram>& programs = report.programs;
   programs.resize(kernels.size());
+  if (opts) report.opts.resize(kernels.size());
   auto start = std::chrono::steady_clock::now();
-  task_pool().parallel_for(kernels.size(), [&](size_t i) { programs[i] = lower_program(kernels[i].first, *kernels[i].second, options); });
+  task_pool().parallel_for(kernels.size(), [&](size_t i) {
+    std::vector<codegen::Step> steps;
+    programs[i] = lower_program(kernels[i].first, *kernels[i].second, options, opts ? &steps : nullptr);
+    if (opts) report.opts[i] = opts_of(steps);
+  });
   report.lower_s = seconds_since(start);
   for (size_t i : launches) {
     SmallVector<int64_t, 4> values;

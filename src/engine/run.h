@@ -1,6 +1,7 @@
 #pragma once
 /// Running schedules.
 
+#include <string>
 #include <vector>
 
 #include "base/options.h"
@@ -21,10 +22,11 @@ struct RenderReport {
   size_t kernels = 0;
   int64_t bytes = 0;                      ///< of all buffers that launches read or write, each counted once a launch and direction
   std::vector<RenderedProgram> programs;  ///< of the different ones among them
+  std::vector<std::string> opts;          ///< applied to each of those, as text; if they were asked for
   double lower_s = 0, render_s = 0;
 };
 
 /// Lowers and renders every kernel of a schedule as run_schedule() does (each once, in parallel), past the caches, and stops there.
-RenderReport render_schedule(const schedule::Schedule& schedule, const Options& options);
+RenderReport render_schedule(const schedule::Schedule& schedule, const Options& options, bool opts = false);
 
 }  // namespace tinygrad::engine

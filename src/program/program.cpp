@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <mutex>
 #include <unordered_map>
 
 #include "base/log.h"
+#include "codegen/opt/parse_opts.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -16,15 +18,9 @@ namespace {
 
 std::atomic<size_t> made{0};
 
-std::string opts_of(const std::vector<codegen::Step>& steps) {
-  for (const codegen::Step& s : steps)
-    if (s.name == std::string_view("apply opts")) return to_string(s.result.arg());
-  return "";
-}
-
 /// DEBUG 3 to 6: what became of a kernel on the way.
 void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<codegen::Step>& steps) {
-  if (log_enabled(3)) log_line(opts_of(steps));
+  if (log_enabled(3)) log_line(p.info.name + " " + opts_of(steps));
   if (log_enabled(5)) log_line(print_graph(sink));
   if (log_enabled(6)) log_line(print_graph(p.linear));
   if (log_enabled(4)) log_line(p.source);
@@ -70,6 +66,11 @@ struct ProgramCache {
 };
 
 }  // namespace
+
+std::string opts_of(const std::vector<codegen::Step>& steps) {
+  const auto applied = std::ranges::find(steps, std::string_view("apply opts"), &codegen::Step::name);
+  return applied == steps.end() ? "" : codegen::to_string(applied->result.arg_as<KernelArg>().opts);
+}
 
 RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;

@@ -34,6 +34,9 @@ RenderedProgram render_program(const UOp& sink, Device& device, const Options& o
 RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
 void render_source(RenderedProgram& program, Device& device);
 
+/// The opts that were applied, as text, from the steps of a kernel; "" for one without.
+std::string opts_of(const std::vector<codegen::Step>& steps);
+
 /// Programs made by this process so far; for tests.
 size_t programs_made();
 

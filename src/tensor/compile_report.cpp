@@ -72,7 +72,7 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   how.cache = false;
   const schedule::Schedule schedule = schedule::make_schedule(effects, engine::target_of, how);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  engine::RenderReport rendered = engine::render_schedule(schedule, options);
+  engine::RenderReport rendered = engine::render_schedule(schedule, options, parts.sources);
 
   CompileReport report{.kernels = rendered.kernels,
                        .unique_kernels = rendered.programs.size(),
@@ -83,7 +83,8 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   if (parts.steps) report.steps = steps_since(start_ns);
   if (parts.rules) report.rules = rules_tried();
   if (parts.sources)
-    for (RenderedProgram& p : rendered.programs) report.sources.push_back({p.info.name, std::move(p.source)});
+    for (size_t i = 0; i < rendered.programs.size(); ++i)
+      report.sources.push_back({rendered.programs[i].info.name, std::move(rendered.opts[i]), std::move(rendered.programs[i].source)});
   return report;
 }
 

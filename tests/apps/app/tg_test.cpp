@@ -15,12 +15,38 @@ using Json = nlohmann::json;
 
 TEST(Tg, HelpAndVersion) {
   for (const char* arguments :
-       {"--help", "train --help", "train digits --help", "train mnist --help", "compile --help", "devices --help"}) {
+       {"--help", "train --help", "train digits --help", "train mnist --help", "compile --help", "bench --help", "devices --help"}) {
     const Ran ran = run_tg(arguments);
     EXPECT_EQ(ran.status, 0) << arguments;
     EXPECT_NE(ran.out.find("Usage: tg"), std::string::npos) << arguments;
   }
   EXPECT_EQ(run_tg("--version").out.substr(0, 3), "tg ");
+}
+
+TEST(Tg, BenchJson) {
+  const std::vector<std::string> kernels{
+      "matmul --size 32,48,40",
+      "matvec --size 64",
+      "conv --size 4,8,12,3 --batch 2",
+      "attention --size 2,16,8 --causal --backward",
+      "softmax --size 16,24",
+      "layernorm --size 16,24",
+      "elementwise --size 1000 --op gelu",
+      "sum --size 1000",
+      "transpose --size 2,3,4,5 --order 0,2,1,3",
+  };
+  for (const std::string& kernel : kernels) {
+    const Ran ran = run_tg("bench " + kernel + " --budget 0.05 --json");
+    ASSERT_EQ(ran.status, 0) << kernel << ": " << ran.err;
+    ASSERT_EQ(ran.lines().size(), 1u) << kernel;
+    const Json r = Json::parse(ran.lines()[0]);
+    for (const char* key : {"ms", "gb_s", "roofline", "peak_gflops", "peak_gb_s"})
+      EXPECT_GT(r[key].get<double>(), 0) << kernel << " " << key;
+    EXPECT_GE(r["gflops"].get<double>(), 0) << kernel;
+    EXPECT_LE(r["error"].get<double>(), r["tolerance"].get<double>()) << kernel;
+    ASSERT_GE(r["opts"].size(), 1u) << kernel;
+    for (const Json& k : r["opts"]) EXPECT_TRUE(k["kernel"].is_string() && k["opts"].is_string()) << kernel;
+  }
 }
 
 TEST(Tg, Devices) {

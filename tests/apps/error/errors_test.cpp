@@ -27,6 +27,14 @@ TEST(TgErrors, Usage) {
   expect_error(run_tg("compile resnet51"), usage, {"resnet51", "resnet50-train", "gpt2-12", "gpt2-2-train", "mnist-train"});
 }
 
+TEST(TgErrors, Bench) {
+  expect_error(run_tg("bench"), usage, {"KERNEL"});
+  expect_error(run_tg("bench matmull"), usage, {"matmull", "matvec"});
+  expect_error(run_tg("bench matmul --size 1,x"), usage, {"--size"});
+  expect_error(run_tg("bench matmul --size 1,2"), 1, {"tg: ", "2 numbers", "expects 3", "M,N,K"});
+  expect_error(run_tg("bench sum --causal"), 1, {"tg: ", "--causal", "attention"});
+}
+
 TEST(TgErrors, Devices) {
   expect_error(run_tg("compile mnist-train --device NOPE"), 1, {"tg: ", "NOPE", "CPU"});
   expect_error(run_tg("train digits", "DEV=NOPE"), 1, {"tg: ", "NOPE"});
