@@ -1,0 +1,143 @@
+"""Our kernels beside the libraries': see bench/kernels."""
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+
+import rows
+import sides
+
+EQUAL = 0.97  # closer than this is equal
+
+
+def measure(case, ours, peers, rounds):
+    """A row: what the case is, and medians of seconds and of ratios of pairs."""
+    facts = ours.prepare(case)
+    first, able, missing = {ours: facts["seconds"]}, [], {}
+    for peer in peers:
+        try:
+            first[peer] = peer.prepare(case)["seconds"]
+            able.append(peer)
+        except sides.Failed as e:
+            missing[peer.name] = str(e)
+    times = sides.time_in_turns([ours, *able], first, rounds)
+    row = {"case": case, "title": facts["title"], "missing": missing, "seconds": statistics.median(times[ours]),
+           "peers": {}, **{key: facts[key] for key in facts if key not in ("seconds", "title")}}
+    for peer in able:
+        pairs = list(zip(times[peer], times[ours]))
+        row["peers"][peer.name] = {"seconds": statistics.median(times[peer]), "ratio": statistics.median(p / o for p, o in pairs),
+                                   "pairs": len(pairs)}
+    for side in (ours, *able):
+        side.release()
+    return row
+
+
+def ratio_to(row, names):
+    """Our speed beside the fastest of these peers that did the work; None without one."""
+    done = [row["peers"][name] for name in names if name in row["peers"]]
+    return min(done, key=lambda p: p["seconds"])["ratio"] if done else None
+
+
+def judge(row, goals, fixed):
+    """Adds the row's goals: (peers, ratio, goal, reached). A random size is to reach 0.9 of what the fixed rows reach."""
+    row["goals"] = []
+    for goal in goals:
+        ratio, least = ratio_to(row, goal.peers), goal.ratio
+        if row["random"]:
+            before = [r for r in (ratio_to(f, goal.peers) for f in fixed) if r is not None]
+            least = 0.9 * statistics.median(before) if before else None
+        if ratio is not None and least is not None:
+            row["goals"].append({"peers": list(goal.peers), "ratio": ratio, "goal": least, "reached": ratio >= least * EQUAL})
+    row["right"] = row.get("error_of_result", 0) <= row.get("tolerance", 0)
+
+
+def verdict(row):
+    words = [] if row["right"] else ["wrong"]
+    return " ".join(words + (["below"] if not all(g["reached"] for g in row["goals"]) else []))
+
+
+def line_of(row):
+    parts = [f"{row['title'] + (' *' if row['random'] else ''):<52} {row['seconds'] * 1e3:>10.4f} ms"]
+    if row.get("flops"):
+        parts.append(f"{row['flops'] / row['seconds'] * 1e-9:>8.1f} GFLOP/s")
+    if row.get("bytes"):
+        parts.append(f"{row['bytes'] / row['seconds'] * 1e-9:>6.1f} GB/s {100 * row['roofline_seconds'] / row['seconds']:>4.0f} %")
+    parts += [f"{name} {p['seconds'] * 1e3:.4f} ms ({p['ratio']:.2f})" for name, p in row["peers"].items()]
+    return "  ".join(parts + [verdict(row)])
+
+
+def measure_group(group, ours, peers, generator, options):
+    cases = [(case, False) for case in group.cases]
+    if group.draw:
+        cases += [(group.draw(generator), True) for _ in range(options.random)]
+    done = []
+    for case, drawn in cases:
+        try:
+            row = measure(case, ours, [peers[name] for name in group.peers], options.rounds) | {"group": group.name, "random": drawn}
+        except sides.Failed as e:
+            print(f"{json.dumps(case)}: tg: {e}", file=sys.stderr, flush=True)
+            row = {"case": case, "group": group.name, "random": drawn, "failed": str(e)}
+        else:
+            judge(row, group.goals, [r for r in done if not r["random"] and "failed" not in r])
+            print(line_of(row), flush=True)
+        done.append(row)
+    return done
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="bench/kernels", description="Our kernels beside the libraries', in turns.")
+    names = [g.name for g in rows.GROUPS]
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"by default all: {', '.join(names)}")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each side")
+    parser.add_argument("--quick", action="store_true", help="5 turns and no random sizes")
+    parser.add_argument("--random", type=int, default=3, help="random sizes a group")
+    parser.add_argument("--seed", type=int, default=None, help="of the random sizes; by default another one each run")
+    parser.add_argument("--peers", default=None, help="only these, by commas")
+    parser.add_argument("--only", default="", help="only rows whose sizes, joined by x, contain this")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", default=None, metavar="FILE", help="write the rows there")
+    options = parser.parse_args()
+    if unknown := set(options.groups) - set(names):
+        parser.error(f"unknown group {', '.join(sorted(unknown))}; known are {', '.join(names)}")
+    if options.quick:
+        options.rounds, options.random = 5, 0
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1 << 31)
+    return options
+
+
+def selected(options):
+    for group in rows.GROUPS:
+        if options.groups and group.name not in options.groups:
+            continue
+        cases = tuple(c for c in group.cases if options.only in "x".join(map(str, c["size"])))
+        wanted = options.peers.split(",") if options.peers else group.peers
+        yield rows.dataclasses.replace(group, cases=cases, peers=tuple(p for p in group.peers if p in wanted),
+                                       draw=None if options.only else group.draw)
+
+
+def main():
+    options = parse()
+    cpus = set(sorted(os.sched_getaffinity(0))[:options.threads])
+    ours, peers = sides.ours(options.build, cpus), sides.peers(options.build, cpus)
+    print(f"{len(cpus)} threads, {options.rounds} rounds, seed {options.seed} of the random sizes (*); in parentheses our speed / the peer's")
+    done = []
+    try:
+        for group in selected(options):
+            # The same sizes for a seed, whatever else is selected.
+            generator = random.Random(f"{options.seed} {group.name}")
+            done += measure_group(group, ours, peers, generator, options)
+    finally:
+        for side in (ours, *peers.values()):
+            side.stop()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
+                       "versions": {name: peer.version for name, peer in peers.items() if peer.version}, "rows": done}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

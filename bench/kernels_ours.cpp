@@ -1,0 +1,49 @@
+// Our side of bench/kernels: the cases of `tg bench`.
+#include "bench/measure.h"
+#include "bench/roofline.h"
+#include "serve.h"
+
+using namespace tinygrad;
+using bench::Json;
+
+namespace {
+
+template <class T>
+std::optional<T> optional(const Json& c, const char* key) {
+  return c.contains(key) ? std::optional<T>(c[key].get<T>()) : std::nullopt;
+}
+
+apps::CaseOptions options_of(const Json& c) {
+  return {.kernel = c.at("kernel"),
+          .size = c.at("size"),
+          .dtype = optional<std::string>(c, "dtype"),
+          .op = optional<std::string>(c, "op"),
+          .batch = optional<int64_t>(c, "batch"),
+          .stride = optional<int64_t>(c, "stride"),
+          .groups = optional<int64_t>(c, "groups"),
+          .axis = optional<int>(c, "axis"),
+          .order = c.value("order", std::vector<int>{}),
+          .causal = c.value("causal", false),
+          .backward = c.value("backward", false)};
+}
+
+bench::Prepared prepare_kernel(const Json& wanted) {
+  const apps::BenchCase c = apps::make_case(options_of(wanted));
+  const apps::BenchWork work = apps::make_work(c);
+  const auto replay = std::make_shared<apps::Replay>(work);
+  const apps::Accuracy accuracy = apps::check_accuracy(c, work, replay->results());
+  const apps::Roofline limits = apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads());
+  return {.call = [replay] { replay->seconds(); },
+          .facts = {{"title", c.title()},
+                    {"flops", c.flops},
+                    {"bytes", c.bytes},
+                    {"error_of_result", accuracy.error},
+                    {"tolerance", accuracy.tolerance},
+                    {"roofline_seconds", limits.seconds(c.flops, c.bytes)},
+                    {"peak_gflops", limits.gflops},
+                    {"peak_gb_s", limits.gb_s}}};
+}
+
+}  // namespace
+
+int main() { return bench::serve("", prepare_kernel); }

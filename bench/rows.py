@@ -1,0 +1,76 @@
+"""What bench/kernels measures: works, the peers that do them too, and how fast we mean to be beside them."""
+import dataclasses
+
+TORCH = ("torch", "torch.compile")
+BLAS = ("OpenBLAS", "oneDNN")
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """Our speed divided by that of the fastest of these peers should be at least this."""
+    peers: tuple
+    ratio: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Rows that are selected and compared together. `draw(random)` makes a case of random sizes; their goal follows from the fixed rows."""
+    name: str
+    peers: tuple
+    goals: tuple
+    cases: tuple
+    draw: object = None
+
+
+def case(kernel, *size, **options):
+    return {"kernel": kernel, "size": list(size)} | options
+
+
+def between(random, low, high):
+    """Every order of magnitude is as likely; odd sizes are as likely as even ones."""
+    return round(low * (high / low) ** random.random())
+
+
+def drawn_matmul(random, limit=2 << 30, **options):
+    while True:
+        size = [between(random, 128, 4096) for _ in range(3)]
+        if size[0] * size[1] * size[2] <= limit:
+            return case("matmul", *size, **options)
+
+
+def drawn_conv(random):
+    window = random.choice([1, 3, 5])
+    return case("conv", between(random, 16, 256), between(random, 16, 256), between(random, 14, 64), window, batch=8)
+
+
+GROUPS = (
+    Group("matmul", BLAS + ("torch",), (Goal(("OpenBLAS",), 1.0), Goal(("oneDNN",), 0.95)),
+          tuple(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)) + (case("matmul", 64, 4096, 4096),),
+          drawn_matmul),
+    Group("matvec", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matvec", 4096, 4096),),
+          lambda random: case("matvec", between(random, 512, 8192), between(random, 512, 8192))),
+    Group("batched", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matmul", 64, 64, 64, batch=64),),
+          lambda random: case("matmul", *(between(random, 24, 128) for _ in range(3)), batch=between(random, 16, 128))),
+    Group("bf16", ("oneDNN", "torch"), (Goal(("oneDNN",), 0.9),), tuple(case("matmul", n, n, n, dtype="bfloat16") for n in (1024, 2048)),
+          lambda random: drawn_matmul(random, 1 << 29, dtype="bfloat16")),
+    Group("int8", ("oneDNN",), (Goal(("oneDNN",), 0.9),), tuple(case("matmul", n, n, n, dtype="int8") for n in (1024, 2048)),
+          lambda random: drawn_matmul(random, 1 << 29, dtype="int8")),
+    Group("elementwise", TORCH, (Goal(TORCH, 1.0),), (case("elementwise", 64 << 20, op="relu_fma"),),
+          lambda random: case("elementwise", between(random, 1 << 20, 64 << 20), op="relu_fma")),
+    Group("sum", TORCH, (Goal(TORCH, 1.0),), (case("sum", 64 << 20),), lambda random: case("sum", between(random, 1 << 20, 64 << 20))),
+    Group("softmax", TORCH, (Goal(TORCH, 1.0),), (case("softmax", 4096, 4096), case("softmax", 4096, 4096, axis=0)),
+          lambda random: case("softmax", between(random, 512, 8192), between(random, 512, 8192), axis=random.randrange(2))),
+    Group("layernorm", TORCH, (Goal(TORCH, 1.0),), (case("layernorm", 4096, 4096),),
+          lambda random: case("layernorm", between(random, 512, 8192), between(random, 512, 8192))),
+    Group("transpose", TORCH, (Goal(TORCH, 1.0),), (case("transpose", 4096, 4096), case("transpose", 8, 128, 12, 64, order=[0, 2, 1, 3])),
+          lambda random: case("transpose", between(random, 512, 8192), between(random, 512, 8192))),
+    Group("unary", TORCH, (Goal(TORCH, 1.0),), tuple(case("elementwise", 16 << 20, op=op) for op in ("gelu", "exp", "erf")),
+          lambda random: case("elementwise", between(random, 1 << 20, 32 << 20), op=random.choice(["gelu", "exp", "erf"]))),
+    Group("conv", TORCH, (Goal(TORCH, 1.0),),
+          (case("conv", 64, 64, 56, 3, batch=16), case("conv", 256, 64, 56, 1, batch=16), case("conv", 3, 64, 224, 7, batch=16, stride=2),
+           case("conv", 128, 128, 56, 3, batch=16, groups=128)), drawn_conv),
+    Group("attention", TORCH, (Goal(TORCH, 1.1),),
+          tuple(case("attention", 8, 1024, 64, causal=causal, backward=backward) for backward in (False, True) for causal in (False, True)),
+          lambda random: case("attention", between(random, 2, 16), between(random, 256, 2048), random.choice([32, 64, 128]),
+                              causal=random.random() < 0.5)),
+)

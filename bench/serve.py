@@ -1,0 +1,39 @@
+"""A side of bench/kernels in Python: the protocol of serve.h."""
+import json
+import os
+import sys
+import time
+
+
+def serve(version, prepare):
+    """`prepare(case)` gives a function that computes the case once, or a pair of it and a dict of facts."""
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    print(json.dumps({"version": version}), file=out, flush=True)
+    call = None
+    for line in sys.stdin:
+        request, reply = json.loads(line), {}
+        try:
+            if request["do"] == "prepare":
+                call = None
+                call, reply = prepare(request["case"]), {}
+                if isinstance(call, tuple):
+                    call, reply = call
+                seconds_of(call, 2)
+                reply = reply | {"seconds": seconds_of(call, 1)}
+            elif request["do"] == "time":
+                if request["calls"] > 1:
+                    call()
+                reply = {"seconds": seconds_of(call, request["calls"])}
+            else:
+                call = None
+        except Exception as e:  # whatever a library throws is an answer
+            reply = {"error": f"{type(e).__name__}: {e}".splitlines()[0][:300]}
+        print(json.dumps(reply), file=out, flush=True)
+
+
+def seconds_of(call, count):
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count

@@ -1,0 +1,108 @@
+"""The processes that bench/kernels compares: each prepares works and times calls as it is told (serve.h), and is stopped while another
+one runs, so that no thread of its waits spinning."""
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+
+class Failed(Exception):
+    """A side cannot do a work, or died of it."""
+
+
+class Side:
+    def __init__(self, name, command, environment=None, cpus=None):
+        self.name, self.command, self.environment, self.cpus = name, command, environment or {}, cpus
+        self.process, self.version = None, None
+
+    def start(self):
+        threads = str(len(self.cpus))
+        environment = {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
+                       "OMP_PROC_BIND": "true"}
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env=os.environ | environment | self.environment, start_new_session=True,
+                                        preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
+        self.version = self._answer(120).get("version", "")
+
+    def _answer(self, timeout):
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        line = self.process.stdout.readline() if ready else b""
+        if not line:
+            self.stop()
+            raise Failed("took too long" if not ready else "ended")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise Failed(reply["error"])
+        return reply
+
+    def ask(self, request, timeout):
+        if self.process is None:
+            self.start()
+        os.killpg(self.process.pid, signal.SIGCONT)
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+            return self._answer(timeout)
+        except BrokenPipeError:
+            self.stop()
+            raise Failed("ended") from None
+        finally:
+            if self.process is not None:
+                os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def prepare(self, case):
+        """What the side knows of the case, with the seconds of a call."""
+        return self.ask({"do": "prepare", "case": case}, 600)
+
+    def seconds(self, calls):
+        return self.ask({"do": "time", "calls": calls}, 600)["seconds"]
+
+    def release(self):
+        if self.process is not None:
+            self.ask({"do": "release"}, 60)
+
+    def stop(self):
+        if self.process is None:
+            return
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.process = None
+
+
+def peers(build, cpus):
+    here = os.path.dirname(os.path.abspath(__file__))
+    blas = os.path.join(build, "bench", "kernels_blas")
+
+    def script(name, *arguments):
+        return [sys.executable, os.path.join(here, name), *arguments]
+    inductor = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    sides = [Side("OpenBLAS", [blas, "openblas"], cpus=cpus), Side("oneDNN", [blas, "onednn"], cpus=cpus),
+             Side("torch", script("kernels_torch.py"), cpus=cpus),
+             Side("torch.compile", script("kernels_torch.py", "compile"), inductor, cpus=cpus),
+             Side("JAX", script("kernels_jax.py"), {"JAX_PLATFORMS": "cpu"}, cpus=cpus)]
+    return {side.name: side for side in sides}
+
+
+def ours(build, cpus, **environment):
+    return Side("tg", [os.path.join(build, "bench", "kernels_ours")], environment, cpus=cpus)
+
+
+def time_in_turns(sides, first, rounds):
+    """Seconds of a call by side, a list each. `first` are rough ones. Sides take turns, in another order each round; one that takes more
+    than 5 s a call has 3 of its own."""
+    times = {side: [] for side in sides}
+    calls = {side: max(1, min(2000, int(3e-3 / max(first[side], 1e-9)))) for side in sides}
+    for i in range(rounds):
+        order = sides[i % len(sides):] + sides[:i % len(sides)]
+        for side in order:
+            if first[side] > 5 and i >= 3:
+                continue
+            times[side].append(side.seconds(calls[side]))
+            time.sleep(0.001)
+    return times
