@@ -72,6 +72,7 @@ void add_bench(CLI::App& app) {
   command->add_flag("--backward", o.what.backward, "Of attention: also the gradients of its inputs");
   command->add_option("--budget", o.budget, "Seconds that timing may take")->capture_default_str()->check(CLI::Range(0.0, 1e6));
   command->add_flag("--json", o.json, "Print one JSON object: ms, gflops, gb_s, roofline (fraction), opts, error and more");
+  command->add_option("--roofline", o.roofline, "Draw the result below the machine's limits into this PNG");
   command->callback([] { bench(o); });
 }
 

@@ -6,6 +6,7 @@ import random
 import statistics
 import sys
 
+import page
 import rows
 import sides
 
@@ -99,6 +100,7 @@ def parse():
     parser.add_argument("--only", default="", help="only rows whose sizes, joined by x, contain this")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", default=None, metavar="FILE", help="write the rows there")
+    parser.add_argument("--page", default=None, metavar="FILE", help="write the rows there, as docs/benchmarks.md has them")
     options = parser.parse_args()
     if unknown := set(options.groups) - set(names):
         parser.error(f"unknown group {', '.join(sorted(unknown))}; known are {', '.join(names)}")
@@ -133,10 +135,13 @@ def main():
     finally:
         for side in (ours, *peers.values()):
             side.stop()
+    result = {"seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
+              "versions": {name: peer.version for name, peer in peers.items() if peer.version}, "rows": done}
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
-                       "versions": {name: peer.version for name, peer in peers.items() if peer.version}, "rows": done}, file, indent=1)
+            json.dump(result, file, indent=1)
+    if options.page:
+        page.write(options.page, result)
 
 
 if __name__ == "__main__":

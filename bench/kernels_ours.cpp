@@ -3,6 +3,8 @@
 #include "bench/roofline.h"
 #include "serve.h"
 
+#include <map>
+
 using namespace tinygrad;
 using bench::Json;
 
@@ -27,12 +29,21 @@ apps::CaseOptions options_of(const Json& c) {
           .backward = c.value("backward", false)};
 }
 
+/// The best of several, spread over the time that a row takes to prepare; arithmetic by the rows before as well.
+apps::Roofline limits_of(const apps::BenchCase& c) {
+  static std::map<DType, double> gflops;
+  const auto once = [&] { return apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads()); };
+  apps::Roofline best = higher(once(), once());
+  best.gflops = gflops[c.dtype] = std::max(best.gflops, gflops[c.dtype]);
+  return best;
+}
+
 bench::Prepared prepare_kernel(const Json& wanted) {
   const apps::BenchCase c = apps::make_case(options_of(wanted));
   const apps::BenchWork work = apps::make_work(c);
   const auto replay = std::make_shared<apps::Replay>(work);
   const apps::Accuracy accuracy = apps::check_accuracy(c, work, replay->results());
-  const apps::Roofline limits = apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads());
+  const apps::Roofline limits = limits_of(c);
   return {.call = [replay] { replay->seconds(); },
           .facts = {{"title", c.title()},
                     {"flops", c.flops},

@@ -8,6 +8,7 @@
 #include <tinygrad/compile_report.h>
 #include <tinygrad/errors.h>
 
+#include "bench/chart.h"
 #include "bench/measure.h"
 #include "bench/roofline.h"
 #include "bench/works.h"
@@ -42,10 +43,12 @@ Report measure(const BenchOptions& o) {
   Report r{.what = make_case(o.what), .timing = {}, .accuracy = {}, .limits = {}, .kernels = {}};
   const BenchWork work = make_work(r.what);
   r.kernels = compile_report(work.step(work.inputs), {.sources = true}).sources;
+  const auto limits = [&] { return measure_roofline(r.what.dtype, r.what.bytes, compute_threads()); };
+  const Roofline before = limits();
   const Replay replay(work);
   r.timing = time_replay(replay, o.budget);
+  r.limits = higher(before, limits());
   r.accuracy = check_accuracy(r.what, work, replay.results());
-  r.limits = measure_roofline(r.what.dtype, r.what.bytes, compute_threads());
   return r;
 }
 
@@ -76,8 +79,8 @@ void print_as_text(const Report& r) {
   fmt::print("  {:.2f} GFLOP/s, {:.2f} GB/s, {:.1f} % of the roofline ({})\n", r.gflops(), r.gb_s(), r.fraction() * 100,
              r.memory_bound() ? "memory" : "arithmetic");
   fmt::print("  the machine: {:.1f} GFLOP/s, {:.1f} GB/s at this size, {} threads\n", r.limits.gflops, r.limits.gb_s, r.limits.threads);
-  fmt::print("  error {:.2g} of the root mean square, tolerance {:.2g}, {} values compared with float64{}\n", r.accuracy.error,
-             r.accuracy.tolerance, r.accuracy.values, r.wrong() ? ": WRONG" : "");
+  fmt::print("  error {:.2g}, tolerance {:.2g}: {} values compared with float64{}\n", r.accuracy.error, r.accuracy.tolerance,
+             r.accuracy.values, r.wrong() ? ": WRONG" : "");
   for (const KernelSource& k : r.kernels) fmt::print("  {}: {}\n", k.name, k.opts.empty() ? "no opts" : k.opts);
 }
 
@@ -89,6 +92,9 @@ void bench(const BenchOptions& o) {
     print_as_json(r);
   else
     print_as_text(r);
+  if (!o.roofline.empty())
+    write_roofline(o.roofline, {.title = r.what.title(), .flops = r.what.flops, .bytes = r.what.bytes, .seconds = r.timing.seconds},
+                   r.limits);
   if (r.wrong())
     throw ValueError(fmt::format("bench: the result of {} is wrong: its error is {:.3g}, expects at most {:.3g}", r.what.title(),
                                  r.accuracy.error, r.accuracy.tolerance));

@@ -179,6 +179,10 @@ Roofline measure_roofline(DType dtype, double bytes, int threads) {
   return {.gflops = measure_gflops(dtype, threads), .gb_s = measure_gb_s(bytes, threads), .threads = threads};
 }
 
+Roofline higher(const Roofline& a, const Roofline& b) {
+  return {.gflops = std::max(a.gflops, b.gflops), .gb_s = std::max(a.gb_s, b.gb_s), .threads = a.threads};
+}
+
 int compute_threads() {
   const char* text = std::getenv("NUM_CPU_THREADS");
   const int asked = text ? std::atoi(text) : 0;

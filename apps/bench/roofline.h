@@ -20,6 +20,9 @@ struct Roofline {
 /// together (at most 1 GiB), in the cache that they fit in.
 Roofline measure_roofline(DType dtype, double bytes, int threads);
 
+/// The greater figures of two measurements: what disturbed one says nothing about the machine.
+Roofline higher(const Roofline& a, const Roofline& b);
+
 /// The threads that the library computes with, by NUM_CPU_THREADS and the CPUs that the process may use.
 int compute_threads();
 

@@ -126,15 +126,17 @@ Accuracy check_accuracy(const BenchCase& c, const BenchWork& work, const Tensors
   const std::vector<ExactValue> exact = work.exact();
   accuracy.values = exact.size();
   for (size_t output = 0; output < results.size(); ++output) {
-    double largest = 0, squares = 0, count = 0;
+    double squares = 0, count = 0;
+    for (const ExactValue& e : exact)
+      if (e.output == output) squares += e.value * e.value, ++count;
+    const double typical = std::sqrt(squares / std::max(count, 1.0));
     for (const ExactValue& e : exact) {
       if (e.output != output) continue;
       const double difference = std::abs(got[output][e.index] - e.value);
-      largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
-      squares += e.value * e.value;
-      ++count;
+      if (difference == 0) continue;
+      const double error = difference / std::max({typical, std::abs(e.value), 1e-30});
+      accuracy.error = std::isnan(error) ? INFINITY : std::max(accuracy.error, error);
     }
-    if (largest > 0) accuracy.error = std::max(accuracy.error, largest / std::max(std::sqrt(squares / count), 1e-30));
   }
   return accuracy;
 }

@@ -27,7 +27,7 @@ struct BenchWork {
 
 BenchWork make_work(const BenchCase& c);
 
-/// The largest difference of results from their exact values, divided by the root mean square of these.
+/// The largest difference of a result from its exact value, divided by this or by the root mean square of all, whichever is greater.
 struct Accuracy {
   double error = 0;
   double tolerance = 0;  ///< of a correct kernel that adds up in float32

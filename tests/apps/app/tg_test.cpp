@@ -49,6 +49,13 @@ TEST(Tg, BenchJson) {
   }
 }
 
+TEST(Tg, BenchDrawsTheRoofline) {
+  const TempFolder folder;
+  const Ran ran = run_tg("bench matmul --size 64 --budget 0.05 --roofline " + folder.path("roof.png"));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(read_text(folder.path("roof.png")).substr(1, 3), "PNG");
+}
+
 TEST(Tg, Devices) {
   const Ran text = run_tg("devices"), json = run_tg("devices --json");
   EXPECT_EQ(text.status, 0);

@@ -33,6 +33,12 @@ TEST(TgErrors, Bench) {
   expect_error(run_tg("bench matmul --size 1,x"), usage, {"--size"});
   expect_error(run_tg("bench matmul --size 1,2"), 1, {"tg: ", "2 numbers", "expects 3", "M,N,K"});
   expect_error(run_tg("bench sum --causal"), 1, {"tg: ", "--causal", "attention"});
+  const Ran nowhere = run_tg("bench sum --size 100 --budget 0.01 --roofline /nonexistent/a.png");
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_NE(nowhere.err.find("/nonexistent/a.png"), std::string::npos) << nowhere.err;
+  const Ran no_arithmetic = run_tg("bench transpose --size 10 --budget 0.01 --roofline a.png");
+  EXPECT_EQ(no_arithmetic.status, 1);
+  EXPECT_NE(no_arithmetic.err.find("no arithmetic"), std::string::npos) << no_arithmetic.err;
 }
 
 TEST(TgErrors, Devices) {
