@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <tinygrad/errors.h>
+
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "uop/build.h"
@@ -65,6 +67,7 @@ UOp elu(const UOp& x, double alpha, const OpsContext& ctx) {
   return Expr(relu(v)) - Expr(relu(1 - Expr(exp(v)))) * alpha;
 }
 UOp celu(const UOp& x, double alpha, const OpsContext& ctx) {
+  if (alpha == 0) throw ValueError("celu: alpha is 0, expects another number");
   const Expr v = to_float(x, ctx);
   return Expr(maximum(v, 0)) + minimum((Expr(exp(v / alpha)) - 1) * alpha, 0);
 }
@@ -75,7 +78,7 @@ UOp selu(const UOp& x, double alpha, double gamma, const OpsContext& ctx) {
 
 UOp softplus(const UOp& x, double beta, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx), linear = beta > 0 ? maximum(v, 0) : minimum(v, 0);
-  return linear + Expr(log(Expr(exp(-Expr(abs(v * beta)))) + 1)) * (1 / beta);
+  return linear + Expr(log1p(exp(-Expr(abs(v * beta))))) * (1 / beta);
 }
 UOp softsign(const UOp& x, const OpsContext& ctx) {
   const Expr v = to_float(x, ctx);

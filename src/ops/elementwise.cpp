@@ -142,7 +142,7 @@ UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const Expr x = to_float(p, ctx), y = to_float(q, ctx);
   // The distance of two equal infinities is 0 too.
   const Expr distance = ops::where(ops::eq(x, y), 0, abs(x - y));
-  return Expr(log(Expr(exp(-distance)) + 1)) + maximum(x, y);
+  return Expr(log1p(exp(-distance))) + maximum(x, y);
 }
 
 UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPEQ, a, b, ctx); }

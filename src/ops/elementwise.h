@@ -40,6 +40,8 @@ UOp lerp(const UOp& start, const UOp& end, const Operand& weight, const OpsConte
 /// The magnitude of `a` with the sign of `b`, that of -0.0 included.
 UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 /// log(exp(a) + exp(b)) without overflow.
+/// log(1 + x) for x >= 0, right for the smallest ones too.
+UOp log1p(const UOp& x, const OpsContext& ctx = {});
 UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 
 // Comparison and choice.

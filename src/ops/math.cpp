@@ -79,6 +79,14 @@ UOp log10(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) { return Expr(log2(v)) * std::log10(2.0); });
 }
 
+UOp log1p(const UOp& x, const OpsContext& ctx) {
+  return in_float32(x, ctx, [](const Expr& v) {
+    // What rounding has taken from 1 + v, to first order; for the gradient it is nothing.
+    const Expr sum = v + 1.0, lost = (v - (sum - 1.0)) / sum;
+    return Expr(log(sum)) + detach(lost);
+  });
+}
+
 UOp cos(const UOp& x, const OpsContext& ctx) {
   // 1 - 2 sin^2(x/2): x/2 is exact, where pi/2 - x loses as many digits as x has before the point.
   return in_float32(x, ctx, [](const Expr& v) { return 1.0 - Expr(square(sin(v * 0.5))) * 2.0; });

@@ -228,6 +228,17 @@ TEST_F(ElementwiseTest, Activations) {
   expect(mish(x), [](double v) { return v * std::tanh(std::log1p(std::exp(v))); });
   expect_values(logaddexp(x, 1000), Values(7, 1000.0));
   expect_values(sigmoid(tensor({2}, {-1e4, 1e4})), {0, 1});
+  EXPECT_THROW(celu(x, 0), ValueError);
+}
+
+TEST_F(ElementwiseTest, SmallLogarithmsOfSums) {
+  for (const double v : {0.0, 1e-30, 1e-12, 1e-8, 3e-7, 1e-4, 0.3, 1.0}) {
+    const double got = values(log1p(tensor({1}, {v}, DType::float32)))[0];
+    EXPECT_NEAR(got, std::log1p(v), 4e-7 * std::log1p(v)) << v;
+  }
+  EXPECT_NEAR(values(softplus(tensor({1}, {-40})))[0] / std::exp(-40), 1, 1e-14);
+  EXPECT_NEAR(values(logaddexp(tensor({1}, {0}), tensor({1}, {-20})))[0] / std::exp(-20), 1, 1e-8);
+  expect_values(logaddexp(tensor({2}, {0, -3}), tensor({2}, {-40, -3})), {0, -3 + std::log(2)});
 }
 
 TEST_F(ElementwiseTest, NothingToDoIsTheSameNode) {
