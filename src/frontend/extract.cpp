@@ -39,6 +39,7 @@ StateDict extract_zip(const FileBytes& file, const ExtractOptions& options) {
   for (const archive::ZipFile& f : archive::read_zip(file.bytes, file.name)) {
     if (f.size > left) throw FormatError(fmt::format("{}: more than {} bytes when unpacked", file.name, options.max_bytes));
     left -= f.size;
+    if (!f.is_deflated) f.check_stored(file.name);
     const FileBytes unpacked = f.is_deflated ? in_memory(f.unpack(file.name), f.name) : file;
     out.emplace(f.name, bytes_tensor(unpacked, f.is_deflated ? std::span<const std::byte>(unpacked.bytes) : f.packed));
   }

@@ -136,6 +136,13 @@ TEST(Zip, WhatDoesNotFitIsAFormatError) {
   for (size_t size = 0; size < good.size(); ++size) EXPECT_THROW(zip_files(good.substr(0, size)), FormatError) << size;
 }
 
+TEST(Zip, StoredFilesHaveTheChecksumThatIsListed) {
+  std::string archive = zip_of({{"a", "stored as it is"}});
+  EXPECT_EQ(zip_files(archive), (Files{{"a", "stored as it is"}}));
+  archive[archive.find("stored")] = 'S';
+  EXPECT_THROW(zip_files(archive), FormatError);
+}
+
 TEST(Zip, FilesThatOverlapAreRefused) {
   std::string archive = zip_of({{"a", "xxxx"}, {"b", "yyyy"}});
   const size_t second = archive.rfind(test::little<uint32_t>(0x02014b50));

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,5 +15,8 @@ std::vector<std::byte> gunzip(std::span<const std::byte> bytes, const std::strin
 
 /// Deflated data without a header, as zip has it, of exactly `size` bytes with this CRC-32. Throws FormatError.
 std::vector<std::byte> inflate(std::span<const std::byte> bytes, size_t size, uint32_t crc, const std::string& name);
+
+/// The CRC-32 of these bytes.
+uint32_t crc_of(std::span<const std::byte> bytes);
 
 }  // namespace tinygrad::archive

@@ -148,8 +148,16 @@ class ZipReader {
 
 }  // namespace
 
+void ZipFile::check_stored(const std::string& archive_name) const {
+  if (const uint32_t found = crc_of(packed); found != crc)
+    throw FormatError(fmt::format("{}: '{}' has CRC-32 {:08x}, the archive lists {:08x}", archive_name, name, found, crc));
+}
+
 std::vector<std::byte> ZipFile::unpack(const std::string& archive_name) const {
-  if (!is_deflated) return {packed.begin(), packed.end()};
+  if (!is_deflated) {
+    check_stored(archive_name);
+    return {packed.begin(), packed.end()};
+  }
   return inflate(packed, size, crc, fmt::format("{}: '{}'", archive_name, name));
 }
 

@@ -16,6 +16,8 @@ struct ZipFile {
   uint64_t size = 0;                  ///< when unpacked
   uint32_t crc = 0;                   ///< CRC-32 of the unpacked bytes
 
+  /// Throws FormatError for a stored file whose bytes are not those that the archive lists.
+  void check_stored(const std::string& archive_name) const;
   /// Throws FormatError.
   std::vector<std::byte> unpack(const std::string& archive_name) const;
 };

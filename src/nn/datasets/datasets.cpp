@@ -138,16 +138,17 @@ std::optional<std::array<Bytes, 6>> find_cifar(const fs::path& folder) {
 
 /// Pictures and labels of several files.
 std::pair<Tensor, Tensor> join_cifar(std::span<const Bytes> files, std::span<const char* const> names, const std::string& device) {
+  int64_t count = 0;
+  for (size_t i = 0; i < files.size(); ++i) count += check_cifar(files[i], names[i]);
   Bytes pixels, labels;
+  pixels.reserve(static_cast<size_t>(count * (cifar_record - 1)));
   for (size_t i = 0; i < files.size(); ++i) {
-    check_cifar(files[i], names[i]);
     for (size_t at = 0; at < files[i].size(); at += cifar_record) {
       labels.push_back(files[i][at]);
       pixels.insert(pixels.end(), files[i].begin() + static_cast<std::ptrdiff_t>(at + 1),
                     files[i].begin() + static_cast<std::ptrdiff_t>(at + cifar_record));
     }
   }
-  const auto count = static_cast<int64_t>(labels.size());
   return {bytes_tensor(pixels, {count, 3, 32, 32}, device), bytes_tensor(labels, {count}, device)};
 }
 
