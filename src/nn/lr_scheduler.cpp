@@ -9,13 +9,12 @@
 
 #include <tinygrad/errors.h>
 
+#include "nn/require.h"
+
 namespace tinygrad::nn::optim {
 
 namespace {
 
-void require(bool fits, std::string_view scheduler, std::string_view what, double got, std::string_view expected) {
-  if (!fits) throw ValueError(fmt::format("{}: {} is {}, expects {}", scheduler, what, got, expected));
-}
 void require_steps(std::string_view scheduler, std::string_view what, int64_t got) {
   require(got >= 1 && got <= std::numeric_limits<int32_t>::max(), scheduler, what, static_cast<double>(got), "at least 1, in 32 bits");
 }

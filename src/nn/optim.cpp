@@ -10,16 +10,14 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
+#include "nn/require.h"
 
 namespace tinygrad::nn::optim {
 
 namespace {
 
-void require(bool fits, std::string_view what, double got, std::string_view expected) {
-  if (!fits) throw ValueError(fmt::format("optimizer: {} is {}, expects {}", what, got, expected));
-}
-void require_not_negative(std::string_view what, double got) { require(got >= 0, what, got, "at least 0"); }  // which NaN is not
-void require_decay(std::string_view what, double got) { require(got >= 0 && got < 1, what, got, "at least 0 and below 1"); }
+void require_not_negative(std::string_view what, double got) { require(got >= 0, "optimizer", what, got, "at least 0"); }  // NaN is not
+void require_decay(std::string_view what, double got) { require(got >= 0 && got < 1, "optimizer", what, got, "at least 0 and below 1"); }
 
 DType state_dtype(const Tensor& param) { return least_upper_dtype(param.dtype(), DType::float32); }
 

@@ -20,11 +20,7 @@ namespace {
 
 constexpr Capture x{0}, target{1}, copy{2};
 
-bool is_empty(const UOp& u) {
-  for (const SInt& s : shape_of(u))
-    if (s == 0) return true;
-  return false;
-}
+bool has_no_elements(const UOp& u) { return is_empty(shape_of(u)); }
 
 bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS) || u.is(Op::COPY); }
 
@@ -33,7 +29,7 @@ const Rules<void>& rules() {
                                                          {pat(Op::DETACH, {x}), x},
                                                          {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
                                                          {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
-                                                         {pat(Op::CONTIGUOUS, {Pat(x).where(is_empty)}), x},
+                                                         {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
                                                          {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),
                                                           [](const Match& m) { return UOp(Op::STORE, DType::void_, {m[target], m[x]}); }},
                                                          {pat(Op::COPY, {x}).named(copy),

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include <algorithm>
+
 #include "shape/bottom_up.h"
 #include "shape/device.h"
 #include "shape/ranges.h"
@@ -318,6 +320,10 @@ SInt numel(const Shape& shape) {
   SInt n = 1;
   for (const SInt& s : shape) n *= s;
   return n;
+}
+
+bool is_empty(const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](const SInt& s) { return s == 0; });
 }
 
 bool all_known(const Shape& shape) {

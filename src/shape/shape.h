@@ -28,6 +28,8 @@ UOps size_nodes(const Shape& shape);
 
 /// Product of the sizes; 1 for ().
 SInt numel(const Shape& shape);
+/// True if a size is 0.
+bool is_empty(const Shape& shape);
 /// True if every size is a number.
 bool all_known(const Shape& shape);
 /// The sizes as numbers; ValueError if one is symbolic.

@@ -55,7 +55,7 @@ CallArguments::Value prepare_argument(const Tensor& t) {
   out.buffer = whole_buffer(out.node);
   if (out.buffer) return out;
   const Shape& shape = shape_of(out.node);
-  if (std::any_of(shape.begin(), shape.end(), [](const SInt& s) { return s == 0; })) return out;
+  if (is_empty(shape)) return out;
   if (!all_known(shape)) {
     out.buffer = state_of_view(out.node);
     return out;

@@ -90,8 +90,7 @@ CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
   r.is_param = t.is_param();
   const UOp memory = state_of_view(node);
   if (!memory.is(Op::BUFFER)) {
-    if (!std::any_of(r.shape.begin(), r.shape.end(), [](const SInt& s) { return s == 0; }))
-      throw InternalError("jit: a result of the function has no memory");
+    if (!is_empty(r.shape)) throw InternalError("jit: a result of the function has no memory");
     r.kind = Result::Kind::empty;
     const Symbol device = device_of(node);
     r.device = device.empty() ? runtime::default_device_name() : device;

@@ -36,12 +36,6 @@ UOp stored_value(const UOp& node) {
   return *u;
 }
 
-bool is_empty(const UOp& node) {
-  for (const SInt& s : shape_of(node))
-    if (s == 0) return true;
-  return false;
-}
-
 /// Live cells that are more than a view of a BUFFER.
 std::vector<CellPtr> unfinished_cells() {
   std::vector<CellPtr> cells = detail::unfinished_cells();
@@ -58,7 +52,7 @@ class Realization {
       const auto [owner, is_new] = owners_.insert(node, c);
       if (is_new)
         add(node);
-      else if (*owner != c && !state_of_view(node) && !is_empty(node))
+      else if (*owner != c && !state_of_view(node) && !is_empty(shape_of(node)))
         add_twin(c, node);
     }
     add_readers();
@@ -96,7 +90,7 @@ class Realization {
   bool add(const UOp& node) {
     if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
     const UOp value = stored_value(node);
-    if (is_empty(value) || added_.contains(value)) return false;
+    if (is_empty(shape_of(value)) || added_.contains(value)) return false;
     memory_.emplace_back(value, memory_like(value));
     return add_effect(value, store(memory_.back().second, value));
   }
