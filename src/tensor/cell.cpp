@@ -7,6 +7,7 @@
 
 #include "tensor/memory.h"
 #include "tensor/recorder.h"
+#include "tensor/undo.h"
 
 namespace tinygrad::detail {
 
@@ -26,11 +27,6 @@ std::array<Shard, shard_count>& shards() {
 }
 
 Shard& shard_of(const TensorCell& cell) { return shards()[cell.number % shard_count]; }
-
-uint64_t next_number() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
 
 /// True only for a view of a BUFFER. Looks through some movement ops only, so that a long chain of them is not walked for each of its
 /// links.
@@ -57,7 +53,12 @@ std::vector<CellPtr> sorted_cells(bool with_finished) {
 
 }  // namespace
 
-TensorCell::TensorCell(UOp node) : number(next_number()), node_(std::move(node)) {}
+uint64_t next_cell_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+TensorCell::TensorCell(UOp node) : number(next_cell_number()), node_(std::move(node)) {}
 
 TensorCell::~TensorCell() {
   Shard& shard = shard_of(*this);
@@ -86,6 +87,7 @@ UOp TensorCell::node() const {
 
 void TensorCell::set_node(UOp node) {
   if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(*this);
+  tensor::Undo::note(*this);
   const std::lock_guard lock(mutex_);
   std::swap(node_, node);
   file();

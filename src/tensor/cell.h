@@ -49,6 +49,8 @@ using CellPtr = std::shared_ptr<TensorCell>;
 
 /// A registered cell.
 CellPtr make_cell(UOp node);
+/// That of a cell made now; cells that were there before have smaller ones.
+uint64_t next_cell_number();
 /// All cells alive, in the order they were made.
 std::vector<CellPtr> live_cells();
 /// Those that are more than a view of a BUFFER, and perhaps some others.

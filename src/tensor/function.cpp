@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
@@ -15,6 +17,7 @@
 #include "tensor/placeholder.h"
 #include "tensor/realize.h"
 #include "tensor/recorder.h"
+#include "tensor/undo.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -100,6 +103,37 @@ Closed close(const std::string& name, std::span<const UOp> values, const std::ve
 
 }  // namespace
 
+namespace {
+
+/// Whether a value is computed from one of these.
+bool depends_on(const UOp& value, const std::vector<UOp>& nodes) {
+  const std::vector<UOp> below = toposort(value);
+  return std::any_of(below.begin(), below.end(), [&](const UOp& u) { return std::find(nodes.begin(), nodes.end(), u) != nodes.end(); });
+}
+
+/// Assignments of a body to tensors outside of it: what they got is of no use when the call is over.
+class Assignments {
+ public:
+  explicit Assignments(const std::vector<UOp>& params) : params_(params) {}
+  ~Assignments() { undo(); }
+  /// True if there were any whose value came from the arguments.
+  bool undo() {
+    bool any = false;
+    for (const Undo::Change& c : log_.changes())
+      if (depends_on(c.cell->node(), params_)) {
+        c.cell->set_node(c.before);
+        any = true;
+      }
+    return any;
+  }
+
+ private:
+  const std::vector<UOp>& params_;
+  Undo log_;
+};
+
+}  // namespace
+
 std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Body& body) const {
   std::vector<UOp> args, params;
   std::vector<Tensor> placeholders;
@@ -112,6 +146,7 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
     params.push_back(placeholder_like(args.back()));
     placeholders.push_back(wrap(params.back()));
   }
+  Assignments assignments(params);
   std::vector<UOp> values;
   for (const Tensor& t : body(placeholders)) {
     if (!t.defined()) throw ValueError(fmt::format("{}: one of the results is no tensor", options_.name));
@@ -121,6 +156,8 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
   for (size_t i = 0, next = 0; i < placeholders.size(); ++i)
     if (placeholders[i].defined() && placeholders[i].uop() != params[next++])
       throw ValueError(fmt::format("{}: it assigns to argument {}, which a function() may not; return the value", options_.name, i));
+  if (assignments.undo())
+    throw ValueError(fmt::format("{}: it assigns to a tensor outside of it, which a function() may not; return the value", options_.name));
   const Closed closed = close(options_.name, values, params);
   args.insert(args.end(), closed.found.begin(), closed.found.end());
   params.insert(params.end(), closed.found.begin(), closed.found.end());

@@ -89,11 +89,33 @@ TEST_P(FunctionsOn, Mistakes) {
   EXPECT_THROW(function([](const Tensor& a) { return a.sum().realize() + 1; })(x), ValueError);
   const auto assigns = function([&](const Tensor& a) { return Tensor(state).assign(a.sum().reshape({1})) + 1; });
   EXPECT_THROW(assigns(x), ValueError);
-  state.replace(Tensor({1.0}));
+  EXPECT_EQ(state.item(), 1);
   const auto wrong =
       function([](const Tensor& a) { return a * 2; }, {.gradient = [](auto g, auto, auto) { return std::vector<Tensor>{g[0].sum()}; }});
   EXPECT_THROW(wrong(x).sum().gradient({x}), ShapeError);
   EXPECT_THROW((void)(x > 1).cast(DType::int32).sum().gradient({x}), DTypeError);
+}
+
+TEST_P(FunctionsOn, WhatFailsLeavesTensorsAsTheyWere) {
+  Tensor state = Tensor({1.0, 2.0}).realize(), lazy = state * 3;
+  const Tensor view = state[{1}], x({1.0, 2.0});
+  const auto assigns_unseen = function([&](const Tensor& a) {
+    state.assign(a * 2);
+    lazy.assign(lazy + a);
+    return a + 1;
+  });
+  EXPECT_THROW(assigns_unseen(x), ValueError);
+  const auto throws = function([&](const Tensor& a) -> Tensor {
+    state.assign(a * 2);
+    throw std::runtime_error("mine");
+  });
+  EXPECT_THROW(throws(x), std::runtime_error);
+  EXPECT_EQ(state.tolist(), (Floats{1, 2}));
+  EXPECT_EQ(view.item(), 2);
+  EXPECT_EQ(lazy.tolist(), (Floats{3, 6}));
+  // An argument that is a copy, and one that was assigned to outside.
+  state.assign(x);
+  EXPECT_EQ(function([](const Tensor& a) { return a + 1; })(state).tolist(), (Floats{2, 3}));
 }
 
 /// c = a + b over n elements.
