@@ -28,6 +28,8 @@ class TINYGRAD_EXPORT Variable {
   int64_t max() const { return max_; }
   /// Empty unless bound.
   std::optional<int64_t> value() const { return value_; }
+  /// The same name, bounds and value.
+  bool operator==(const Variable&) const = default;
 
  private:
   std::string name_;

@@ -164,7 +164,40 @@ bool converts(Convert convert) noexcept {
 
 }  // namespace tinygrad::python
 
+namespace tinygrad::python {
+
+/// Where the Python object that holds this tensor, which must be one, is noted, by a borrowed reference; null if there is none.
+PyObject*& object_of(const Tensor& t);
+/// When an object goes, with the tensor in it.
+void forget_object(const Tensor& t);
+
+}  // namespace tinygrad::python
+
 namespace nanobind::detail {
+
+/// A tensor that Python has already is the object that it has.
+template <>
+struct type_caster<tinygrad::Tensor> : type_caster_base<tinygrad::Tensor> {
+  using Base = type_caster_base<tinygrad::Tensor>;
+  static handle from_cpp(const tinygrad::Tensor& t, rv_policy, cleanup_list* cleanup) noexcept {
+    if (!t.defined()) return Base::from_cpp(t, rv_policy::copy, cleanup);
+    PyObject*& object = tinygrad::python::object_of(t);
+    // One that Python is about to delete has no references.
+    if (object && Py_REFCNT(object) > 0) return handle(object).inc_ref();
+    const handle made = Base::from_cpp(t, rv_policy::copy, cleanup);
+    object = made.ptr();
+    return made;
+  }
+  static handle from_cpp(const tinygrad::Tensor* t, rv_policy policy, cleanup_list* cleanup) noexcept {
+    return t ? from_cpp(*t, policy, cleanup) : none().release();
+  }
+};
+template <>
+inline void wrap_destruct<tinygrad::Tensor>(void* value) noexcept {
+  auto* t = static_cast<tinygrad::Tensor*>(value);
+  tinygrad::python::forget_object(*t);
+  t->~Tensor();
+}
 
 template <>
 struct type_caster<tinygrad::python::DTypeArg> {

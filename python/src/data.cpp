@@ -1,4 +1,5 @@
 // Data sets, and batches of them decoded ahead.
+#include <mutex>
 #include <set>
 #include <stdexcept>
 
@@ -61,21 +62,26 @@ class Loader {
 
   size_t size() const { return loader().size(); }
   std::vector<int64_t> order(int64_t epoch) const { return loader().order(epoch); }
-  void begin() {
-    DataLoader& own = loader();
+  /// The number of the loop over batches that begins.
+  uint64_t begin() {
     const Released released;
-    next_ = own.begin();
+    const std::lock_guard lock(mutex_);
+    next_ = loader().begin();
     is_first_ = true;
+    return ++loop_;
   }
-  nb::tuple next() {
-    loader();
-    {
+  /// Threads that share a loop get each batch once.
+  nb::tuple next(uint64_t loop) {
+    const std::optional<Batch> batch = [&]() -> std::optional<Batch> {
       const Released released;
-      if (!is_first_) ++next_;
-    }
-    is_first_ = false;
-    if (next_ == loader_->end()) throw nb::stop_iteration();
-    return nb::tuple(nb::cast(*next_));
+      const std::lock_guard lock(mutex_);
+      DataLoader& own = loader();
+      if (loop != loop_) throw std::runtime_error("DataLoader: another loop over it has begun meanwhile; a loader has one at a time");
+      if (!std::exchange(is_first_, false)) ++next_;
+      return next_ == own.end() ? std::nullopt : std::optional(*next_);
+    }();
+    if (!batch) throw nb::stop_iteration();
+    return nb::tuple(nb::cast(*batch));
   }
 
  private:
@@ -90,12 +96,21 @@ class Loader {
   void stop() {
     all().erase(this);
     const Released released;
+    const std::lock_guard lock(mutex_);
     loader_.reset();
   }
 
+  std::mutex mutex_;  // never taken with Python's lock held, which decoders need
   std::unique_ptr<DataLoader> loader_;
   DataLoader::Iterator next_;
   bool is_first_ = true;
+  uint64_t loop_ = 0;
+};
+
+/// The batches of one loop.
+struct Loop {
+  Loader& loader;
+  const uint64_t number;
 };
 
 nb::tuple parts_of(const nn::datasets::LabelledImages& images) {
@@ -105,6 +120,9 @@ nb::tuple parts_of(const nn::datasets::LabelledImages& images) {
 }  // namespace
 
 void bind_data(nb::module_& m) {
+  nb::class_<Loop>(m, "DataLoaderLoop", "The batches of an epoch. Threads may share it: each batch goes to one of them.")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](Loop& loop) { return loop.loader.next(loop.number); });
   nb::class_<Loader>(
       m, "DataLoader",
       "A range over the batches of an epoch, each a tuple of tensors; each loop is the next epoch. The data set has a length and\n"
@@ -126,12 +144,7 @@ void bind_data(nb::module_& m) {
           "first_epoch"_a = 0, "device"_a = nb::none())
       .def("__len__", &Loader::size)
       .def("order", &Loader::order, "epoch"_a, "The examples of an epoch in their order.")
-      .def("__iter__",
-           [](nb::handle self) {
-             nb::inst_ptr<Loader>(self)->begin();
-             return nb::borrow(self);
-           })
-      .def("__next__", &Loader::next);
+      .def("__iter__", [](Loader& loader) { return Loop{loader, loader.begin()}; }, nb::keep_alive<0, 1>());
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Loader::stop_all));
   m.def(
       "mnist",

@@ -54,6 +54,9 @@ std::vector<std::unique_ptr<Context>>& contexts() {
   return stack;
 }
 
+/// A bound Variable and the size that it makes hash the same, as they are equal.
+Py_hash_t hash_of(const std::string& text) { return Py_hash_t(std::hash<std::string>()(text) >> 1); }
+
 /// The operators of what can be an Extent.
 template <class C>
 void bind_arithmetic(nb::class_<C>& type) {
@@ -117,6 +120,12 @@ void bind_helpers(nb::module_& m) {
              if (!v.value()) throw ValueError("unbind: " + v.name() + " has no value");
              return nb::make_tuple(Variable(v.name(), v.min(), v.max()), *v.value());
            })
+      .def("__eq__",
+           [](const Variable& a, nb::handle b) {
+             if (const auto* v = nb::isinstance<Variable>(b) ? nb::inst_ptr<Variable>(b) : nullptr) return a == *v;
+             return a.value() && nb::isinstance<Extent>(b) && Extent(a) == *nb::inst_ptr<Extent>(b);
+           })
+      .def("__hash__", [](const Variable& v) { return hash_of(v.value() ? Extent(v).to_string() : v.name()); })
       .def_prop_ro("expr", &Variable::name)
       .def_prop_ro("val", &Variable::value)
       .def_prop_ro("vmin", &Variable::min)
@@ -132,10 +141,11 @@ void bind_helpers(nb::module_& m) {
       .def("__int__", &Extent::value)
       .def("__eq__",
            [](const Extent& a, nb::handle b) {
+             if (nb::isinstance<Variable>(b) && !nb::inst_ptr<Variable>(b)->value()) return false;
              const std::optional<Extent> other = to_extent(b);
              return other && a == *other;
            })
-      .def("__hash__", [](const Extent& e) { return Py_hash_t(std::hash<std::string>()(e.to_string()) >> 1); })
+      .def("__hash__", [](const Extent& e) { return hash_of(e.to_string()); })
       .def("__repr__", &Extent::to_string);
   bind_arithmetic(variable);
   bind_arithmetic(extent);

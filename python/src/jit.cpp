@@ -158,13 +158,14 @@ class Jit {
  public:
   Jit(bool check, bool prune) : core_({.check = check, .prune = prune}) {}
 
-  nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) {
+  static nb::object call(nb::handle self, const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) {
+    detail::JitCore& core = nb::inst_ptr<Jit>(self)->core_;
     const nb::tuple given = nb::make_tuple(args, kwargs);
     const Contents contents(given);
     nb::object result;
     const auto body = [&](std::span<const Tensor> tensors) {
       const nb::gil_scoped_acquire gil;
-      objects_ = contents.objects;
+      self.attr(objects) = contents.objects;
       result = call_with(function, given, tensors);
       return results_of(result);
     };
@@ -173,16 +174,16 @@ class Jit {
     {
       const Interruptible interruptible;
       const Released released;
-      replayed = core_.call(contents.arguments, &tag, body);
+      replayed = core.call(contents.arguments, &tag, body);
     }
     if (!replayed) return result;
     return filled(static_cast<PyObject*>(const_cast<void*>(replayed->skeleton.get())), replayed->tensors);
   }
 
-  void reset() {
-    objects_.clear();
+  static void reset(nb::handle self) {
+    self.attr(objects) = nb::none();
     const Released released;  // a thread that is in a call needs Python's lock to end it
-    core_.reset();
+    nb::inst_ptr<Jit>(self)->core_.reset();
   }
   bool captured() const {
     const Released released;
@@ -203,8 +204,9 @@ class Jit {
     return {Contents(result).arguments.tensors, shared_object(remade(result, [](nb::handle) { return nb::borrow(placeholder()); }))};
   }
 
+  /// Those that the latest run knew by their address: where Python's collector of cycles sees them.
+  static constexpr const char* objects = "_objects";
   detail::JitCore core_;
-  std::vector<nb::object> objects_;  // those that the latest run knew by their address
 };
 
 /// The gradient that a Python function gives: a tensor or None for each input.
@@ -253,7 +255,7 @@ class OneNode {
 }  // namespace
 
 void bind_jit(nb::module_& m) {
-  nb::class_<Jit>(m, "Jit", "What TinyJit captures of one function.")
+  nb::class_<Jit>(m, "Jit", nb::dynamic_attr(), "What TinyJit captures of one function.")
       .def(nb::init<bool, bool>(), "check"_a = false, "prune"_a = false)
       .def("call", &Jit::call, "function"_a, "args"_a, "kwargs"_a)
       .def("reset", &Jit::reset)

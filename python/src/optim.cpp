@@ -193,10 +193,15 @@ void bind_schedulers(nb::module_& m) {
       .def(
           "__init__",
           [](LambdaLR* self, Optimizer& o, nb::callable factor) {
-            construct_scheduler(self, o, [function = shared_object(std::move(factor))](int64_t step) {
+            // The scheduler's own attribute, where Python's collector of cycles sees it; while it is made, the argument.
+            const auto object = std::make_shared<nb::handle>();
+            construct_scheduler(self, o, [object, given = nb::handle(factor)](int64_t step) {
               const nb::gil_scoped_acquire gil;
-              return cast_to<double>(nb::handle(static_cast<PyObject*>(function.get()))(step), "LambdaLR: lr_lambda", "to return a number");
+              const nb::object function = *object ? object->attr("lr_lambda") : nb::borrow(given);
+              return cast_to<double>(function(step), "LambdaLR: lr_lambda", "to return a number");
             });
+            *object = nb::find(*self).ptr();
+            object->attr("lr_lambda") = factor;
           },
           "optimizer"_a, "lr_lambda"_a, Lives());
   nb::class_<ReduceLROnPlateau, nn::Module>(m, "ReduceLROnPlateau", nb::dynamic_attr())

@@ -132,6 +132,13 @@ void compute(std::span<const Tensor> tensors) {
   Tensor::realize(tensors);
 }
 
+/// Where Python has made room for it.
+void construct(Tensor* self, Tensor value) {
+  new (self) Tensor(std::move(value));
+  using Caster = nb::detail::type_caster_base<Tensor>;
+  if (self->defined()) object_of(*self) = nb::steal(Caster::from_cpp(self, nb::rv_policy::none, nullptr)).ptr();
+}
+
 void bind_running(TensorClass& tensor) {
   tensor
       .def(
@@ -183,7 +190,7 @@ void bind_running(TensorClass& tensor) {
            })
       .def("__setstate__", [](Tensor& t, const std::tuple<nb::bytes, std::string, Sizes, std::string, bool>& state) {
         const auto& [bytes, dtype, shape, device, is_param] = state;
-        new (&t) Tensor(std::as_bytes(std::span(bytes.c_str(), bytes.size())), parse_dtype(dtype), shape, {.device = device});
+        construct(&t, Tensor(std::as_bytes(std::span(bytes.c_str(), bytes.size())), parse_dtype(dtype), shape, {.device = device}));
         t.is_param_(is_param);
       });
   for (const char* name : {"shard", "shard_", "shard_like"})
@@ -241,7 +248,7 @@ void bind_creation(TensorClass& tensor) {
       .def(
           "__init__",
           [](Tensor* self, nb::handle data, const Device& device, const OptionalDType& dtype) {
-            new (self) Tensor(make_tensor(data, device, get(dtype)));
+            construct(self, make_tensor(data, device, get(dtype)));
           },
           "data"_a.none(), "device"_a = nb::none(), "dtype"_a = nb::none(),
           "A tensor of a number, nested lists, bytes, a file (pathlib.Path), or an array of NumPy, PyTorch or any library with DLPack or "

@@ -118,8 +118,11 @@ void bind_kernels(nb::class_<UOp>& uop) {
           "sink",
           [](const UOp& effect, const nb::args& more, nb::handle arg) {
             std::vector<UOp> all{effect};
-            for (nb::handle e : more) all.push_back(nb::cast<UOp>(e));
-            return tinygrad::sink(all, KernelArg{.name = Symbol(arg.is_none() ? "custom" : nb::cast<std::string>(arg.attr("name")))});
+            for (nb::handle e : more) all.push_back(cast_to<UOp>(e, "sink", "UOps"));
+            const nb::object name = nb::getattr(arg, "name", nb::none());
+            if (!arg.is_none() && !nb::isinstance<nb::str>(name))
+              throw nb::type_error((std::string("sink: expects arg to be a KernelInfo, got ") + nb::repr(arg).c_str()).c_str());
+            return tinygrad::sink(all, KernelArg{.name = Symbol(arg.is_none() ? "custom" : nb::cast<std::string>(name))});
           },
           "more"_a, "arg"_a = nb::none(), "The kernel; `arg` is a KernelInfo.")
       .def(

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,47 @@ def test_kernels_are_written_while_others_compute() -> None:
   in_threads(3, work)
   with pytest.raises(TypeError, match="memory"):
     (Tensor([1.0]) + 1).uop.shape
+
+
+def test_threads_share_an_epoch() -> None:
+  loader = DataLoader(Tensor.arange(4000).reshape(1000, 4), batch_size=4, threads=2)
+  seen: list[int] = []
+  for _ in range(3):
+    epoch = iter(loader)
+    seen.clear()
+    in_threads(4, lambda k: seen.extend(int(batch[0][0, 0].item()) for batch in epoch))
+    assert sorted(seen) == list(range(0, 4000, 16))
+  stale = iter(loader)
+  assert len(list(loader)) == len(loader)
+  with pytest.raises(RuntimeError, match="another loop"):
+    next(stale)
+
+
+def test_cycles_through_functions_are_collected() -> None:
+  class Model:
+    def __init__(self) -> None:
+      self.layer = nn.Linear(2, 2)
+      self.step = TinyJit(lambda model, x: model.layer(x))
+      self.optimizer = nn.optim.SGD([self.layer.weight])
+      self.scheduler = nn.optim.LambdaLR(self.optimizer, lambda step: 1.0 if self else 0.0)
+
+  model = Model()
+  for _ in range(3):
+    model.step(model, Tensor.ones(1, 2).contiguous().realize())
+    model.scheduler.step()
+  gone = weakref.ref(model)
+  del model
+  gc.collect()
+  assert gone() is None
+
+
+def test_sink_takes_kernel_info() -> None:
+  def with_arg(arg: Any) -> None:
+    Tensor.empty(4).custom_kernel(fxn=lambda c: c[0].store(1.0).sink(arg=arg))
+
+  for wrong in (3, "name", object()):
+    with pytest.raises(TypeError, match="KernelInfo"):
+      with_arg(wrong)
 
 
 def test_prefetch_may_be_any_number() -> None:

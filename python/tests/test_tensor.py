@@ -142,6 +142,44 @@ def test_index_assignment() -> None:
   assert t.tolist() == [5, 8, 9]
 
 
+def test_one_tensor_is_one_object() -> None:
+  layer = tg.nn.Linear(3, 2)
+  weight = layer.weight
+  assert layer.weight is weight and tg.nn.state.get_parameters(layer)[0] is weight
+  optimizer = tg.nn.optim.SGD(tg.nn.state.get_parameters(layer))
+  assert optimizer.params[0] is weight and weight in set(optimizer.params)
+  weight.sum().backward()
+  grad = weight.grad
+  assert weight.grad is grad and layer.weight.grad is grad
+  mine = Tensor([[1.0]])
+  layer.weight = mine
+  assert layer.weight is mine and layer.weight is not weight
+  copy = pickle.loads(pickle.dumps(mine))
+  layer.weight = copy
+  assert layer.weight is copy and copy is not mine
+
+  class Named(Tensor):
+    pass
+
+  named = Named([1.0])
+  layer.bias = named
+  assert layer.bias is named
+  del named
+  assert type(layer.bias) is Tensor and layer.bias.tolist() == [1.0]
+  assert all(Tensor.ones(2).clone().tolist() == [1, 1] for _ in range(1000))
+
+
+def test_variables_are_equal_by_what_they_are() -> None:
+  n = tg.Variable("n", 1, 10)
+  assert n == tg.Variable("n", 1, 10) and hash(n) == hash(tg.Variable("n", 1, 10))
+  assert n != tg.Variable("n", 1, 11) and n != tg.Variable("m", 1, 10) and n != 3 and n != "n"
+  assert n.bind(3) == tg.Variable("n", 1, 10).bind(3) and n.bind(3) != n.bind(4) and n.bind(3) != n
+  assert n.bind(3).unbind()[0] == n and {n: 1}[tg.Variable("n", 1, 10)] == 1
+  size = Tensor.empty(10)[:n.bind(3)].shape[0]
+  assert size == n.bind(3) and n.bind(3) == size and hash(size) == hash(n.bind(3))
+  assert size != n and n != size and size != n.bind(4) and size + 1 == n.bind(3) + 1
+
+
 def test_pickle() -> None:
   t = Tensor([[1.0, 2.0]], dtype=dtypes.bfloat16).is_param_(False)
   u = pickle.loads(pickle.dumps(t))
