@@ -5,6 +5,7 @@ import os
 import random
 import statistics
 import sys
+import tempfile
 
 import page
 import rows
@@ -13,26 +14,59 @@ import sides
 EQUAL = 0.97  # closer than this is equal
 
 
+def compared(times, ours, peers):
+    """Of a row: medians of seconds and of ratios of pairs."""
+    row = {"seconds": statistics.median(times[ours]), "peers": {}}
+    for peer in peers:
+        pairs = list(zip(times[peer], times[ours]))
+        row["peers"][peer.name] = {"seconds": statistics.median(times[peer]), "ratio": statistics.median(p / o for p, o in pairs),
+                                   "pairs": len(pairs)}
+    return row
+
+
+def measure_first_step(case, ours, peers, rounds):
+    """Seconds of a first step in new processes, with an empty or a filled cache on disk."""
+    able, missing, times = [], {}, {ours: []}
+    with tempfile.TemporaryDirectory() as folder:
+        def cache(side, i):
+            return os.path.join(folder, f"{side.name}.{i if case['cold'] else 0}.db")
+        for side in (ours, *peers):
+            try:
+                times[side] = [side.first_step(cache(side, "before"))]  # fills the cache, and says how long it takes
+            except sides.Failed as e:
+                if side is ours:
+                    raise
+                missing[side.name] = str(e)
+            else:
+                able += [side] if side is not ours else []
+        times = {side: [] for side in (ours, *able)}
+        for i in range(min(rounds, 3 if case["cold"] else 7)):
+            for side in times:
+                times[side].append(side.first_step(cache(side, i)))
+    title = f"MNIST conv net, first training step, {'empty' if case['cold'] else 'filled'} cache on disk"
+    return {"case": case, "title": title, "missing": missing} | compared(times, ours, able)
+
+
 def measure(case, ours, peers, rounds):
-    """A row: what the case is, and medians of seconds and of ratios of pairs."""
+    """A row: what the case is, and how long all sides take."""
+    if case["kernel"] == "first-step":
+        return measure_first_step(case, ours, peers, rounds)
     facts = ours.prepare(case)
     first, able, missing = {ours: facts["seconds"]}, [], {}
     for peer in peers:
         try:
-            first[peer] = peer.prepare(case)["seconds"]
+            about = peer.prepare(case)
+            first[peer] = about["seconds"]
+            facts = {key: about[key] for key in ("flops",) if key in about} | facts
             able.append(peer)
         except sides.Failed as e:
             missing[peer.name] = str(e)
     times = sides.time_in_turns([ours, *able], first, rounds)
-    row = {"case": case, "title": facts["title"], "missing": missing, "seconds": statistics.median(times[ours]),
-           "peers": {}, **{key: facts[key] for key in facts if key not in ("seconds", "title")}}
-    for peer in able:
-        pairs = list(zip(times[peer], times[ours]))
-        row["peers"][peer.name] = {"seconds": statistics.median(times[peer]), "ratio": statistics.median(p / o for p, o in pairs),
-                                   "pairs": len(pairs)}
     for side in (ours, *able):
         side.release()
-    return row
+    if "flops" in facts and "peak_gflops" in facts:
+        facts.setdefault("roofline_seconds", facts["flops"] / facts["peak_gflops"] * 1e-9)
+    return {"case": case, "missing": missing} | facts | compared(times, ours, able)
 
 
 def ratio_to(row, names):
@@ -41,10 +75,13 @@ def ratio_to(row, names):
     return min(done, key=lambda p: p["seconds"])["ratio"] if done else None
 
 
-def judge(row, goals, fixed):
+def judge(row, group, fixed):
     """Adds the row's goals: (peers, ratio, goal, reached). A random size is to reach 0.9 of what the fixed rows reach."""
     row["goals"] = []
-    for goal in goals:
+    if group.limit:
+        ratio = group.limit / (row["seconds"] / row.get("each", 1))
+        row["goals"].append({"peers": [f"{group.limit * 1e6:g} us"], "ratio": ratio, "goal": 1.0, "reached": ratio >= 1})
+    for goal in group.goals:
         ratio, least = ratio_to(row, goal.peers), goal.ratio
         if row["random"]:
             before = [r for r in (ratio_to(f, goal.peers) for f in fixed) if r is not None]
@@ -64,7 +101,9 @@ def line_of(row):
     if row.get("flops"):
         parts.append(f"{row['flops'] / row['seconds'] * 1e-9:>8.1f} GFLOP/s")
     if row.get("bytes"):
-        parts.append(f"{row['bytes'] / row['seconds'] * 1e-9:>6.1f} GB/s {100 * row['roofline_seconds'] / row['seconds']:>4.0f} %")
+        parts.append(f"{row['bytes'] / row['seconds'] * 1e-9:>6.1f} GB/s")
+    if row.get("roofline_seconds"):
+        parts.append(f"{100 * row['roofline_seconds'] / row['seconds']:>4.0f} %")
     parts += [f"{name} {p['seconds'] * 1e3:.4f} ms ({p['ratio']:.2f})" for name, p in row["peers"].items()]
     return "  ".join(parts + [verdict(row)])
 
@@ -81,7 +120,7 @@ def measure_group(group, ours, peers, generator, options):
             print(f"{json.dumps(case)}: tg: {e}", file=sys.stderr, flush=True)
             row = {"case": case, "group": group.name, "random": drawn, "failed": str(e)}
         else:
-            judge(row, group.goals, [r for r in done if not r["random"] and "failed" not in r])
+            judge(row, group, [r for r in done if not r["random"] and "failed" not in r])
             print(line_of(row), flush=True)
         done.append(row)
     return done

@@ -1,8 +1,10 @@
 // Our side of bench/kernels: the cases of `tg bench`.
 #include "bench/measure.h"
 #include "bench/roofline.h"
+#include "models.h"
 #include "serve.h"
 
+#include <algorithm>
 #include <map>
 
 using namespace tinygrad;
@@ -55,6 +57,17 @@ bench::Prepared prepare_kernel(const Json& wanted) {
                     {"peak_gb_s", limits.gb_s}}};
 }
 
+bench::Prepared prepare(const Json& c) {
+  const std::vector<std::string> kernels = apps::kernel_names();
+  return std::ranges::find(kernels, c.at("kernel").get<std::string>()) == kernels.end() ? bench::prepare_model(c) : prepare_kernel(c);
+}
+
 }  // namespace
 
-int main() { return bench::serve("", prepare_kernel); }
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "first-step") {
+    std::cout << Json{{"seconds", bench::first_step()}}.dump() << std::endl;
+    return 0;
+  }
+  return bench::serve("", prepare);
+}

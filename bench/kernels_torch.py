@@ -5,6 +5,9 @@ import sys
 import torch
 import torch.nn.functional as F
 
+from torch.utils.flop_counter import FlopCounterMode
+
+from models_torch import MODELS, network, optimizer_for
 from serve import serve
 
 compiled = "compile" in sys.argv[1:]
@@ -74,11 +77,52 @@ def function_of(c):
     return f, [inputs[0].abs() + 0.001] if c["op"] in ("log", "sqrt") else inputs
 
 
+def replay(kernels, floats):
+    x = torch.randn(floats)
+
+    def call():
+        y = x
+        for _ in range(kernels):
+            y = y + 1
+    return call
+
+
+def prepare_model(c):
+    """A call of a network or a training step, and how many operations of products and convolutions it has."""
+    net, inputs = network(c)
+    train = c["kernel"].startswith("train_")
+    torch.set_grad_enabled(train)
+    net.train(train)
+    run = torch.compile(net, dynamic=False) if compiled else net
+    if not train:
+        return lambda: run(*inputs), {"flops": operations(lambda: net(*inputs))}
+    optimizer = optimizer_for(c, net)
+
+    def step(f):
+        optimizer.zero_grad()
+        scores = f(inputs[0])
+        loss = F.cross_entropy(scores.flatten(0, -2), inputs[1].flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return lambda: step(run), {"flops": operations(lambda: step(net))}
+
+
+def operations(call):
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()
+
+
 def prepare(c):
+    torch._dynamo.reset()
+    if c["kernel"] == "replay":
+        return replay(*c["size"])
+    if c["kernel"] in MODELS:
+        return prepare_model(c)
     torch.set_grad_enabled(c.get("backward", False))
     f, inputs = function_of(c)
     if compiled:
-        torch._dynamo.reset()
         f = torch.compile(f, dynamic=False)
     return lambda: f(*inputs)
 

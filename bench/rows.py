@@ -20,6 +20,7 @@ class Group:
     goals: tuple
     cases: tuple
     draw: object = None
+    limit: float = 0  # seconds of what a case consists of, at most
 
 
 def case(kernel, *size, **options):
@@ -73,4 +74,13 @@ GROUPS = (
           tuple(case("attention", 8, 1024, 64, causal=causal, backward=backward) for backward in (False, True) for causal in (False, True)),
           lambda random: case("attention", between(random, 2, 16), between(random, 256, 2048), random.choice([32, 64, 128]),
                               causal=random.random() < 0.5)),
+    Group("models", TORCH + ("onnxruntime",), (Goal(TORCH, 1.0), Goal(("onnxruntime",), 1.0)),
+          tuple(case(net, batch) for net in ("resnet18", "resnet50") for batch in (1, 8)) + (case("gpt2", 12, 128),),
+          lambda random: random.choice([case("resnet18", between(random, 1, 12)), case("gpt2", between(random, 1, 12), between(random, 16, 256))])),
+    Group("training", TORCH + ("tinygrad",), (Goal(TORCH, 1.0), Goal(("tinygrad",), 10.0)),
+          (case("train_mnist", 512), case("train_gpt2", 4, 4, 128), case("train_resnet18", 32, 64)),
+          lambda random: case("train_mnist", between(random, 64, 600))),
+    Group("replay", ("torch", "tinygrad"), (), (case("replay", 100, 16),), limit=0.3e-6),
+    Group("first-step-cold", ("tinygrad",), (), (case("first-step", cold=True),), limit=1.5),
+    Group("first-step-warm", ("tinygrad",), (), (case("first-step", cold=False),), limit=0.15),
 )

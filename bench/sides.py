@@ -18,12 +18,14 @@ class Side:
         self.name, self.command, self.environment, self.cpus = name, command, environment or {}, cpus
         self.process, self.version = None, None
 
-    def start(self):
+    def environment_of_process(self):
         threads = str(len(self.cpus))
-        environment = {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
-                       "OMP_PROC_BIND": "true"}
+        return os.environ | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
+                             "OMP_PROC_BIND": "true"} | self.environment
+
+    def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        env=os.environ | environment | self.environment, start_new_session=True,
+                                        env=self.environment_of_process(), start_new_session=True,
                                         preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
         self.version = self._answer(120).get("version", "")
 
@@ -60,6 +62,17 @@ class Side:
     def seconds(self, calls):
         return self.ask({"do": "time", "calls": calls}, 600)["seconds"]
 
+    def first_step(self, cache):
+        """Seconds of a first training step in a process of its own that keeps kernels in this file."""
+        try:
+            done = subprocess.run([*self.command, "first-step"], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
+        except subprocess.TimeoutExpired:
+            raise Failed("took too long") from None
+        if done.returncode:
+            raise Failed(done.stderr.decode(errors="replace").strip().splitlines()[-1])
+        return json.loads(done.stdout)["seconds"]
+
     def release(self):
         if self.process is not None:
             self.ask({"do": "release"}, 60)
@@ -86,7 +99,8 @@ def peers(build, cpus):
         return Side(name, [sys.executable, os.path.join(here, script), *arguments], keep_memory | environment, cpus=cpus)
     sides = [Side("OpenBLAS", [blas, "openblas"], cpus=cpus), Side("oneDNN", [blas, "onednn"], cpus=cpus),
              python("torch", "kernels_torch.py"), python("torch.compile", "kernels_torch.py", "compile", TORCHINDUCTOR_COMPILE_THREADS="1"),
-             python("JAX", "kernels_jax.py", JAX_PLATFORMS="cpu")]
+             python("JAX", "kernels_jax.py", JAX_PLATFORMS="cpu"), python("onnxruntime", "kernels_onnx.py"),
+             python("tinygrad", "kernels_tinygrad.py", DEV="CPU", CC="clang-19", CPU_COUNT=str(len(cpus)))]
     return {side.name: side for side in sides}
 
 

@@ -1,64 +1,25 @@
-// GPT-2 (Radford et al., 2019), the smallest size: 768 features, 12 heads.
+#include "models/gpt2.h"
+
 #include "models/workload.h"
 
 namespace tinygrad::apps {
 
 namespace {
 
-constexpr int64_t features = 768, heads = 12, vocabulary = 50257, most_tokens = 1024;
-
-struct Attention : nn::Module {
-  nn::Linear qkv{features, 3 * features}, out{features, features};
-  Tensor operator()(const Tensor& x) const {
-    const int64_t batch = x.size(0), tokens = x.size(1);
-    const std::vector<Tensor> parts = qkv(x).chunk(3, -1);
-    const auto by_head = [&](const Tensor& t) { return t.reshape({batch, tokens, heads, features / heads}).transpose(1, 2); };
-    const Tensor y = by_head(parts[0]).scaled_dot_product_attention(by_head(parts[1]), by_head(parts[2]), {.is_causal = true});
-    return out(y.transpose(1, 2).reshape({batch, tokens, features}));
-  }
-  TG_FIELDS(qkv, out)
-};
-
-struct Block : nn::Module {
-  nn::LayerNorm norm1{features}, norm2{features};
-  Attention attention;
-  nn::Linear widen{features, 4 * features}, narrow{4 * features, features};
-  Tensor operator()(const Tensor& x) const {
-    const Tensor y = x + attention(norm1(x));
-    return y + narrow(widen(norm2(y)).gelu());
-  }
-  TG_FIELDS(norm1, attention, norm2, widen, narrow)
-};
-
-struct Gpt2 : nn::Module {
-  nn::Embedding tokens{vocabulary, features}, positions{most_tokens, features};
-  std::vector<Block> blocks;
-  nn::LayerNorm norm{features};
-  explicit Gpt2(int64_t layers) : blocks(static_cast<size_t>(layers)) {}
-
-  /// Token numbers (batch, tokens) to a score for each possible next token (batch, tokens, vocabulary).
-  Tensor operator()(const Tensor& numbers) const {
-    Tensor x = tokens(numbers) + positions(Tensor::arange(numbers.size(1)));
-    for (const Block& block : blocks) x = block(x);
-    return norm(x).linear(tokens.weight.transpose());
-  }
-  TG_FIELDS(tokens, positions, blocks, norm)
-};
-
 Tensor some_tokens(int64_t batch) { return Tensor::empty({batch, 128}, {.dtype = DType::int32}); }
 
 }  // namespace
 
 Workload gpt2_inference(int64_t layers) {
-  const auto net = std::make_shared<Gpt2>(layers);
+  const auto net = std::make_shared<gpt2::Gpt2>(layers);
   forget_weights(*net);
   return {.results = {(*net)(some_tokens(1))}, .owners = {net}};
 }
 
 Workload gpt2_training(int64_t layers) {
   const Tensor input = some_tokens(4), next = some_tokens(4);
-  return training_step<nn::optim::SGD>(std::make_shared<Gpt2>(layers), nn::optim::SGDOptions{.lr = 0.01, .momentum = 0.9},
-                                       [&](const Gpt2& net) { return net(input).sparse_categorical_crossentropy(next); });
+  return training_step<nn::optim::SGD>(std::make_shared<gpt2::Gpt2>(layers), nn::optim::SGDOptions{.lr = 0.01, .momentum = 0.9},
+                                       [&](const gpt2::Gpt2& net) { return net(input).sparse_categorical_crossentropy(next); });
 }
 
 }  // namespace tinygrad::apps

@@ -1,0 +1,179 @@
+// Whole networks on our side of bench/kernels.
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <tinygrad/tinygrad.h>
+
+#include "bench/roofline.h"
+#include "models.h"
+#include "models/gpt2.h"
+#include "models/mnist_net.h"
+#include "models/resnet.h"
+
+using namespace tinygrad;
+
+namespace bench {
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+/// The weights of a network in float64 while it lives.
+class DoubleWeights {
+ public:
+  explicit DoubleWeights(const nn::Module& net) {
+    for (const Tensor& t : nn::state::get_parameters(net)) {
+      if (!t.is_floating_point()) continue;
+      weights_.push_back(t);
+      saved_.push_back(t.clone().realize());
+    }
+    for (Tensor& t : weights_) t.replace(t.to_double().realize());
+  }
+  ~DoubleWeights() {
+    for (size_t i = 0; i < weights_.size(); ++i) weights_[i].replace(saved_[i]);
+  }
+  DoubleWeights(const DoubleWeights&) = delete;
+  DoubleWeights& operator=(const DoubleWeights&) = delete;
+
+ private:
+  Tensors weights_, saved_;
+};
+
+Tensor as_double(const Tensor& t) { return t.is_floating_point() ? t.to_double().realize() : t; }
+
+/// Weights drawn once, not anew by each graph.
+template <class Net>
+std::shared_ptr<Net> realized(std::shared_ptr<Net> net) {
+  const Tensors weights = nn::state::get_parameters(*net);
+  Tensor::realize(weights);
+  return net;
+}
+
+/// The largest difference divided by the root mean square.
+double error_of(const std::vector<double>& got, const std::vector<double>& exact) {
+  double largest = 0, squares = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double difference = std::abs(got[i] - exact[i]);
+    largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+    squares += exact[i] * exact[i];
+  }
+  return largest / std::sqrt(squares / double(exact.size()));
+}
+
+/// With the machine's arithmetic; how many operations a network is, a peer tells.
+Json facts_of(std::string title, double error) {
+  const apps::Roofline limits = apps::measure_roofline(DType::float32, 1 << 24, apps::compute_threads());
+  return {{"title", std::move(title)}, {"error_of_result", error}, {"tolerance", 1e-3}, {"peak_gflops", limits.gflops}};
+}
+
+template <class Net>
+Prepared inference(std::string title, std::shared_ptr<Net> net, const Tensor& input) {
+  realized(net);
+  const auto run = [net](const Tensor& x) { return (*net)(x).realize(); };
+  const std::vector<double> got = run(input).template tolist<double>();
+  std::vector<double> exact;
+  {
+    const DoubleWeights wide(*net);
+    exact = (*net)(as_double(input)).template tolist<double>();
+  }
+  const auto step = std::make_shared<decltype(jit(run))>(jit(run));
+  return {.call = [step, input] { (*step)(input); }, .facts = facts_of(std::move(title), error_of(got, exact))};
+}
+
+template <class Optimizer, class Net, class Options>
+Prepared training(std::string title, std::shared_ptr<Net> net, const Options& options, const Tensor& input, const Tensor& answers) {
+  realized(net);
+  const auto loss_of = [net](const Tensor& x, const Tensor& y) { return (*net)(x).sparse_categorical_crossentropy(y); };
+  double exact = 0;
+  {
+    const Context training{{.training = true}};
+    const DoubleWeights wide(*net);
+    exact = loss_of(as_double(input), answers).template item<double>();
+  }
+  const auto optimizer = std::make_shared<Optimizer>(nn::state::get_parameters(*net), options);
+  const auto run = [optimizer, loss_of](const Tensor& x, const Tensor& y) {
+    optimizer->zero_grad();
+    const Tensor loss = loss_of(x, y);
+    loss.backward();
+    optimizer->step();
+    return loss.realize();
+  };
+  const auto step = std::make_shared<decltype(jit(run))>(jit(run));
+  const auto call = [step, input, answers] {
+    const Context training{{.training = true}};
+    return (*step)(input, answers).template item<double>();
+  };
+  const double got = call();
+  call();
+  return {.call = [call] { call(); }, .facts = facts_of(std::move(title), std::abs(got - exact) / std::abs(exact))};
+}
+
+Tensor images(int64_t batch, int64_t side) {
+  Tensor t = Tensor::randn({batch, 3, side, side}).realize();
+  return t.is_param_(false);
+}
+Tensor integers(const Sizes& shape, int64_t high, DType dtype) { return Tensor::randint(shape, 0, high, {.dtype = dtype}).realize(); }
+Tensor pixels(int64_t batch) { return integers({batch, 1, 28, 28}, 256, DType::uint8); }
+
+constexpr nn::optim::SGDOptions momentum{.lr = 0.01, .momentum = 0.9};
+
+/// A row of kernels that each need the one before: none can be merged with another.
+Prepared replay(int64_t kernels, int64_t floats) {
+  const Tensor input = Tensor::randn({floats}).realize();
+  const auto run = [kernels](const Tensor& x) {
+    Tensor y = x;
+    for (int64_t i = 0; i < kernels; ++i) y = (y + 1).realize();
+    return y;
+  };
+  const auto step = std::make_shared<decltype(jit(run))>(jit(run));
+  for (int i = 0; i < 3; ++i) (*step)(input);
+  GlobalCounters::reset();
+  (*step)(input);
+  if (GlobalCounters::kernel_count != uint64_t(kernels))
+    throw std::runtime_error("the replay has " + std::to_string(GlobalCounters::kernel_count) + " kernels");
+  return {.call = [step, input] { (*step)(input); },
+          .facts = {{"title", "replay of " + std::to_string(kernels) + " kernels of " + std::to_string(floats) + " floats"},
+                    {"each", kernels}}};
+}
+
+}  // namespace
+
+Prepared prepare_model(const Json& c) {
+  const std::string name = c.at("kernel");
+  const Sizes size = c.at("size");
+  const auto number = [&](size_t i) { return std::to_string(size.at(i)); };
+  if (name == "replay") return replay(size.at(0), size.at(1));
+  if (name == "resnet18") return inference("ResNet-18, batch " + number(0), std::make_shared<apps::ResNet18>(), images(size[0], 224));
+  if (name == "resnet50") return inference("ResNet-50, batch " + number(0), std::make_shared<apps::ResNet50>(), images(size[0], 224));
+  if (name == "gpt2")
+    return inference("GPT-2, " + number(0) + " layers, " + number(1) + " tokens", std::make_shared<apps::gpt2::Gpt2>(size[0]),
+                     integers({1, size.at(1)}, apps::gpt2::vocabulary, DType::int32));
+  if (name == "train_mnist")
+    return training<nn::optim::Adam>("MNIST conv net, training step, batch " + number(0), std::make_shared<apps::MnistNet>(),
+                                     nn::optim::AdamOptions{}, pixels(size[0]), integers({size[0]}, 10, DType::uint8));
+  if (name == "train_gpt2")
+    return training<nn::optim::SGD>("GPT-2, " + number(0) + " layers, training step, batch " + number(1) + " of " + number(2),
+                                    std::make_shared<apps::gpt2::Gpt2>(size[0]), momentum,
+                                    integers({size[1], size[2]}, apps::gpt2::vocabulary, DType::int32),
+                                    integers({size[1], size[2]}, apps::gpt2::vocabulary, DType::int32));
+  if (name == "train_resnet18")
+    return training<nn::optim::SGD>("ResNet-18, training step, batch " + number(0) + " at " + number(1), std::make_shared<apps::ResNet18>(),
+                                    momentum, images(size[0], size[1]), integers({size[0]}, 1000, DType::int32));
+  throw std::runtime_error("has no " + name);
+}
+
+double first_step() {
+  const auto start = std::chrono::steady_clock::now();
+  const apps::MnistNet net;
+  nn::optim::Adam optimizer(nn::state::get_parameters(net));
+  const Context training{{.training = true}};
+  const Tensor loss = net(pixels(512)).sparse_categorical_crossentropy(integers({512}, 10, DType::uint8));
+  loss.backward();
+  optimizer.step();
+  loss.item();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace bench

@@ -1,0 +1,26 @@
+"""onnxruntime as a peer of bench/kernels: the networks of models_torch.py."""
+import os
+import tempfile
+
+import onnxruntime
+import torch
+
+from models_torch import network
+from serve import serve
+
+
+def prepare(c):
+    net, inputs = network(c)
+    if len(inputs) > 1:
+        raise ValueError("has no training")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "net.onnx")
+        torch.onnx.export(net.eval(), tuple(inputs), path, input_names=["x"], output_names=["y"], dynamo=False)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feed = {"x": inputs[0].numpy()}
+    return lambda: session.run(["y"], feed)
+
+
+serve(onnxruntime.__version__, prepare)
