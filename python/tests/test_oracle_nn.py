@@ -43,11 +43,12 @@ LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], str, tuple[Any, ...], d
 
 
 @needs_torch
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("ours,args,options,theirs,their_args,their_options,shape", [pytest.param(*layer, id=f"{layer[0]}{i}", marks=[pytest.mark.covers(layer[0]), pytest.mark.covers(layer[0], kind="gradient")]) for i, layer in enumerate(LAYERS)])
-def test_layer(ours: str, args: Any, options: Any, theirs: str, their_args: Any, their_options: Any, shape: tuple[int, ...], rng: np.random.Generator) -> None:
+def test_layer(ours: str, args: Any, options: Any, theirs: str, their_args: Any, their_options: Any, shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
   a, b = getattr(nn, ours)(*args, **options), getattr(torch.nn, theirs)(*their_args, **their_options).double()
   for name, parameter in b.named_parameters():
-    value = numbers(rng, *parameter.shape)
+    value = numbers(rng, *parameter.shape).astype(dtype)
     assert getattr(a, name).shape == parameter.shape, name
     setattr(a, name, Tensor(value).is_param_())
     parameter.data = torch.from_numpy(value).double()
@@ -55,16 +56,19 @@ def test_layer(ours: str, args: Any, options: Any, theirs: str, their_args: Any,
     index = np.array([[1, 4, 0], [1, 1, 2]], np.int32)
     y, z = a(Tensor(index)), b(torch.from_numpy(index))
   else:
-    x = numbers(rng, *shape)
+    x = numbers(rng, *shape).astype(dtype)
     mine, other = Tensor(x.copy()).is_param_(), torch.from_numpy(x).double().requires_grad_()
     y, z = a(mine), b(other)
-  weight = numbers(rng, *z.shape)
+  assert y.dtype is getattr(dtypes, dtype)
+  weight = numbers(rng, *z.shape).astype(dtype)
   (y * Tensor(weight)).sum().backward()
   (z * torch.from_numpy(weight).double()).sum().backward()
 
+  factor = 16 if dtype == "float16" else 256  # sums are in float32
+
   def close(got: Tensor, want: Any) -> None:
     want = want.detach().numpy()
-    np.testing.assert_allclose(got.numpy(), want, rtol=0, atol=256 * 2.0**-23 * max(1.0, float(np.abs(want).max())))  # normalizations divide by a root of a sum
+    np.testing.assert_allclose(got.numpy(), want, rtol=0, atol=factor * np.finfo(dtype).eps * max(1.0, float(np.abs(want).max())))  # normalizations divide by a root of a sum
 
   close(y, z)
   if ours != "Embedding":
