@@ -142,12 +142,15 @@ OPTIMIZERS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
 ]
 
 
+# Four steps, each rounded some times; Adam divides by small roots, and counts its powers of the betas in float32 as tinygrad does.
 @needs_torch
+@pytest.mark.parametrize("dtype,tolerance", [("float32", 4 * 8 * 2.0**-23 + 1e-6), ("float64", 1e-6), ("float16", 4 * 2.0**-10)])
 @pytest.mark.parametrize("ours,options,theirs,their_options", [pytest.param(*o, id=f"{o[0]}{i}", marks=pytest.mark.covers(o[0], "zero_grad", "step")) for i, o in enumerate(OPTIMIZERS)])
-def test_optimizer(ours: str, options: Any, theirs: str, their_options: Any, rng: np.random.Generator) -> None:
-  start, target = numbers(rng, 3, 4), numbers(rng, 3, 4)
+def test_optimizer(ours: str, options: Any, theirs: str, their_options: Any, dtype: str, tolerance: float, rng: np.random.Generator) -> None:
+  start, target = numbers(rng, 3, 4).astype(dtype), numbers(rng, 3, 4).astype(dtype)
   a, b = Tensor(start.copy()).is_param_(), torch.from_numpy(start.copy()).double().requires_grad_()
-  p, q = getattr(nn.optim, ours)([a], **options), getattr(torch.optim, theirs)([b], **their_options)
+  with tg.Context(DEFAULT_FLOAT="float64" if dtype == "float64" else "float32"):  # that of the rate
+    p, q = getattr(nn.optim, ours)([a], **options), getattr(torch.optim, theirs)([b], **their_options)
   with tg.Context(TRAINING=1):
     for _ in range(4):
       p.zero_grad()
@@ -156,7 +159,8 @@ def test_optimizer(ours: str, options: Any, theirs: str, their_options: Any, rng
       ((b - torch.from_numpy(target).double()) ** 2).sum().backward()
       p.step()
       q.step()
-  np.testing.assert_allclose(a.numpy(), b.detach().numpy(), atol=4 * 8 * 2.0**-23 + 1e-6)  # four steps, each rounded some times; Adam divides by small roots
+  assert a.dtype is getattr(dtypes, dtype)
+  np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=0, atol=tolerance)
 
 
 # Distributions, by the Kolmogorov-Smirnov statistic: of n = 20000 draws it exceeds 1.95 / sqrt(n) once in a thousand seeds.
