@@ -154,6 +154,21 @@ void check_result(nb::handle x, const char* by) {
   }
 }
 
+/// The tensors in a result that Python holds elsewhere too. `references` are those to `x` that are the result's own.
+void add_kept(nb::handle x, Py_ssize_t references, bool is_kept, std::vector<Tensor>& out) {
+  is_kept = is_kept || Py_REFCNT(x.ptr()) > references;
+  if (nb::isinstance<Tensor>(x)) {
+    if (is_kept) out.push_back(*nb::inst_ptr<Tensor>(x));
+  } else if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x.ptr()); ++i) add_kept(PySequence_Fast_GET_ITEM(x.ptr(), i), 1, is_kept, out);
+  } else if (PyDict_Check(x.ptr())) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(x.ptr(), &at, &key, &value);) add_kept(value, 1, is_kept, out);
+  } else if (is_dataclass(x)) {
+    for (nb::handle name : x.attr("__dataclass_fields__")) add_kept(nb::object(x.attr(name)), 2, is_kept, out);
+  }
+}
+
 class Jit {
  public:
   Jit(bool check, bool prune) : core_({.check = check, .prune = prune}) {}
@@ -163,11 +178,14 @@ class Jit {
     const nb::tuple given = nb::make_tuple(args, kwargs);
     const Contents contents(given);
     nb::object result;
+    std::vector<Tensor> kept;  // one handle more, as an object that is returned and kept has only one
     const auto body = [&](std::span<const Tensor> tensors) {
       const nb::gil_scoped_acquire gil;
       self.attr(objects) = contents.objects;
       result = call_with(function, given, tensors);
-      return results_of(result);
+      detail::JitResults results = results_of(result);
+      add_kept(result, 1, false, kept);
+      return results;
     };
     static constexpr char tag = 0;
     std::optional<detail::JitResults> replayed;

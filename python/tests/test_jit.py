@@ -177,6 +177,21 @@ def test_errors_of_the_function_pass_through() -> None:
     fails(Tensor([1.0]))
 
 
+def test_results_that_are_kept_hold_the_latest_values() -> None:
+  kept: dict[str, Any] = {}
+
+  @TinyJit
+  def f(x: Tensor) -> Any:
+    kept["one"], kept["list"] = (x * 2).realize(), [(x + 1).realize()]
+    return kept["one"], kept["list"], {"other": x * 3}
+
+  for i in range(5):
+    one, several, others = f(Tensor([float(i)]).realize())
+    assert [one.item(), several[0].item(), others["other"].item()] == [2 * i, i + 1, 3 * i]
+    assert [kept["one"].item(), kept["list"][0].item()] == [2 * i, i + 1]
+  assert f.captured
+
+
 def test_threads() -> None:
   @TinyJit
   def f(x: Tensor) -> Tensor:
