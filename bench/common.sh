@@ -10,7 +10,7 @@ field() { sed -n "s/.*\"$1\": \?\"\?\([0-9.]*\).*/\1/p"; }
 median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 
 # has_peer MODULE
-has_peer() { "$python" -c "import $1" 2>/dev/null; }
+has_peer() { "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"; }
 
 # compile_here SOURCE PROGRAM BUILD-FOLDER
 compile_here() { g++ -std=c++20 -O1 -Iinclude -Iapps "$1" -o "$2" -L"$3/lib" -ltinygrad -Wl,-rpath,"$PWD/$3/lib"; }

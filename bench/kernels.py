@@ -1,5 +1,6 @@
 """Our kernels beside the libraries': see bench/kernels."""
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -62,8 +63,9 @@ def measure(case, ours, peers, rounds):
         except sides.Failed as e:
             missing[peer.name] = str(e)
     times = sides.time_in_turns([ours, *able], first, rounds)
-    for side in (ours, *able):
-        side.release()
+    facts |= ours.release()
+    for peer in able:
+        peer.release()
     if "flops" in facts and "peak_gflops" in facts:
         facts.setdefault("roofline_seconds", facts["flops"] / facts["peak_gflops"] * 1e-9)
     return {"case": case, "missing": missing} | facts | compared(times, ours, able)
@@ -87,7 +89,7 @@ def judge(row, group, fixed):
             before = [r for r in (ratio_to(f, goal.peers) for f in fixed) if r is not None]
             least = 0.9 * statistics.median(before) if before else None
         if ratio is not None and least is not None:
-            row["goals"].append({"peers": list(goal.peers), "ratio": ratio, "goal": least, "reached": ratio >= least * EQUAL})
+            row["goals"].append({"peers": [name for name in goal.peers if name in row["peers"]], "ratio": ratio, "goal": least, "reached": ratio >= least * EQUAL})
     row["right"] = row.get("error_of_result", 0) <= row.get("tolerance", 0)
 
 
@@ -120,6 +122,7 @@ def measure_group(group, ours, peers, generator, options):
             print(f"{json.dumps(case)}: tg: {e}", file=sys.stderr, flush=True)
             row = {"case": case, "group": group.name, "random": drawn, "failed": str(e)}
         else:
+            row["title"] += "".join(f" {key}={value}" for key, value in group.environment.items())
             judge(row, group, [r for r in done if not r["random"] and "failed" not in r])
             print(line_of(row), flush=True)
         done.append(row)
@@ -131,9 +134,9 @@ def parse():
     names = [g.name for g in rows.GROUPS]
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"by default all: {', '.join(names)}")
     parser.add_argument("--build", default="build/release")
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each side")
-    parser.add_argument("--quick", action="store_true", help="5 turns and no random sizes")
-    parser.add_argument("--random", type=int, default=3, help="random sizes a group")
+    parser.add_argument("--rounds", type=int, default=None, help="turns of each side, by default 15")
+    parser.add_argument("--quick", action="store_true", help="by default 5 turns and no random sizes")
+    parser.add_argument("--random", type=int, default=None, help="random sizes a group, by default 3")
     parser.add_argument("--seed", type=int, default=None, help="of the random sizes; by default another one each run")
     parser.add_argument("--peers", default=None, help="only these, by commas")
     parser.add_argument("--only", default="", help="only rows whose sizes, joined by x, contain this")
@@ -141,10 +144,13 @@ def parse():
     parser.add_argument("--json", default=None, metavar="FILE", help="write the rows there")
     parser.add_argument("--page", default=None, metavar="FILE", help="write the rows there, as docs/benchmarks.md has them")
     options = parser.parse_args()
+    if unknown := set(options.peers.split(",") if options.peers else []) - {p for g in rows.GROUPS for p in g.peers} - {"none"}:
+        parser.error(f"unknown peer {', '.join(sorted(unknown))}; known are {', '.join(sorted({p for g in rows.GROUPS for p in g.peers}))} and none")
     if unknown := set(options.groups) - set(names):
         parser.error(f"unknown group {', '.join(sorted(unknown))}; known are {', '.join(names)}")
-    if options.quick:
-        options.rounds, options.random = 5, 0
+    options.rounds = options.rounds or (5 if options.quick else 15)
+    if options.random is None:
+        options.random = 0 if options.quick else 3
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(1 << 31)
     return options
@@ -170,10 +176,14 @@ def main():
         for group in selected(options):
             # The same sizes for a seed, whatever else is selected.
             generator = random.Random(f"{options.seed} {group.name}")
-            done += measure_group(group, ours, peers, generator, options)
+            if group.environment:
+                with contextlib.closing(sides.ours(options.build, cpus, **group.environment)) as other:
+                    done += measure_group(group, other, peers, generator, options)
+            else:
+                done += measure_group(group, ours, peers, generator, options)
     finally:
         for side in (ours, *peers.values()):
-            side.stop()
+            side.close()
     result = {"seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
               "versions": {name: peer.version for name, peer in peers.items() if peer.version}, "rows": done}
     if options.json:

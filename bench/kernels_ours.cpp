@@ -31,13 +31,16 @@ apps::CaseOptions options_of(const Json& c) {
           .backward = c.value("backward", false)};
 }
 
-/// The best of several, spread over the time that a row takes to prepare; arithmetic by the rows before as well.
+/// The best of several measurements; of arithmetic by the rows before as well.
 apps::Roofline limits_of(const apps::BenchCase& c) {
   static std::map<DType, double> gflops;
-  const auto once = [&] { return apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads()); };
-  apps::Roofline best = higher(once(), once());
+  apps::Roofline best = apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads());
   best.gflops = gflops[c.dtype] = std::max(best.gflops, gflops[c.dtype]);
   return best;
+}
+
+Json facts_of(const apps::BenchCase& c, const apps::Roofline& limits) {
+  return {{"roofline_seconds", limits.seconds(c.flops, c.bytes)}, {"peak_gflops", limits.gflops}, {"peak_gb_s", limits.gb_s}};
 }
 
 bench::Prepared prepare_kernel(const Json& wanted) {
@@ -46,15 +49,12 @@ bench::Prepared prepare_kernel(const Json& wanted) {
   const auto replay = std::make_shared<apps::Replay>(work);
   const apps::Accuracy accuracy = apps::check_accuracy(c, work, replay->results());
   const apps::Roofline limits = limits_of(c);
+  Json facts = {
+      {"title", c.title()}, {"flops", c.flops}, {"bytes", c.bytes}, {"error_of_result", accuracy.error}, {"tolerance", accuracy.tolerance}};
+  facts.update(facts_of(c, limits));
   return {.call = [replay] { replay->seconds(); },
-          .facts = {{"title", c.title()},
-                    {"flops", c.flops},
-                    {"bytes", c.bytes},
-                    {"error_of_result", accuracy.error},
-                    {"tolerance", accuracy.tolerance},
-                    {"roofline_seconds", limits.seconds(c.flops, c.bytes)},
-                    {"peak_gflops", limits.gflops},
-                    {"peak_gb_s", limits.gb_s}}};
+          .facts = facts,
+          .facts_after = [c, limits] { return facts_of(c, higher(limits, limits_of(c))); }};
 }
 
 bench::Prepared prepare(const Json& c) {

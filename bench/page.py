@@ -87,7 +87,7 @@ def write(path, result):
         "(3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided "
         "by the peer's: more than 1 is faster. Packing of operands is inside what is timed. Within 3 % of a goal counts as reached; a random "
         "size is to reach 0.9 of what the fixed ones of its group do. The percentage is the fraction of the roofline: of what multiply-adds in "
-        "registers, or reading and copying memory of the row's size, reached just before in our process. The error is the largest difference "
+        "registers, or reading and copying memory of the row's size, reached in our process, before or after. The error is the largest difference "
         "from float64, computed in the same process (at random places of large results), divided by the value or, for smaller ones, by the root "
         "mean square of all. Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise.",
         "",

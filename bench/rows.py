@@ -21,6 +21,7 @@ class Group:
     cases: tuple
     draw: object = None
     limit: float = 0  # seconds of what a case consists of, at most
+    environment: dict = dataclasses.field(default_factory=dict)  # of our side
 
 
 def case(kernel, *size, **options):
@@ -48,6 +49,8 @@ GROUPS = (
     Group("matmul", BLAS + ("torch",), (Goal(("OpenBLAS",), 1.0), Goal(("oneDNN",), 0.95)),
           tuple(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)) + (case("matmul", 64, 4096, 4096),),
           drawn_matmul),
+    Group("beam", ("oneDNN",), (Goal(("oneDNN",), 1.0),), tuple(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)),
+          environment={"BEAM": "2"}),
     Group("matvec", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matvec", 4096, 4096),),
           lambda random: case("matvec", between(random, 512, 8192), between(random, 512, 8192))),
     Group("batched", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matmul", 64, 64, 64, batch=64),),

@@ -2,7 +2,7 @@
 // A side of bench/kernels: a process that prepares works and times calls of them as it is told, a line of JSON each way.
 //   {"do": "prepare", "case": {...}}     {"seconds": of a call, and what else is known}, or {"error": text}
 //   {"do": "time", "calls": n}           {"seconds": of a call, the mean of n after one that does not count}
-//   {"do": "release"}                    {}
+//   {"do": "release"}                    {}, or what is better known by now
 // The case is what rows.py says.
 
 #include <chrono>
@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 struct Prepared {
   std::function<void()> call;
   Json facts = Json::object();
+  std::function<Json()> facts_after = {};
 };
 
 inline double seconds_of(const std::function<void()>& call, int64_t count) {
@@ -43,8 +44,9 @@ inline Json answer(const Json& request, Prepared& work, const std::function<Prep
     if (calls > 1) work.call();
     return {{"seconds", seconds_of(work.call, calls)}};
   }
+  Json reply = work.facts_after ? work.facts_after() : Json::object();
   work = {};
-  return Json::object();
+  return reply;
 }
 
 /// Until the end of standard input.

@@ -1,5 +1,6 @@
 """The processes that bench/kernels compares: each prepares works and times calls as it is told (serve.h), and is stopped while another
 one runs, so that no thread of its waits spinning."""
+import ctypes
 import json
 import os
 import select
@@ -13,6 +14,12 @@ class Failed(Exception):
     """A side cannot do a work, or died of it."""
 
 
+def end_with_parent():
+    """A stopped process would outlive us otherwise, with all of its memory."""
+    parent_death_signal = 1
+    ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+
+
 class Side:
     def __init__(self, name, command, environment=None, cpus=None):
         self.name, self.command, self.environment, self.cpus = name, command, environment or {}, cpus
@@ -23,17 +30,21 @@ class Side:
         return os.environ | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
                              "OMP_PROC_BIND": "true"} | self.environment
 
+    def before_start(self):
+        end_with_parent()
+        os.sched_setaffinity(0, self.cpus)
+
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         env=self.environment_of_process(), start_new_session=True,
-                                        preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
+                                        preexec_fn=self.before_start)
         self.version = self._answer(120).get("version", "")
 
     def _answer(self, timeout):
         ready, _, _ = select.select([self.process.stdout], [], [], timeout)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            self.stop()
+            self.close()
             raise Failed("took too long" if not ready else "ended")
         reply = json.loads(line)
         if "error" in reply:
@@ -49,7 +60,7 @@ class Side:
             self.process.stdin.flush()
             return self._answer(timeout)
         except BrokenPipeError:
-            self.stop()
+            self.close()
             raise Failed("ended") from None
         finally:
             if self.process is not None:
@@ -66,7 +77,7 @@ class Side:
         """Seconds of a first training step in a process of its own that keeps kernels in this file."""
         try:
             done = subprocess.run([*self.command, "first-step"], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
-                                  preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
+                                  preexec_fn=self.before_start)
         except subprocess.TimeoutExpired:
             raise Failed("took too long") from None
         if done.returncode:
@@ -74,10 +85,10 @@ class Side:
         return json.loads(done.stdout)["seconds"]
 
     def release(self):
-        if self.process is not None:
-            self.ask({"do": "release"}, 60)
+        """What the side knows better by now."""
+        return self.ask({"do": "release"}, 60) if self.process is not None else {}
 
-    def stop(self):
+    def close(self):
         if self.process is None:
             return
         try:
