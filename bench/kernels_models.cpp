@@ -119,7 +119,7 @@ Tensor images(int64_t batch, int64_t side) {
 Tensor integers(const Sizes& shape, int64_t high, DType dtype) { return Tensor::randint(shape, 0, high, {.dtype = dtype}).realize(); }
 Tensor pixels(int64_t batch) { return integers({batch, 1, 28, 28}, 256, DType::uint8); }
 
-constexpr nn::optim::SGDOptions momentum{.lr = 0.01, .momentum = 0.9};
+const nn::optim::SGDOptions momentum{.lr = 0.01, .momentum = 0.9};
 
 /// A row of kernels that each need the one before: none can be merged with another.
 Prepared replay(int64_t kernels, int64_t floats) {

@@ -13,7 +13,7 @@ namespace tinygrad::apps {
 
 namespace {
 
-constexpr int64_t width = 960, height = 640, left = 90, right = 30, top = 60, bottom = 70, point = 3;
+constexpr int64_t width = 960, height = 640, left = 90, right = 30, top = 60, bottom = 70;
 
 /// Decades to pixels.
 struct Axes {
