@@ -9,6 +9,7 @@
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/nest.h"
 #include "shape/ranges.h"
+#include "uop/graph.h"
 
 // A small cost model of the innermost loops: what a choice of vector axis and register tile saves in loads and instructions. All numbers
 // are in cycles of a core that starts two vector operations a cycle.
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double tiny_kernel = 64;        // cycles: not worth a vector
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
+constexpr double worth_staging = 32768;   // cycles of a kernel
 constexpr double line_bytes = 64;
 constexpr int64_t most_chunks = 256;
 constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
@@ -50,17 +52,21 @@ class CpuHeuristic {
   std::vector<Opt> run(bool may_thread) {
     std::vector<Opt> opts;
     if (nest_.total_cost < tiny_kernel) return opts;
-    for (const NestAxis& a : nest_.axes) left_.push_back(a.size);
+    for (const NestAxis& a : nest_.axes) {
+      left_.push_back(a.size);
+      numbers_.push_back(int32_t(a.number));
+    }
     if (is_joined())
       choose_together();
     else
-      choose_lanes();
+      choose_staged(may_thread);
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
-    if (!is_joined()) choose_tile();
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add(opts, OptOp::UPCAST, tile_.axis[t], tile_.count[t]);
     unroll(opts);
+    order_loops(opts);
     if (may_thread) choose_threads(opts);
+    if (staged_ >= 0) opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = staged_}.arg()});
     return opts;
   }
 
@@ -68,9 +74,141 @@ class CpuHeuristic {
   static bool has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
 
   void add(std::vector<Opt>& opts, OptOp op, int axis, int64_t n) {
-    opts.push_back({op, int32_t(nest_.axes[size_t(axis)].number), int32_t(n)});
+    opts.push_back({op, numbers_[size_t(axis)], int32_t(n)});
     int64_t& left = left_[size_t(axis)];
     left = (left + n - 1) / n;
+  }
+
+  // What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
+  // saves. All that moves along with a step of the loop around is one tile.
+
+  void choose_staged(bool one_nest) {
+    const std::vector<int64_t> sizes = left_;
+    double best = choose_lanes_and_tile();
+    Lanes lanes = lanes_;
+    Tile tile = tile_;
+    int staged = -1;
+    for (int slot : one_nest ? reused_arguments() : std::vector<int>()) {
+      staged_ = slot;
+      left_ = sizes;
+      const double c = choose_lanes_and_tile();
+      if (c < best && is_near_enough()) best = c, lanes = lanes_, tile = tile_, staged = slot;
+    }
+    left_ = sizes;
+    lanes_ = lanes;
+    tile_ = tile;
+    staged_ = staged;
+  }
+
+  double choose_lanes_and_tile() {
+    lanes_.clear();
+    tile_ = {};
+    choose_lanes();
+    for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
+    const double c = choose_tile();
+    return c + fill_cost();
+  }
+
+  /// Arguments that are loaded for REDUCEs, and are the same along an output axis.
+  std::vector<int> reused_arguments() const {
+    std::vector<int> out;
+    if (nest_.total_cost < worth_staging) return out;
+    for (const NestedWork& w : nest_.works) {
+      if (w.is_access && w.node.is(Op::STORE) && std::find(out.begin(), out.end(), slot_of(w)) != out.end()) return {};
+      if (!is_reduced(w) || reuse_axes(w) == 0) continue;
+      const auto nodes = toposort(w.node.src(0));
+      const bool plain = std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
+      if (plain && std::find(out.begin(), out.end(), slot_of(w)) == out.end()) out.push_back(slot_of(w));
+    }
+    return out;
+  }
+  static int slot_of(const NestedWork& w) {
+    const UOp& memory = w.node.src(0).src(0);
+    return memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
+  }
+  bool is_staged(const NestedWork& w) const { return staged_ >= 0 && w.is_access && slot_of(w) == staged_; }
+  /// A LOAD inside of a reduction.
+  bool is_reduced(const NestedWork& w) const { return w.is_access && w.node.is(Op::LOAD) && slot_of(w) >= 0 && (w.inside & reduce_axes()); }
+  uint64_t reduce_axes() const {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (nest_.axes[i].is_reduce) bits |= uint64_t{1} << i;
+    return bits;
+  }
+  uint64_t reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
+  /// The axes that what is staged depends on.
+  uint64_t staged_axes() const {
+    uint64_t bits = 0;
+    for (const NestedWork& w : nest_.works)
+      if (is_staged(w)) bits |= w.depends;
+    return bits;
+  }
+
+  /// Each element is loaded as it lies and stored once.
+  double fill_cost() const {
+    double sum = 0;
+    for (const NestedWork& w : nest_.works) {
+      if (!is_staged(w)) continue;
+      double elements = 1;
+      for (size_t i = 0; i < nest_.axes.size(); ++i)
+        if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size);
+      sum += elements * 2 * (share_as_it_lies(w, lanes_) + share(w, lanes_));
+    }
+    return sum;
+  }
+
+  bool is_near_enough() const {
+    int64_t bytes = 0;
+    for (const NestedWork& w : nest_.works) {
+      if (!is_staged(w)) continue;
+      int64_t elements = 1;
+      for (size_t i = 0; i < nest_.axes.size(); ++i) {
+        if (!has(w.depends, int(i))) continue;
+        const NestAxis& a = nest_.axes[i];
+        const auto tile = [&](int t) { return tile_.axis[t] == int(i) ? tile_.count[t] : 1; };
+        elements *= a.is_reduce ? a.size : lanes_of(int(i)) * tile(0) * tile(1);
+        if (elements > target_.l2_bytes) return false;
+      }
+      bytes += elements * int64_t(itemsize(w.node.dtype()));
+    }
+    return bytes <= target_.l2_bytes;
+  }
+  int64_t lanes_of(int axis) const {
+    for (const Lane& l : lanes_)
+      if (l.axis == axis) return l.lanes;
+    return 1;
+  }
+
+  /// The loops that a tile moves with go outside of those that use it again.
+  void order_loops(std::vector<Opt>& opts) {
+    if (staged_ < 0) return;
+    const uint64_t moves = staged_axes();
+    std::vector<size_t> places, order;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (!nest_.axes[i].is_reduce) places.push_back(i);
+    for (size_t i : places)
+      if (has(moves, int(i))) order.push_back(i);
+    for (size_t i : places)
+      if (!has(moves, int(i))) order.push_back(i);
+    std::vector<int32_t> wanted;
+    for (size_t i : places) wanted.push_back(numbers_[i]);
+    std::sort(wanted.begin(), wanted.end());
+    for (size_t k = 0; k < order.size(); ++k) {
+      int32_t& number = numbers_[order[k]];
+      if (number == wanted[k]) continue;
+      opts.push_back({OptOp::SWAP, wanted[k], number});
+      *std::find(numbers_.begin(), numbers_.end(), wanted[k]) = number;
+      number = wanted[k];
+    }
+  }
+
+  /// The innermost loop that the tile moves with, or the outermost of all.
+  int32_t stage_axis() const {
+    const uint64_t moves = staged_axes();
+    int32_t axis = *std::min_element(numbers_.begin(), numbers_.end());
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (!nest_.axes[i].is_reduce && has(moves, int(i))) axis = std::max(axis, numbers_[i]);
+    return axis;
   }
 
   // Vector axes: one, or two that no value depends on together, as in a softmax, whose reductions and results run over rows apart.
@@ -138,6 +276,13 @@ class CpuHeuristic {
 
   /// How much of a piece of work is left with lanes.
   double share(const NestedWork& w, const Lanes& lanes) const {
+    if (!is_staged(w)) return share_as_it_lies(w, lanes);
+    double left = 1;
+    for (const Lane& l : lanes)
+      if (has(w.inside, l.axis)) left /= double(l.lanes);
+    return left;
+  }
+  double share_as_it_lies(const NestedWork& w, const Lanes& lanes) const {
     double left = 1;
     for (const Lane& l : lanes) {
       if (!has(w.inside, l.axis)) continue;
@@ -175,15 +320,29 @@ class CpuHeuristic {
     std::vector<int64_t> out{1};
     if (nest_.axes[size_t(axis)].is_reduce || has(taken_, axis)) return out;
     const int64_t most = nest_.reduces ? 8 : 4;
-    for (int64_t n = 2; n <= most; ++n)
-      if (left_[size_t(axis)] % n == 0) out.push_back(n);
+    const bool masked = staged_ >= 0 && may_mask(axis);
+    for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
+      if (masked || left_[size_t(axis)] % n == 0) out.push_back(n);
     if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_kept_results) out.push_back(whole);
     return out;
   }
 
+  /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
+  bool may_mask(int axis) const {
+    return std::none_of(nest_.works.begin(), nest_.works.end(),
+                        [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
+  }
+
   bool fits(const Tile& t) const {
     if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // at the price of spills()
-    return accumulators(t) * registers_each() + std::min(t.count[0], t.count[1]) * registers_each() + 1 <= registers();
+    return accumulators(t) * registers_each() + vectors_of_step(t) * registers_each() + 1 <= registers();
+  }
+  /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.
+  int64_t vectors_of_step(const Tile& t) const {
+    int64_t along = 0;
+    for (int i = 0; i < 2; ++i)
+      if (lanes_of(t.axis[i]) > 1) along = t.count[i];
+    return along ? along : std::min(t.count[0], t.count[1]);
   }
   int64_t registers() const { return std::max(8, target_.vector_registers); }
   /// Of a value with all its lanes.
@@ -213,10 +372,21 @@ class CpuHeuristic {
     return n;
   }
 
+  /// How many times more is computed than there is, because of the masked ends.
+  double masked_work(const NestedWork& w, const Tile& t) const {
+    double more = 1;
+    for (int i = 0; i < 2; ++i) {
+      if (!has(w.inside, t.axis[i])) continue;
+      const int64_t size = left_[size_t(t.axis[i])], n = t.count[i];
+      more *= double((size + n - 1) / n * n) / double(size);
+    }
+    return more;
+  }
+
   double tile_cost(const Tile& t) const {
     double sum = 0;
     for (const NestedWork& w : nest_.works) {
-      double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1);
+      double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
       for (int i = 0; i < 2; ++i)
         if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
       // Steps of a reduction wait for each other.
@@ -230,6 +400,7 @@ class CpuHeuristic {
 
   /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
   double line_cost(const NestedWork& w, const Tile& t) const {
+    if (is_staged(w)) return 0.5;
     int innermost = -1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (has(w.inside, int(i))) innermost = int(i);
@@ -353,15 +524,23 @@ class CpuHeuristic {
 
   // Threads: the outermost axis that is long enough, in chunks that are worth starting a thread for.
 
+  std::vector<int> output_axes_outside_in() const {
+    std::vector<int> out;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (!nest_.axes[i].is_reduce) out.push_back(int(i));
+    std::stable_sort(out.begin(), out.end(), [&](int a, int b) { return numbers_[size_t(a)] < numbers_[size_t(b)]; });
+    return out;
+  }
+
   void choose_threads(std::vector<Opt>& opts) {
     if (!target_.has_threads) return;
     const double work = work_with(lanes_);
     const auto wanted = int64_t(std::min(work / cycles_a_chunk, double(most_chunks)));
     if (wanted < 2) return;
     int axis = -1;
-    for (size_t i = 0; i < nest_.axes.size(); ++i) {
-      if (nest_.axes[i].is_reduce || left_[i] < 2) continue;
-      if (axis < 0 || (left_[size_t(axis)] < 16 && left_[i] > left_[size_t(axis)])) axis = int(i);
+    for (int i : output_axes_outside_in()) {
+      if (left_[size_t(i)] < 2) continue;
+      if (axis < 0 || (left_[size_t(axis)] < 16 && left_[size_t(i)] > left_[size_t(axis)])) axis = i;
     }
     if (axis < 0) return;
     const int64_t size = left_[size_t(axis)];
@@ -376,6 +555,8 @@ class CpuHeuristic {
   const Target& target_;
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   std::vector<int64_t> left_;         ///< iterations of each axis that are still loops
+  std::vector<int32_t> numbers_;      ///< of each axis, as the opts so far leave it
+  int staged_ = -1;                   ///< the argument of which a tile is copied to near memory; -1: none
   Lanes lanes_;
   Tile tile_;
 };
