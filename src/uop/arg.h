@@ -130,8 +130,8 @@ struct SpecialArg {
 };
 
 /// The optimizations of a kernel are a list of these; see codegen/opt.
-enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE, STAGE };
-inline constexpr int opt_op_count = int(OptOp::STAGE) + 1;
+enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE, STAGE, BLOCK };
+inline constexpr int opt_op_count = int(OptOp::BLOCK) + 1;
 std::string_view name(OptOp op);
 struct Opt {
   OptOp op = OptOp::UPCAST;

@@ -240,6 +240,10 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
       {"matmul", matmul, "LANE(1,8) UPCAST(0,4)"},
       {"matmul", matmul, "LANE(1,8) UPCAST(0,4) SWAP(0,1) STAGE(0,2,thread,1)"},  // a packed panel of the second operand for all rows
       {"matmul", matmul, "LANE(1,8) UPCAST(0,4) STAGE(0,1,thread,1) THREAD(0,2)"},
+      {"matmul", matmul, "LANE(1,8) BLOCK(0,6) UPCAST(1,0) UPCAST(2,2) SWAP(0,2) STAGE(0,2,thread,1)"},  // the last rows overlap
+      {"matmul", matmul, "BLOCK(0,7) BLOCK(2,9) LANE(3,8) SWAP(1,2) THREAD(0,2)"},
+      {"matmul", even_matmul, "BLOCK(2,4) BLOCK(0,16) STAGE(1,1,thread,1)"},
+      {"convolution", test::convolution(3, 9, 4, 3), "BLOCK(1,4) LANE(2,4) BLOCK(0,2) UPCAST(1,0)"},
       {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,thread,1)"},
       {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,reg,2) STAGE(2,1,reg,2)"},
       {"softmax", softmax, "STAGE(0,1,thread,1)"},
@@ -252,6 +256,7 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
       {"narrow rows", test::narrow_rows(40, 2), "LANE(1,16)"},  // twice AVX2's width: of the second half no lane is loaded
       {"narrow rows", test::narrow_rows(4, 11), "LANE(1,16)"},
       {"nested sums", test::nested_sums(2, 16), "STAGE(1,1,thread,2)"},  // as deep as there are steps
+      {"nested sums", test::nested_sums(4, 16), "STAGE(1,1,thread,3)"},  // each step at the end sums into the same accumulator
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
@@ -293,6 +298,8 @@ TEST(Opts, ThatDoNotFitAreNamed) {
   rejects(matmul, "STAGE(2,1,device,1)", "scope");
   rejects(test::gather_of_sums(4, 6), "UPCAST(0,2) STAGE(0,2,group,1)", "depends on a reduction");
   rejects(test::running_sums(4, 6), "GROUP(1,2)", "stores to an argument that it loads from");
+  rejects(matmul, "BLOCK(2,4)", "does not divide");
+  rejects(matmul, "BLOCK(0,21)", "the axis has size 20");
   rejects(matmul, "STAGE(2,1,group,0)", "depth");
   rejects(matmul, "STAGE(0,1,group,2)", "only the loop of a reduction");
   rejects(matmul, "UNROLL(2,2) STAGE(2,1,group,20)", "iterations");
@@ -306,7 +313,7 @@ TEST(Opts, ThatDoNotFitAreNamed) {
 TEST(Opts, AsTextAndBack) {
   const char* text =
       "UPCAST(0,4) UNROLL(2,0) LOCAL(1,16) THREAD(0,2) GROUP(2,8) GROUPTOP(2,4) NOLOCALS(0,0) PADTO(1,32) SWAP(0,1) TC(0,-1) "
-      "LANE(1,8) STAGE(2,1,group,3)";
+      "LANE(1,8) BLOCK(0,6) STAGE(2,1,group,3)";
   const std::vector<Opt> opts = parse_opts(text);
   EXPECT_EQ(to_string(opts), text);
   EXPECT_EQ(opts.back(), (Opt{OptOp::STAGE, 2, StageOpt{.slot = 1, .scope = Scope::group, .depth = 3}.arg()}));

@@ -7,6 +7,7 @@
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
+#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 
@@ -35,9 +36,26 @@ std::pair<UOps, UOps> partition(std::span<const UOp> ranges, AxisKind kind) {
   return out;
 }
 
+/// True if vectors are loaded from other places along the range.
+bool moves_vectors(const std::vector<UOp>& nodes, const UOp& range) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const UOp& u) {
+    if (!u.is(Op::LOAD) && !(u.is(Op::INDEX) && u.src(0).is(Op::STAGE))) return false;
+    const OpenRanges open = ranges_of(u);
+    return std::find(open.begin(), open.end(), range) != open.end() &&
+           std::any_of(open.begin(), open.end(), [](const UOp& r) { return has_kind(r, AxisKind::lane); });
+  });
+}
+
+/// Neighbouring copies are those that share a scalar in all lanes: fewer registers hold the vectors of a step than hold such scalars.
+void sort_copies(UOps& ranges, const UOp& body) {
+  const std::vector<UOp> nodes = toposort(body);
+  std::stable_partition(ranges.begin(), ranges.end(), [&](const UOp& r) { return !moves_vectors(nodes, r); });
+}
+
 UOp expand_end(const UOp& end) {
-  const auto [expanded, kept] = partition(closed_ranges(end), AxisKind::upcast);
+  auto [expanded, kept] = partition(closed_ranges(end), AxisKind::upcast);
   if (expanded.empty()) return end;
+  if (expanded.size() > 1) sort_copies(expanded, end.src(0));
   UOps effects;
   NodeSet seen;
   for (const auto& copy : copies(end.src().first(1), expanded)) {

@@ -265,9 +265,9 @@ class Linearizer {
     UOps sources;
     for (const UOp& s : u.src()) sources.push_back(emitted_[s]);
     UOp made = u.with_src(sources);
-    // Without AFTER, a load before a store and one behind it read the same place in the same way: the later one reads another state, so
-    // that each instruction stands in the list once.
-    while (made.is(Op::LOAD) && standing(made).listed) {
+    // Without AFTER, a load before a store and one behind it read the same place in the same way, and an accumulator may be set to the same
+    // value again: the later one is of another state, so that each instruction stands in the list once.
+    while ((made.is(Op::LOAD) || made.is(Op::STORE)) && standing(made).listed) {
       push_if_new(sources[0] = reachable(next_state(sources[0])));
       made = made.with_src(sources);
     }

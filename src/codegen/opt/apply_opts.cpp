@@ -8,11 +8,13 @@
 #include <tinygrad/errors.h>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/opt_error.h"
 #include "codegen/opt/split_range.h"
 #include "codegen/opt/stage_operand.h"
 #include "codegen/opt/tensor_core.h"
 #include "codegen/rebuild.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "shape/sint.h"
 #include "uop/build.h"
@@ -80,7 +82,8 @@ class Application {
     for (const Opt& opt : opts)
       if (opt.op == OptOp::STAGE) stages.emplace_back(opt, axis(opt));
     for (const auto& [opt, range] : stages) kernel_ = stage_operand(kernel_, range, opt, target_);
-    return kernel_;
+    // What is read from a tile often is one run through it.
+    return stages.empty() ? kernel_ : merge_ranges(simplify(kernel_));
   }
 
  private:
@@ -94,6 +97,7 @@ class Application {
       case OptOp::TC: tensor_core(opt); break;
       case OptOp::SWAP: swap(opt, axis(opt)); break;
       case OptOp::PADTO: pad(opt, axis(opt)); break;
+      case OptOp::BLOCK: block(opt, axis(opt)); break;
       default: split(opt, axis(opt));
     }
   }
@@ -179,6 +183,43 @@ class Application {
     if (padded == constant_size(range)) return;
     const UOp wider(Op::RANGE, DType::index, {index_const(padded)}, range.arg());
     kernel_ = apply_split(kernel_, {.range = range, .parts = {wider}, .value = wider, .valid = wider < range.src(0)});
+  }
+
+  void block(const Opt& opt, const UOp& range) {
+    check_one_nest(opt);
+    const int64_t size = constant_size(range), n = opt.arg;
+    if (size == 0) opt_error(opt, "the size of the axis is not known before launch");
+    if (n < 1 || n > size) opt_error(opt, fmt::format("the axis has size {}", size));
+    if (size % n != 0 && is_reduced(range)) opt_error(opt, fmt::format("{} does not divide the reduced axis of size {}", n, size));
+    if (size % n != 0 && target_.has_groups) opt_error(opt, fmt::format("{} does not divide the axis of size {}", n, size));
+    if (size % n != 0 && updates_in_place(kernel_)) opt_error(opt, "the kernel stores to an argument that it loads from");
+    const UOp outer = make_room_behind(range);
+    RangeArg inside = outer.arg_as<RangeArg>();
+    ++inside.order;
+    inside.id = next_range_id(kernel_);
+    Split split{.range = outer, .parts = {}, .value = {}, .valid = {}};
+    const UOp blocks(Op::RANGE, DType::index, {rounds_of(outer, n)}, outer.arg()), in_block = tinygrad::range(index_const(n), inside);
+    const UOp first = blocks * n;
+    split.parts = {blocks, in_block};
+    split.value = (size % n == 0 ? first : min(first, index_const(size - n))) + in_block;
+    kernel_ = apply_split(kernel_, split);
+  }
+
+  /// Numbers the nesting order of the axes anew, so that no loop has the one behind that of `range`; the range as it is now.
+  UOp make_room_behind(const UOp& range) {
+    NodeMap<UOp> map;
+    UOp found;
+    int32_t order = 0;
+    for (const UOp& r : kernel_axes(kernel_)) {
+      RangeArg arg = r.arg_as<RangeArg>();
+      arg.order = order++;
+      map[r] = r.with_arg(arg);
+      if (r != range) continue;
+      found = map[r];
+      ++order;
+    }
+    kernel_ = substitute(kernel_, map);
+    return found;
   }
 
   /// Loops of one END or one REDUCE.

@@ -20,6 +20,8 @@ namespace tinygrad::codegen {
 ///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step
 ///   GROUPTOP(reduce axis, n)   the same, each taking a run of steps
 ///   PADTO(axis, n)             the axis is made a multiple of n long, its end masked; one of a size known at launch gets a constant size
+///   BLOCK(axis, n)             the axis becomes two, blocks and the n iterations of one, which is the next axis. Where n does not divide a
+///                              loop axis, the last block begins early enough to end with the axis, and some elements are computed twice
 ///   SWAP(axis, other)          the two loops change places, and with them numbers
 ///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits
 ///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg

@@ -19,8 +19,9 @@ namespace {
 
 constexpr double tiny_kernel = 64;        // cycles: not worth a vector
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
-constexpr double worth_staging = 32768;   // cycles of a kernel
+constexpr double worth_tiling = 32768;    // cycles of a kernel: a copy of an operand, blocks that overlap
 constexpr double line_bytes = 64;
+constexpr double l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 constexpr int64_t most_chunks = 256;
 constexpr double independent_operations = 8;  // in flight at once: latency 4, two a cycle
 
@@ -49,7 +50,8 @@ class CpuHeuristic {
       }
   }
 
-  std::vector<Opt> run(bool may_thread) {
+  /// `one_nest`: the nest is the whole kernel. `in_place`: it stores to what it loads from.
+  std::vector<Opt> run(bool one_nest, bool in_place) {
     std::vector<Opt> opts;
     if (nest_.total_cost < tiny_kernel) return opts;
     for (const NestAxis& a : nest_.axes) {
@@ -59,13 +61,13 @@ class CpuHeuristic {
     if (is_joined())
       choose_together();
     else
-      choose_staged(may_thread);
+      choose_staged(one_nest, in_place);
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
     for (int t = 0; t < 2; ++t)
-      if (tile_.count[t] > 1) add(opts, OptOp::UPCAST, tile_.axis[t], tile_.count[t]);
+      if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
     unroll(opts);
     order_loops(opts);
-    if (may_thread) choose_threads(opts);
+    if (one_nest) choose_threads(opts);
     if (staged_ >= 0) opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = staged_}.arg()});
     return opts;
   }
@@ -79,10 +81,20 @@ class CpuHeuristic {
     left = (left + n - 1) / n;
   }
 
+  /// Copies of an axis that they do not divide are the iterations of blocks where masks would be in the way.
+  void add_copies(std::vector<Opt>& opts, int axis, int64_t n) {
+    if (left_[size_t(axis)] % n == 0 || may_mask(axis)) return add(opts, OptOp::UPCAST, axis, n);
+    add(opts, OptOp::BLOCK, axis, n);
+    const int32_t blocks = numbers_[size_t(axis)];
+    opts.push_back({OptOp::UPCAST, blocks + 1, int32_t(n)});
+    for (int32_t& number : numbers_) number += number > blocks;
+  }
+
   // What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
   // saves. All that moves along with a step of the loop around is one tile.
 
-  void choose_staged(bool one_nest) {
+  void choose_staged(bool one_nest, bool in_place) {
+    may_block_ = one_nest && !in_place && nest_.reduces > 0 && nest_.total_cost >= worth_tiling;
     const std::vector<int64_t> sizes = left_;
     double best = choose_lanes_and_tile();
     Lanes lanes = lanes_;
@@ -112,7 +124,7 @@ class CpuHeuristic {
   /// Arguments that are loaded for REDUCEs, and are the same along an output axis.
   std::vector<int> reused_arguments() const {
     std::vector<int> out;
-    if (nest_.total_cost < worth_staging) return out;
+    if (nest_.total_cost < worth_tiling) return out;
     for (const NestedWork& w : nest_.works) {
       if (w.is_access && w.node.is(Op::STORE) && std::find(out.begin(), out.end(), slot_of(w)) != out.end()) return {};
       if (!is_reduced(w) || reuse_axes(w) == 0) continue;
@@ -147,32 +159,34 @@ class CpuHeuristic {
   /// Each element is loaded as it lies and stored once.
   double fill_cost() const {
     double sum = 0;
-    for (const NestedWork& w : nest_.works) {
-      if (!is_staged(w)) continue;
-      double elements = 1;
-      for (size_t i = 0; i < nest_.axes.size(); ++i)
-        if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size);
-      sum += elements * 2 * (share_as_it_lies(w, lanes_) + share(w, lanes_));
-    }
+    for (const NestedWork& w : nest_.works)
+      if (is_staged(w)) sum += fill_cost(w);
     return sum;
   }
+  double fill_cost(const NestedWork& w) const {
+    double elements = 1, vectors = 1;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size), vectors /= double(lanes_of(int(i)));
+    Lanes moving;
+    for (const Lane& l : lanes_)
+      if (has(w.depends, l.axis)) moving.push_back(l);
+    return elements * 2 * (share_as_it_lies(w, moving) + vectors);
+  }
 
-  bool is_near_enough() const {
+  bool is_near_enough() const { return tile_bytes(staged_) <= target_.l2_bytes; }
+  int64_t tile_bytes(int slot) const {
     int64_t bytes = 0;
     for (const NestedWork& w : nest_.works) {
-      if (!is_staged(w)) continue;
-      int64_t elements = 1;
-      for (size_t i = 0; i < nest_.axes.size(); ++i) {
-        if (!has(w.depends, int(i))) continue;
-        const NestAxis& a = nest_.axes[i];
-        const auto tile = [&](int t) { return tile_.axis[t] == int(i) ? tile_.count[t] : 1; };
-        elements *= a.is_reduce ? a.size : lanes_of(int(i)) * tile(0) * tile(1);
-        if (elements > target_.l2_bytes) return false;
-      }
-      bytes += elements * int64_t(itemsize(w.node.dtype()));
+      if (!w.is_access || slot_of(w) != slot) continue;
+      int64_t elements = int64_t(itemsize(w.node.dtype()));
+      for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
+        if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? nest_.axes[i].size : lanes_of(int(i)) * copies_of(int(i));
+      bytes += elements;
     }
-    return bytes <= target_.l2_bytes;
+    return bytes;
   }
+  int64_t copies_of(int axis) const { return (tile_.axis[0] == axis ? tile_.count[0] : 1) * (tile_.axis[1] == axis ? tile_.count[1] : 1); }
+
   int64_t lanes_of(int axis) const {
     for (const Lane& l : lanes_)
       if (l.axis == axis) return l.lanes;
@@ -190,15 +204,16 @@ class CpuHeuristic {
       if (has(moves, int(i))) order.push_back(i);
     for (size_t i : places)
       if (!has(moves, int(i))) order.push_back(i);
+    std::vector<int32_t*> numbers;
+    for (size_t i : order) numbers.push_back(&numbers_[i]);
     std::vector<int32_t> wanted;
-    for (size_t i : places) wanted.push_back(numbers_[i]);
+    for (const int32_t* n : numbers) wanted.push_back(*n);
     std::sort(wanted.begin(), wanted.end());
-    for (size_t k = 0; k < order.size(); ++k) {
-      int32_t& number = numbers_[order[k]];
-      if (number == wanted[k]) continue;
-      opts.push_back({OptOp::SWAP, wanted[k], number});
-      *std::find(numbers_.begin(), numbers_.end(), wanted[k]) = number;
-      number = wanted[k];
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      if (*numbers[k] == wanted[k]) continue;
+      opts.push_back({OptOp::SWAP, wanted[k], *numbers[k]});
+      **std::find_if(numbers.begin(), numbers.end(), [&](const int32_t* n) { return *n == wanted[k]; }) = *numbers[k];
+      *numbers[k] = wanted[k];
     }
   }
 
@@ -283,7 +298,7 @@ class CpuHeuristic {
     return left;
   }
   double share_as_it_lies(const NestedWork& w, const Lanes& lanes) const {
-    double left = 1;
+    double left = gate_cost(w, lanes);
     for (const Lane& l : lanes) {
       if (!has(w.inside, l.axis)) continue;
       const NestAxis& a = nest_.axes[size_t(l.axis)];
@@ -298,6 +313,14 @@ class CpuHeuristic {
       }
     }
     return left;
+  }
+
+  /// A gate is worked out along with an access; one that lanes have each their own of is a mask.
+  double gate_cost(const NestedWork& w, const Lanes& lanes) const {
+    if (!w.is_access || w.node.src(0).src_count() < 3) return 1;
+    const UOp& gate = w.node.src(0).src(2);
+    const auto moves = [&](const Lane& l) { return is_open_over(gate, std::span(&nest_.axes[size_t(l.axis)].range, 1)); };
+    return std::any_of(lanes.begin(), lanes.end(), moves) ? 4 : 2;
   }
 
   // Register tile: copies along an axis share the loads that do not depend on it and give the processor independent work.
@@ -320,16 +343,16 @@ class CpuHeuristic {
     std::vector<int64_t> out{1};
     if (nest_.axes[size_t(axis)].is_reduce || has(taken_, axis)) return out;
     const int64_t most = nest_.reduces ? 8 : 4;
-    const bool masked = staged_ >= 0 && may_mask(axis);
+    const bool any = may_block_ || may_mask(axis);
     for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
-      if (masked || left_[size_t(axis)] % n == 0) out.push_back(n);
+      if (any || left_[size_t(axis)] % n == 0) out.push_back(n);
     if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_kept_results) out.push_back(whole);
     return out;
   }
 
   /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
   bool may_mask(int axis) const {
-    return std::none_of(nest_.works.begin(), nest_.works.end(),
+    return staged_ >= 0 && std::none_of(nest_.works.begin(), nest_.works.end(),
                         [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
   }
 
@@ -372,6 +395,45 @@ class CpuHeuristic {
     return n;
   }
 
+  /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
+  double traffic(const Tile& t) const {
+    if (nest_.total_cost < worth_tiling || target_.l2_bytes == 0) return 0;
+    double sum = 0;
+    const std::vector<int> loops = loops_inside_out();
+    for (const NestedWork& w : nest_.works) {
+      if (!is_reduced(w)) continue;
+      double bytes = double(itemsize(w.node.dtype())), times = 1;
+      const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
+      const auto held = [&](int i) {
+        return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1));
+      };
+      for (size_t i = 0; i < nest_.axes.size(); ++i)
+        if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? size(int(i)) : std::min(size(int(i)), held(int(i)));
+      bool far = false;
+      for (int i : loops) {
+        const double left = std::max(1.0, size(i) / held(i));
+        if (has(w.depends, i)) {
+          bytes *= left;
+        } else if (left > 1 && bytes > double(target_.l2_bytes)) {
+          times *= left;
+          far = bytes > double(std::max(target_.l2_bytes, target_.l3_bytes));
+        }
+      }
+      sum += bytes * (times - 1) / (far ? memory_bytes_a_cycle : l3_bytes_a_cycle);
+    }
+    return sum;
+  }
+
+  /// The loops over outputs, as order_loops() will leave them.
+  std::vector<int> loops_inside_out() const {
+    const uint64_t moves = staged_axes();
+    std::vector<int> out;
+    for (const bool moving : {false, true})
+      for (size_t i = nest_.axes.size(); i-- > 0;)
+        if (!nest_.axes[i].is_reduce && has(moves, int(i)) == moving) out.push_back(int(i));
+    return out;
+  }
+
   /// How many times more is computed than there is, because of the masked ends.
   double masked_work(const NestedWork& w, const Tile& t) const {
     double more = 1;
@@ -393,7 +455,7 @@ class CpuHeuristic {
       if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
       sum += c + spills(w, t);
     }
-    if (is_joined()) sum += joins(lanes_);
+    sum += is_joined() ? joins(lanes_) : traffic(t);
     // Copies without anything to share still save loop overhead, one cycle an iteration.
     return sum + innermost_trips() / double(t.copies());
   }
@@ -476,6 +538,7 @@ class CpuHeuristic {
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
+    if (staged_ >= 0 && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
     int64_t steps = 1;
     bool innermost = true;
     for (int i : reduce_axes_inside_out()) {
@@ -538,13 +601,16 @@ class CpuHeuristic {
     const auto wanted = int64_t(std::min(work / cycles_a_chunk, double(most_chunks)));
     if (wanted < 2) return;
     int axis = -1;
-    for (int i : output_axes_outside_in()) {
-      if (left_[size_t(i)] < 2) continue;
-      if (axis < 0 || (left_[size_t(axis)] < 16 && left_[size_t(i)] > left_[size_t(axis)])) axis = i;
-    }
+    const uint64_t moves = staged_axes();
+    for (const bool moving : {true, false})
+      for (int i : output_axes_outside_in()) {
+        if (left_[size_t(i)] < 2 || (has(moves, i) != moving && staged_ >= 0)) continue;
+        if (axis < 0 || (moving && left_[size_t(axis)] < 16 && left_[size_t(i)] > left_[size_t(axis)])) axis = i;
+      }
     if (axis < 0) return;
     const int64_t size = left_[size_t(axis)];
-    int64_t chunks = std::min(wanted, size);
+    // Each chunk would fill tiles that don't move along its axis anew.
+    int64_t chunks = std::min({wanted, size, staged_ < 0 || has(moves, axis) ? most_chunks : int64_t{16}});
     // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
     while (size % chunks != 0) --chunks;
     if (chunks * 4 < std::min(wanted, size)) chunks = size;
@@ -556,6 +622,7 @@ class CpuHeuristic {
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   std::vector<int64_t> left_;         ///< iterations of each axis that are still loops
   std::vector<int32_t> numbers_;      ///< of each axis, as the opts so far leave it
+  bool may_block_ = false;            ///< elements may be computed twice
   int staged_ = -1;                   ///< the argument of which a tile is copied to near memory; -1: none
   Lanes lanes_;
   Tile tile_;
@@ -572,7 +639,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
       if (one_nest) opts = group_heuristic(sink, nest, target);
       continue;
     }
-    const auto more = CpuHeuristic(nest, target, opts).run(one_nest);
+    const auto more = CpuHeuristic(nest, target, opts).run(one_nest, updates_in_place(sink));
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;

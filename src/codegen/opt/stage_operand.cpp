@@ -66,11 +66,13 @@ class OperandStaging {
     }
   }
 
-  /// The order of a tile is that of the argument, with a vector axis last.
-  void sort_as_in_memory(UOps& ranges, const UOp& at) const {
+  /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next to
+  /// each other in each step. A vector axis is last.
+  void sort_tile(UOps& ranges, const UOp& at) const {
     const auto key = [&](const UOp& r) {
+      const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
       const int64_t stride = std::abs(stride_of(at, r).value_or(0));
-      return std::tuple(kind_of(r) == AxisKind::lane, -stride, r.arg_as<RangeArg>().id);
+      return std::tuple(kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0, -stride, r.arg_as<RangeArg>().id);
     };
     std::sort(ranges.begin(), ranges.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
   }
@@ -84,7 +86,7 @@ class OperandStaging {
     for (const UOp& u : toposort(load))
       if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
     if (stage_.depth > 1) check_ahead(load);
-    sort_as_in_memory(inside, load.src(0).src(1));
+    sort_tile(inside, load.src(0).src(1));
 
     NodeMap<UOp> fresh;
     UOps sources{load};
