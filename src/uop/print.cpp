@@ -26,8 +26,8 @@ std::string_view name(Scope s) {
 }
 
 std::string_view name(OptOp o) {
-  constexpr std::string_view names[opt_op_count] = {"UPCAST",   "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP",
-                                                    "NOLOCALS", "PADTO",  "SWAP",  "TC",     "LANE",  "STAGE", "BLOCK"};
+  constexpr std::string_view names[opt_op_count] = {"UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP", "NOLOCALS",
+                                                    "PADTO",  "SWAP",   "TC",    "LANE",   "STAGE", "BLOCK"};
   return names[size_t(o)];
 }
 

@@ -66,8 +66,8 @@ class OperandStaging {
     }
   }
 
-  /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next to
-  /// each other in each step. A vector axis is last.
+  /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next
+  /// to each other in each step. A vector axis is last.
   void sort_tile(UOps& ranges, const UOp& at) const {
     const auto key = [&](const UOp& r) {
       const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);

@@ -1,0 +1,293 @@
+#include "codegen/opt/cpu_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen/opt/kernel_axes.h"
+#include "shape/ranges.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+constexpr double line_bytes = 64;
+constexpr double l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+
+}  // namespace
+
+bool CpuCost::has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
+
+int CpuCost::slot_of(const NestedWork& w) {
+  const UOp& memory = w.node.src(0).src(0);
+  return memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
+}
+
+bool CpuCost::is_staged(const NestedWork& w) const { return staged_ >= 0 && w.is_access && slot_of(w) == staged_; }
+
+bool CpuCost::is_reduced(const NestedWork& w) const {
+  return w.is_access && w.node.is(Op::LOAD) && slot_of(w) >= 0 && (w.inside & reduce_axes());
+}
+
+uint64_t CpuCost::reduce_axes() const {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (nest_.axes[i].is_reduce) bits |= uint64_t{1} << i;
+  return bits;
+}
+
+uint64_t CpuCost::staged_axes() const {
+  uint64_t bits = 0;
+  for (const NestedWork& w : nest_.works)
+    if (is_staged(w)) bits |= w.depends;
+  return bits;
+}
+
+double CpuCost::fill_cost() const {
+  double sum = 0;
+  for (const NestedWork& w : nest_.works)
+    if (is_staged(w)) sum += fill_cost(w);
+  return sum;
+}
+
+double CpuCost::fill_cost(const NestedWork& w) const {
+  double elements = 1, vectors = 1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size), vectors /= double(lanes_of(int(i)));
+  Lanes moving;
+  for (const Lane& l : lanes_)
+    if (has(w.depends, l.axis)) moving.push_back(l);
+  return elements * 2 * (share_as_it_lies(w, moving) + vectors);
+}
+
+int64_t CpuCost::tile_bytes(int slot) const {
+  int64_t bytes = 0;
+  for (const NestedWork& w : nest_.works) {
+    if (!w.is_access || slot_of(w) != slot) continue;
+    int64_t elements = int64_t(itemsize(w.node.dtype()));
+    for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
+      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? nest_.axes[i].size : lanes_of(int(i)) * copies_of(int(i));
+    bytes += elements;
+  }
+  return bytes;
+}
+
+int64_t CpuCost::copies_of(int axis) const {
+  return (tile_.axis[0] == axis ? tile_.count[0] : 1) * (tile_.axis[1] == axis ? tile_.count[1] : 1);
+}
+
+int64_t CpuCost::lanes_of(int axis) const {
+  for (const Lane& l : lanes_)
+    if (l.axis == axis) return l.lanes;
+  return 1;
+}
+
+double CpuCost::work_with(const Lanes& lanes) const {
+  double sum = 0;
+  for (const NestedWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
+  return sum + joins(lanes);
+}
+
+double CpuCost::joins(const Lanes& lanes) const {
+  double sum = 0;
+  for (const Lane& l : lanes)
+    if (nest_.axes[size_t(l.axis)].is_reduce) sum += join_cost(l);
+  return sum;
+}
+
+double CpuCost::join_cost(const Lane& l) const {
+  double outputs = 0;
+  for (const NestedWork& w : nest_.works)
+    if (w.node.is(Op::REDUCE) && has(w.depends, l.axis)) {
+      double trips = 1;
+      for (size_t i = 0; i < nest_.axes.size(); ++i)
+        if (has(w.inside, int(i)) && !nest_.axes[i].is_reduce) trips *= double(nest_.axes[i].size);
+      outputs += trips;
+    }
+  return outputs * 4 * std::log2(double(l.lanes));
+}
+
+double CpuCost::share(const NestedWork& w, const Lanes& lanes) const {
+  if (!is_staged(w)) return share_as_it_lies(w, lanes);
+  double left = 1;
+  for (const Lane& l : lanes)
+    if (has(w.inside, l.axis)) left /= double(l.lanes);
+  return left;
+}
+
+double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const {
+  double left = gate_cost(w, lanes);
+  for (const Lane& l : lanes) {
+    if (!has(w.inside, l.axis)) continue;
+    const NestAxis& a = nest_.axes[size_t(l.axis)];
+    const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
+    const double vectors = double(rounds) / double(a.size);
+    if (!w.is_access || !has(w.depends, l.axis)) {
+      left *= vectors;
+    } else if (stride_of(w.node.src(0).src(1), a.range) == 1) {
+      left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
+    } else {
+      left *= 2;  // one access per lane, and putting them together
+    }
+  }
+  return left;
+}
+
+double CpuCost::gate_cost(const NestedWork& w, const Lanes& lanes) const {
+  if (!w.is_access || w.node.src(0).src_count() < 3) return 1;
+  const UOp& gate = w.node.src(0).src(2);
+  const auto moves = [&](const Lane& l) { return is_open_over(gate, std::span(&nest_.axes[size_t(l.axis)].range, 1)); };
+  return std::any_of(lanes.begin(), lanes.end(), moves) ? 4 : 2;
+}
+
+bool CpuCost::fits(const Tile& t) const {
+  if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // at the price of spills()
+  return accumulators(t) * registers_each() + vectors_of_step(t) * registers_each() + 1 <= registers();
+}
+
+int64_t CpuCost::vectors_of_step(const Tile& t) const {
+  int64_t along = 0;
+  for (int i = 0; i < 2; ++i)
+    if (lanes_of(t.axis[i]) > 1) along = t.count[i];
+  return along ? along : std::min(t.count[0], t.count[1]);
+}
+
+int64_t CpuCost::registers() const { return std::max(8, target_.vector_registers); }
+
+int64_t CpuCost::registers_each() const {
+  const int64_t bits = widest() * nest_.item_bytes * 8;
+  return target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
+}
+
+int64_t CpuCost::accumulators(const NestedWork& w, const Tile& t) {
+  int64_t copies = 1;
+  for (int i = 0; i < 2; ++i)
+    if (has(w.depends, t.axis[i])) copies *= t.count[i];
+  return copies + (is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0);
+}
+
+int64_t CpuCost::accumulators(const Tile& t) const {
+  int64_t sum = 0;
+  for (const NestedWork& w : nest_.works)
+    if (w.node.is(Op::REDUCE)) sum += accumulators(w, t);
+  return std::max(sum, t.copies());
+}
+
+int64_t CpuCost::widest() const {
+  int64_t n = 1;
+  for (const Lane& l : lanes_) n = std::max(n, l.lanes);
+  return n;
+}
+
+double CpuCost::traffic(const Tile& t) const {
+  if (nest_.total_cost < worth_tiling || target_.l2_bytes == 0) return 0;
+  double sum = 0;
+  const std::vector<int> loops = loops_inside_out();
+  for (const NestedWork& w : nest_.works) {
+    if (!is_reduced(w)) continue;
+    double bytes = double(itemsize(w.node.dtype())), times = 1;
+    const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
+    const auto held = [&](int i) { return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1)); };
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? size(int(i)) : std::min(size(int(i)), held(int(i)));
+    bool far = false;
+    for (int i : loops) {
+      const double left = std::max(1.0, size(i) / held(i));
+      if (has(w.depends, i)) {
+        bytes *= left;
+      } else if (left > 1 && bytes > double(target_.l2_bytes)) {
+        times *= left;
+        far = bytes > double(std::max(target_.l2_bytes, target_.l3_bytes));
+      }
+    }
+    sum += bytes * (times - 1) / (far ? memory_bytes_a_cycle : l3_bytes_a_cycle);
+  }
+  return sum;
+}
+
+std::vector<int> CpuCost::loops_inside_out() const {
+  const uint64_t moves = staged_axes();
+  std::vector<int> out;
+  for (const bool moving : {false, true})
+    for (size_t i = nest_.axes.size(); i-- > 0;)
+      if (!nest_.axes[i].is_reduce && has(moves, int(i)) == moving) out.push_back(int(i));
+  return out;
+}
+
+double CpuCost::masked_work(const NestedWork& w, const Tile& t) const {
+  double more = 1;
+  for (int i = 0; i < 2; ++i) {
+    if (!has(w.inside, t.axis[i])) continue;
+    const int64_t size = left_[size_t(t.axis[i])], n = t.count[i];
+    more *= double((size + n - 1) / n * n) / double(size);
+  }
+  return more;
+}
+
+double CpuCost::tile_cost(const Tile& t) const {
+  double sum = 0;
+  for (const NestedWork& w : nest_.works) {
+    double c =
+        w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
+    for (int i = 0; i < 2; ++i)
+      if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
+    // Steps of a reduction wait for each other.
+    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
+    sum += c + spills(w, t);
+  }
+  sum += is_joined() ? joins(lanes_) : traffic(t);
+  // Copies without anything to share still save loop overhead, one cycle an iteration.
+  return sum + innermost_trips() / double(t.copies());
+}
+
+double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
+  if (is_staged(w)) return 0.5;
+  int innermost = -1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (has(w.inside, int(i))) innermost = int(i);
+  if (innermost < 0 || !has(w.depends, innermost)) return 1;
+  const UOp& at = w.node.src(0).src(1);
+  const auto stride = stride_of(at, nest_.axes[size_t(innermost)].range);
+  if (stride && std::abs(*stride) <= 1) return 0.5;
+  double shared = 1;
+  for (int i = 0; i < 2; ++i)
+    if (t.axis[i] >= 0 && stride_of(at, nest_.axes[size_t(t.axis[i])].range) == 1) shared = double(t.count[i]);
+  const bool vector = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return has(w.depends, l.axis); });
+  const double vectors_a_line = std::max(1.0, line_bytes / double((vector ? widest() : 1) * nest_.item_bytes));
+  return 0.5 + 1.5 / std::min(shared, vectors_a_line);
+}
+
+double CpuCost::innermost_trips() const {
+  double most = 0;
+  for (const NestedWork& w : nest_.works)
+    if (!w.is_access) most = std::max(most, w.trips * share(w, lanes_));
+  return most;
+}
+
+bool CpuCost::is_joined() const { return nest_.joined_axis >= 0; }
+
+double CpuCost::spills(const NestedWork& w, const Tile& t) const {
+  if (!is_joined() || !w.node.is(Op::REDUCE)) return 0;
+  const int64_t held = accumulators(w, t) * registers_each();
+  return held <= registers() ? 0 : 2 * w.trips * share(w, lanes_) * (1 - double(registers()) / double(held));
+}
+
+bool CpuCost::stays(const NestedWork& w) const {
+  if (!is_joined() || !w.is_access || !has(w.inside, nest_.joined_axis) || has(w.depends, nest_.joined_axis)) return false;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (has(w.depends, int(i)) && nest_.axes[i].is_reduce && !is_written_out(int(i))) return false;
+  return true;
+}
+
+double CpuCost::share_of_kept(const NestedWork& w) const {
+  double vectors = 1;
+  for (const Lane& l : lanes_)
+    if (has(w.inside, l.axis)) vectors /= double(l.lanes);
+  return vectors + share(w, lanes_) / double(nest_.axes[size_t(nest_.joined_axis)].size);
+}
+
+bool CpuCost::is_written_out(int axis) const {
+  return is_joined() && axis > nest_.joined_axis && nest_.axes[size_t(axis)].is_reduce && left_[size_t(axis)] <= most_kept_results;
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,100 @@
+#pragma once
+/// What a choice of vector axes, register tile and staged operand costs on a CPU: a small model of the innermost loops and the caches. All
+/// costs are in cycles of a core that starts two vector operations a cycle.
+
+#include <vector>
+
+#include "codegen/opt/nest.h"
+#include "target/target.h"
+
+namespace tinygrad::codegen {
+
+/// A vector axis and its number of lanes.
+struct Lane {
+  int axis = -1;  ///< place in the nest; -1: none
+  int64_t lanes = 1;
+};
+using Lanes = std::vector<Lane>;
+
+/// Copies of output axes: at most two are tiled.
+struct Tile {
+  int axis[2] = {-1, -1};
+  int64_t count[2] = {1, 1};
+  int64_t copies() const { return count[0] * count[1]; }
+};
+
+inline constexpr double worth_tiling = 32768;        ///< cycles of a kernel: a copy of an operand, blocks that overlap, a look at caches
+inline constexpr double independent_operations = 8;  ///< in flight at once: latency 4, two a cycle
+
+/// The choice so far, and its costs.
+class CpuCost {
+ protected:
+  CpuCost(const Nest& nest, const Target& target) : nest_(nest), target_(target) {}
+
+  static bool has(uint64_t bits, int axis);
+  static int slot_of(const NestedWork& w);
+  bool is_staged(const NestedWork& w) const;
+  /// A LOAD inside of a reduction.
+  bool is_reduced(const NestedWork& w) const;
+  uint64_t reduce_axes() const;
+  /// The axes that what is staged depends on.
+  uint64_t staged_axes() const;
+  /// Each element is loaded as it lies and stored once.
+  double fill_cost() const;
+  double fill_cost(const NestedWork& w) const;
+  /// Of a tile of what is loaded of an argument.
+  int64_t tile_bytes(int slot) const;
+  int64_t copies_of(int axis) const;
+  int64_t lanes_of(int axis) const;
+  /// Of the nest, with vectors.
+  double work_with(const Lanes& lanes) const;
+  /// How much of a piece of work is left with lanes.
+  double share(const NestedWork& w, const Lanes& lanes) const;
+  bool fits(const Tile& t) const;
+  /// Registers of the partial results of a REDUCE. What does not change along a tiled axis is shared by its copies; of what a general
+  /// REDUCE carries, one value follows the axis: the others are its maximum, its count or the like.
+  static int64_t accumulators(const NestedWork& w, const Tile& t);
+  int64_t accumulators(const Tile& t) const;
+  double tile_cost(const Tile& t) const;
+  bool is_joined() const;
+  /// A loop inside of the joined one.
+  bool is_written_out(int axis) const;
+
+  const Nest& nest_;
+  const Target& target_;
+  std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
+  Lanes lanes_;
+  Tile tile_;
+  int staged_ = -1;  ///< the argument of which a tile is copied to near memory; -1: none
+
+ private:
+  double joins(const Lanes& lanes) const;
+  /// Joining the lanes of a reduction takes a shuffle and an operation for each half.
+  double join_cost(const Lane& l) const;
+  double share_as_it_lies(const NestedWork& w, const Lanes& lanes) const;
+  /// A gate is worked out along with an access; one that lanes have each their own of is a mask.
+  double gate_cost(const NestedWork& w, const Lanes& lanes) const;
+  /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.
+  int64_t vectors_of_step(const Tile& t) const;
+  int64_t registers() const;
+  /// Of a value with all its lanes.
+  int64_t registers_each() const;
+  int64_t widest() const;
+  /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
+  double traffic(const Tile& t) const;
+  /// The loops over outputs, as order_loops() will leave them.
+  std::vector<int> loops_inside_out() const;
+  /// How many times more is computed than there is, because of the masked ends.
+  double masked_work(const NestedWork& w, const Tile& t) const;
+  /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
+  double line_cost(const NestedWork& w, const Tile& t) const;
+  double innermost_trips() const;
+  /// Steps of accumulators that are in no register load and store them.
+  double spills(const NestedWork& w, const Tile& t) const;
+  /// What does not change in the joined loop is loaded before it, if the loops inside that it changes with are written out.
+  bool stays(const NestedWork& w) const;
+  /// It is loaded as it lies once, and as whole vectors from near memory each time.
+  double share_of_kept(const NestedWork& w) const;
+};
+
+}  // namespace tinygrad::codegen
