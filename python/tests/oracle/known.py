@@ -2,11 +2,11 @@
 
 from fnmatch import fnmatchcase
 
-_LOG1P = "the logarithm of one and a small number has lost the small one"
+_EXP = "exp by way of exp2 rounds a large argument"
 _SMALL = "1 - erf is good to the last bit of 1, not of itself"
 
 FAILING: list[tuple[str, str]] = [
-  *((f"logaddexp:special:{dtype}", _LOG1P) for dtype in ("float32*", "float64")),
+  ("logaddexp:special:float64", _EXP),
   ("gelu:exact-0d:float64*:gradient", _SMALL),
 ]
 
