@@ -105,13 +105,17 @@ class CpuHeuristic : private CpuCost {
   std::vector<int> reused_arguments() const {
     std::vector<int> out;
     if (nest_.total_cost < worth_tiling) return out;
-    for (const NestedWork& w : nest_.works) {
-      if (!is_reduced(w) || reuse_axes(w) == 0) continue;
-      const auto nodes = toposort(w.node.src(0));
-      const bool plain = std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
-      if (plain && std::find(out.begin(), out.end(), slot_of(w)) == out.end()) out.push_back(slot_of(w));
-    }
+    for (const NestedWork& w : nest_.works)
+      if (is_reduced(w) && reuse_axes(w) != 0 && std::find(out.begin(), out.end(), slot_of(w)) == out.end()) out.push_back(slot_of(w));
+    for (const NestedWork& w : nest_.works)
+      if (w.is_access && !may_stage(w)) std::erase(out, slot_of(w));
     return out;
+  }
+  /// That the loops it moves with have known sizes, and nothing else is computed to find it.
+  static bool may_stage(const NestedWork& w) {
+    if (size_t(std::popcount(w.depends)) != ranges_of(w.node).size()) return false;
+    const auto nodes = toposort(w.node.src(0));
+    return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
   }
   uint64_t reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
   bool is_near_enough() const { return tile_bytes(staged_) <= target_.l2_bytes; }

@@ -160,6 +160,21 @@ TEST_P(SymbolicOn, Products) {
   }
 }
 
+// Large enough that operands are staged where all sizes are known.
+TEST_P(SymbolicOn, LargeProducts) {
+  const Tensor a = numbers({40, 60}), b = numbers({60, 50});
+  for (int which = 0; which < 8; ++which) {
+    SCOPED_TRACE(which);
+    const auto stop = [&](int bit, const char* name, int64_t size) -> Extent {
+      return which >> bit & 1 ? Extent(Variable(name, 1, size).bind(size - 3)) : Extent(size - 3);
+    };
+    const Extent m = stop(0, "rows", 40), k = stop(1, "inner", 60), n = stop(2, "columns", 50);
+    const Tensor x = a[{Slice{.stop = m}, Slice{.stop = k}}], y = b[{Slice{.stop = k}, Slice{.stop = n}}];
+    const Tensor wanted = a[{Slice{.stop = 37}, Slice{.stop = 57}}].matmul(b[{Slice{.stop = 57}, Slice{.stop = 47}}]);
+    EXPECT_NEAR(x.matmul(y).relu().sum().item(), wanted.relu().sum().item(), 0.02);
+  }
+}
+
 TEST_P(SymbolicOn, Cat) {
   const Tensor a = numbers({10, 3}), b = numbers({2, 3});
   for (int64_t i : {1, 3, 10}) {
