@@ -218,8 +218,8 @@ double CpuCost::masked_work(const NestedWork& w, const Tile& t) const {
   double more = 1;
   for (int i = 0; i < 2; ++i) {
     if (!has(w.inside, t.axis[i])) continue;
-    const int64_t size = left_[size_t(t.axis[i])], n = t.count[i];
-    more *= double((size + n - 1) / n * n) / double(size);
+    const int64_t size = left_[size_t(t.axis[i])], n = t.count[i], computed = (size + n - 1) / n * n;
+    more *= double(computed) / double(size);
   }
   return more;
 }

@@ -142,11 +142,11 @@ std::pair<Tensor, Tensor> join_cifar(std::span<const Bytes> files, std::span<con
   for (size_t i = 0; i < files.size(); ++i) count += check_cifar(files[i], names[i]);
   Bytes pixels, labels;
   pixels.reserve(static_cast<size_t>(count * (cifar_record - 1)));
-  for (size_t i = 0; i < files.size(); ++i) {
-    for (size_t at = 0; at < files[i].size(); at += cifar_record) {
-      labels.push_back(files[i][at]);
-      pixels.insert(pixels.end(), files[i].begin() + static_cast<std::ptrdiff_t>(at + 1),
-                    files[i].begin() + static_cast<std::ptrdiff_t>(at + cifar_record));
+  for (const Bytes& file : files) {
+    for (size_t at = 0; at < file.size(); at += cifar_record) {
+      labels.push_back(file[at]);
+      pixels.insert(pixels.end(), file.begin() + static_cast<std::ptrdiff_t>(at + 1),
+                    file.begin() + static_cast<std::ptrdiff_t>(at + cifar_record));
     }
   }
   return {bytes_tensor(pixels, {count, 3, 32, 32}, device), bytes_tensor(labels, {count}, device)};
