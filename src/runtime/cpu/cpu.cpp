@@ -81,7 +81,7 @@ class CpuDevice final : public Device {
 
 /// A generic level that the host has, or the host's own name: code for it runs here.
 Target runnable_target(const std::string& arch) {
-  const Target host = host_cpu_target();
+  Target host = host_cpu_target();
   if (arch.empty() || host.arch == Symbol(arch)) return host;
   Target wanted = cpu_target(arch);
   if (!arch.starts_with("x86-64-v") || wanted.vector_bits > host.vector_bits) {
