@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include <tinygrad/errors.h>
 
@@ -262,6 +263,18 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
     SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
     EXPECT_EQ(test::difference_on_cpu(c.kernel, parse_opts(c.opts)), "");
   }
+}
+
+TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
+  for (const char* arch : {"x86-64-v3", "x86-64-v4"})
+    for (const auto& [m, n, k] : {std::array{64, 96, 80}, std::array{61, 83, 57}}) {  // the second's rows are blocks that overlap
+      const UOp kernel = test::matmul(m, n, k);
+      const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target(arch));
+      SCOPED_TRACE(to_string(opts));
+      EXPECT_NE(to_string(opts).find("STAGE"), std::string::npos);
+      EXPECT_EQ(to_string(opts).find("BLOCK") != std::string::npos, m == 61);
+      EXPECT_EQ(test::difference_on_cpu(kernel, opts), "");
+    }
 }
 
 TEST(Opts, ThatDoNotFitAreNamed) {

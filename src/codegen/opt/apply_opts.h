@@ -25,9 +25,8 @@ namespace tinygrad::codegen {
 ///   SWAP(axis, other)          the two loops change places, and with them numbers
 ///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits
 ///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg
-///   or
-///                              thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop) depth -
-///                              1 iterations ahead. Where it stands in the list does not matter
+///                              or thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop)
+///                              depth - 1 iterations ahead. Where it stands in the list does not matter
 ///   NOLOCALS(0, 0)             work-items are refused from here on
 ///
 /// Where n does not divide an axis its end is masked: loads and stores there are not made, and a reduction gets the identity.

@@ -56,6 +56,8 @@ class CpuCost {
   static int64_t accumulators(const NestedWork& w, const Tile& t);
   int64_t accumulators(const Tile& t) const;
   double tile_cost(const Tile& t) const;
+  /// The loops over outputs; those that what is staged moves with are outside.
+  std::vector<int> loops_inside_out() const;
   bool is_joined() const;
   /// A loop inside of the joined one.
   bool is_written_out(int axis) const;
@@ -82,8 +84,6 @@ class CpuCost {
   int64_t widest() const;
   /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
   double traffic(const Tile& t) const;
-  /// The loops over outputs, as order_loops() will leave them.
-  std::vector<int> loops_inside_out() const;
   /// How many times more is computed than there is, because of the masked ends.
   double masked_work(const NestedWork& w, const Tile& t) const;
   /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.

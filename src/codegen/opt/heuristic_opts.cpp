@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <optional>
 
 #include "codegen/opt/cpu_cost.h"
 #include "codegen/opt/group_heuristic.h"
@@ -123,16 +121,8 @@ class CpuHeuristic : private CpuCost {
   /// The loops that a tile moves with go outside of those that use it again.
   void order_loops(std::vector<Opt>& opts) {
     if (staged_ < 0) return;
-    const uint64_t moves = staged_axes();
-    std::vector<size_t> places, order;
-    for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (!nest_.axes[i].is_reduce) places.push_back(i);
-    for (size_t i : places)
-      if (has(moves, int(i))) order.push_back(i);
-    for (size_t i : places)
-      if (!has(moves, int(i))) order.push_back(i);
     std::vector<int32_t*> numbers;
-    for (size_t i : order) numbers.push_back(&numbers_[i]);
+    for (int i : loops_inside_out()) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
     std::vector<int32_t> wanted;
     for (const int32_t* n : numbers) wanted.push_back(*n);
     std::sort(wanted.begin(), wanted.end());
