@@ -254,3 +254,17 @@ def test_sink_takes_kernel_info() -> None:
 
 def test_prefetch_may_be_any_number() -> None:
   assert len(list(DataLoader([np.ones(2)] * 10, batch_size=2, threads=2, prefetch=2**63 - 1))) == 5
+
+
+def test_a_thread_with_a_small_stack_computes() -> None:
+  # Of a product a tile as long as the reduction is on the stack of the thread that computes.
+  a, b = np.ones((64, 4096), np.float32), np.ones((4096, 256), np.float32)
+  found: list[float] = []
+  before = threading.stack_size(256 * 1024)
+  try:
+    thread = threading.Thread(target=lambda: found.append((Tensor(a) @ Tensor(b)).max().item()))
+    thread.start()
+    thread.join()
+  finally:
+    threading.stack_size(before)
+  assert found == [4096.0]

@@ -1,10 +1,13 @@
 #include "runtime/cpu/cpu.h"
 
+#include <pthread.h>
+
 #include <chrono>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
@@ -16,6 +19,39 @@
 
 namespace tinygrad::runtime {
 namespace {
+
+/// Kernels keep tiles of up to the second cache's size on the stack of the thread that calls them.
+constexpr size_t kernel_stack_bytes = size_t{4} << 20;
+
+bool has_kernel_stack() {
+  static thread_local const bool enough = [] {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
+    void* lowest = nullptr;
+    size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+    return bytes >= kernel_stack_bytes;
+  }();
+  return enough;
+}
+
+/// Calls fn in a thread that has the stack for it: this one, if its creator did not give it less.
+void with_kernel_stack(FunctionRef<void()> fn) {
+  if (has_kernel_stack()) return fn();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 2 * kernel_stack_bytes);
+  pthread_t thread;
+  const auto call = [](void* f) -> void* {
+    (*static_cast<FunctionRef<void()>*>(f))();
+    return nullptr;
+  };
+  const int failed = pthread_create(&thread, &attributes, call, &fn);
+  pthread_attr_destroy(&attributes);
+  if (failed) throw DeviceError("CPU: the calling thread has a small stack, and no thread could be started to run a kernel instead");
+  pthread_join(thread, nullptr);
+}
 
 class CpuKernel final : public Kernel {
  public:
@@ -36,13 +72,13 @@ class CpuKernel final : public Kernel {
       }
     }
     const auto start = wait ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-    if (dims.chunks == 1) {
-      run_(buffers.data(), variables.data(), 0, 1);
-    } else if (dims.chunks > 1) {
-      compute_pool().run(static_cast<size_t>(dims.chunks), [&](size_t begin, size_t end) {
-        run_(buffers.data(), variables.data(), static_cast<int64_t>(begin), static_cast<int64_t>(end));
-      });
-    }
+    const auto run = [&](size_t begin, size_t end) {
+      with_kernel_stack([&] { run_(buffers.data(), variables.data(), static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+    };
+    if (dims.chunks == 1)
+      run(0, 1);
+    else if (dims.chunks > 1)
+      compute_pool().run(static_cast<size_t>(dims.chunks), run);
     if (!wait) return std::nullopt;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
