@@ -39,6 +39,7 @@ using Axes = SmallVector<int, 6>;
 enum class AxisKind : uint8_t {
   loop,    ///< a loop over output elements
   reduce,  ///< a loop of a REDUCE
+  outer,   ///< the same, around those output loops whose order key is larger
   thread,  ///< chunks shared out among CPU threads
   global,  ///< work-groups
   local,   ///< work-items of a group
@@ -130,8 +131,8 @@ struct SpecialArg {
 };
 
 /// The optimizations of a kernel are a list of these; see codegen/opt.
-enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE, STAGE, BLOCK };
-inline constexpr int opt_op_count = int(OptOp::BLOCK) + 1;
+enum class OptOp : uint8_t { UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, TC, LANE, STAGE, BLOCK, OUTER };
+inline constexpr int opt_op_count = int(OptOp::OUTER) + 1;
 std::string_view name(OptOp op);
 struct Opt {
   OptOp op = OptOp::UPCAST;

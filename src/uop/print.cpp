@@ -13,7 +13,7 @@ struct Overload : F... {
 };
 
 std::string_view name(AxisKind k) {
-  constexpr std::string_view names[] = {"loop", "reduce", "thread", "global", "local", "group", "upcast", "unroll", "lane"};
+  constexpr std::string_view names[] = {"loop", "reduce", "outer", "thread", "global", "local", "group", "upcast", "unroll", "lane"};
   return names[size_t(k)];
 }
 std::string join(const auto& values) { return fmt::format("{}", fmt::join(values.begin(), values.end(), ",")); }
@@ -27,7 +27,7 @@ std::string_view name(Scope s) {
 
 std::string_view name(OptOp o) {
   constexpr std::string_view names[opt_op_count] = {"UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP", "NOLOCALS",
-                                                    "PADTO",  "SWAP",   "TC",    "LANE",   "STAGE", "BLOCK"};
+                                                    "PADTO",  "SWAP",   "TC",    "LANE",   "STAGE", "BLOCK", "OUTER"};
   return names[size_t(o)];
 }
 

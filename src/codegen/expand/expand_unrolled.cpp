@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/online_step.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
@@ -89,6 +90,12 @@ UOps expand_reduce(const UOp& reduce) {
   const auto [expanded, kept] = partition(closed_ranges(reduce), AxisKind::unroll);
   if (expanded.empty() && !kept.empty()) return reduce_results(reduce);
   const auto all = copies(reduced_values(reduce), expanded);
+  if (const auto step = online_step(reduce); step && all.size() > 1) {
+    std::vector<UOps> steps;
+    for (const auto& v : all) steps.push_back(UOps(v.begin(), v.end()));
+    const UOp together = take_together(reduce, *step, steps);
+    return reduce_results(make_reduce(together, reduced_values(together), kept));
+  }
   std::vector<UOps> partials;
 
   // An accumulator for each copy shortens the chain of dependent steps. Where upcast axes make several accumulators anyway, the copies

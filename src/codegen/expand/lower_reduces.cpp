@@ -15,14 +15,21 @@ namespace tinygrad::codegen {
 
 namespace {
 
-bool is_lane(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::lane; }
+AxisKind kind_of(const UOp& range) { return range.arg_as<RangeArg>().kind; }
+int32_t order_of(const UOp& range) { return range.arg_as<RangeArg>().order; }
+bool is_lane(const UOp& range) { return kind_of(range) == AxisKind::lane; }
 
 /// REDUCEs that share one loop.
 struct Loop {
-  UOps ranges;  ///< what the loop runs over, lanes left out
-  UOps open;    ///< what it is inside of
+  UOps ranges;   ///< what the loop runs over, lanes left out
+  UOps open;     ///< what it is inside of
+  UOps results;  ///< the loops over results that it goes around, outermost first
+  UOps inner;    ///< loops of its own over the same
   std::vector<UOp> reduces;
 };
+
+/// Stores that change accumulators, by how many of the inner loops they are in.
+using Steps = std::vector<UOps>;
 
 /// An accumulator that steps without looking at others, and where it is.
 struct Accumulator {
@@ -71,14 +78,15 @@ class Lowering {
     std::vector<std::vector<size_t>> members;
     for (size_t i = 0; i < reduces.size(); ++i) {
       const UOps ranges = without_lanes(UOps(closed_ranges(rebuilt[i])));
-      // What is open over a vector axis may share its loop with what is not.
-      const UOps open = without_lanes(ranges_of(rebuilt[i]));
+      // What is open over a vector axis, or a loop that this one goes around, may share its loop with what is not.
+      const auto [open, results] = parted(without_lanes(ranges_of(rebuilt[i])), ranges);
       size_t at = 0;
       while (at < loops.size() && !(loops[at].ranges == ranges && loops[at].open == open)) ++at;
       if (at == loops.size()) {
-        loops.push_back({ranges, open, {}});
+        loops.push_back({.ranges = ranges, .open = open, .results = {}, .inner = {}, .reduces = {}});
         members.emplace_back();
       }
+      add_results(loops[at], results);
       loops[at].reduces.push_back(rebuilt[i]);
       members[at].push_back(i);
     }
@@ -86,6 +94,21 @@ class Lowering {
       const std::vector<UOps> values = lower_loop(loops[i]);
       for (size_t k = 0; k < values.size(); ++k) set_result(reduces[members[i][k]], values[k]);
     }
+  }
+
+  /// Open loops that one over `ranges` is inside of, and those it goes around.
+  static std::pair<UOps, UOps> parted(const UOps& open, const UOps& ranges) {
+    const auto outer = std::find_if(ranges.begin(), ranges.end(), [](const UOp& r) { return kind_of(r) == AxisKind::outer; });
+    if (outer == ranges.end()) return {open, {}};
+    std::pair<UOps, UOps> out;
+    for (const UOp& r : open) (kind_of(r) == AxisKind::loop && order_of(r) > order_of(*outer) ? out.second : out.first).push_back(r);
+    return out;
+  }
+
+  static void add_results(Loop& loop, const UOps& results) {
+    for (const UOp& r : results)
+      if (std::find(loop.results.begin(), loop.results.end(), r) == loop.results.end()) loop.results.push_back(r);
+    std::sort(loop.results.begin(), loop.results.end(), [](const UOp& a, const UOp& b) { return order_of(a) < order_of(b); });
   }
 
   std::vector<UOp> substitute_below(const std::vector<UOp>& reduces) const { return substitute(reduces, done_); }
@@ -175,6 +198,15 @@ class Lowering {
     return done[reduce];
   }
 
+  /// What an outer loop goes around runs inside of it, and once more over the results.
+  void own_results(Loop& loop) {
+    if (loop.results.empty()) return;
+    NodeMap<UOp> fresh;
+    for (const UOp& r : loop.results) loop.inner.push_back(fresh[r] = new_range_like(r));
+    own_inner_loops(loop, fresh);
+    for (UOp& reduce : loop.reduces) reduce = rename_open(reduce, fresh);
+  }
+
   /// The carried values of each REDUCE of the loop after it.
   std::vector<UOps> lower_loop(Loop& loop) {
     std::vector<UOps> out;
@@ -183,21 +215,32 @@ class Lowering {
       return out;
     }
     own_ranges(loop);
-    UOps steps;
+    const std::vector<UOp> reduces = loop.reduces;
+    own_results(loop);
+    Steps steps(loop.inner.size() + 1);
     std::vector<UOps> places;
     std::vector<Accumulator> alone;
     for (const UOp& reduce : loop.reduces) places.push_back(accumulate(reduce, loop, alone, steps));
-    // Lanes end here: a result that has none must not get those of the others.
-    UOps closed = loop.ranges;
-    for (const UOp& r : ranges_of(group(steps)))
-      if (is_lane(r)) closed.push_back(r);
-    const UOp done = end(group(steps), closed);
+    const UOp done = close(loop, steps);
+    NodeMap<UOp> results;
+    for (size_t i = 0; i < loop.inner.size(); ++i) results[loop.inner[i]] = loop.results[i];
     for (size_t i = 0; i < places.size(); ++i) {
       UOps values;
-      for (const UOp& place : places[i]) values.push_back(load(index(after(base_of(place), std::span(&done, 1)), place.src(1))));
-      out.push_back(over_lanes(loop.reduces[i], values, false));
+      for (const UOp& place : places[i])
+        values.push_back(load(index(after(base_of(place), std::span(&done, 1)), substitute(place.src(1), results))));
+      out.push_back(over_lanes(reduces[i], values, false));
     }
     return out;
+  }
+
+  /// Lanes end with the loop: a result that has none must not get those of the others.
+  static UOp close(const Loop& loop, Steps& steps) {
+    for (size_t i = loop.inner.size(); i > 0; --i)
+      if (!steps[i].empty()) steps[i - 1].push_back(end(group(steps[i]), std::span(&loop.inner[i - 1], 1)));
+    UOps closed = loop.ranges;
+    for (const UOp& r : ranges_of(group(steps[0])))
+      if (is_lane(r)) closed.push_back(r);
+    return end(group(steps[0]), closed);
   }
 
   static UOp base_of(const UOp& place) { return place.src(0).src(0); }
@@ -222,9 +265,10 @@ class Lowering {
 
   /// Makes the accumulators of one REDUCE and the stores that change them; the INDEX of each. Accumulators that start and step alike, as
   /// the maxima of several sums over the same values, are one.
-  UOps accumulate(const UOp& reduce, const Loop& loop, std::vector<Accumulator>& alone, UOps& steps) {
+  UOps accumulate(const UOp& reduce, const Loop& loop, std::vector<Accumulator>& alone, Steps& steps) {
     const Step step = step_of(reduce);
     const std::vector<bool> vectors = needs_lanes(reduce, step);
+    const std::vector<size_t> depths = inner_depths(loop, step);
     UOps places;
     std::vector<bool> made;
     for (size_t i = 0; i < step.next.size(); ++i) {
@@ -233,7 +277,7 @@ class Lowering {
         return key && a.next == key->next && a.identity == key->identity && a.values == key->values;
       });
       made.push_back(known == alone.end());
-      places.push_back(made.back() ? new_accumulator(reduce, loop, step.identities[i], vectors[i]) : known->place);
+      places.push_back(made.back() ? new_accumulator(reduce, loop, step.identities[i], vectors[i], depths[i]) : known->place);
       if (key && made.back()) {
         alone.push_back(*key);
         alone.back().place = places.back();
@@ -244,7 +288,7 @@ class Lowering {
     for (size_t i = 0; i < step.values.size(); ++i) arguments[step.taken[i]] = step.values[i];
     const std::vector<UOp> next = substitute(step.next, arguments);
     for (size_t i = 0; i < places.size(); ++i)
-      if (made[i]) steps.push_back(store(places[i], next[i]));
+      if (made[i]) steps[depths[i]].push_back(store(places[i], next[i]));
     return places;
   }
 
@@ -269,34 +313,67 @@ class Lowering {
     return out;
   }
 
-  /// Which carried values differ along the vector axis: all if it is reduced, else those that depend on it, directly or through others.
-  static std::vector<bool> needs_lanes(const UOp& reduce, const Step& step) {
-    const auto closed = closed_ranges(reduce);
-    std::vector<bool> out(step.next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
-    const std::optional<UOp> lane = lane_of(reduce);
-    for (bool changed = lane.has_value(); changed;) {
+  /// Adds those carried values that depend on one of the ranges, directly or through others.
+  static void add_dependent(const Step& step, std::span<const UOp> ranges, std::vector<bool>& out) {
+    for (bool changed = !ranges.empty(); changed;) {
       changed = false;
       for (size_t i = 0; i < step.next.size(); ++i) {
         if (out[i]) continue;
         const auto nodes = toposort(step.next[i]);
         bool depends = false;
         for (size_t k = 0; k < step.values.size(); ++k)
-          depends = depends || (is_open_over(step.values[k], std::span(&*lane, 1)) && holds(nodes, step.taken[k]));
+          depends = depends || (is_open_over(step.values[k], ranges) && holds(nodes, step.taken[k]));
         for (size_t k = 0; k < step.next.size(); ++k) depends = depends || (out[k] && holds(nodes, step.carried[k]));
         if (depends) out[i] = changed = true;
       }
     }
+  }
+
+  /// Which carried values differ along the vector axis: all if it is reduced, else those that depend on it.
+  static std::vector<bool> needs_lanes(const UOp& reduce, const Step& step) {
+    const auto closed = closed_ranges(reduce);
+    std::vector<bool> out(step.next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
+    if (const std::optional<UOp> lane = lane_of(reduce)) add_dependent(step, std::span(&*lane, 1), out);
     return out;
   }
 
-  /// The INDEX of memory that holds `identity` when the loop starts.
-  UOp new_accumulator(const UOp& reduce, const Loop& loop, const UOp& identity, bool vector) {
+  /// How many of the inner loops each carried value has an element for each iteration of.
+  static std::vector<size_t> inner_depths(const Loop& loop, const Step& step) {
+    std::vector<size_t> out(step.next.size(), 0);
+    for (size_t depth = 1; depth <= loop.inner.size(); ++depth) {
+      std::vector<bool> depends(step.next.size(), false);
+      add_dependent(step, std::span(&loop.inner[depth - 1], 1), depends);
+      for (size_t i = 0; i < out.size(); ++i)
+        if (depends[i]) out[i] = depth;
+    }
+    return out;
+  }
+
+  /// The INDEX of memory that holds `identity` when the loop starts; of an element for each iteration of the first `depth` inner loops.
+  UOp new_accumulator(const UOp& reduce, const Loop& loop, const UOp& identity, bool vector, size_t depth) {
     const std::optional<UOp> lane = vector ? lane_of(reduce) : std::nullopt;
-    const UOp at = lane ? *lane : index_const(0);
-    const UOp memory = new_memory(identity.dtype(), lane ? constant_size(*lane) : 1);
-    UOps inside{store(index(after(memory, vector ? UOps(ranges_of(reduce)) : without_lanes(ranges_of(reduce))), at), identity)};
+    const std::span<const UOp> inner(loop.inner.begin(), depth);
+    int64_t size = lane ? constant_size(*lane) : 1;
+    UOps outside, fill;
+    for (const UOp& r : ranges_of(reduce))
+      if (std::find(loop.inner.begin(), loop.inner.end(), r) == loop.inner.end() && (vector || !is_lane(r))) outside.push_back(r);
+    for (const UOp& r : inner) {
+      size *= constant_size(r);
+      fill.push_back(new_range_like(r));
+    }
+    const UOp memory = new_memory(identity.dtype(), size);
+    UOp filled = store(index(after(memory, outside), place_in(fill, lane)), identity);
+    if (!fill.empty()) filled = end(filled, fill);
+    UOps inside{filled};
     inside.append(loop.ranges.begin(), loop.ranges.end());
-    return index(after(memory, inside), at);
+    return index(after(memory, inside), place_in(inner, lane));
+  }
+
+  /// Row-major, the vector axis last.
+  static UOp place_in(std::span<const UOp> loops, const std::optional<UOp>& lane) {
+    UOp at = index_const(0);
+    for (const UOp& r : loops) at = at * constant_size(r) + r;
+    return lane ? at * constant_size(*lane) + *lane : at;
   }
 
   UOp new_memory(DType dtype, int64_t size) { return buffer(dtype, {.id = next_buffer_++, .size = size, .scope = Scope::reg}); }

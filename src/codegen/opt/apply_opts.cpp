@@ -14,6 +14,7 @@
 #include "codegen/opt/stage_operand.h"
 #include "codegen/opt/tensor_core.h"
 #include "codegen/rebuild.h"
+#include "codegen/reduce_op.h"
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "shape/sint.h"
@@ -44,9 +45,6 @@ bool meets_lane(const UOp& sink, const UOp& range) {
   return false;
 }
 
-/// True if a REDUCE closes the range.
-bool is_reduced(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::reduce; }
-
 /// The kind of the part that an opt takes from an axis.
 AxisKind kind_of_part(const Opt& opt, bool reduced) {
   switch (opt.op) {
@@ -69,6 +67,24 @@ AxisKind kind_of_part(const Opt& opt, bool reduced) {
       return AxisKind::thread;
     default: opt_error(opt, "not an opt that splits an axis");
   }
+}
+
+/// The loops of a REDUCE that are inside of `outer` become a REDUCE of their own, whose results the outer one adds up.
+UOp split_reduce(const UOp& sink, const UOp& outer) {
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
+    const UOp reduce = u.with_src(sources);
+    if (!u.is(Op::REDUCE) || is_general_reduce(u)) return reduce;
+    UOps around, inside;
+    bool closes = false, loops = false;
+    for (const UOp& r : closed_ranges(reduce)) {
+      closes = closes || r == outer;
+      const bool within = r.arg_as<RangeArg>().order > outer.arg_as<RangeArg>().order && !is_lane(r);
+      loops = loops || (within && is_reduced(r));
+      (within ? inside : around).push_back(r);
+    }
+    if (!closes || !loops) return reduce;
+    return make_reduce(reduce, UOps{make_reduce(reduce, reduced_values(reduce), inside)}, around);
+  });
 }
 
 class Application {
@@ -98,6 +114,7 @@ class Application {
       case OptOp::SWAP: swap(opt, axis(opt)); break;
       case OptOp::PADTO: pad(opt, axis(opt)); break;
       case OptOp::BLOCK: block(opt, axis(opt)); break;
+      case OptOp::OUTER: outer(opt, axis(opt)); break;
       default: split(opt, axis(opt));
     }
   }
@@ -207,19 +224,39 @@ class Application {
 
   /// Numbers the nesting order of the axes anew, so that no loop has the one behind that of `range`; the range as it is now.
   UOp make_room_behind(const UOp& range) {
+    std::vector<UOp> axes = nested_axes(kernel_);
+    axes.insert(std::find(axes.begin(), axes.end(), range) + 1, UOp());
+    return nest(axes, range);
+  }
+
+  /// Orders the loops as listed, null for one to come; `range` as it is then.
+  UOp nest(std::span<const UOp> axes, UOp range) {
     NodeMap<UOp> map;
-    UOp found;
-    int32_t order = 0;
-    for (const UOp& r : kernel_axes(kernel_)) {
-      RangeArg arg = r.arg_as<RangeArg>();
-      arg.order = order++;
-      map[r] = r.with_arg(arg);
-      if (r != range) continue;
-      found = map[r];
-      ++order;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i]) continue;
+      RangeArg arg = axes[i].arg_as<RangeArg>();
+      arg.order = int32_t(i);
+      map[axes[i]] = axes[i].with_arg(arg);
     }
+    range = map[range];
     kernel_ = substitute(kernel_, map);
-    return found;
+    return range;
+  }
+
+  void outer(const Opt& opt, const UOp& range) {
+    if (target_.has_groups) opt_error(opt, "the target runs output loops as work-groups");
+    check_one_nest(opt);
+    const UOp loop = axis({opt.op, opt.arg, 0});
+    if (!is_reduced(range) || is_reduced(loop)) opt_error(opt, "expects the loop of a reduction and one over outputs");
+    std::vector<UOp> axes = nested_axes(kernel_);
+    const auto first = std::find(axes.begin(), axes.end(), loop), last = std::find(axes.begin(), axes.end(), range);
+    if (first < last) std::stable_partition(first, last + 1, [&](const UOp& r) { return is_reduced(r); });
+    const UOp placed = nest(axes, range);
+    RangeArg arg = placed.arg_as<RangeArg>();
+    arg.kind = AxisKind::outer;
+    NodeMap<UOp> map;
+    map[placed] = placed.with_arg(arg);
+    kernel_ = split_reduce(substitute(kernel_, map), map[placed]);
   }
 
   /// Loops of one END or one REDUCE.

@@ -22,6 +22,8 @@ namespace tinygrad::codegen {
 ///   PADTO(axis, n)             the axis is made a multiple of n long, its end masked; one of a size known at launch gets a constant size
 ///   BLOCK(axis, n)             the axis becomes two, blocks and the n iterations of one, which is the next axis. Where n does not divide a
 ///                              loop axis, the last block begins early enough to end with the axis, and some elements are computed twice
+///   OUTER(reduce axis, loop)   the loop of the reduction goes around the loop axis and all inside of it, whose results so far are kept in
+///                              memory: what does not move with them is computed once
 ///   SWAP(axis, other)          the two loops change places, and with them numbers
 ///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits
 ///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg

@@ -9,29 +9,42 @@
 
 namespace tinygrad::codegen {
 
+bool is_reduced(const UOp& range) {
+  const AxisKind kind = range.arg_as<RangeArg>().kind;
+  return kind == AxisKind::reduce || kind == AxisKind::outer;
+}
+
 namespace {
 
-template <class Keep>
-std::vector<UOp> sorted_ranges(const UOp& sink, Keep&& keep) {
+template <class Keep, class Key>
+std::vector<UOp> sorted_ranges(const UOp& sink, Keep&& keep, Key&& key) {
   std::vector<UOp> out;
   for (const UOp& u : toposort(sink))
-    if (u.is(Op::RANGE) && keep(u.arg_as<RangeArg>().kind)) out.push_back(u);
-  const auto key = [](const UOp& u) {
-    const auto& a = u.arg_as<RangeArg>();
-    return std::tuple(a.kind == AxisKind::reduce, a.order, a.id);
-  };
+    if (u.is(Op::RANGE) && keep(u)) out.push_back(u);
   std::sort(out.begin(), out.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
   return out;
 }
 
+bool is_axis(const UOp& range) { return is_reduced(range) || range.arg_as<RangeArg>().kind == AxisKind::loop; }
+int32_t order_of(const UOp& range) { return range.arg_as<RangeArg>().order; }
+int32_t id_of(const UOp& range) { return range.arg_as<RangeArg>().id; }
+
 }  // namespace
 
 std::vector<UOp> kernel_axes(const UOp& sink) {
-  return sorted_ranges(sink, [](AxisKind k) { return k == AxisKind::loop || k == AxisKind::reduce; });
+  return sorted_ranges(sink, is_axis, [](const UOp& u) { return std::tuple(is_reduced(u), order_of(u), id_of(u)); });
+}
+
+std::vector<UOp> nested_axes(const UOp& sink) {
+  return sorted_ranges(sink, is_axis, [](const UOp& u) { return std::tuple(order_of(u), is_reduced(u), id_of(u)); });
 }
 
 std::vector<UOp> item_ranges(const UOp& sink) {
-  return sorted_ranges(sink, [](AxisKind k) { return k == AxisKind::local || k == AxisKind::group; });
+  const auto is_item = [](const UOp& u) {
+    const AxisKind kind = u.arg_as<RangeArg>().kind;
+    return kind == AxisKind::local || kind == AxisKind::group;
+  };
+  return sorted_ranges(sink, is_item, [](const UOp& u) { return std::pair(order_of(u), id_of(u)); });
 }
 
 bool updates_in_place(const UOp& sink) {

@@ -8,10 +8,15 @@
 
 namespace tinygrad::codegen {
 
-/// The RANGE nodes of kind loop, then those of kind reduce, each in the order (order key, id). Opts name an axis by its place in this
+/// True for the loop of a REDUCE.
+bool is_reduced(const UOp& range);
+
+/// The RANGE nodes of loops over outputs, then those of REDUCEs, each in the order (order key, id). Opts name an axis by its place in this
 /// list. A split leaves its outer part at the axis' place and the inner part is in the list no more, so numbers mean the same before
 /// and after other opts.
 std::vector<UOp> kernel_axes(const UOp& sink);
+/// The same, as they are nested: in the order (order key, REDUCEs last, id).
+std::vector<UOp> nested_axes(const UOp& sink);
 
 /// The ranges of work-items (kinds local and group), outermost first.
 std::vector<UOp> item_ranges(const UOp& sink);

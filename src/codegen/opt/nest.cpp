@@ -96,7 +96,7 @@ class Analysis {
       if (!number || constant_size(r) == 0 || nest_.axes.size() == most_axes || place_.contains(r)) continue;
       const size_t place = nest_.axes.size();
       place_[r] = int(place);
-      nest_.axes.push_back({r, *number, constant_size(r), r.arg_as<RangeArg>().kind == AxisKind::reduce});
+      nest_.axes.push_back({r, *number, constant_size(r), is_reduced(r)});
       around |= uint64_t{1} << place;
       around_.push_back(around);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/online_step.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
@@ -45,6 +46,7 @@ UOp mask_reduce(const UOp& reduce, const UOp& valid) {
     values[0] = where(valid, values[0], identities[0]);
     return make_reduce(reduce, values, closed_ranges(reduce));
   }
+  if (const auto online = online_step(reduce)) return mask_online(reduce, *online, valid);
   const UOp step = masked_step(reduce, values, identities);
   values.push_back(valid);
   UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};

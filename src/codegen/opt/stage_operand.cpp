@@ -21,7 +21,7 @@ class OperandStaging {
  public:
   OperandStaging(const UOp& sink, const UOp& axis, const Opt& opt, const Target& target)
       : sink_(sink), axis_(axis), opt_(opt), stage_(StageOpt::of(opt.arg)), target_(target), next_range_(next_range_id(sink)) {
-    const std::vector<UOp> axes = kernel_axes(sink);
+    const std::vector<UOp> axes = nested_axes(sink);
     for (size_t i = 0; i < axes.size(); ++i) place_[axes[i]] = int(i);
   }
 
@@ -43,7 +43,7 @@ class OperandStaging {
     if (stage_.scope == Scope::group && !target_.has_groups) opt_error(opt_, "the target has no work-groups");
     if (stage_.scope == Scope::group && sink_.src_count() != 1) opt_error(opt_, "the kernel has several loop nests");
     if (stage_.depth < 1) opt_error(opt_, "the depth is at least 1");
-    if (stage_.depth > 1 && kind_of(axis_) != AxisKind::reduce) opt_error(opt_, "only the loop of a reduction is run ahead of");
+    if (stage_.depth > 1 && !is_reduced(axis_)) opt_error(opt_, "only the loop of a reduction is run ahead of");
     if (stage_.depth > 1 && constant_size(axis_) < stage_.depth)
       opt_error(opt_, fmt::format("the loop has {} iterations", constant_size(axis_)));
     for (const UOp& u : toposort(sink_)) {
@@ -61,7 +61,8 @@ class OperandStaging {
       case AxisKind::local:
       case AxisKind::group: return stage_.scope == Scope::group;
       case AxisKind::loop:
-      case AxisKind::reduce: return *place_.find(range) > *place_.find(axis_);
+      case AxisKind::reduce:
+      case AxisKind::outer: return *place_.find(range) > *place_.find(axis_);
       default: return false;
     }
   }
