@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedule/online_reduce.h"
 #include "uop/build.h"
 #include "uop/uop.h"
 
@@ -92,6 +93,18 @@ inline UOp attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts 
   const UOp sums = UOp(Op::REDUCE, DType::void_, {values, identities, step, merge, k}, ReduceArg{Op::FUNCTION, {}});
   const auto sum = [&](int number) { return UOp(Op::GETTUPLE, f, {sums}, TupleArg{number}); };
   return kernel({ended(write(arg(0, m * width), i * width + d, UOp(Op::FDIV, f, {sum(2), sum(1)})), {i, d})}, std::move(opts));
+}
+
+/// The same as the scheduler makes it: a maximum with each of two sums.
+inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}) {
+  const auto f = DType::float32;
+  const UOp i = loop(m, 0), d = loop(width, 1), c = reduce_loop(width, 2), k = reduce_loop(n, 3);
+  const UOp score = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp weight(Op::EXP2, f, {score - reduce_over(Op::MAX, score, {k})});
+  const auto sum = [&](const UOp& x) { return reduce_over(Op::ADD, x, {k}); };
+  std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * width), k * width + d)), sum(weight)})};
+  schedule::join_reduces(stored, Target{});
+  return kernel({ended(write(arg(0, m * width), i * width + d, stored[0]), {i, d})}, std::move(opts));
 }
 
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside

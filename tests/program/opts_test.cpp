@@ -265,6 +265,46 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
   }
 }
 
+TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
+  const UOp attention = test::attention(17, 21, 12), joined = test::joined_attention(17, 24, 12);
+  const Case cases[] = {
+      {"matmul", matmul, "OUTER(2,0)"},
+      {"matmul", matmul, "OUTER(2,1)"},
+      {"matmul", matmul, "OUTER(2,1) LANE(1,8) UPCAST(0,2) UNROLL(2,4)"},
+      {"matmul", matmul, "LANE(2,4) OUTER(2,1)"},
+      {"matmul", matmul, "SWAP(0,1) OUTER(2,0) THREAD(0,4)"},
+      {"matmul", matmul, "OUTER(2,1) OUTER(2,0)"},
+      {"matmul", even_matmul, "BLOCK(2,4) OUTER(2,1) LANE(1,8)"},  // blocks of the reduction, summed up in registers
+      {"matmul", even_matmul, "BLOCK(2,4) OUTER(2,0) LANE(1,8) UPCAST(0,2) STAGE(2,2,thread,1) STAGE(0,1,thread,1)"},
+      {"matmul", even_matmul, "BLOCK(2,8) OUTER(2,0) BLOCK(0,4) LANE(2,8) UNROLL(4,2)"},
+      {"matmul", even_matmul, "BLOCK(2,4) OUTER(3,1)"},
+      {"row sums", rows, "OUTER(1,0) LANE(1,4)"},
+      {"argmax", argmax, "OUTER(1,0)"},
+      {"argmax", argmax, "LANE(0,4) OUTER(1,0) UNROLL(1,2)"},
+      {"softmax", softmax, "OUTER(2,0)"},
+      {"nested sums", nested, "OUTER(1,0)"},
+      {"nested sums", nested, "OUTER(2,0)"},
+      {"convolution", test::convolution(3, 9, 4, 3), "OUTER(2,0) LANE(1,4)"},
+      {"convolution", test::convolution(3, 9, 4, 3), "OUTER(3,1) OUTER(2,0)"},
+      {"attention", attention, "OUTER(2,1)"},
+      {"attention", attention, "OUTER(2,0)"},
+      {"attention", attention, "LANE(0,4) UPCAST(0,2) UPCAST(1,2) UNROLL(2,4) OUTER(2,1) STAGE(0,1,thread,1)"},
+      {"attention", attention, "LANE(1,4) OUTER(2,1) UNROLL(3,4)"},
+      {"attention", attention, "SWAP(0,1) OUTER(2,1) THREAD(0,3)"},
+      {"joined attention", joined, "UNROLL(3,4)"},
+      {"joined attention", joined, "UNROLL(3,5) UPCAST(1,4)"},
+      {"joined attention", joined, "UNROLL(3,0)"},
+      {"joined attention", joined, "LANE(3,8) UNROLL(3,2)"},
+      {"joined attention", joined, "LANE(0,4) UPCAST(0,2) UPCAST(1,2) UNROLL(3,4) OUTER(3,1) STAGE(0,1,thread,1)"},
+      {"joined attention", joined, "LANE(1,4) UPCAST(0,3) UNROLL(3,8) OUTER(3,1)"},
+      {"joined attention", joined, "OUTER(3,0) UNROLL(3,5) LANE(0,8)"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
+    EXPECT_EQ(test::difference_on_cpu(c.kernel, parse_opts(c.opts)), "");
+  }
+}
+
 TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
     for (const auto& [m, n, k] : {std::array{64, 96, 80}, std::array{61, 83, 57}}) {  // the second's rows are blocks that overlap
@@ -296,6 +336,9 @@ TEST(Opts, ThatDoNotFitAreNamed) {
   rejects(matmul, "LOCAL(0,4) NOLOCALS(0,0)", "work-items already");
   rejects(matmul, "GROUP(2,4)", "no work-groups", cpu_target("x86-64-v3"));
   rejects(matmul, "PADTO(0,0)", "multiple");
+  rejects(matmul, "OUTER(2,0)", "work-groups");
+  rejects(matmul, "OUTER(0,1)", "the loop of a reduction and one over outputs", cpu_target("x86-64-v3"));
+  rejects(matmul, "OUTER(2,2)", "the loop of a reduction and one over outputs", cpu_target("x86-64-v3"));
   rejects(matmul, "LANE(1,4) PADTO(1,32)", "before");
   rejects(matmul, "LANE(1,4) LANE(2,4)", "two vector axes");
   rejects(repeated, "LANE(0,4) LANE(1,4)", "two vector axes");
