@@ -169,7 +169,7 @@ Arg ByteReader::take_arg(Op op, DType dtype) {
     case Op::RANGE: {
       RangeArg r;
       r.id = take<int32_t>();
-      r.kind = take_up_to<AxisKind>(uint64_t(AxisKind::lane));
+      r.kind = take_up_to<AxisKind>(uint64_t(AxisKind::outer));
       r.order = take<int32_t>();
       return r;
     }

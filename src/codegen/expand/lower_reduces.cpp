@@ -371,9 +371,10 @@ class Lowering {
 
   /// Row-major, the vector axis last.
   static UOp place_in(std::span<const UOp> loops, const std::optional<UOp>& lane) {
-    UOp at = index_const(0);
-    for (const UOp& r : loops) at = at * constant_size(r) + r;
-    return lane ? at * constant_size(*lane) + *lane : at;
+    UOp at;
+    for (const UOp& r : loops) at = at ? at * constant_size(r) + r : r;
+    if (lane) at = at ? at * constant_size(*lane) + *lane : *lane;
+    return at ? at : index_const(0);
   }
 
   UOp new_memory(DType dtype, int64_t size) { return buffer(dtype, {.id = next_buffer_++, .size = size, .scope = Scope::reg}); }

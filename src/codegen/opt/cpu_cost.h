@@ -56,6 +56,9 @@ class CpuCost {
   static int64_t accumulators(const NestedWork& w, const Tile& t);
   int64_t accumulators(const Tile& t) const;
   double tile_cost(const Tile& t) const;
+  int64_t registers() const;
+  /// Of a value with all its lanes.
+  int64_t registers_each() const;
   /// The loops over outputs; those that what is staged moves with are outside.
   std::vector<int> loops_inside_out() const;
   bool is_joined() const;
@@ -78,9 +81,6 @@ class CpuCost {
   double gate_cost(const NestedWork& w, const Lanes& lanes) const;
   /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.
   int64_t vectors_of_step(const Tile& t) const;
-  int64_t registers() const;
-  /// Of a value with all its lanes.
-  int64_t registers_each() const;
   int64_t widest() const;
   /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
   double traffic(const Tile& t) const;

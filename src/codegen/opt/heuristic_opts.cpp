@@ -38,15 +38,21 @@ class CpuHeuristic : private CpuCost {
       left_.push_back(a.size);
       numbers_.push_back(int32_t(a.number));
     }
-    if (is_joined())
+    if (is_joined()) {
       choose_together();
-    else
+      if (one_nest && !in_place) choose_outer();
+    } else {
       choose_staged(one_nest, in_place);
+    }
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
-    unroll(opts);
+    if (outer_steps_ > 1)
+      add(opts, OptOp::UNROLL, nest_.joined_axis, outer_steps_);
+    else
+      unroll(opts);
     order_loops(opts);
+    if (outer_steps_ > 1) opts.push_back({OptOp::OUTER, numbers_[size_t(nest_.joined_axis)], numbers_[size_t(followed_axes().front())]});
     if (one_nest) choose_threads(opts);
     if (staged_ >= 0) opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = staged_}.arg()});
     return opts;
@@ -231,6 +237,63 @@ class CpuHeuristic : private CpuCost {
     tile_ = best_tile;
   }
 
+  // Where registers don't hold the results of the whole axis, the joined loop goes around it, and the results so far are in memory. It
+  // takes several steps at a time, so that they are read and written once for all of them. What moves with the rows alone is staged.
+
+  void choose_outer() {
+    const std::vector<int> followed = followed_axes();
+    if (followed.empty() || fits_registers(followed)) return;
+    const Lanes lanes = rows();
+    const std::optional<int> staged = kept_argument();
+    if (lanes.empty() || !staged) return;
+    const int row = lanes[0].axis, last = followed.back();
+    const int64_t rounds = (left_[size_t(row)] + lanes[0].lanes - 1) / lanes[0].lanes;
+    const Tile tile{{row, last}, {rounds > 1 ? 2 : 1, left_[size_t(last)] % 2 == 0 ? 2 : 1}};
+    for (const int64_t steps : {8, 4, 2}) {
+      const int64_t size = left_[size_t(nest_.joined_axis)], computed = (size + steps - 1) / steps * steps;
+      if (computed > size + size / 8 || tile.count[0] * (steps + tile.count[1]) + 2 > registers()) continue;
+      lanes_ = lanes;
+      tile_ = tile;
+      staged_ = *staged;
+      outer_steps_ = steps;
+      return;
+    }
+  }
+
+  /// The output axes that only some of what is carried follows, outermost first.
+  std::vector<int> followed_axes() const {
+    std::vector<int> out;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(nest_.followed, int(i)) && !nest_.axes[i].is_reduce) out.push_back(int(i));
+    return out;
+  }
+  bool fits_registers(const std::vector<int>& followed) const {
+    int64_t results = 1;
+    for (int i : followed) results *= nest_.axes[size_t(i)].size;
+    return results * registers_each() + registers() / 4 <= registers();
+  }
+
+  /// The axis for vectors of which each lane has a maximum of its own; none if it would be that of results.
+  Lanes rows() const {
+    Lanes best;
+    for (const Lanes& lanes : lane_choices())
+      if (const int i = lanes[0].axis; lanes.size() == 1 && !has(nest_.followed, i) && !nest_.axes[size_t(i)].is_reduce)
+        if (lanes[0].lanes * nest_.item_bytes * 8 == target_.vector_bits && (best.empty() || work_with(lanes) < work_with(best)))
+          best = lanes;
+    return best;
+  }
+
+  /// The one argument that is loaded in the joined loop and is the same in all its steps.
+  std::optional<int> kept_argument() const {
+    std::optional<int> slot;
+    for (const NestedWork& w : nest_.works) {
+      if (!is_reduced(w) || !has(w.inside, nest_.joined_axis) || has(w.depends, nest_.joined_axis)) continue;
+      if (!may_stage(w) || (slot && *slot != slot_of(w))) return {};
+      slot = slot_of(w);
+    }
+    return slot;
+  }
+
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
@@ -316,6 +379,7 @@ class CpuHeuristic : private CpuCost {
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   std::vector<int32_t> numbers_;      ///< of each axis, as the opts so far leave it
   bool may_block_ = false;            ///< elements may be computed twice
+  int64_t outer_steps_ = 1;           ///< of the joined loop at a time, where it goes around output loops
 };
 
 }  // namespace

@@ -153,7 +153,9 @@ class Analysis {
     for (const UOp& u : nodes) {
       if (!u.in(Group::alu)) continue;
       add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = cost_of(u)});
-      if (loop && (reduce.depends & ~depends[u])) nest_.joined_axis = *loop;
+      const uint64_t same = reduce.depends & ~depends[u];
+      if (loop && same) nest_.joined_axis = *loop;
+      nest_.followed |= same;
     }
   }
 

@@ -31,6 +31,7 @@ struct Nest {
   std::vector<NestedWork> works;
   int reduces = 0;         ///< accumulators
   int joined_axis = -1;    ///< the innermost of a REDUCE whose step computes what is the same along an output axis; -1: none
+  uint64_t followed = 0;   ///< the output axes along which it is the same, as bits
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
 };
