@@ -23,7 +23,9 @@ int CpuCost::slot_of(const NestedWork& w) {
   return memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
 }
 
-bool CpuCost::is_staged(const NestedWork& w) const { return staged_ >= 0 && w.is_access && slot_of(w) == staged_; }
+bool CpuCost::is_staged(const NestedWork& w) const {
+  return staged_ >= 0 && w.is_access && slot_of(w) == staged_ && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
+}
 
 bool CpuCost::is_reduced(const NestedWork& w) const {
   return w.is_access && w.node.is(Op::LOAD) && slot_of(w) >= 0 && (w.inside & reduce_axes());

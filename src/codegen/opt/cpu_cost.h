@@ -70,7 +70,8 @@ class CpuCost {
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
   Lanes lanes_;
   Tile tile_;
-  int staged_ = -1;  ///< the argument of which a tile is copied to near memory; -1: none
+  int staged_ = -1;          ///< the argument of which a tile is copied to near memory; -1: none
+  int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:
   double joins(const Lanes& lanes) const;

@@ -379,7 +379,6 @@ class CpuHeuristic : private CpuCost {
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   std::vector<int32_t> numbers_;      ///< of each axis, as the opts so far leave it
   bool may_block_ = false;            ///< elements may be computed twice
-  int64_t outer_steps_ = 1;           ///< of the joined loop at a time, where it goes around output loops
 };
 
 }  // namespace

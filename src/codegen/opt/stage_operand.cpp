@@ -27,10 +27,16 @@ class OperandStaging {
 
   UOp run() {
     check();
-    NodeMap<UOp> reads;
+    std::vector<UOp> loads;
     for (const UOp& u : toposort(sink_))
-      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0)))
-        if (UOp read = staged(u)) made_.push_back(reads[u] = read);
+      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) loads.push_back(u);
+    // Where some of them are made again and again, a copy of the others would be for nothing.
+    note_nesting();
+    if (std::any_of(loads.begin(), loads.end(), [&](const UOp& u) { return is_repeated(u); }))
+      std::erase_if(loads, [&](const UOp& u) { return !is_repeated(u); });
+    NodeMap<UOp> reads;
+    for (const UOp& u : loads)
+      if (UOp read = staged(u)) made_.push_back(reads[u] = read);
     if (made_.empty()) opt_error(opt_, fmt::format("nothing that is loaded of argument {} moves inside the axis", stage_.slot));
     return substitute(sink_, reads);
   }
@@ -50,6 +56,35 @@ class OperandStaging {
       if (u.is(Op::AFTER)) opt_error(opt_, "a loop nest of the kernel reads what another writes");
       if (u.is(Op::STORE) && is_argument(u.src(0).src(0))) opt_error(opt_, "the kernel stores to the argument");
     }
+  }
+
+  /// Which loops each loop is inside of: those that are open where it is closed, unless it goes around them, and those closed with it that
+  /// come before.
+  void note_nesting() {
+    for (const UOp& u : toposort(sink_)) {
+      const auto closed = closed_ranges(u);
+      for (const UOp& r : closed) {
+        for (const UOp& open : ranges_of(u))
+          if (kind_of(r) != AxisKind::outer || comes_before(open, r)) around_[r].push_back(open);
+        for (const UOp& other : closed)
+          if (comes_before(other, r)) around_[r].push_back(other);
+      }
+    }
+  }
+  bool comes_before(const UOp& a, const UOp& b) const {
+    const int *first = place_.find(a), *second = place_.find(b);
+    return first && second && *first < *second;
+  }
+
+  /// True if a loop inside of the axis makes the load again for the same elements.
+  bool is_repeated(const UOp& load) const {
+    UOps around(ranges_of(load));
+    const size_t own = around.size();
+    for (size_t i = 0; i < around.size(); ++i)
+      if (const UOps* more = around_.find(around[i]))
+        for (const UOp& r : *more)
+          if (std::find(around.begin(), around.end(), r) == around.end()) around.push_back(r);
+    return std::any_of(around.begin() + own, around.end(), [&](const UOp& r) { return place_.contains(r) && is_inside(r); });
   }
 
   /// True for what the tile has a place for each element of, rather than one tile for each.
@@ -130,6 +165,7 @@ class OperandStaging {
   const Target& target_;
   int32_t next_range_;
   NodeMap<int> place_;
+  NodeMap<UOps> around_;
   std::vector<UOp> made_;
 };
 
