@@ -45,6 +45,22 @@ uint64_t CpuCost::staged_axes() const {
   return bits;
 }
 
+double CpuCost::results_cost() const {
+  if (!outer_) return 0;
+  double vectors = 2;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (!is_inner(int(i))) vectors *= double(nest_.axes[i].size) / double(lanes_of(int(i)));
+  return vectors;
+}
+
+int64_t CpuCost::results_bytes() const {
+  const uint64_t moves = staged_axes();
+  int64_t bytes = nest_.item_bytes;
+  for (size_t i = 0; i < nest_.axes.size() && bytes <= target_.l2_bytes; ++i)
+    if (!nest_.axes[i].is_reduce) bytes *= has(moves, int(i)) ? lanes_of(int(i)) * copies_of(int(i)) : nest_.axes[i].size;
+  return bytes;
+}
+
 double CpuCost::fill_cost() const {
   double sum = 0;
   for (const NestedWork& w : nest_.works)
@@ -68,7 +84,8 @@ int64_t CpuCost::tile_bytes(int slot) const {
     if (!w.is_access || slot_of(w) != slot) continue;
     int64_t elements = int64_t(itemsize(w.node.dtype()));
     for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
-      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? nest_.axes[i].size : lanes_of(int(i)) * copies_of(int(i));
+      if (has(w.depends, int(i)) && !has(outer_, int(i)))
+        elements *= nest_.axes[i].is_reduce ? nest_.axes[i].size : lanes_of(int(i)) * copies_of(int(i));
     bytes += elements;
   }
   return bytes;
@@ -191,7 +208,7 @@ double CpuCost::traffic(const Tile& t) const {
     const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
     const auto held = [&](int i) { return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1)); };
     for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? size(int(i)) : std::min(size(int(i)), held(int(i)));
+      if (has(w.depends, int(i)) && !has(outer_, int(i))) bytes *= is_inner(int(i)) ? size(int(i)) : std::min(size(int(i)), held(int(i)));
     bool far = false;
     for (int i : loops) {
       const double left = std::max(1.0, size(i) / held(i));
@@ -210,9 +227,14 @@ double CpuCost::traffic(const Tile& t) const {
 std::vector<int> CpuCost::loops_inside_out() const {
   const uint64_t moves = staged_axes();
   std::vector<int> out;
-  for (const bool moving : {false, true})
+  const auto add = [&](auto&& which) {
     for (size_t i = nest_.axes.size(); i-- > 0;)
-      if (!nest_.axes[i].is_reduce && has(moves, int(i)) == moving) out.push_back(int(i));
+      if (which(int(i))) out.push_back(int(i));
+  };
+  const auto is_output = [&](int i) { return !nest_.axes[size_t(i)].is_reduce; };
+  add([&](int i) { return is_output(i) && !has(moves, i); });
+  add([&](int i) { return has(outer_, i); });
+  add([&](int i) { return is_output(i) && has(moves, i); });
   return out;
 }
 

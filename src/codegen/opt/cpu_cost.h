@@ -39,6 +39,9 @@ class CpuCost {
   uint64_t reduce_axes() const;
   /// The axes that what is staged depends on.
   uint64_t staged_axes() const;
+  /// Of the results of a reduction whose outer loops go around output loops: read and written in each of their iterations.
+  double results_cost() const;
+  int64_t results_bytes() const;
   /// Each element is loaded as it lies and stored once.
   double fill_cost() const;
   double fill_cost(const NestedWork& w) const;
@@ -59,8 +62,9 @@ class CpuCost {
   int64_t registers() const;
   /// Of a value with all its lanes.
   int64_t registers_each() const;
-  /// The loops over outputs; those that what is staged moves with are outside.
+  /// The loops over outputs; those that what is staged moves with are outside, and between the two come outer loops of a reduction.
   std::vector<int> loops_inside_out() const;
+  bool is_inner(int axis) const { return nest_.axes[size_t(axis)].is_reduce && !has(outer_, axis); }
   bool is_joined() const;
   /// A loop inside of the joined one.
   bool is_written_out(int axis) const;
@@ -71,6 +75,7 @@ class CpuCost {
   Lanes lanes_;
   Tile tile_;
   int staged_ = -1;          ///< the argument of which a tile is copied to near memory; -1: none
+  uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the staged argument does not move with
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:

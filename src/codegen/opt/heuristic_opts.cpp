@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "codegen/opt/cpu_cost.h"
 #include "codegen/opt/group_heuristic.h"
@@ -52,6 +53,7 @@ class CpuHeuristic : private CpuCost {
     else
       unroll(opts);
     order_loops(opts);
+    if (outer_) add_outer(opts);
     if (outer_steps_ > 1) opts.push_back({OptOp::OUTER, numbers_[size_t(nest_.joined_axis)], numbers_[size_t(followed_axes().front())]});
     if (one_nest) choose_threads(opts);
     if (staged_ >= 0) opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = staged_}.arg()});
@@ -84,16 +86,33 @@ class CpuHeuristic : private CpuCost {
     Lanes lanes = lanes_;
     Tile tile = tile_;
     int staged = -1;
+    uint64_t outer = 0;
     for (int slot : one_nest && !in_place ? reused_arguments() : std::vector<int>()) {
       staged_ = slot;
-      left_ = sizes;
-      const double c = choose_lanes_and_tile();
-      if (c < best && is_near_enough()) best = c, lanes = lanes_, tile = tile_, staged = slot;
+      for (uint64_t around : outer_choices()) {
+        left_ = sizes;
+        outer_ = around;
+        const double c = choose_lanes_and_tile();
+        if (!is_near_enough()) continue;
+        if (c < best) best = c, lanes = lanes_, tile = tile_, staged = slot, outer = around;
+        break;
+      }
     }
     left_ = sizes;
     lanes_ = lanes;
     tile_ = tile;
     staged_ = staged;
+    outer_ = outer;
+  }
+
+  /// How many of a long reduction's loops go around output loops: none, the first, the first two, ... At least one is left inside.
+  std::vector<uint64_t> outer_choices() const {
+    std::vector<uint64_t> out{0};
+    if (nest_.reduces != 1) return out;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (nest_.axes[i].is_reduce) out.push_back(out.back() | uint64_t{1} << i);
+    if (out.size() > 1) out.pop_back();
+    return out;
   }
 
   double choose_lanes_and_tile() {
@@ -102,7 +121,7 @@ class CpuHeuristic : private CpuCost {
     choose_lanes();
     for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
     const double c = choose_tile();
-    return c + fill_cost();
+    return c + fill_cost() + results_cost();
   }
 
   /// Arguments that are loaded for REDUCEs, and are the same along an output axis.
@@ -122,13 +141,18 @@ class CpuHeuristic : private CpuCost {
     return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
   }
   uint64_t reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
-  bool is_near_enough() const { return tile_bytes(staged_) <= target_.l2_bytes; }
+  bool is_near_enough() const {
+    if (!outer_) return tile_bytes(staged_) <= target_.l2_bytes;
+    const bool rows = std::none_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; });
+    return rows && tile_bytes(staged_) + results_bytes() <= target_.l2_bytes;
+  }
 
   /// The loops that a tile moves with go outside of those that use it again.
   void order_loops(std::vector<Opt>& opts) {
     if (staged_ < 0) return;
     std::vector<int32_t*> numbers;
-    for (int i : loops_inside_out()) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
+    for (int i : loops_inside_out())
+      if (!nest_.axes[size_t(i)].is_reduce) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
     std::vector<int32_t> wanted;
     for (const int32_t* n : numbers) wanted.push_back(*n);
     std::sort(wanted.begin(), wanted.end());
@@ -140,8 +164,19 @@ class CpuHeuristic : private CpuCost {
     }
   }
 
+  /// Around the loops that the tile does not move with.
+  void add_outer(std::vector<Opt>& opts) const {
+    const uint64_t moves = staged_axes();
+    int32_t first = std::numeric_limits<int32_t>::max();
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (!nest_.axes[i].is_reduce && !has(moves, int(i))) first = std::min(first, numbers_[i]);
+    opts.push_back({OptOp::OUTER, innermost_outer(), first});
+  }
+  int32_t innermost_outer() const { return numbers_[size_t(std::bit_width(outer_)) - 1]; }
+
   /// The innermost loop that the tile moves with, or the outermost of all.
   int32_t stage_axis() const {
+    if (outer_) return innermost_outer();
     const uint64_t moves = staged_axes();
     int32_t axis = *std::min_element(numbers_.begin(), numbers_.end());
     for (size_t i = 0; i < nest_.axes.size(); ++i)
