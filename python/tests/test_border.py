@@ -257,7 +257,7 @@ def test_prefetch_may_be_any_number() -> None:
 
 
 def test_a_thread_with_a_small_stack_computes() -> None:
-  # Of a product a tile as long as the reduction is on the stack of the thread that computes.
+  # Of a product a tile as long as the reduction is memory of the thread that computes.
   a, b = np.ones((64, 4096), np.float32), np.ones((4096, 256), np.float32)
   found: list[float] = []
   before = threading.stack_size(256 * 1024)

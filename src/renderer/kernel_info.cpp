@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/scratch.h"
 #include "target/target.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -210,6 +211,7 @@ class Describer {
                               .alias = arg.alias});
     }
     info_.bytes = expr(bytes.uop());
+    info_.scratch_bytes = ScratchLayout(linear_).bytes();
     return std::move(info_);
   }
 

@@ -36,7 +36,8 @@ std::vector<std::string> flags(const Target& target) {
           "-fno-strict-overflow", "-fno-strict-aliasing", "-fsigned-char",
           // Nothing around the kernel: no headers, library or unwinder.
           "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-nostdinc", "-fPIC",
-          "--target=x86_64-unknown-linux-gnu"};
+          // Vectors that do not fit the registers are kept on an aligned stack.
+          "-mstackrealign", "--target=x86_64-unknown-linux-gnu"};
 }
 
 }  // namespace

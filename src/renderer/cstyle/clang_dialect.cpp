@@ -32,8 +32,8 @@ std::string vector_type(std::string_view element, int lanes, int itemsize) {
 }
 
 /// The body is a function of its own: only parameters of functions can be `restrict`.
-std::string kernel(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables, const std::string& body,
-                   bool in_chunks) {
+std::string kernel(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables,
+                   std::span<const int64_t> scratch, const std::string& body, bool in_chunks) {
   std::vector<std::string> given;
   for (const KernelParam& p : info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
   for (const UOp& v : variables) {
@@ -41,9 +41,10 @@ std::string kernel(const KernelInfo& info, std::span<const std::string> paramete
     given.push_back(fmt::format("vars[{}]", at - info.variables.begin()));
   }
   if (in_chunks) given.insert(given.end(), {"begin", "end"});
+  for (int64_t offset : scratch) given.push_back(offset ? fmt::format("scratch + {}", offset) : "scratch");
   return fmt::format(
       "static inline void run({}) {{\n{}}}\n\n"
-      "void {}(void* const* bufs, const long* vars, long begin, long end) {{\n  run({});\n}}\n",
+      "void {}(void* const* bufs, const long* vars, long begin, long end, void* scratch) {{\n  run({});\n}}\n",
       fmt::join(parameters, ", "), body, kernel_symbol(info.name), fmt::join(given, ", "));
 }
 

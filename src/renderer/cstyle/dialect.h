@@ -25,9 +25,10 @@ struct Dialect {
   std::string_view restricted;                     ///< of a pointer to memory that no other argument shares
   /// The definition of a vector type; empty where the language has it.
   std::string (*vector_type)(std::string_view element, int lanes, int itemsize);
-  /// The kernel around its body; `parameters` are declarations like "float* x".
+  /// The kernel around its body; `parameters` are declarations like "float* x": buffers, variables, chunks, then memory in the scratch
+  /// area, which begins at the places `scratch`.
   std::string (*kernel)(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables,
-                        const std::string& body, bool in_chunks);
+                        std::span<const int64_t> scratch, const std::string& body, bool in_chunks);
 };
 
 /// C as clang compiles it for the host.

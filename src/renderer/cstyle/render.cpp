@@ -12,6 +12,7 @@
 #include "renderer/cstyle/names.h"
 #include "renderer/cstyle/private_memory.h"
 #include "renderer/cstyle/value.h"
+#include "renderer/scratch.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -36,7 +37,7 @@ struct Address {
 class Renderer {
  public:
   Renderer(const Dialect& dialect, const UOp& linear, const KernelInfo& info)
-      : linear_(linear), info_(info), prelude_(dialect), private_(linear), inlining_(linear, private_) {}
+      : linear_(linear), info_(info), prelude_(dialect), private_(linear), inlining_(linear, private_), scratch_(linear) {}
 
   std::string render() {
     for (size_t i = 0; i < linear_.src_count(); ++i) {
@@ -51,7 +52,12 @@ class Renderer {
       parameters.push_back(chunk_type_ + " begin");
       parameters.push_back(chunk_type_ + " end");
     }
-    const std::string kernel = prelude_.dialect().kernel(info_, parameters, variables_, body_, !chunk_type_.empty());
+    std::vector<int64_t> places;
+    for (const UOp& u : scratch_.buffers()) {
+      parameters.push_back(pointer_declaration(u));
+      places.push_back(*scratch_.offset(u));
+    }
+    const std::string kernel = prelude_.dialect().kernel(info_, parameters, variables_, places, body_, !chunk_type_.empty());
     return prelude_.text() + kernel;
   }
 
@@ -225,6 +231,7 @@ class Renderer {
       throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
     }
     keep(u, {.expr = {names_.numbered("acc")}, .dtype = u.dtype()});
+    if (scratch_.offset(u)) return;
     if (inlining_.is_local_to_first_access(u)) {
       late_.push_back(u);
     } else {
@@ -232,13 +239,25 @@ class Renderer {
     }
   }
 
-  std::string declaration(const UOp& u) {
+  /// Of the elements that private memory is declared with.
+  int private_width(const UOp& u) const {
     const auto& layout = private_.layout(u);
-    const int64_t size = u.arg_as<BufferArg>().size;
-    const std::string& name = value(u).expr.text;
-    if (!layout.regular || layout.width == 0) return fmt::format("{} {}[{}]", memory_type(u.dtype()), name, size);
-    const std::string type = memory_type(u.dtype(), layout.width);
-    return size == layout.width ? fmt::format("{} {}", type, name) : fmt::format("{} {}[{}]", type, name, size / layout.width);
+    return layout.regular && layout.width != 0 ? layout.width : 1;
+  }
+
+  /// A variable instead of an array.
+  bool is_single(const UOp& u) const {
+    const auto& layout = private_.layout(u);
+    return layout.regular && u.arg_as<BufferArg>().size == layout.width && !scratch_.offset(u);
+  }
+
+  std::string declaration(const UOp& u) {
+    const std::string type = memory_type(u.dtype(), private_width(u)), &name = value(u).expr.text;
+    return is_single(u) ? fmt::format("{} {}", type, name)
+                        : fmt::format("{} {}[{}]", type, name, u.arg_as<BufferArg>().size / private_width(u));
+  }
+  std::string pointer_declaration(const UOp& u) {
+    return fmt::format("{}* {}{}", memory_type(u.dtype(), private_width(u)), prelude_.dialect().restricted, value(u).expr.text);
   }
 
   /// Memory is declared in the block that uses it, in front of its first access or, a single variable that is set there, with it.
@@ -246,8 +265,7 @@ class Renderer {
     for (const UOp& u : late_) {
       if (private_.layout(u).first_access != position) continue;
       const UOp& access = linear_.src(static_cast<size_t>(position));
-      const bool is_one = private_.layout(u).regular && u.arg_as<BufferArg>().size == private_.layout(u).width;
-      if (is_one && access.is(Op::STORE) && access.src_count() == 2) {
+      if (is_single(u) && access.is(Op::STORE) && access.src_count() == 2) {
         declared_by_store_ = memory_type(u.dtype(), private_.layout(u).width) + " ";
       } else {
         line(declaration(u) + ";");
@@ -261,10 +279,9 @@ class Renderer {
     if (a.at.lanes > 1 && a.width != 1) throw InternalError(fmt::format("C: {} has both lanes and a width", print_expr(u)));
     if (u.src(0).is(Op::BUFFER) && private_.layout(u.src(0)).regular) {
       const auto constant = PrivateMemory::constant_index(u);
-      const bool is_one = u.src(0).arg_as<BufferArg>().size == a.width;
-      a.element = is_one     ? a.memory
-                  : constant ? fmt::format("{}[{}]", a.memory, *constant / a.width)
-                             : fmt::format("{}[{}]", a.memory, a.at.expr.text);
+      a.element = is_single(u.src(0)) ? a.memory
+                  : constant          ? fmt::format("{}[{}]", a.memory, *constant / a.width)
+                                      : fmt::format("{}[{}]", a.memory, a.at.expr.text);
     }
     if (inlining_.uses(u) > 1 && a.element.empty() && a.at.expr.text.size() > kLongestRepeated) {
       const std::string name = names_.numbered("at");
@@ -342,6 +359,7 @@ class Renderer {
   Prelude prelude_;
   const PrivateMemory private_;
   const Inlining inlining_;
+  const ScratchLayout scratch_;
   Names names_;
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;

@@ -8,21 +8,23 @@
 
 namespace tinygrad::renderer::llvmir {
 
-Aliases::Aliases(const KernelInfo& info) {
+Aliases::Aliases(const KernelInfo& info, int32_t places) {
   for (const KernelParam& p : info.params)
     if (p.alias != 0) scopes_[p.alias] = 0;
+  for (int32_t i = 0; i < places; ++i) scopes_[number_of_place(i)] = 0;
   int next = 2;  // !0 is the empty node, !1 the domain
   for (auto& [id, scope] : scopes_) {
     scope = next;
     next += 3;  // the scope, the list of it alone, the list of the others
   }
   for (const KernelParam& p : info.params)
-    if (p.alias != 0) by_slot_[p.slot] = scopes_[p.alias];
+    if (p.alias != 0) by_number_[p.slot] = scopes_[p.alias];
+  for (int32_t i = 0; i < places; ++i) by_number_[number_of_place(i)] = scopes_[number_of_place(i)];
 }
 
-std::string Aliases::suffix(int32_t slot) const {
-  const auto at = by_slot_.find(slot);
-  if (scopes_.size() < 2 || at == by_slot_.end()) return {};
+std::string Aliases::suffix(int32_t number) const {
+  const auto at = by_number_.find(number);
+  if (scopes_.size() < 2 || at == by_number_.end()) return {};
   return fmt::format(FMT_COMPILE(", !alias.scope !{}, !noalias !{}"), at->second + 1, at->second + 2);
 }
 

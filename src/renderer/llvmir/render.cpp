@@ -8,6 +8,7 @@
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
+#include "renderer/scratch.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -29,24 +30,28 @@ struct Address {
   std::vector<std::string> pointers;
   int lanes = 1;
   bool per_lane = false;
-  int32_t slot = -1;  // of the PARAM it is in
+  int32_t memory = -1;  // its number among those that Aliases tells apart
 };
 
 class Renderer {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), aliases_(info) {}
+      : target_(target), linear_(linear), info_(info), scratch_(linear), aliases_(info, int32_t(scratch_.buffers().size())) {}
 
   std::string render() {
     for (const UOp& u : linear_.src()) visit(u);
     if (!loops_.empty())
       throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
     out_.line("ret void");
+    // "stackrealign": by default LLVM finds out too late that it must spill vectors, and does so across cache lines.
     return fmt::format(
         "target triple = \"x86_64-unknown-linux-gnu\"\n\n"
-        "define void @{}(ptr noalias %bufs, ptr noalias %vars, i64 %chunk_begin, i64 %chunk_end) #0 {{\nentry:\n{}}}\n\n"
-        "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"target-cpu\"=\"{}\" \"prefer-vector-width\"=\"{}\" }}\n{}",
-        kernel_symbol(info_.name), out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, aliases_.metadata());
+        "define void @{}(ptr noalias %bufs, ptr noalias %vars, i64 %chunk_begin, i64 %chunk_end, ptr noalias align {}{} %scratch) #0 "
+        "{{\nentry:\n{}}}\n\n"
+        "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"stackrealign\" \"target-cpu\"=\"{}\" \"prefer-vector-width\"=\"{}\" "
+        "}}\n{}",
+        kernel_symbol(info_.name), ScratchLayout::alignment, scratch_.bytes() ? fmt::format(" dereferenceable({})", scratch_.bytes()) : "",
+        out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, aliases_.metadata());
   }
 
  private:
@@ -129,7 +134,11 @@ class Renderer {
       throw InternalError(fmt::format("LLVM IR: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
     }
     const std::string name = fmt::format("%mem{}", memories_++);
-    out_.entry_line(fmt::format("{} = alloca [{} x {}], align 64", name, arg.size, memory_type_name(u.dtype())));
+    if (const auto offset = scratch_.offset(u)) {
+      out_.entry_line(fmt::format("{} = getelementptr inbounds i8, ptr %scratch, i64 {}", name, *offset));
+    } else {
+      out_.entry_line(fmt::format("{} = alloca [{} x {}], align 64", name, arg.size, memory_type_name(u.dtype())));
+    }
     set(u, name);
   }
 
@@ -205,10 +214,7 @@ class Renderer {
     if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
     const Value& at = value(u.src(1));
     const std::string base = value(u.src(0)).ref, element = memory_type_name(u.dtype());
-    Address a{.pointers = {},
-              .lanes = u.arg_as<IndexArg>().width,
-              .per_lane = at.lanes > 1,
-              .slot = u.src(0).is(Op::PARAM) ? u.src(0).arg_as<ParamArg>().slot : -1};
+    Address a{.pointers = {}, .lanes = u.arg_as<IndexArg>().width, .per_lane = at.lanes > 1, .memory = memory_number(u.src(0))};
     if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
     // Not inbounds: what a gate keeps from being accessed may be anywhere.
     for (int i = 0; i < at.lanes; ++i) {
@@ -219,6 +225,13 @@ class Renderer {
     addresses_.push_back(std::move(a));
     set(u, "");
     address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
+  }
+
+  int32_t memory_number(const UOp& memory) const {
+    if (memory.is(Op::PARAM)) return memory.arg_as<ParamArg>().slot;
+    const auto places = scratch_.buffers();
+    const auto at = std::ranges::find(places, memory);
+    return at == places.end() ? -1 : Aliases::number_of_place(static_cast<int32_t>(at - places.begin()));
   }
 
   const Address& address_of(const UOp& index) {
@@ -242,7 +255,7 @@ class Renderer {
   }
 
   std::string access(const Address& a, DType dtype) const {
-    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), aliases_.suffix(a.slot));
+    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), aliases_.suffix(a.memory));
   }
 
   std::string plain_load(const Address& a, DType dtype) {
@@ -466,6 +479,7 @@ class Renderer {
   const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
+  const ScratchLayout scratch_;
   const Aliases aliases_;
   Emitter out_;
   NodeMap<int32_t> positions_, address_of_;

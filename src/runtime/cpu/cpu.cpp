@@ -1,13 +1,10 @@
 #include "runtime/cpu/cpu.h"
 
-#include <pthread.h>
-
 #include <chrono>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
@@ -15,49 +12,18 @@
 #include "renderer/llvmir/llvmir.h"
 #include "runtime/cpu/elf_loader.h"
 #include "runtime/cpu/host_allocator.h"
+#include "runtime/cpu/scratch.h"
 #include "runtime/cpu/symbols.h"
 
 namespace tinygrad::runtime {
 namespace {
 
-/// Kernels keep tiles of up to the second cache's size on the stack of the thread that calls them.
-constexpr size_t kernel_stack_bytes = size_t{4} << 20;
-
-bool has_kernel_stack() {
-  static thread_local const bool enough = [] {
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
-    void* lowest = nullptr;
-    size_t bytes = 0;
-    pthread_attr_getstack(&attributes, &lowest, &bytes);
-    pthread_attr_destroy(&attributes);
-    return bytes >= kernel_stack_bytes;
-  }();
-  return enough;
-}
-
-/// Calls fn in a thread that has the stack for it: this one, if its creator did not give it less.
-void with_kernel_stack(FunctionRef<void()> fn) {
-  if (has_kernel_stack()) return fn();
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 2 * kernel_stack_bytes);
-  pthread_t thread;
-  const auto call = [](void* f) -> void* {
-    (*static_cast<FunctionRef<void()>*>(f))();
-    return nullptr;
-  };
-  const int failed = pthread_create(&thread, &attributes, call, &fn);
-  pthread_attr_destroy(&attributes);
-  if (failed) throw DeviceError("CPU: the calling thread has a small stack, and no thread could be started to run a kernel instead");
-  pthread_join(thread, nullptr);
-}
-
 class CpuKernel final : public Kernel {
  public:
   CpuKernel(const KernelInfo& info, const std::string& binary)
       : object_(std::as_bytes(std::span(binary)), cpu_runtime_symbol),
-        run_(reinterpret_cast<Function*>(object_.function(kernel_symbol(info.name)))) {
+        run_(reinterpret_cast<Function*>(object_.function(kernel_symbol(info.name)))),
+        scratch_bytes_(static_cast<size_t>(info.scratch_bytes)) {
     for (const KernelParam& p : info.params) {
       // Smaller promises hold for any buffer of elements.
       if (p.align > itemsize(p.dtype)) aligned_.push_back({static_cast<size_t>(p.slot), p.align});
@@ -73,7 +39,8 @@ class CpuKernel final : public Kernel {
     }
     const auto start = wait ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const auto run = [&](size_t begin, size_t end) {
-      with_kernel_stack([&] { run_(buffers.data(), variables.data(), static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+      void* scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
+      run_(buffers.data(), variables.data(), static_cast<int64_t>(begin), static_cast<int64_t>(end), scratch);
     };
     if (dims.chunks == 1)
       run(0, 1);
@@ -84,7 +51,7 @@ class CpuKernel final : public Kernel {
   }
 
  private:
-  using Function = void(void* const* buffers, const int64_t* variables, int64_t chunk_begin, int64_t chunk_end);
+  using Function = void(void* const* buffers, const int64_t* variables, int64_t chunk_begin, int64_t chunk_end, void* scratch);
   struct Alignment {
     size_t slot;
     uint16_t bytes;
@@ -92,6 +59,7 @@ class CpuKernel final : public Kernel {
 
   LoadedObject object_;
   Function* run_;
+  const size_t scratch_bytes_;
   std::vector<Alignment> aligned_;
 };
 

@@ -2,26 +2,29 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tinygrad::runtime {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
 
 }  // namespace
 
-void* HostAllocator::system_allocate(size_t bytes, const BufferSpec&) {
-  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
-  if (bytes > SIZE_MAX - alignment) return nullptr;
-  const size_t rounded = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded);
-  // A hint: where huge pages are switched off nothing is lost.
-  if (memory && alignment == kHugePage) ::madvise(memory, rounded, MADV_HUGEPAGE);
+void* allocate_host(size_t bytes) {
+  if (bytes > SIZE_MAX - huge_page_bytes) return nullptr;
+  const size_t rounded = std::max(bytes + kAlignment - 1, kAlignment) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(bytes >= huge_page_bytes ? huge_page_bytes : kAlignment, rounded);
+  // A hint: where huge pages are switched off nothing is lost. What is less than one stays in small pages, so that none is wasted.
+  if (memory && bytes >= huge_page_bytes) ::madvise(memory, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
   return memory;
 }
 
-void HostAllocator::system_free(void* handle, size_t, const BufferSpec&) noexcept { std::free(handle); }
+void free_host(void* memory) noexcept { std::free(memory); }
+
+void* HostAllocator::system_allocate(size_t bytes, const BufferSpec&) { return allocate_host(bytes); }
+
+void HostAllocator::system_free(void* handle, size_t, const BufferSpec&) noexcept { free_host(handle); }
 
 }  // namespace tinygrad::runtime

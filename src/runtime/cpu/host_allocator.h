@@ -3,7 +3,13 @@
 
 namespace tinygrad::runtime {
 
-/// Host memory, aligned to 64 bytes; large blocks ask the system for huge pages.
+inline constexpr size_t huge_page_bytes = size_t{2} << 20;
+
+/// Host memory, aligned to 64 bytes; those of a huge page and more ask the system for huge pages. nullptr when there is none.
+void* allocate_host(size_t bytes);
+void free_host(void* memory) noexcept;
+
+/// Buffers in such memory.
 class HostAllocator : public HostMemory<LruAllocator> {
  public:
   using HostMemory::HostMemory;

@@ -25,6 +25,6 @@ static inline void run(ushort* out0, const ushort* in1, const ushort* in2) {
   }
 }
 
-void kernel_k(void* const* bufs, const long* vars, long begin, long end) {
+void kernel_k(void* const* bufs, const long* vars, long begin, long end, void* scratch) {
   run(bufs[0], bufs[1], bufs[2]);
 }

@@ -6,6 +6,6 @@ static inline void run(float* out0, const float* in1, const int* in2) {
   }
 }
 
-void kernel_k(void* const* bufs, const long* vars, long begin, long end) {
+void kernel_k(void* const* bufs, const long* vars, long begin, long end, void* scratch) {
   run(bufs[0], bufs[1], bufs[2]);
 }

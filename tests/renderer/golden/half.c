@@ -38,6 +38,6 @@ static inline void run(half* out0, const half* in1) {
   }
 }
 
-void kernel_k(void* const* bufs, const long* vars, long begin, long end) {
+void kernel_k(void* const* bufs, const long* vars, long begin, long end, void* scratch) {
   run(bufs[0], bufs[1]);
 }

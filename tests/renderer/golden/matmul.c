@@ -26,6 +26,6 @@ static inline void run(float* out0, const float* in1, const float* in2, int begi
   }
 }
 
-void kernel_k(void* const* bufs, const long* vars, long begin, long end) {
+void kernel_k(void* const* bufs, const long* vars, long begin, long end, void* scratch) {
   run(bufs[0], bufs[1], bufs[2], begin, end);
 }

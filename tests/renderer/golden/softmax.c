@@ -68,6 +68,6 @@ static inline void run(float* out0, const float* in1) {
   }
 }
 
-void kernel_k(void* const* bufs, const long* vars, long begin, long end) {
+void kernel_k(void* const* bufs, const long* vars, long begin, long end, void* scratch) {
   run(bufs[0], bufs[1]);
 }

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <array>
+#include <functional>
+#include <memory>
 #include <numeric>
 
 #include <tinygrad/context.h>
@@ -195,6 +199,68 @@ TEST_P(CpuKernels, ChecksPromisedAlignment) {
   Program p(cpu(), b.linear(), "aligned");
   const BufferPtr whole = zeros(16), buffers[] = {whole->view(4, 8, DType::float32)};
   EXPECT_THROW(p.run(buffers), DeviceError);
+}
+
+/// In each chunk a panel of twice the input is written, and a second that has it backwards; the output is their sum.
+UOp through_panels(int64_t n, int64_t chunks) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::float32, n * chunks, 0, 1), x = b.param(DType::float32, n, 1, 2), width = b.number(8);
+  const UOp doubled = b.reg(DType::float32, n), backwards = b.reg(DType::float32, n), one = b.reg(DType::float32, 8);
+  const UOp chunk = b.range(chunks, AxisKind::thread);
+  const UOp i = b.range(n / 8), at = b.alu(Op::MUL, {i, width}), some = b.load(x, at, 8);
+  b.store(one, b.number(0), some, 8);
+  b.store(doubled, at, b.alu(Op::ADD, {b.load(one, b.number(0), 8), some}), 8);
+  b.end(i);
+  const UOp j = b.range(n);
+  b.store(backwards, j, b.load(doubled, b.alu(Op::SUB, {b.number(n - 1), j})));
+  b.end(j);
+  const UOp k = b.range(n / 8), from = b.alu(Op::MUL, {k, width});
+  const UOp to = b.alu(Op::ADD, {b.alu(Op::MUL, {chunk, b.number(n)}), from});
+  b.store(out, to, b.alu(Op::ADD, {b.load(doubled, from, 8), b.load(backwards, from, 8)}), 8);
+  b.end(k);
+  b.end(chunk);
+  return b.linear();
+}
+
+/// Joins when destroyed.
+class SmallThread {
+ public:
+  explicit SmallThread(std::function<void()> work) : work_(std::move(work)) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    const auto call = [](void* self) -> void* {
+      static_cast<SmallThread*>(self)->work_();
+      return nullptr;
+    };
+    EXPECT_EQ(pthread_create(&thread_, &attributes, call, this), 0);
+    pthread_attr_destroy(&attributes);
+  }
+  ~SmallThread() { pthread_join(thread_, nullptr); }
+  SmallThread(const SmallThread&) = delete;
+  SmallThread& operator=(const SmallThread&) = delete;
+
+ private:
+  std::function<void()> work_;
+  pthread_t thread_{};
+};
+
+TEST_P(CpuKernels, KeepLargePanelsOffTheStack) {
+  for (const int64_t n : {512, 4096, 1 << 18}) {
+    for (const int64_t chunks : {1, 16}) {
+      Program p(cpu(), through_panels(n, chunks), "panels");
+      EXPECT_EQ(p.info.scratch_bytes, n == 512 ? 0 : n == 4096 ? 32 << 10 : 2 << 20) << p.source;
+      const BufferPtr x = floats(ramp(size_t(n)));
+      std::vector<std::array<BufferPtr, 2>> buffers;
+      for (int i = 0; i < 3; ++i) buffers.push_back({zeros(size_t(n * chunks)), x});
+      {
+        std::vector<std::unique_ptr<SmallThread>> threads;
+        for (const auto& of_one : buffers) threads.push_back(std::make_unique<SmallThread>([&] { p.run(of_one); }));
+      }
+      const std::vector<float> expected(size_t(n * chunks), 2 * float(n - 1));
+      for (const auto& of_one : buffers) EXPECT_EQ(values_of<float>(*of_one[0]), expected) << n << " in " << chunks;
+    }
+  }
 }
 
 TEST(Cpu, WithoutClangTheErrorSaysWhatToInstall) {
