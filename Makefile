@@ -50,6 +50,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
 	@bench/startup $(BUILD)
+	@bench/replay $(BUILD)
 	@bench/indexing $(BUILD)
 	@bench/mnist_step $(BUILD)
 	@bench/memory $(BUILD)

@@ -2,10 +2,12 @@
 
 import faulthandler
 import gc
+import os
 import pathlib
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from typing import Any
 
@@ -268,3 +270,14 @@ def test_a_thread_with_a_small_stack_computes() -> None:
   finally:
     threading.stack_size(before)
   assert found == [4096.0]
+
+
+def test_a_forked_child_computes() -> None:
+  # The parent's threads are not there; 2**20 elements are worth several.
+  expected = float((Tensor.arange(1 << 20) % 7).sum().item())
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork in a process with threads
+    child = os.fork()
+  if child == 0:
+    os._exit(0 if float((Tensor.arange(1 << 20) % 7).sum().item()) == expected and (Tensor.ones(1 << 20) * 3).sum().item() == 3 << 20 else 1)
+  assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

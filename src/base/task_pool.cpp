@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/first_error.h"
 #include "base/options.h"
+#include "base/process_pool.h"
 #include "base/thread_pool.h"
 
 namespace tinygrad {
@@ -83,11 +84,10 @@ void TaskPool::parallel_for(size_t count, FunctionRef<void(size_t)> fn) {
 }
 
 TaskPool& task_pool() {
-  static TaskPool& pool = *[] {
+  return detail::ProcessPool<TaskPool>::get([] {
     const Options& options = current_options();
-    return new TaskPool(options.parallel >= 0 ? static_cast<size_t>(options.parallel) : cpu_thread_count(options));
-  }();
-  return pool;
+    return options.parallel >= 0 ? static_cast<size_t>(options.parallel) : cpu_thread_count(options);
+  });
 }
 
 }  // namespace tinygrad

@@ -35,7 +35,7 @@ class ComputePool {
   std::unique_ptr<State> state_;
 };
 
-/// The process's pool, made at the first use with the NUM_CPU_THREADS of the caller. Never destroyed.
+/// The process's pool, made at the first use with the NUM_CPU_THREADS of the caller. Never destroyed; a child of fork() has its own.
 ComputePool& compute_pool();
 
 namespace detail {
@@ -123,7 +123,7 @@ class TaskPool {
   std::unique_ptr<State> state_;
 };
 
-/// The process's pool, made at the first use with the PARALLEL of the caller. Never destroyed.
+/// The process's pool, made at the first use with the PARALLEL of the caller. Never destroyed; a child of fork() has its own.
 TaskPool& task_pool();
 
 }  // namespace tinygrad

@@ -1,11 +1,16 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -16,6 +21,10 @@
 
 #include "base/cpu.h"
 #include "base/options.h"
+
+// The thread sanitizer by default ends processes that start threads after a fork of several.
+extern "C" const char* __tsan_default_options();  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace tinygrad {
 namespace {
@@ -136,6 +145,78 @@ TEST(ComputePool, TheCallersAffinityStays) {
 TEST(ComputePool, TheProcessesPoolHasTheThreadsOfTheOptions) {
   EXPECT_EQ(compute_pool().threads(), cpu_thread_count(current_options()));
   EXPECT_EQ(&compute_pool(), &compute_pool());
+}
+
+/// The state letters of this process's threads of that name: 'S' sleeps.
+std::string states_of_threads(const std::string& name) {
+  std::string states;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string stat;
+    std::getline(std::ifstream(task.path() / "stat"), stat);
+    const size_t end = stat.rfind(") ");
+    if (end != stat.npos && stat.find("(" + name + ")") != stat.npos) states += stat[end + 2];
+  }
+  return states;
+}
+
+TEST(ComputePool, WorkersSleepWhenThereIsNothingToDo) {
+  ComputePool pool(2);
+  EXPECT_EQ(counts(pool, 64), std::vector<int>(64, 1));
+  const auto all_sleep = [] {
+    const std::string states = states_of_threads("tg-compute");
+    return states.size() >= 2 && states.find_first_not_of('S') == states.npos;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!all_sleep() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(all_sleep()) << states_of_threads("tg-compute");
+}
+
+TEST(ComputePool, MoreThreadsThanCpusAndOtherLoadAreFine) {
+  ComputePool pool(4 * allowed_cpus().size() + 1);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> load;
+  for (size_t i = 0; i < 2 * allowed_cpus().size(); i++)
+    load.emplace_back([&] {
+      while (!stop) {}
+    });
+  for (int round = 0; round < 50; round++) EXPECT_EQ(counts(pool, 100), std::vector<int>(100, 1));
+  stop = true;
+  for (auto& l : load) l.join();
+}
+
+/// What a forked child ends with: 0 if `works` says so there.
+template <class F>
+int status_of_child(F works) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a deadlock would keep the test forever
+    _exit(works() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(ProcessPools, AForkedChildHasItsOwn) {
+  const auto work = [] {
+    TaskFuture<int> future = task_pool().submit([] { return 3; });
+    std::atomic<int> sum{0};
+    task_pool().parallel_for(10, [&](size_t i) { sum += static_cast<int>(i); });
+    return counts(compute_pool(), 64) == std::vector<int>(64, 1) && future.get() == 3 && sum == 45;
+  };
+  EXPECT_TRUE(work());
+  // Other threads use the pools, and hold their locks, while the child is made.
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; i++)
+    users.emplace_back([&] {
+      while (!stop) EXPECT_TRUE(work());
+    });
+  const ComputePool* parents = &compute_pool();
+  for (int i = 0; i < 20; i++) EXPECT_EQ(status_of_child([&] { return work() && &compute_pool() != parents; }), 0);
+  stop = true;
+  for (auto& u : users) u.join();
+  EXPECT_EQ(&compute_pool(), parents);
 }
 
 TEST(TaskPool, GivesValuesReferencesAndNothing) {
