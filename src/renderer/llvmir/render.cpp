@@ -9,6 +9,7 @@
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/scratch.h"
+#include "symbolic/bounds.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -101,7 +102,14 @@ class Renderer {
     if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
-    set(u, emit_alu(out_, u.op(), u.dtype(), sources));
+    set(u, emit_alu(out_, u.op(), u.dtype(), sources, fits(u)));
+  }
+
+  /// True where bounds prove that a signed integer is the exact result: of one that wraps, nothing but the dtype's bounds is known.
+  static bool fits(const UOp& u) {
+    if (!is_int(u.dtype()) || !is_signed(u.dtype())) return false;
+    const symbolic::Bounds known = symbolic::bounds(u);
+    return known.has_min() && known.has_max() && (known.min > min_value(u.dtype()).as_int() || known.max < max_value(u.dtype()).as_int());
   }
 
   void parameter(const UOp& u) {
@@ -352,7 +360,7 @@ class Renderer {
       }
       std::vector<Value> sources;
       for (const UOp& s : u.src()) sources.push_back(parts[s]);
-      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources);
+      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, fits(u));
     }
     return typed(parts[gate]);
   }

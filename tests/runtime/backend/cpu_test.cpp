@@ -178,6 +178,21 @@ TEST(Cpu, AliasClassesAreInTheText) {
   EXPECT_EQ(values_of<float>(*buffers[0]), ramp(8));
 }
 
+TEST(Cpu, LlvmHearsOfSumsThatFitAndOfNoOthers) {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::int64, 40, 0), x = b.param(DType::int64, 40, 1), row = b.range(4), column = b.range(10);
+  const UOp at = b.alu(Op::ADD, {b.alu(Op::MUL, {row, b.number(10)}), column}), value = b.load(x, at);
+  b.store(out, at, b.alu(Op::ADD, {value, b.alu(Op::MUL, {value, column})}));
+  b.end(column);
+  b.end(row);
+  Context guard{{.dev = "CPU:LLVM"}};
+  const std::string text = cpu().render(b.linear(), describe_kernel(b.linear(), "k"));
+  EXPECT_NE(text.find("mul nsw i64 %r0, 10"), std::string::npos) << text;
+  EXPECT_NE(text.find("= add nsw i64 %mul"), std::string::npos) << text;
+  EXPECT_NE(text.find("= mul i64 %load"), std::string::npos) << text;
+  EXPECT_NE(text.find("= add i64 %load"), std::string::npos) << text;
+}
+
 TEST_P(CpuKernels, BranchesOnIf) {
   ProgramBuilder b;
   const UOp out = b.param(DType::float32, 4, 0);
