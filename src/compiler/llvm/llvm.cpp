@@ -17,21 +17,22 @@ namespace {
 
 // Part of every cache key: to be changed with the passes or the code generator's options. It stands for the version of LLVM too, which
 // a warm start does not know.
-constexpr std::string_view kVersion = "llvm-2";
+constexpr std::string_view kVersion = "llvm-3";
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 // Kernels are one function whose vectors, unrolling and fusion are decided, so what is left is cleaning up and keeping addresses cheap:
 // half the time of default<O2> for code that is as fast. The SLP vectorizer alone took a third of that, and made vectors of index
 // arithmetic.
+// (By default "instcombine" ends the process when it is not done after one round.)
 constexpr const char* kPasses =
     "function("
     // Accumulators become registers.
-    "sroa,early-cse<memssa>,simplifycfg,instcombine,reassociate,"
+    "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,"
     // What does not change leaves its loop; indices become as wide as addresses; short loops unroll.
-    "loop-mssa(loop-rotate,licm),simplifycfg,instcombine,loop(indvars,loop-deletion,loop-unroll-full),"
-    "sroa,vector-combine,gvn,instcombine,loop-mssa(licm),early-cse,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa,vector-combine,gvn,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse,simplifycfg,"
     // Loops for which no vector axis was chosen.
-    "loop-vectorize,instcombine,simplifycfg,vector-combine,loop-unroll,"
-    "sroa,instcombine,loop-mssa(licm),loop-sink,instsimplify,simplifycfg)";
+    "loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg,vector-combine,loop-unroll,"
+    "sroa,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-sink,instsimplify,simplifycfg)";
 
 // What the default level adds is scheduling after register allocation, a tenth of the time of code generation, which processors that
 // reorder instructions do not need.
@@ -97,7 +98,10 @@ class Compilation {
 
   void optimize(LLVMModuleRef module, LLVMTargetMachineRef machine) {
     const Owned<LLVMPassBuilderOptionsRef> options(llvm_.CreatePassBuilderOptions(), llvm_.DisposePassBuilderOptions);
-    if (LLVMErrorRef error = llvm_.RunPasses(module, kPasses, machine, options.get())) {
+    unsigned major = 0;
+    llvm_.GetVersion(&major, nullptr, nullptr);
+    const char* passes = major >= 18 ? kPasses : "default<O2>";  // 17 does not know the option of instcombine
+    if (LLVMErrorRef error = llvm_.RunPasses(module, passes, machine, options.get())) {
       char* message = llvm_.GetErrorMessage(error);
       const std::string text = message;
       llvm_.DisposeErrorMessage(message);

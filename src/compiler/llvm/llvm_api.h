@@ -15,7 +15,7 @@ namespace tinygrad::compiler {
 // Every function of LLVM's C API that is used.
 // clang-format off
 #define TG_LLVM_FUNCTIONS(X) \
-  X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler) X(GetDiagInfoSeverity) X(GetDiagInfoDescription) X(DisposeMessage) \
+  X(GetVersion) X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler) X(GetDiagInfoSeverity) X(GetDiagInfoDescription) X(DisposeMessage) \
   X(CreateMemoryBufferWithMemoryRangeCopy) X(DisposeMemoryBuffer) X(GetBufferStart) X(GetBufferSize) X(ParseIRInContext) \
   X(DisposeModule) X(SetModuleDataLayout) X(VerifyModule) X(CreateTargetDataLayout) X(DisposeTargetData) X(GetTargetFromTriple) \
   X(CreateTargetMachine) X(DisposeTargetMachine) X(TargetMachineEmitToMemoryBuffer) X(CreatePassBuilderOptions) \
