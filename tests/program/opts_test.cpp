@@ -319,6 +319,17 @@ TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
     }
 }
 
+TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
+  Target target = cpu_target("x86-64-v3");
+  target.l2_bytes = 4096;  // that few steps are too many for a panel
+  for (const UOp& kernel : {test::matmul(24, 48, 512), test::matmul(20, 56, 507), test::convolution(32, 24, 48, 3)}) {
+    const std::vector<Opt> opts = heuristic_opts(kernel, target);
+    SCOPED_TRACE(to_string(opts));
+    EXPECT_NE(to_string(opts).find("OUTER"), std::string::npos);
+    EXPECT_EQ(test::difference_on_cpu(kernel, opts), "");
+  }
+}
+
 TEST(Opts, ThatDoNotFitAreNamed) {
   const UOp i = test::loop(16, 0), k = test::reduce_loop(8, 1), sum = test::reduce_over(Op::ADD, test::read(test::arg(1, 16), i), {k});
   const UOp repeated = test::kernel({test::ended(test::write(test::arg(0, 16), i, sum), {i})});

@@ -45,11 +45,17 @@ uint64_t CpuCost::staged_axes() const {
   return bits;
 }
 
+int64_t CpuCost::outer_trips(int axis) const {
+  if (!has(outer_, axis)) return 1;
+  const int64_t size = nest_.axes[size_t(axis)].size;
+  return block_ && outer_ >> axis == 1 ? size / block_ : size;
+}
+
 double CpuCost::results_cost() const {
   if (!outer_) return 0;
   double vectors = 2;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
-    if (!is_inner(int(i))) vectors *= double(nest_.axes[i].size) / double(lanes_of(int(i)));
+    vectors *= nest_.axes[i].is_reduce ? double(outer_trips(int(i))) : double(nest_.axes[i].size) / double(lanes_of(int(i)));
   return vectors;
 }
 
@@ -84,8 +90,7 @@ int64_t CpuCost::tile_bytes(int slot) const {
     if (!w.is_access || slot_of(w) != slot) continue;
     int64_t elements = int64_t(itemsize(w.node.dtype()));
     for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
-      if (has(w.depends, int(i)) && !has(outer_, int(i)))
-        elements *= nest_.axes[i].is_reduce ? nest_.axes[i].size : lanes_of(int(i)) * copies_of(int(i));
+      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? inner_size(int(i)) : lanes_of(int(i)) * copies_of(int(i));
     bytes += elements;
   }
   return bytes;
@@ -208,10 +213,10 @@ double CpuCost::traffic(const Tile& t) const {
     const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
     const auto held = [&](int i) { return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1)); };
     for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (has(w.depends, int(i)) && !has(outer_, int(i))) bytes *= is_inner(int(i)) ? size(int(i)) : std::min(size(int(i)), held(int(i)));
+      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(size(int(i)), held(int(i)));
     bool far = false;
     for (int i : loops) {
-      const double left = std::max(1.0, size(i) / held(i));
+      const double left = has(outer_, i) ? double(outer_trips(i)) : std::max(1.0, size(i) / held(i));
       if (has(w.depends, i)) {
         bytes *= left;
       } else if (left > 1 && bytes > double(target_.l2_bytes)) {

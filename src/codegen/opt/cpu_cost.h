@@ -64,7 +64,9 @@ class CpuCost {
   int64_t registers_each() const;
   /// The loops over outputs; those that what is staged moves with are outside, and between the two come outer loops of a reduction.
   std::vector<int> loops_inside_out() const;
-  bool is_inner(int axis) const { return nest_.axes[size_t(axis)].is_reduce && !has(outer_, axis); }
+  /// Iterations of a reduced axis around output loops, and inside of them.
+  int64_t outer_trips(int axis) const;
+  int64_t inner_size(int axis) const { return nest_.axes[size_t(axis)].size / outer_trips(axis); }
   bool is_joined() const;
   /// A loop inside of the joined one.
   bool is_written_out(int axis) const;
@@ -76,6 +78,7 @@ class CpuCost {
   Tile tile_;
   int staged_ = -1;          ///< the argument of which a tile is copied to near memory; -1: none
   uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the staged argument does not move with
+  int64_t block_ = 0;        ///< iterations of the last of those that stay inside; 0: none
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:

@@ -45,6 +45,7 @@ class CpuHeuristic : private CpuCost {
     } else {
       choose_staged(one_nest, in_place);
     }
+    if (block_) block_reduction(opts);
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
@@ -73,7 +74,19 @@ class CpuHeuristic : private CpuCost {
     add(opts, OptOp::BLOCK, axis, n);
     const int32_t blocks = numbers_[size_t(axis)];
     opts.push_back({OptOp::UPCAST, blocks + 1, int32_t(n)});
-    for (int32_t& number : numbers_) number += number > blocks;
+    make_room_behind(blocks);
+  }
+
+  /// The inside of a block is the axis from here on.
+  void block_reduction(std::vector<Opt>& opts) {
+    int32_t& number = numbers_[size_t(std::bit_width(outer_)) - 1];
+    outer_number_ = number;
+    opts.push_back({OptOp::BLOCK, number, int32_t(block_)});
+    make_room_behind(number++);
+  }
+  void make_room_behind(int32_t place) {
+    for (int32_t& number : numbers_) number += number > place;
+    outer_number_ += outer_number_ > place;
   }
 
   // What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
@@ -86,15 +99,16 @@ class CpuHeuristic : private CpuCost {
     Lanes lanes = lanes_;
     Tile tile = tile_;
     int staged = -1;
-    uint64_t outer = 0;
+    Around around;
     for (int slot : one_nest && !in_place ? reused_arguments() : std::vector<int>()) {
       staged_ = slot;
-      for (uint64_t around : outer_choices()) {
+      for (const Around& a : outer_choices()) {
         left_ = sizes;
-        outer_ = around;
+        outer_ = a.axes;
+        block_ = a.block;
         const double c = choose_lanes_and_tile();
         if (!is_near_enough()) continue;
-        if (c < best) best = c, lanes = lanes_, tile = tile_, staged = slot, outer = around;
+        if (c < best) best = c, lanes = lanes_, tile = tile_, staged = slot, around = a;
         break;
       }
     }
@@ -102,16 +116,34 @@ class CpuHeuristic : private CpuCost {
     lanes_ = lanes;
     tile_ = tile;
     staged_ = staged;
-    outer_ = outer;
+    outer_ = around.axes;
+    block_ = around.block;
   }
 
-  /// How many of a long reduction's loops go around output loops: none, the first, the first two, ... At least one is left inside.
-  std::vector<uint64_t> outer_choices() const {
-    std::vector<uint64_t> out{0};
+  /// The loops of a long reduction that go around output loops, of the last of which `block` iterations stay inside.
+  struct Around {
+    uint64_t axes = 0;
+    int64_t block = 0;
+  };
+
+  /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
+  std::vector<Around> outer_choices() const {
+    std::vector<Around> out{{}};
     if (nest_.reduces != 1) return out;
-    for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (nest_.axes[i].is_reduce) out.push_back(out.back() | uint64_t{1} << i);
-    if (out.size() > 1) out.pop_back();
+    uint64_t axes = 0;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (!nest_.axes[i].is_reduce) continue;
+      axes |= uint64_t{1} << i;
+      const int64_t size = nest_.axes[i].size;
+      int64_t last = size;
+      for (int64_t most = size / 2; most > 1; most /= 2) {
+        int64_t block = most;
+        while (size % block != 0) --block;
+        if (block > 1 && block < last) out.push_back({axes, last = block});
+      }
+      out.push_back({axes, 0});
+    }
+    out.pop_back();  // of the last something is left inside
     return out;
   }
 
@@ -172,7 +204,7 @@ class CpuHeuristic : private CpuCost {
       if (!nest_.axes[i].is_reduce && !has(moves, int(i))) first = std::min(first, numbers_[i]);
     opts.push_back({OptOp::OUTER, innermost_outer(), first});
   }
-  int32_t innermost_outer() const { return numbers_[size_t(std::bit_width(outer_)) - 1]; }
+  int32_t innermost_outer() const { return block_ ? outer_number_ : numbers_[size_t(std::bit_width(outer_)) - 1]; }
 
   /// The innermost loop that the tile moves with, or the outermost of all.
   int32_t stage_axis() const {
@@ -413,6 +445,7 @@ class CpuHeuristic : private CpuCost {
 
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   std::vector<int32_t> numbers_;      ///< of each axis, as the opts so far leave it
+  int32_t outer_number_ = -1;         ///< of the blocks of a reduced axis
   bool may_block_ = false;            ///< elements may be computed twice
 };
 
