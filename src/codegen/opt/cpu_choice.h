@@ -1,0 +1,59 @@
+#pragma once
+/// The search for vector axes, register tile and staged operand of a loop nest on a CPU.
+
+#include <optional>
+#include <span>
+
+#include "codegen/opt/cpu_cost.h"
+
+namespace tinygrad::codegen {
+
+class CpuChoice : protected CpuCost {
+ protected:
+  /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
+  CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen);
+
+  /// Sets what CpuCost holds. `one_nest`: the nest is the whole kernel. `in_place`: it stores to what it loads from.
+  void choose(bool one_nest, bool in_place);
+  bool is_taken(int axis) const { return has(taken_, axis); }
+  /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
+  bool may_mask(int axis) const;
+  /// The output axes that only some of what is carried follows, outermost first.
+  std::vector<int> followed_axes() const;
+
+ private:
+  /// The loops of a long reduction that go around output loops, of the last of which `block` iterations stay inside.
+  struct Around {
+    uint64_t axes = 0;
+    int64_t block = 0;
+  };
+
+  void choose_staged(bool one_nest, bool in_place);
+  /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
+  std::vector<Around> outer_choices() const;
+  double choose_lanes_and_tile();
+  /// Arguments that are loaded for REDUCEs, and are the same along an output axis.
+  std::vector<int> reused_arguments() const;
+  /// That the loops it moves with have known sizes, and nothing else is computed to find it.
+  static bool may_stage(const NestedWork& w);
+  uint64_t reuse_axes(const NestedWork& w) const;
+  bool is_near_enough() const;
+  void choose_lanes();
+  std::vector<Lanes> lane_choices() const;
+  bool meet(int a, int b) const;
+  bool meets_vectors(int axis) const;
+  double choose_tile();
+  std::vector<int64_t> tile_counts(int axis) const;
+  void choose_together();
+  void choose_outer();
+  bool fits_registers(const std::vector<int>& followed) const;
+  /// The axis for vectors of which each lane has a maximum of its own; none if it would be that of results.
+  Lanes rows() const;
+  /// The one argument that is loaded in the joined loop and is the same in all its steps.
+  std::optional<int> kept_argument() const;
+
+  uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
+  bool may_block_ = false;            ///< elements may be computed twice
+};
+
+}  // namespace tinygrad::codegen
