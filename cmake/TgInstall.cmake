@@ -1,4 +1,4 @@
-# cmake --install: libraries, public headers, tg with its data, and what find_package(tinygrad) reads.
+# cmake --install: libraries, public headers, tg-worker, tg with its data, and what find_package(tinygrad) reads.
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
 
@@ -6,6 +6,7 @@ function(tg_install)
   set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tinygrad")
   install(TARGETS tinygrad EXPORT tinygrad_shared)
   install(TARGETS tinygrad-static EXPORT tinygrad_static)
+  install(TARGETS tg-worker)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT tinygrad_shared NAMESPACE tinygrad:: FILE tinygradShared.cmake DESTINATION "${config_dir}")
   install(EXPORT tinygrad_static NAMESPACE tinygrad:: FILE tinygradStatic.cmake DESTINATION "${config_dir}")

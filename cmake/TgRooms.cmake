@@ -59,12 +59,19 @@ function(tg_libraries)
   add_library(tinygrad::static ALIAS tinygrad-static)
 endfunction()
 
+# tg-worker, which runs kernels that a search tries out; small, and with our library inside.
+function(tg_worker)
+  add_executable(tg-worker "${PROJECT_SOURCE_DIR}/apps/worker/main.cpp")
+  target_link_libraries(tg-worker PRIVATE tg_search)
+  target_link_options(tg-worker PRIVATE LINKER:--as-needed LINKER:--gc-sections)
+endfunction()
+
 # The program tg: apps/main.cpp over a library of everything else in apps/, which tests can link too. It sees what a user sees:
 # libtinygrad.so and the public headers. tg-static is the same program with our library inside.
 function(tg_apps)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/apps/*.cpp")
   set(main "${PROJECT_SOURCE_DIR}/apps/main.cpp")
-  list(REMOVE_ITEM sources "${main}")
+  list(REMOVE_ITEM sources "${main}" "${PROJECT_SOURCE_DIR}/apps/worker/main.cpp")
   add_library(tg_apps STATIC ${sources})
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json

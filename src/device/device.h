@@ -57,6 +57,8 @@ class Device {
   virtual std::string compile(const std::string& source) = 0;
   /// The kernel of a binary (an interpreting device uses the program itself).
   virtual std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) = 0;
+  /// Whether a tg-worker on this machine can run a binary, given its description and buffers alone.
+  virtual bool runs_in_worker() const { return false; }
   /// What DEBUG=7 shows of a binary; empty if there is nothing to show.
   virtual std::string disassemble(const std::string& binary);
 

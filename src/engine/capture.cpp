@@ -8,7 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
+#include "engine/compile.h"
 #include "engine/launch.h"
 #include "runtime/backends.h"
 #include "schedule/memory_plan.h"
@@ -20,11 +20,9 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
                  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
     : slots_(std::move(slots)), variables_(std::move(variables)), uses_(slots_.size()) {
   plan(calls, !options.no_memory_planner);
-  std::vector<std::shared_ptr<const Program>> programs(calls.size());
-  task_pool().parallel_for(calls.size(), [&](size_t i) {
-    if (!calls[i].body.is(Op::SINK)) return;
-    programs[i] = get_program(calls[i].body, runtime::open_device(slots_[calls[i].slots[0]].device.str()), options);
-  });
+  std::vector<std::pair<UOp, Device*>> bodies;
+  for (const RecordedCall& c : calls) bodies.emplace_back(c.body, &runtime::open_device(slots_[c.slots[0]].device.str()));
+  std::vector<std::shared_ptr<const Program>> programs = get_programs(bodies, options);
   for (size_t i = 0; i < calls.size(); ++i) {
     note_uses(calls[i], programs[i].get());
     add_step(calls[i], std::move(programs[i]));

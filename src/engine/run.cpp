@@ -6,13 +6,14 @@
 #include <chrono>
 
 #include <tinygrad/errors.h>
-#include <tinygrad/helpers.h>
 
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "engine/compile.h"
 #include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
+#include "search/beam.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::engine {
@@ -74,14 +75,17 @@ Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
 std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory, const Options& options) {
   const auto calls = s.plan->linear.src();
   std::vector<Job> jobs;
-  for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
-  task_pool().parallel_for(calls.size(), [&](size_t i) {
-    check_interrupt();
-    const UOp& body = calls[i].src(0);
-    if (!body.is(Op::SINK)) return;
-    jobs[i].program = get_program(body, jobs[i].buffers[0]->device(), options);
+  std::vector<std::pair<UOp, Device*>> bodies;
+  for (const UOp& c : calls) {
+    jobs.push_back(bind(c, memory, s));
+    bodies.emplace_back(c.src(0), &jobs.back().buffers[0]->device());
+  }
+  std::vector<std::shared_ptr<const Program>> programs = get_programs(bodies, options);
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (!programs[i]) continue;
+    jobs[i].program = std::move(programs[i]);
     for (Symbol v : jobs[i].program->info.variables) jobs[i].variables.push_back(value_of(v, s));
-  });
+  }
   return jobs;
 }
 
@@ -145,7 +149,8 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
   auto start = std::chrono::steady_clock::now();
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
     std::vector<codegen::Step> steps;
-    programs[i] = lower_program(kernels[i].first, *kernels[i].second, options, opts ? &steps : nullptr);
+    const auto& [kernel, device] = kernels[i];
+    programs[i] = lower_program(search::known_best(kernel, *device, options), *device, options, opts ? &steps : nullptr);
     if (opts) report.opts[i] = opts_of(steps);
   });
   report.lower_s = seconds_since(start);

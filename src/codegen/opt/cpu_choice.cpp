@@ -25,6 +25,71 @@ void CpuChoice::choose(bool one_nest, bool in_place) {
   if (one_nest && !in_place) choose_outer();
 }
 
+// What choose() weighs against each other, for a search to begin with.
+
+namespace {
+
+constexpr size_t most_alike = 6;
+
+}  // namespace
+
+std::vector<CpuChoice::Choice> CpuChoice::cheapest_choices(bool in_place, size_t count) {
+  may_block_ = !in_place && nest_.reduces > 0;
+  std::vector<int> slots{-1};
+  if (!in_place && !is_joined())
+    for (int slot : reused_arguments()) slots.push_back(slot);
+  const std::vector<int64_t> sizes = left_;
+  std::vector<Choice> choices;
+  for (const int slot : slots) {
+    staged_ = slot;
+    for (const Lanes& lanes : cheapest_lanes()) {
+      for (const Around& a : slot < 0 ? std::vector<Around>{{}} : outer_choices()) {
+        left_ = sizes;
+        outer_ = a.axes;
+        block_ = a.block;
+        const size_t before = choices.size();
+        add_choices(lanes, choices);
+        if (choices.size() > before) break;
+      }
+    }
+  }
+  left_ = sizes;
+  std::ranges::stable_sort(choices, std::less(), &Choice::cost);
+  if (choices.size() > count) choices.resize(count);
+  return choices;
+}
+
+std::vector<Lanes> CpuChoice::cheapest_lanes() const {
+  std::vector<std::pair<double, Lanes>> all{{work_with({}), {}}};
+  for (const Lanes& lanes : lane_choices()) all.emplace_back(work_with(lanes), lanes);
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Lanes> out;
+  for (size_t i = 0; i < std::min(all.size(), most_alike); ++i) out.push_back(std::move(all[i].second));
+  return out;
+}
+
+/// Those with the best tiles for what is chosen so far.
+void CpuChoice::add_choices(const Lanes& lanes, std::vector<Choice>& to) {
+  lanes_ = lanes;
+  for (const Lane& l : lanes) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
+  std::vector<Choice> found;
+  for_tiles([&](const Tile& t, double c) {
+    tile_ = t;
+    if (staged_ < 0 || is_near_enough()) found.push_back({c + fill_cost() + results_cost(), lanes, t, staged_, outer_, block_});
+  });
+  std::ranges::stable_sort(found, std::less(), &Choice::cost);
+  if (found.size() > most_alike) found.resize(most_alike);
+  to.insert(to.end(), found.begin(), found.end());
+}
+
+void CpuChoice::take(const Choice& c) {
+  lanes_ = c.lanes;
+  tile_ = c.tile;
+  staged_ = c.staged;
+  outer_ = c.outer;
+  block_ = c.block;
+}
+
 // What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
 // saves. All that moves along with a step of the loop around is one tile.
 
@@ -142,17 +207,23 @@ bool CpuChoice::meets_vectors(int axis) const {
 
 // Register tile: copies along an axis share the loads that do not depend on it and give the processor independent work.
 
-double CpuChoice::choose_tile() {
-  double best = tile_cost({});
+template <class Use>
+void CpuChoice::for_tiles(Use&& use) const {
   const int axes = int(nest_.axes.size());
   for (int a = 0; a < axes; ++a)
     for (int b = a; b < axes; ++b)
       for (int64_t n : tile_counts(a))
         for (int64_t m : b == a ? std::vector<int64_t>{1} : tile_counts(b)) {
           const Tile t{{a, b == a ? -1 : b}, {n, m}};
-          if (!fits(t)) continue;
-          if (const double c = tile_cost(t); c < best * 0.999) best = c, tile_ = t;
+          if (fits(t)) use(t, tile_cost(t));
         }
+}
+
+double CpuChoice::choose_tile() {
+  double best = tile_cost({});
+  for_tiles([&](const Tile& t, double c) {
+    if (c < best * 0.999) best = c, tile_ = t;
+  });
   return best;
 }
 

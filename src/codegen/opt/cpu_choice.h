@@ -13,8 +13,21 @@ class CpuChoice : protected CpuCost {
   /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
   CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen);
 
+  /// What is chosen, and its cost.
+  struct Choice {
+    double cost = 0;
+    Lanes lanes = {};
+    Tile tile = {};
+    int staged = -1;
+    uint64_t outer = 0;
+    int64_t block = 0;
+  };
+
   /// Sets what CpuCost holds. `one_nest`: the nest is the whole kernel. `in_place`: it stores to what it loads from.
   void choose(bool one_nest, bool in_place);
+  /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged argument a few.
+  std::vector<Choice> cheapest_choices(bool in_place, size_t count);
+  void take(const Choice& c);
   bool is_taken(int axis) const { return has(taken_, axis); }
   /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
   bool may_mask(int axis) const;
@@ -43,6 +56,11 @@ class CpuChoice : protected CpuCost {
   bool meet(int a, int b) const;
   bool meets_vectors(int axis) const;
   double choose_tile();
+  /// Calls use(tile, its cost) for each tile that fits.
+  template <class Use>
+  void for_tiles(Use&& use) const;
+  std::vector<Lanes> cheapest_lanes() const;
+  void add_choices(const Lanes& lanes, std::vector<Choice>& to);
   std::vector<int64_t> tile_counts(int axis) const;
   void choose_together();
   void choose_outer();

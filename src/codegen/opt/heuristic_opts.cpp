@@ -25,9 +25,29 @@ class CpuHeuristic : private CpuChoice {
   }
 
   std::vector<Opt> run(bool one_nest, bool in_place) {
-    std::vector<Opt> opts;
-    if (nest_.total_cost < tiny_kernel) return opts;
+    if (nest_.total_cost < tiny_kernel) return {};
     choose(one_nest, in_place);
+    return opts_of_choice(one_nest);
+  }
+
+  /// The cheapest choices for a kernel of this nest alone, each as opts.
+  std::vector<std::vector<Opt>> ranked(bool in_place, size_t count) {
+    std::vector<std::vector<Opt>> out;
+    if (nest_.total_cost < tiny_kernel) return out;
+    const std::vector<int64_t> sizes = left_;
+    const std::vector<int32_t> numbers = numbers_;
+    for (const Choice& c : cheapest_choices(in_place, count)) {
+      left_ = sizes;
+      numbers_ = numbers;
+      take(c);
+      out.push_back(opts_of_choice(true));
+    }
+    return out;
+  }
+
+ private:
+  std::vector<Opt> opts_of_choice(bool one_nest) {
+    std::vector<Opt> opts;
     if (block_) block_reduction(opts);
     for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
     for (int t = 0; t < 2; ++t)
@@ -44,7 +64,6 @@ class CpuHeuristic : private CpuChoice {
     return opts;
   }
 
- private:
   void add(std::vector<Opt>& opts, OptOp op, int axis, int64_t n) {
     opts.push_back({op, numbers_[size_t(axis)], int32_t(n)});
     int64_t& left = left_[size_t(axis)];
@@ -211,6 +230,12 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;
+}
+
+std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count) {
+  if (target.has_groups || sink.src_count() != 1) return {};
+  const Nest nest = analyze_nest(sink, sink.src(0));
+  return CpuHeuristic(nest, target, {}).ranked(updates_in_place(sink), count);
 }
 
 }  // namespace tinygrad::codegen

@@ -11,4 +11,7 @@ namespace tinygrad::codegen {
 /// Opts that are good for most kernels of this kind on the target; they follow from the kernel and the Target alone.
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target);
 
+/// What the heuristics would choose from, the cheapest by their costs first: where a search may begin. Of kernels of one nest, on CPUs.
+std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count);
+
 }  // namespace tinygrad::codegen

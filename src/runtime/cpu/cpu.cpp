@@ -10,10 +10,8 @@
 #include "compiler/llvm/llvm.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
-#include "runtime/cpu/elf_loader.h"
+#include "runtime/cpu/cpu_code.h"
 #include "runtime/cpu/host_allocator.h"
-#include "runtime/cpu/scratch.h"
-#include "runtime/cpu/symbols.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -21,9 +19,7 @@ namespace {
 class CpuKernel final : public Kernel {
  public:
   CpuKernel(const KernelInfo& info, const std::string& binary)
-      : object_(std::as_bytes(std::span(binary)), cpu_runtime_symbol),
-        run_(reinterpret_cast<Function*>(object_.function(kernel_symbol(info.name)))),
-        scratch_bytes_(static_cast<size_t>(info.scratch_bytes)) {
+      : code_(std::as_bytes(std::span(binary)), kernel_symbol(info.name), static_cast<size_t>(info.scratch_bytes)) {
     for (const KernelParam& p : info.params) {
       // Smaller promises hold for any buffer of elements.
       if (p.align > itemsize(p.dtype)) aligned_.push_back({static_cast<size_t>(p.slot), p.align});
@@ -38,28 +34,18 @@ class CpuKernel final : public Kernel {
       }
     }
     const auto start = wait ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-    const auto run = [&](size_t begin, size_t end) {
-      void* scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
-      run_(buffers.data(), variables.data(), static_cast<int64_t>(begin), static_cast<int64_t>(end), scratch);
-    };
-    if (dims.chunks == 1)
-      run(0, 1);
-    else if (dims.chunks > 1)
-      compute_pool().run(static_cast<size_t>(dims.chunks), run);
+    code_.run(buffers, variables, dims.chunks, []() -> ComputePool& { return compute_pool(); });
     if (!wait) return std::nullopt;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
  private:
-  using Function = void(void* const* buffers, const int64_t* variables, int64_t chunk_begin, int64_t chunk_end, void* scratch);
   struct Alignment {
     size_t slot;
     uint16_t bytes;
   };
 
-  LoadedObject object_;
-  Function* run_;
-  const size_t scratch_bytes_;
+  CpuCode code_;
   std::vector<Alignment> aligned_;
 };
 
@@ -77,6 +63,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<CpuKernel>(info, binary);
   }
+  bool runs_in_worker() const override { return true; }
   std::string disassemble(const std::string& binary) override { return compiler::disassemble_llvm(binary, target().arch.str()); }
 
  private:

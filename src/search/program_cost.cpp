@@ -1,0 +1,63 @@
+#include "search/program_cost.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/opt/kernel_axes.h"
+#include "shape/shape.h"
+
+namespace tinygrad::search {
+namespace {
+
+constexpr double unknown_trips = 16;
+
+int64_t bytes_of(const UOp& value) {
+  int64_t elements = 1;
+  for (const auto& n : shape_of(value)) elements *= std::max<int64_t>(n.value(), 1);
+  return elements * int64_t(std::max<size_t>(itemsize(value.dtype()), 1));
+}
+
+bool is_private(const UOp& index) { return index.src(0).is(Op::BUFFER) && index.src(0).arg_as<BufferArg>().scope == Scope::reg; }
+
+/// Lanes that lie apart are an access each.
+double accesses(const UOp& index, double registers) {
+  const auto lanes = shape_of(index.src(1));
+  return lanes.empty() ? registers : double(std::max<int64_t>(lanes[0].value(), 1));
+}
+
+}  // namespace
+
+double program_cost(const UOp& linear, const Target& target) {
+  const double vector_bytes = std::max(8.0, target.vector_bits / 8.0);
+  std::vector<double> trips{1};
+  double cost = 0, kept = 0;
+  for (const UOp& u : linear.src()) {
+    const auto registers = [&](const UOp& value) { return std::max(1.0, double(bytes_of(value)) / vector_bytes); };
+    switch (u.op()) {
+      case Op::RANGE: {
+        const int64_t n = codegen::constant_size(u);
+        trips.push_back(trips.back() * (n ? double(n) : unknown_trips));
+        cost += trips.back();
+        break;
+      }
+      case Op::END:
+        for (size_t i = 1; i < u.src_count() && trips.size() > 1; ++i) trips.pop_back();
+        break;
+      case Op::BUFFER:
+        if (u.arg_as<BufferArg>().scope == Scope::reg) kept += double(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
+        break;
+      case Op::LOAD:
+        if (!is_private(u.src(0))) cost += trips.back() * accesses(u.src(0), registers(u));
+        break;
+      case Op::STORE:
+        if (!is_private(u.src(0))) cost += trips.back() * accesses(u.src(0), registers(u.src(1)));
+        break;
+      default:
+        if (u.in(Group::alu) || u.is(Op::CAST)) cost += trips.back() * registers(u) * 0.5;
+    }
+  }
+  const double fits = std::max(8, target.vector_registers) * vector_bytes;
+  return kept > fits ? cost * (1 + kept / fits) : cost;
+}
+
+}  // namespace tinygrad::search

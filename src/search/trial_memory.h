@@ -1,0 +1,44 @@
+#pragma once
+/// The buffers of a kernel that is tried out.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renderer/kernel_info.h"
+#include "search/memory_file.h"
+#include "search/worker_protocol.h"
+
+namespace tinygrad::search {
+
+/// What a buffer holds and what was stored to it, in memory that a worker maps too.
+class TrialMemory {
+ public:
+  /// Buffers of full size with random numbers: floats in [-1, 1), small integers that are no index out of bounds. Throws
+  /// OutOfMemoryError.
+  TrialMemory(const KernelInfo& info, std::span<const int64_t> variables);
+  /// The same numbers for a kernel whose floats are float64.
+  TrialMemory(const KernelInfo& info, std::span<const int64_t> variables, const TrialMemory& same);
+
+  int descriptor() const { return file_.descriptor(); }
+  WorkerSetup setup(uint32_t threads, uint64_t cold_bytes) const;
+
+  struct Slot {
+    DType dtype = DType::void_;
+    uint64_t count = 0;
+    WorkerBuffer place = {};
+  };
+  const std::vector<Slot>& slots() const { return slots_; }
+  std::span<const std::byte> content(const Slot& slot) const { return file_.bytes().subspan(slot.place.content, slot.place.bytes); }
+  /// Of a written one.
+  std::span<const std::byte> result(const Slot& slot) const { return file_.bytes().subspan(slot.place.result, slot.place.bytes); }
+
+ private:
+  std::vector<Slot> slots_;
+  MemoryFile file_;
+};
+
+/// Bytes that a TrialMemory of a kernel would take.
+uint64_t trial_bytes(const KernelInfo& info, std::span<const int64_t> variables);
+
+}  // namespace tinygrad::search
