@@ -33,9 +33,9 @@ using Opts = std::vector<Opt>;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t most_generations = 8;
-constexpr size_t first_candidates = 8, more_candidates = 8;  // a generation: so many for each kernel of the beam, and in the first one
+constexpr size_t first_candidates = 8, more_candidates = 4;  // a generation tries so many, and so many for each kernel of the beam
 constexpr size_t most_instructions = 6000;                   // of a linear program: what compiling may cost
-constexpr double worth_compiling = 2.5;                      // times the cost of the cheapest of the generation
+constexpr double worth_compiling = 2, worth_a_look = 8;      // times the cost of the cheapest; in the first generation
 constexpr double worth_going_on = 0.99, worth_changing = 0.99;
 constexpr double too_short = 3e-6;  // seconds of a kernel: there is nothing to win
 constexpr uint64_t most_trial_bytes = uint64_t{6} << 30;
@@ -70,8 +70,7 @@ class Search {
         worker_(std::move(worker)),
         record_(record),
         hooks_(hooks),
-        statistics_(statistics),
-        bar_({.description = "BEAM " + std::string(sink.arg_as<KernelArg>().name.str()), .unit = "kernels", .disable = !log_enabled(1)}) {}
+        statistics_(statistics) {}
 
   Winner run() {
     Candidate first{.how = {}};
@@ -90,9 +89,10 @@ class Search {
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool out_of_time() {
     check_interrupt();
-    cut_off_ = cut_off_ || (options_.beam_budget_s > 0 && elapsed() > options_.beam_budget_s);
+    cut_off_ = cut_off_ || time_left() <= 0;
     return cut_off_;
   }
+  double time_left() const { return options_.beam_budget_s > 0 ? options_.beam_budget_s - elapsed() : 1e9; }
 
   // The heuristics' kernel: its time, its results and how exact they are.
 
@@ -173,7 +173,7 @@ class Search {
     }
   }
 
-  /// Those of the lists that are new and fit, the cheapest first.
+  /// Those of the lists that are new and fit.
   std::vector<Candidate> prepare(const std::vector<Opts>& lists) {
     std::vector<Candidate> all;
     for (const Opts& opts : lists)
@@ -185,9 +185,18 @@ class Search {
       statistics_.prepared += size_t(fits[i]);
       if (fits[i] && seen_code_.insert(all[i].code).second) out.push_back(std::move(all[i]));
     }
-    std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
-    if (!out.empty()) std::erase_if(out, [limit = out.front().cost * worth_compiling](const Candidate& c) { return c.cost > limit; });
     return out;
+  }
+
+  static bool cheaper(const Candidate& a, const Candidate& b) { return a.cost < b.cost; }
+
+  /// What there is time for. The first generation comes in an order that better costs gave it.
+  void choose(std::vector<Candidate>& c, bool first) const {
+    if (c.empty()) return;
+    const double most = std::ranges::min_element(c, cheaper)->cost * (first ? worth_a_look : worth_compiling);
+    std::erase_if(c, [&](const Candidate& x) { return x.cost > most; });
+    if (!first) std::ranges::stable_sort(c, cheaper);
+    if (const size_t many = first_candidates + more_candidates * size_t(options_.beam); c.size() > many) c.resize(many);
   }
 
   void try_all(std::vector<Candidate> candidates) {
@@ -195,7 +204,7 @@ class Search {
       if (std::optional<Verdict> known = record_.verdict(c.code)) c.verdict = *known;
     const auto is_new = [](const Candidate& c) { return c.verdict.seconds == 0 && c.verdict.bad.empty(); };
     task_pool().parallel_for(candidates.size(), [&](size_t i) {
-      if (is_new(candidates[i]) && !(options_.beam_budget_s > 0 && elapsed() > options_.beam_budget_s)) compile(candidates[i]);
+      if (is_new(candidates[i]) && time_left() > 0) compile(candidates[i]);
     });
     for (Candidate& c : candidates) {
       if (out_of_time()) return;
@@ -211,7 +220,8 @@ class Search {
     c.kernel.object = std::move(object);
     ++statistics_.compiled;
     ++statistics_.timed;
-    const WorkerResult result = trials_->run(c.kernel, limits());
+    const TrialLimits look = limits();
+    const WorkerResult result = trials_->run(c.kernel, look);
     if (result.ran()) {
       c.verdict.seconds = median_seconds(result.seconds);
       c.verdict.bad = accuracy_->complaint(*memory_);
@@ -219,7 +229,8 @@ class Search {
       c.verdict.bad = result.error;
     }
     statistics_.bad += size_t(!c.verdict.bad.empty());
-    record_.set_verdict(c.code, c.verdict);
+    const bool ran_out = result.kind == WorkerResult::Kind::endless && look.limit_s < limit_seconds();  // of the search's time
+    if (!ran_out) record_.set_verdict(c.code, c.verdict);
     if (log_enabled(3)) {
       log_line(fmt::format("BEAM {:>10.1f} us {} {}", c.verdict.seconds * 1e6, codegen::to_string(c.how.opts), c.verdict.bad));
     }
@@ -228,10 +239,10 @@ class Search {
   TrialLimits limits() const {
     TrialLimits out{.enough_s = std::min(0.05, 4 * baseline_), .hopeless_s = 1.1 * beam_.back().verdict.seconds};
     if (beam_.size() < size_t(options_.beam)) out.hopeless_s = 2 * baseline_;
-    out.limit_s = 0.5 + 40 * baseline_;
-    if (options_.beam_budget_s > 0) out.limit_s = std::min(out.limit_s, std::max(0.1, options_.beam_budget_s - elapsed()));
+    out.limit_s = std::min(limit_seconds(), std::max(0.1, time_left()));
     return out;
   }
+  double limit_seconds() const { return 0.25 + 20 * baseline_; }
 
   /// Keeps the best.
   void enter(Candidate c) {
@@ -241,6 +252,8 @@ class Search {
   }
 
   void grow() {
+    bar_ = ProgressBar(
+        {.description = fmt::format("BEAM {}", sink_.arg_as<KernelArg>().name.str()), .unit = "kernels", .disable = !log_enabled(1)});
     const UOp kernel = codegen::simplified_kernel(sink_);
     const Target target = codegen::without_dtypes(device_.target(), options_.emulated_dtypes);
     heuristic_ = beam_.front();
@@ -248,13 +261,12 @@ class Search {
     heuristic_.how.opts = codegen::heuristic_opts(kernel, target);
     seen_opts_.insert(codegen::to_string(heuristic_.how.opts));
     beam_.front().how.opts = heuristic_.how.opts;
-    const size_t width = size_t(options_.beam);
-    std::vector<Opts> lists = codegen::ranked_opts(kernel, target, first_candidates + more_candidates * width);
+    std::vector<Opts> lists = codegen::ranked_opts(kernel, target, 2 * first_candidates + more_candidates * size_t(options_.beam));
     lists.push_back({});
     for (size_t generation = 0; generation < most_generations && !out_of_time(); ++generation) {
       const double before = beam_.front().verdict.seconds;
       std::vector<Candidate> candidates = prepare(lists);
-      if (candidates.size() > first_candidates + more_candidates * width) candidates.resize(first_candidates + more_candidates * width);
+      choose(candidates, generation == 0);
       try_all(std::move(candidates));
       if (generation > 0 && beam_.front().verdict.seconds > before * worth_going_on) break;
       lists.clear();
@@ -291,7 +303,7 @@ class Search {
   const SearchRecord& record_;
   const BeamHooks& hooks_;
   BeamStatistics& statistics_;
-  ProgressBar bar_;
+  ProgressBar bar_{{.disable = true}};
   const Clock::time_point start_ = Clock::now();
   bool cut_off_ = false;
 

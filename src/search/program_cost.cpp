@@ -5,6 +5,7 @@
 
 #include "codegen/opt/kernel_axes.h"
 #include "shape/shape.h"
+#include "uop/node_map.h"
 
 namespace tinygrad::search {
 namespace {
@@ -17,7 +18,20 @@ int64_t bytes_of(const UOp& value) {
   return elements * int64_t(std::max<size_t>(itemsize(value.dtype()), 1));
 }
 
-bool is_private(const UOp& index) { return index.src(0).is(Op::BUFFER) && index.src(0).arg_as<BufferArg>().scope == Scope::reg; }
+bool is_private(const UOp& memory) { return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope == Scope::reg; }
+
+/// Private memory that registers hold: no index into it is computed.
+class Registers {
+ public:
+  explicit Registers(const UOp& linear) {
+    for (const UOp& u : linear.src())
+      if (u.is(Op::INDEX) && is_private(u.src(0)) && !u.src(1).is(Op::CONST)) indexed_.insert(u.src(0));
+  }
+  bool hold(const UOp& memory) const { return is_private(memory) && !indexed_.contains(memory); }
+
+ private:
+  NodeSet indexed_;
+};
 
 /// Lanes that lie apart are an access each.
 double accesses(const UOp& index, double registers) {
@@ -29,6 +43,7 @@ double accesses(const UOp& index, double registers) {
 
 double program_cost(const UOp& linear, const Target& target) {
   const double vector_bytes = std::max(8.0, target.vector_bits / 8.0);
+  const Registers registers_of(linear);
   std::vector<double> trips{1};
   double cost = 0, kept = 0;
   for (const UOp& u : linear.src()) {
@@ -44,16 +59,16 @@ double program_cost(const UOp& linear, const Target& target) {
         for (size_t i = 1; i < u.src_count() && trips.size() > 1; ++i) trips.pop_back();
         break;
       case Op::BUFFER:
-        if (u.arg_as<BufferArg>().scope == Scope::reg) kept += double(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
+        if (registers_of.hold(u)) kept += double(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
         break;
       case Op::LOAD:
-        if (!is_private(u.src(0))) cost += trips.back() * accesses(u.src(0), registers(u));
+        if (!registers_of.hold(u.src(0).src(0))) cost += trips.back() * accesses(u.src(0), registers(u));
         break;
       case Op::STORE:
-        if (!is_private(u.src(0))) cost += trips.back() * accesses(u.src(0), registers(u.src(1)));
+        if (!registers_of.hold(u.src(0).src(0))) cost += trips.back() * accesses(u.src(0), registers(u.src(1)));
         break;
       default:
-        if (u.in(Group::alu) || u.is(Op::CAST)) cost += trips.back() * registers(u) * 0.5;
+        if (u.in(Group::alu) || u.is(Op::CAST)) cost += trips.back() * registers(u) * (is_float(u.dtype()) ? 0.5 : 0.25);
     }
   }
   const double fits = std::max(8, target.vector_registers) * vector_bytes;

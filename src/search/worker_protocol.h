@@ -21,15 +21,15 @@ struct WorkerBuffer {
 /// The first message: all that the kernels of this worker have in common.
 struct WorkerSetup {
   uint32_t threads = 1;
-  uint64_t cold_bytes = 0;            ///< read by each thread before each run, as other kernels would have done
-  std::vector<WorkerBuffer> buffers;  ///< by slot
+  uint64_t cold_bytes = 0;                 ///< read by each thread before each run, as other kernels would have done
+  std::vector<WorkerBuffer> buffers = {};  ///< by slot
   friend bool operator==(const WorkerSetup&, const WorkerSetup&) = default;
 };
 
 /// A kernel to run and time.
 struct WorkerRequest {
-  std::string symbol, object;
-  std::vector<int64_t> variables;
+  std::string symbol = {}, object = {};
+  std::vector<int64_t> variables = {};
   int64_t chunks = 1;
   uint64_t scratch_bytes = 0;  ///< in each thread
   uint32_t repetitions = 1;    ///< at most, after the first run
@@ -41,8 +41,8 @@ struct WorkerRequest {
 
 /// The answer to either.
 struct WorkerReply {
-  std::string error;            ///< empty: none
-  std::vector<double> seconds;  ///< of each run, the first one first
+  std::string error = {};            ///< empty: none
+  std::vector<double> seconds = {};  ///< of each run, the first one first
   friend bool operator==(const WorkerReply&, const WorkerReply&) = default;
 };
 
