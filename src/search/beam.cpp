@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,19 +14,15 @@
 #include <tinygrad/helpers.h>
 #include <tinygrad/progress.h>
 
-#include "base/cpu.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/program.h"
-#include "search/accuracy.h"
 #include "search/candidates.h"
-#include "search/exact_kernel.h"
+#include "search/contest.h"
 #include "search/program_cost.h"
 #include "search/search_record.h"
-#include "search/trials.h"
-#include "uop/graph.h"
 
 namespace tinygrad::search {
 namespace {
@@ -34,18 +32,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t most_generations = 8;
 constexpr size_t first_candidates = 8, more_candidates = 4;  // a generation tries so many, and so many for each kernel of the beam
-constexpr size_t most_instructions = 6000;                   // of a linear program: what compiling may cost
 constexpr double worth_compiling = 2, worth_a_look = 8;      // times the cost of the cheapest; in the first generation
+constexpr double about_the_same = 1.25;                      // of costs, which are rough
 constexpr double worth_going_on = 0.99, worth_changing = 0.99;
-constexpr double too_short = 3e-6;  // seconds of a kernel: there is nothing to win
-constexpr uint64_t most_trial_bytes = uint64_t{6} << 30;
+constexpr size_t short_program = 1000, times_as_long = 3;  // instructions, and times the heuristics': what compiling may cost
 
 /// A way to optimize the kernel, and what is known of it.
 struct Candidate {
-  Winner how;
+  Winner how = {};
   TrialKernel kernel = {};
   std::string source = {};
   ContentKey code = {};
+  size_t instructions = 0;
   double cost = 0;
   Verdict verdict = {};
 };
@@ -65,19 +63,17 @@ class Search {
   Search(const UOp& sink, Device& device, const Options& options, std::string worker, const SearchRecord& record, const BeamHooks& hooks,
          BeamStatistics& statistics)
       : sink_(sink),
+        simplified_(codegen::simplified_kernel(sink)),
         device_(device),
+        target_(codegen::without_dtypes(device.target(), options.emulated_dtypes)),
         options_(options),
-        worker_(std::move(worker)),
         record_(record),
         hooks_(hooks),
-        statistics_(statistics) {}
+        statistics_(statistics),
+        contest_(sink, device, options, std::move(worker)) {}
 
   Winner run() {
-    Candidate first{.how = {}};
-    if (!prepare(first)) return {};
-    compile(first);
-    if (!set_up(first)) return {};
-    beam_.push_back(std::move(first));
+    if (!begin()) return {};
     grow();
     Winner winner = decide();
     if (cut_off_) winner.budget_s = options_.beam_budget_s;
@@ -87,63 +83,23 @@ class Search {
 
  private:
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double time_left() const { return options_.beam_budget_s > 0 ? options_.beam_budget_s - elapsed() : 1e9; }
   bool out_of_time() {
     check_interrupt();
     cut_off_ = cut_off_ || time_left() <= 0;
     return cut_off_;
   }
-  double time_left() const { return options_.beam_budget_s > 0 ? options_.beam_budget_s - elapsed() : 1e9; }
 
-  // The heuristics' kernel: its time, its results and how exact they are.
-
-  bool set_up(Candidate& first) {
-    for (const UOp& u : toposort(sink_))
-      if (const auto* v = std::get_if<VarArg>(&u.arg()); v && u.is(Op::VAR)) {
-        largest_.emplace_back(v->name, v->max);
-        representative_.emplace_back(v->name, v->min + (v->max - v->min + 1) / 2);
-      }
-    const std::vector<int64_t> most = values_of(first.kernel.info, largest_);
-    if (trial_bytes(first.kernel.info, most) > most_trial_bytes) return false;
-    memory_ = std::make_unique<TrialMemory>(first.kernel.info, most);
-    trials_ = std::make_unique<Trials>(worker_, *memory_, setup(*memory_), representative_);
-    const WorkerResult result = trials_->run(first.kernel, {.enough_s = 0.1});
-    if (!result.ran()) return false;
-    first.verdict.seconds = baseline_ = median_seconds(result.seconds);
-    if (baseline_ < too_short) return false;
-    const std::unique_ptr<TrialMemory> exact = exact_results(first.kernel.info);
-    accuracy_ = std::make_unique<Accuracy>(*memory_, exact.get());
+  /// With the heuristics' kernel.
+  bool begin() {
+    if (!prepare(heuristic_)) return false;
+    compile(heuristic_);
+    if (!contest_.begin(heuristic_.kernel)) return false;
+    heuristic_.verdict.seconds = contest_.baseline_s();
+    heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
+    see(heuristic_);
+    beam_.push_back(heuristic_);
     return true;
-  }
-
-  WorkerSetup setup(const TrialMemory& memory) const {
-    const uint64_t other = uint64_t(std::clamp<int64_t>(2 * device_.target().l2_bytes, 1 << 20, 1 << 26));
-    return memory.setup(uint32_t(cpu_thread_count(options_)), other);
-  }
-
-  static std::vector<int64_t> values_of(const KernelInfo& info, const std::vector<std::pair<Symbol, int64_t>>& values) {
-    std::vector<int64_t> out;
-    for (Symbol name : info.variables)
-      for (const auto& [known, value] : values)
-        if (known == name) out.push_back(value);
-    return out;
-  }
-
-  /// Null where there is no float64 version of the kernel, or it does not work.
-  std::unique_ptr<TrialMemory> exact_results(const KernelInfo& info) const {
-    const std::optional<UOp> exact = exact_kernel(sink_);
-    if (!exact) return nullptr;
-    try {
-      RenderedProgram p = render_program(*exact, device_, options_);
-      const TrialKernel kernel{.info = std::move(p.info), .object = device_.compile(p.source)};
-      if (trial_bytes(kernel.info, values_of(kernel.info, largest_)) > 2 * most_trial_bytes ||
-          kernel.info.buffer_count() != info.buffer_count())
-        return nullptr;
-      auto memory = std::make_unique<TrialMemory>(kernel.info, values_of(kernel.info, largest_), *memory_);
-      Trials trials(worker_, *memory, setup(*memory), representative_);
-      return trials.run(kernel, {.repetitions = 0}).ran() ? std::move(memory) : nullptr;
-    } catch (const Error&) {
-      return nullptr;
-    }
   }
 
   // Candidates, on their way from opts to a time.
@@ -152,7 +108,8 @@ class Search {
   bool prepare(Candidate& c) const {
     try {
       RenderedProgram p = lower_program(optimized(sink_, c.how), device_, options_);
-      if (!c.how.heuristic && p.linear.src_count() > most_instructions) return false;
+      if (!c.how.heuristic && p.linear.src_count() > longest_program()) return false;
+      c.instructions = p.linear.src_count();
       c.cost = program_cost(p.linear, device_.target());
       render_source(p, device_);
       c.kernel.info = std::move(p.info);
@@ -164,6 +121,8 @@ class Search {
     return false;
   }
 
+  size_t longest_program() const { return std::max(short_program, times_as_long * heuristic_.instructions); }
+
   void compile(Candidate& c) const {
     try {
       c.kernel.object = device_.compile(c.source);
@@ -173,30 +132,47 @@ class Search {
     }
   }
 
-  /// Those of the lists that are new and fit.
+  void see(const Candidate& c) {
+    seen_opts_.insert(codegen::to_string(c.how.opts));
+    seen_code_.insert(c.code);
+  }
+
+  /// Those of the lists that are new and fit, one for each code.
   std::vector<Candidate> prepare(const std::vector<Opts>& lists) {
     std::vector<Candidate> all;
+    std::unordered_set<std::string> opts_here = seen_opts_;
     for (const Opts& opts : lists)
-      if (seen_opts_.insert(codegen::to_string(opts)).second) all.push_back({.how = {.heuristic = false, .opts = opts}});
+      if (opts_here.insert(codegen::to_string(opts)).second) all.push_back({.how = {.heuristic = false, .opts = opts}});
     std::vector<char> fits(all.size());
-    task_pool().parallel_for(all.size(), [&](size_t i) { fits[i] = prepare(all[i]); });
+    task_pool().parallel_for(all.size(), [&](size_t i) { fits[i] = time_left() > 0 && prepare(all[i]); });
     std::vector<Candidate> out;
+    std::unordered_set<ContentKey> code_here = seen_code_;
     for (size_t i = 0; i < all.size(); ++i) {
       statistics_.prepared += size_t(fits[i]);
-      if (fits[i] && seen_code_.insert(all[i].code).second) out.push_back(std::move(all[i]));
+      if (fits[i] && code_here.insert(all[i].code).second) out.push_back(std::move(all[i]));
     }
     return out;
   }
 
-  static bool cheaper(const Candidate& a, const Candidate& b) { return a.cost < b.cost; }
-
-  /// What there is time for. The first generation comes in an order that better costs gave it.
-  void choose(std::vector<Candidate>& c, bool first) const {
-    if (c.empty()) return;
-    const double most = std::ranges::min_element(c, cheaper)->cost * (first ? worth_a_look : worth_compiling);
-    std::erase_if(c, [&](const Candidate& x) { return x.cost > most; });
-    if (!first) std::ranges::stable_sort(c, cheaper);
-    if (const size_t many = first_candidates + more_candidates * size_t(options_.beam); c.size() > many) c.resize(many);
+  /// What there is time for. The first generation comes in an order that better costs gave it; of others the cheapest, and of those that
+  /// are about as cheap some of each kind, which come one after another.
+  std::vector<Candidate> choose(std::vector<Candidate> from, bool first) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Candidate& c : from) least = std::min(least, c.cost);
+    std::erase_if(from, [&](const Candidate& c) { return c.cost > least * (first ? worth_a_look : worth_compiling); });
+    const size_t many = first_candidates + more_candidates * size_t(options_.beam);
+    if (from.size() <= many) return from;
+    const auto is_cheap = [&](const Candidate& c) { return first || c.cost < least * about_the_same; };
+    const auto others = std::stable_partition(from.begin(), from.end(), is_cheap);
+    std::stable_sort(others, from.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+    const auto cheap = size_t(others - from.begin());
+    if (first || cheap <= many) {
+      from.resize(many);
+      return from;
+    }
+    std::vector<Candidate> out;
+    for (size_t i = 0; i < many; ++i) out.push_back(std::move(from[i * cheap / many]));
+    return out;
   }
 
   void try_all(std::vector<Candidate> candidates) {
@@ -215,103 +191,71 @@ class Search {
   }
 
   void time(Candidate& c) {
-    std::string object = std::move(c.kernel.object);
-    if (hooks_.object) object = hooks_.object(statistics_.compiled, std::move(object));
-    c.kernel.object = std::move(object);
-    ++statistics_.compiled;
+    if (hooks_.object) c.kernel.object = hooks_.object(statistics_.timed, std::move(c.kernel.object));
     ++statistics_.timed;
-    const TrialLimits look = limits();
-    const WorkerResult result = trials_->run(c.kernel, look);
-    if (result.ran()) {
-      c.verdict.seconds = median_seconds(result.seconds);
-      c.verdict.bad = accuracy_->complaint(*memory_);
-    } else {
-      c.verdict.bad = result.error;
-    }
+    const bool full = beam_.size() == size_t(options_.beam);
+    const double hopeless_s = full ? 1.1 * beam_.back().verdict.seconds : 2 * contest_.baseline_s();
+    const std::optional<Verdict> verdict = contest_.time(c.kernel, hopeless_s, time_left());
+    c.verdict = verdict.value_or(Verdict{.seconds = 0, .bad = "there was no time left"});
+    if (verdict) record_.set_verdict(c.code, *verdict);
     statistics_.bad += size_t(!c.verdict.bad.empty());
-    const bool ran_out = result.kind == WorkerResult::Kind::endless && look.limit_s < limit_seconds();  // of the search's time
-    if (!ran_out) record_.set_verdict(c.code, c.verdict);
-    if (log_enabled(3)) {
+    if (log_enabled(3))
       log_line(fmt::format("BEAM {:>10.1f} us {} {}", c.verdict.seconds * 1e6, codegen::to_string(c.how.opts), c.verdict.bad));
-    }
   }
-
-  TrialLimits limits() const {
-    TrialLimits out{.enough_s = std::min(0.05, 4 * baseline_), .hopeless_s = 1.1 * beam_.back().verdict.seconds};
-    if (beam_.size() < size_t(options_.beam)) out.hopeless_s = 2 * baseline_;
-    out.limit_s = std::min(limit_seconds(), std::max(0.1, time_left()));
-    return out;
-  }
-  double limit_seconds() const { return 0.25 + 20 * baseline_; }
 
   /// Keeps the best.
   void enter(Candidate c) {
     beam_.insert(std::upper_bound(beam_.begin(), beam_.end(), c, faster), std::move(c));
     if (beam_.size() > size_t(options_.beam)) beam_.resize(size_t(options_.beam));
-    bar_.set_postfix(fmt::format("{:.1f} -> {:.1f} us", baseline_ * 1e6, beam_.front().verdict.seconds * 1e6));
+    bar_.set_postfix(fmt::format("{:.1f} -> {:.1f} us", contest_.baseline_s() * 1e6, beam_.front().verdict.seconds * 1e6));
   }
 
   void grow() {
-    bar_ = ProgressBar(
-        {.description = fmt::format("BEAM {}", sink_.arg_as<KernelArg>().name.str()), .unit = "kernels", .disable = !log_enabled(1)});
-    const UOp kernel = codegen::simplified_kernel(sink_);
-    const Target target = codegen::without_dtypes(device_.target(), options_.emulated_dtypes);
-    heuristic_ = beam_.front();
-    seen_code_.insert(heuristic_.code);
-    heuristic_.how.opts = codegen::heuristic_opts(kernel, target);
-    seen_opts_.insert(codegen::to_string(heuristic_.how.opts));
-    beam_.front().how.opts = heuristic_.how.opts;
-    std::vector<Opts> lists = codegen::ranked_opts(kernel, target, 2 * first_candidates + more_candidates * size_t(options_.beam));
+    bar_ = ProgressBar({.description = fmt::format("BEAM {}", name()), .unit = "kernels", .disable = !log_enabled(1)});
+    std::vector<Opts> lists = codegen::ranked_opts(simplified_, target_, 2 * first_candidates + more_candidates * size_t(options_.beam));
     lists.push_back({});
+    size_t in_vain = 0;
     for (size_t generation = 0; generation < most_generations && !out_of_time(); ++generation) {
       const double before = beam_.front().verdict.seconds;
-      std::vector<Candidate> candidates = prepare(lists);
-      choose(candidates, generation == 0);
+      std::vector<Candidate> candidates = choose(prepare(lists), generation == 0);
+      if (candidates.empty() && generation > 0) return;
+      for (const Candidate& c : candidates) see(c);
       try_all(std::move(candidates));
-      if (generation > 0 && beam_.front().verdict.seconds > before * worth_going_on) break;
+      const bool better = beam_.front().verdict.seconds < before * worth_going_on;
+      in_vain = better || generation == 0 ? 0 : in_vain + 1;
+      if (in_vain > 0 && in_vain >= size_t(options_.beam) / 2) return;
       lists.clear();
       for (const Candidate& c : beam_)
-        for (Opts& opts : neighbours(kernel, c.how.opts, target)) lists.push_back(std::move(opts));
+        for (Opts& opts : neighbours(simplified_, c.how.opts, target_)) lists.push_back(std::move(opts));
     }
   }
 
-  // The end: the best one and the heuristics' in turns, since machines change their speed.
+  std::string_view name() const { return sink_.arg_as<KernelArg>().name.str(); }
 
   Winner decide() {
-    if (beam_.front().how.heuristic) return {};
     Candidate& best = beam_.front();
+    if (best.how.heuristic) return {};
     if (best.kernel.object.empty()) compile(best);
-    const uint32_t repetitions = baseline_ > 0.1 ? 1 : 4;
-    std::vector<double> ours{0}, theirs{0};  // median_seconds() leaves the first out
-    for (int round = 0; round < (baseline_ > 0.1 ? 3 : 7); ++round)
-      for (auto [candidate, times] : {std::pair(&heuristic_, &theirs), std::pair(&best, &ours)}) {
-        const WorkerResult r = trials_->run(candidate->kernel, {.repetitions = repetitions, .enough_s = 1, .limit_s = 1 + 40 * baseline_});
-        if (!r.ran() || (candidate == &best && !accuracy_->complaint(*memory_).empty())) return {};
-        times->push_back(median_seconds(r.seconds));
-      }
-    statistics_.heuristic_s = median_seconds(theirs);
-    statistics_.winner_s = median_seconds(ours);
-    bar_.set_postfix(fmt::format("{:.1f} -> {:.1f} us: {}", statistics_.heuristic_s * 1e6, statistics_.winner_s * 1e6,
-                                 codegen::to_string(best.how.opts)));
-    return statistics_.winner_s < statistics_.heuristic_s * worth_changing ? best.how : Winner{};
+    const auto seconds = contest_.compare(heuristic_.kernel, best.kernel);
+    if (!seconds) return {};
+    std::tie(statistics_.heuristic_s, statistics_.winner_s) = *seconds;
+    bar_.set_postfix(
+        fmt::format("{:.1f} -> {:.1f} us: {}", seconds->first * 1e6, seconds->second * 1e6, codegen::to_string(best.how.opts)));
+    return seconds->second < seconds->first * worth_changing ? best.how : Winner{};
   }
 
-  const UOp sink_;
+  const UOp sink_, simplified_;
   Device& device_;
+  const Target target_;
   const Options& options_;
-  const std::string worker_;
   const SearchRecord& record_;
   const BeamHooks& hooks_;
   BeamStatistics& statistics_;
+  Contest contest_;
   ProgressBar bar_{{.disable = true}};
   const Clock::time_point start_ = Clock::now();
   bool cut_off_ = false;
 
-  std::vector<std::pair<Symbol, int64_t>> largest_, representative_;  ///< values of variables
-  std::unique_ptr<TrialMemory> memory_;
-  std::unique_ptr<Trials> trials_;
-  std::unique_ptr<Accuracy> accuracy_;
-  double baseline_ = 0;
   Candidate heuristic_ = {};
   std::vector<Candidate> beam_;  ///< the fastest first
   std::unordered_set<std::string> seen_opts_;

@@ -12,16 +12,15 @@ namespace tinygrad::search {
 
 /// What tests of a search change.
 struct BeamHooks {
-  /// Takes the object of the n-th candidate that was compiled and gives what the worker gets.
+  /// Takes the object of the n-th candidate and gives what the worker gets.
   std::function<std::string(size_t n, std::string object)> object = {};
 };
 
 /// What a search has done, for tests and the log.
 struct BeamStatistics {
   size_t prepared = 0;  ///< candidates that were lowered
-  size_t compiled = 0;
-  size_t timed = 0;  ///< in a worker
-  size_t bad = 0;    ///< of those, that crashed, did not end or were wrong
+  size_t timed = 0;     ///< in a worker
+  size_t bad = 0;       ///< of those, that crashed, did not end or were wrong
   double seconds = 0;
   double heuristic_s = 0, winner_s = 0;  ///< of one run, when the two were compared at last
 };
