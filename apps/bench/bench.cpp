@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tinygrad/compile_report.h>
+#include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
 #include "bench/chart.h"
@@ -39,9 +40,15 @@ struct Report {
   bool wrong() const { return !(accuracy.error <= accuracy.tolerance); }
 };
 
+/// BEAM searches for what is measured alone.
+BenchWork make_inputs(const BenchCase& what) {
+  const Context plain{{.beam = 0}};
+  return make_work(what);
+}
+
 Report measure(const BenchOptions& o) {
   Report r{.what = make_case(o.what), .timing = {}, .accuracy = {}, .limits = {}, .kernels = {}};
-  const BenchWork work = make_work(r.what);
+  const BenchWork work = make_inputs(r.what);
   const auto limits = [&] { return measure_roofline(r.what.dtype, r.what.bytes, compute_threads()); };
   const Roofline before = limits();
   const Replay replay(work);

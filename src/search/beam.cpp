@@ -30,12 +30,12 @@ namespace {
 using Opts = std::vector<Opt>;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t most_generations = 8;
 constexpr size_t first_candidates = 8, more_candidates = 4;  // a generation tries so many, and so many for each kernel of the beam
+constexpr size_t most_generations = 3;                       // all of them together try so many times as many
 constexpr double worth_compiling = 2, worth_a_look = 8;      // times the cost of the cheapest; in the first generation
 constexpr double about_the_same = 1.25;                      // of costs, which are rough
-constexpr double worth_going_on = 0.99, worth_changing = 0.99;
-constexpr size_t short_program = 1000, times_as_long = 3;  // instructions, and times the heuristics': what compiling may cost
+constexpr double worth_going_on = 0.97, worth_changing = 0.99;
+constexpr size_t short_program = 1000, times_as_long = 2;  // instructions, and times the heuristics': what compiling may cost
 
 /// A way to optimize the kernel, and what is known of it.
 struct Candidate {
@@ -132,6 +132,8 @@ class Search {
     }
   }
 
+  size_t a_generation() const { return first_candidates + more_candidates * size_t(options_.beam); }
+
   void see(const Candidate& c) {
     seen_opts_.insert(codegen::to_string(c.how.opts));
     seen_code_.insert(c.code);
@@ -160,7 +162,7 @@ class Search {
     double least = std::numeric_limits<double>::infinity();
     for (const Candidate& c : from) least = std::min(least, c.cost);
     std::erase_if(from, [&](const Candidate& c) { return c.cost > least * (first ? worth_a_look : worth_compiling); });
-    const size_t many = first_candidates + more_candidates * size_t(options_.beam);
+    const size_t many = std::min(a_generation(), most_generations * a_generation() - tried_);
     if (from.size() <= many) return from;
     const auto is_cheap = [&](const Candidate& c) { return first || c.cost < least * about_the_same; };
     const auto others = std::stable_partition(from.begin(), from.end(), is_cheap);
@@ -212,13 +214,14 @@ class Search {
 
   void grow() {
     bar_ = ProgressBar({.description = fmt::format("BEAM {}", name()), .unit = "kernels", .disable = !log_enabled(1)});
-    std::vector<Opts> lists = codegen::ranked_opts(simplified_, target_, 2 * first_candidates + more_candidates * size_t(options_.beam));
+    std::vector<Opts> lists = codegen::ranked_opts(simplified_, target_, first_candidates + a_generation());
     lists.push_back({});
     size_t in_vain = 0;
-    for (size_t generation = 0; generation < most_generations && !out_of_time(); ++generation) {
+    for (size_t generation = 0; !out_of_time(); ++generation) {
       const double before = beam_.front().verdict.seconds;
       std::vector<Candidate> candidates = choose(prepare(lists), generation == 0);
       if (candidates.empty() && generation > 0) return;
+      tried_ += candidates.size();
       for (const Candidate& c : candidates) see(c);
       try_all(std::move(candidates));
       const bool better = beam_.front().verdict.seconds < before * worth_going_on;
@@ -255,6 +258,7 @@ class Search {
   ProgressBar bar_{{.disable = true}};
   const Clock::time_point start_ = Clock::now();
   bool cut_off_ = false;
+  size_t tried_ = 0;
 
   Candidate heuristic_ = {};
   std::vector<Candidate> beam_;  ///< the fastest first
