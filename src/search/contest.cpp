@@ -12,7 +12,7 @@
 namespace tinygrad::search {
 namespace {
 
-constexpr double too_short_s = 3e-6;  // of a kernel: there is nothing to win
+constexpr double too_short_s = 5e-6;  // of a kernel: there is nothing to win
 constexpr uint64_t most_bytes = uint64_t{6} << 30;
 constexpr double long_s = 0.1;  // of a kernel: fewer repetitions tell as much
 
