@@ -35,7 +35,7 @@ constexpr size_t most_generations = 3;                       // all of them toge
 constexpr double worth_compiling = 2, worth_a_look = 8;      // times the cost of the cheapest; in the first generation
 constexpr double about_the_same = 1.25;                      // of costs, which are rough
 constexpr double worth_going_on = 0.97, worth_changing = 0.99;
-constexpr size_t short_program = 1000, times_as_long = 2;  // instructions, and times the heuristics': what compiling may cost
+constexpr double short_program = 1000, times_as_long = 2;  // instructions, and times the heuristics': what compiling may cost
 
 /// A way to optimize the kernel, and what is known of it.
 struct Candidate {
@@ -43,8 +43,7 @@ struct Candidate {
   TrialKernel kernel = {};
   std::string source = {};
   ContentKey code = {};
-  size_t instructions = 0;
-  double cost = 0;
+  ProgramCost cost = {};
   Verdict verdict = {};
 };
 
@@ -108,9 +107,8 @@ class Search {
   bool prepare(Candidate& c) const {
     try {
       RenderedProgram p = lower_program(optimized(sink_, c.how), device_, options_);
-      if (!c.how.heuristic && p.linear.src_count() > longest_program()) return false;
-      c.instructions = p.linear.src_count();
-      c.cost = program_cost(p.linear, device_.target());
+      c.cost = program_cost(p.linear, target_);
+      if (!c.how.heuristic && c.cost.size > std::max(short_program, times_as_long * heuristic_.cost.size)) return false;
       render_source(p, device_);
       c.kernel.info = std::move(p.info);
       c.source = std::move(p.source);
@@ -120,8 +118,6 @@ class Search {
     } catch (const CompileError&) {}
     return false;
   }
-
-  size_t longest_program() const { return std::max(short_program, times_as_long * heuristic_.instructions); }
 
   void compile(Candidate& c) const {
     try {
@@ -160,13 +156,13 @@ class Search {
   /// are about as cheap some of each kind, which come one after another.
   std::vector<Candidate> choose(std::vector<Candidate> from, bool first) const {
     double least = std::numeric_limits<double>::infinity();
-    for (const Candidate& c : from) least = std::min(least, c.cost);
-    std::erase_if(from, [&](const Candidate& c) { return c.cost > least * (first ? worth_a_look : worth_compiling); });
+    for (const Candidate& c : from) least = std::min(least, c.cost.run);
+    std::erase_if(from, [&](const Candidate& c) { return c.cost.run > least * (first ? worth_a_look : worth_compiling); });
     const size_t many = std::min(a_generation(), most_generations * a_generation() - tried_);
     if (from.size() <= many) return from;
-    const auto is_cheap = [&](const Candidate& c) { return first || c.cost < least * about_the_same; };
+    const auto is_cheap = [&](const Candidate& c) { return first || c.cost.run < least * about_the_same; };
     const auto others = std::stable_partition(from.begin(), from.end(), is_cheap);
-    std::stable_sort(others, from.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+    std::stable_sort(others, from.end(), [](const Candidate& a, const Candidate& b) { return a.cost.run < b.cost.run; });
     const auto cheap = size_t(others - from.begin());
     if (first || cheap <= many) {
       from.resize(many);

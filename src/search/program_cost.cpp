@@ -41,18 +41,22 @@ double accesses(const UOp& index, double registers) {
 
 }  // namespace
 
-double program_cost(const UOp& linear, const Target& target) {
+ProgramCost program_cost(const UOp& linear, const Target& target) {
   const double vector_bytes = std::max(8.0, target.vector_bits / 8.0);
   const Registers registers_of(linear);
   std::vector<double> trips{1};
-  double cost = 0, kept = 0;
-  for (const UOp& u : linear.src()) {
-    const auto registers = [&](const UOp& value) { return std::max(1.0, double(bytes_of(value)) / vector_bytes); };
-    switch (u.op()) {
+  double kept = 0;
+  ProgramCost cost;
+  const auto registers = [&](const UOp& value) { return std::max(1.0, double(bytes_of(value)) / vector_bytes); };
+  const auto add = [&](double instructions, double cycles) {
+    cost.size += instructions;
+    cost.run += trips.back() * instructions * cycles;
+  };
+  for (const UOp& u : linear.src()) switch (u.op()) {
       case Op::RANGE: {
         const int64_t n = codegen::constant_size(u);
         trips.push_back(trips.back() * (n ? double(n) : unknown_trips));
-        cost += trips.back();
+        add(1, 1);
         break;
       }
       case Op::END:
@@ -62,17 +66,17 @@ double program_cost(const UOp& linear, const Target& target) {
         if (registers_of.hold(u)) kept += double(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
         break;
       case Op::LOAD:
-        if (!registers_of.hold(u.src(0).src(0))) cost += trips.back() * accesses(u.src(0), registers(u));
+      case Op::STORE: {
+        const UOp& value = u.is(Op::LOAD) ? u : u.src(1);
+        add(accesses(u.src(0), registers(value)), registers_of.hold(u.src(0).src(0)) ? 0 : 1);
         break;
-      case Op::STORE:
-        if (!registers_of.hold(u.src(0).src(0))) cost += trips.back() * accesses(u.src(0), registers(u.src(1)));
-        break;
+      }
       default:
-        if (u.in(Group::alu) || u.is(Op::CAST)) cost += trips.back() * registers(u) * (is_float(u.dtype()) ? 0.5 : 0.25);
+        if (u.in(Group::alu) || u.is(Op::CAST)) add(registers(u), is_float(u.dtype()) ? 0.5 : 0.25);
     }
-  }
   const double fits = std::max(8, target.vector_registers) * vector_bytes;
-  return kept > fits ? cost * (1 + kept / fits) : cost;
+  if (kept > fits) cost.run *= 1 + kept / fits;
+  return cost;
 }
 
 }  // namespace tinygrad::search

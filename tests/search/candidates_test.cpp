@@ -80,7 +80,7 @@ TEST(Candidates, EachFitsOrIsRefused) {
         ASSERT_FALSE(lists.empty());
         size_t lowered = 0;
         for (const auto& list : lists) try {
-            EXPECT_GT(program_cost(codegen::full_rewrite(with_opts(kernel, list), target), target), 0);
+            EXPECT_GT(program_cost(codegen::full_rewrite(with_opts(kernel, list), target), target).run, 0);
             ++lowered;
             opts = list;
           } catch (const ValueError&) {}
@@ -92,7 +92,7 @@ TEST(Candidates, EachFitsOrIsRefused) {
 TEST(ProgramCost, VectorsTilesAndReuseCostLess) {
   const Target target = cpu_target("x86-64-v3");
   const auto cost = [&](const char* opts) {
-    return program_cost(codegen::full_rewrite(with_opts(matmul(256, 256, 256), codegen::parse_opts(opts)), target), target);
+    return program_cost(codegen::full_rewrite(with_opts(matmul(256, 256, 256), codegen::parse_opts(opts)), target), target).run;
   };
   EXPECT_GT(cost(""), 4 * cost("LANE(1,8)"));
   EXPECT_GT(cost("LANE(1,8)"), 1.5 * cost("LANE(1,8) UPCAST(0,4)"));
