@@ -160,7 +160,7 @@ class Neighbours {
   void block_outside(int32_t a) {
     const int64_t size = codegen::constant_size(axes_[size_t(a)]);
     for (const int32_t n : {8, 16, 32, 64}) {
-      if (size < 2 * n || size % n != 0) continue;
+      if (size < 2 * n) continue;
       Opts opts = without_stages(opts_);
       opts.push_back({OptOp::BLOCK, a, n});
       for (int32_t place = a; place > 0; --place) opts.push_back({OptOp::SWAP, place - 1, place});

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double too_short_s = 5e-6;  // of a kernel: there is nothing to win
 constexpr uint64_t most_bytes = uint64_t{6} << 30;
-constexpr double long_s = 0.1;  // of a kernel: fewer repetitions tell as much
+constexpr double long_s = 0.05;  // of a kernel: fewer repetitions tell as much
 
 std::vector<int64_t> values_of(const KernelInfo& info, const std::vector<std::pair<Symbol, int64_t>>& values) {
   std::vector<int64_t> out;
@@ -88,8 +88,8 @@ std::optional<Verdict> Contest::time(const TrialKernel& kernel, double hopeless_
 }
 
 std::optional<std::pair<double, double>> Contest::compare(const TrialKernel& heuristic, const TrialKernel& other) {
-  const int rounds = baseline_ > long_s ? 3 : 7;
-  const TrialLimits look{.repetitions = baseline_ > long_s ? 1u : 4u, .enough_s = 1, .limit_s = 1 + 4 * limit_s()};
+  const int rounds = baseline_ > long_s ? 3 : 5;
+  const TrialLimits look{.repetitions = baseline_ > long_s ? 1u : 3u, .enough_s = 1, .limit_s = 1 + 4 * limit_s()};
   std::vector<double> seconds[2] = {{0}, {0}};  // median_seconds() leaves the first out
   for (int round = 0; round < rounds; ++round)
     for (const int i : {0, 1}) {

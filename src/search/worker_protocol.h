@@ -34,7 +34,7 @@ struct WorkerRequest {
   uint64_t scratch_bytes = 0;  ///< in each thread
   uint32_t repetitions = 1;    ///< at most, after the first run
   double enough_s = 0;         ///< no more than three repetitions once they took this long
-  double hopeless_s = 0;       ///< two runs slower than this, or one twice as slow, are the last
+  double hopeless_s = 0;       ///< two runs slower than this, or one much slower, are the last
   double limit_s = 1;          ///< the worker ends itself if it has not answered by then
   friend bool operator==(const WorkerRequest&, const WorkerRequest&) = default;
 };
