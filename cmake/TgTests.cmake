@@ -90,6 +90,9 @@ function(tg_test_packaging)
       -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
   add_test(NAME package.install COMMAND "${CMAKE_COMMAND}" --install "${PROJECT_BINARY_DIR}" --prefix "${dir}/prefix" --strip)
   add_test(NAME package.installed_program COMMAND "${dir}/prefix/bin/tg" train digits --epochs 1 --png "")
+  add_test(NAME package.installed_worker COMMAND "${dir}/prefix/bin/tg" bench matmul --size 200 --budget 0.1)
+  set_tests_properties(package.installed_worker PROPERTIES FIXTURES_REQUIRED tg_installed PASS_REGULAR_EXPRESSION "BEAM r_200_200_200"
+                       ENVIRONMENT "BEAM=1;IGNORE_BEAM_CACHE=1;DEBUG=1")
   set_tests_properties(package.install PROPERTIES FIXTURES_SETUP tg_installed)
   set_tests_properties(package.installed_program PROPERTIES FIXTURES_REQUIRED tg_installed)
   foreach(how find_package static add_subdirectory fetch_content)
@@ -99,7 +102,7 @@ function(tg_test_packaging)
   endforeach()
   add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=5000000
            -P "${PROJECT_SOURCE_DIR}/cmake/TgCheckSize.cmake")
-  set_property(TEST package.install package.installed_program package.find_package package.static package.add_subdirectory
+  set_property(TEST package.install package.installed_program package.installed_worker package.find_package package.static package.add_subdirectory
                package.fetch_content package.size PROPERTY LABELS package)
 endfunction()
 

@@ -2,6 +2,7 @@
 // a socket as its input and a file of memory as descriptor 3.
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -14,5 +15,6 @@ int main() {
     std::fputs("tg-worker is started by the tinygrad library, for BEAM\n", stderr);
     return 2;
   }
+  ::close_range(4, ~0u, 0);  // what the program forgot to keep to itself
   return tinygrad::search::serve_worker(0, 3);
 }

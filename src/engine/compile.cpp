@@ -3,7 +3,7 @@
 #include <tinygrad/helpers.h>
 
 #include "base/thread_pool.h"
-#include "search/beam.h"
+#include "search/searched.h"
 
 namespace tinygrad::engine {
 

@@ -13,7 +13,7 @@
 #include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
-#include "search/beam.h"
+#include "search/searched.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::engine {

@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "device/device.h"
+#include "search/search_record.h"
 #include "uop/uop.h"
 
 namespace tinygrad::search {
@@ -25,12 +26,12 @@ struct BeamStatistics {
   double heuristic_s = 0, winner_s = 0;  ///< of one run, when the two were compared at last
 };
 
-/// The kernel with the opts that BEAM asks for: known ones, or those that a search finds now. The kernel as it is where options ask for
-/// none, the device or the machine cannot search (a line in the log says so once), or the heuristics were not beaten. Never throws for
-/// what candidates do. Searches of several threads take turns; they compile in the task pool.
-UOp searched(const UOp& sink, Device& device, const Options& options, const BeamHooks& hooks = {}, BeamStatistics* statistics = nullptr);
+/// The kernel optimized in a way.
+UOp optimized(const UOp& sink, const Winner& how);
 
-/// The same, without a search where nothing is known.
-UOp known_best(const UOp& sink, const Device& device, const Options& options);
+/// Searches for the opts of a kernel. `worker` is the program tg-worker. What becomes of candidates is recorded. Throws CompileError if the
+/// heuristics' kernel does not compile and DeviceError if no worker starts; nothing for what candidates do.
+Winner beam_search(const UOp& sink, Device& device, const Options& options, const std::string& worker, const SearchRecord& record,
+                   const BeamHooks& hooks, BeamStatistics& statistics);
 
 }  // namespace tinygrad::search

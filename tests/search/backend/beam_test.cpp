@@ -1,4 +1,4 @@
-#include "search/beam.h"
+#include "search/searched.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

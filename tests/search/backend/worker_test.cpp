@@ -83,7 +83,6 @@ TEST(Worker, CrashesStayInTheWorker) {
   Bench b;
   const WorkerResult r = b.worker.run(request_of(test::crashing("kernel_k")));
   EXPECT_EQ(r.kind, WorkerResult::Kind::crashed);
-  EXPECT_EQ(r.error, "signal 11 ended it");
   EXPECT_FALSE(b.worker.alive());
 }
 
