@@ -15,8 +15,6 @@ using Opts = std::vector<Opt>;
 
 constexpr int64_t most_copies = 128;  // of the innermost loop, written out
 
-bool is_reduce(const UOp& axis) { return axis.arg_as<RangeArg>().kind == AxisKind::reduce; }
-
 class Neighbours {
  public:
   Neighbours(const UOp& kernel, const Opts& opts, const Target& target)
@@ -37,9 +35,12 @@ class Neighbours {
     }
     for (size_t a = 0; a < axes_.size(); ++a) {
       split(int32_t(a));
-      if (!is_reduce(axes_[a])) block_outside(int32_t(a));
+      if (codegen::is_reduced(axes_[a]))
+        go_around(int32_t(a));
+      else
+        block_outside(int32_t(a));
       stage(int32_t(a));
-      if (a > 0 && is_reduce(axes_[a]) == is_reduce(axes_[a - 1])) append({OptOp::SWAP, int32_t(a - 1), int32_t(a)});
+      if (a > 0 && codegen::is_reduced(axes_[a]) == codegen::is_reduced(axes_[a - 1])) append({OptOp::SWAP, int32_t(a - 1), int32_t(a)});
     }
     if (target_.has_groups && !target_.tensor_cores.empty()) append({OptOp::TC, 0, -1});
     return std::move(out_);
@@ -132,7 +133,7 @@ class Neighbours {
   }
 
   void split(int32_t a) {
-    const bool reduced = is_reduce(axes_[size_t(a)]);
+    const bool reduced = codegen::is_reduced(axes_[size_t(a)]);
     const int64_t size = codegen::constant_size(axes_[size_t(a)]);
     const auto append_all = [&](OptOp op, std::initializer_list<int32_t> sizes) {
       for (const int32_t n : sizes)
@@ -171,6 +172,21 @@ class Neighbours {
       }
       add(std::move(opts));
     }
+  }
+
+  /// The loop of a reduction, or blocks of it, around loops over outputs; what is staged is staged for one of its iterations.
+  void go_around(int32_t a) {
+    const int64_t size = codegen::constant_size(axes_[size_t(a)]);
+    for (size_t loop = 0; loop < axes_.size() && !codegen::is_reduced(axes_[loop]); ++loop)
+      for (const int32_t n : {0, 128, 256, 512}) {
+        if (n && (size < 2 * n || size % n != 0)) continue;
+        Opts opts = without_stages(opts_);
+        if (n) opts.push_back({OptOp::BLOCK, a, n});
+        opts.push_back({OptOp::OUTER, a, int32_t(loop)});
+        for (const Opt& o : opts_)
+          if (o.op == OptOp::STAGE) opts.push_back({OptOp::STAGE, a, o.arg});
+        add(std::move(opts));
+      }
   }
 
   const Opts& opts_;

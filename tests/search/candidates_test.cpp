@@ -61,6 +61,12 @@ TEST(Candidates, BlocksOutsideLeaveTilesWhereTheyWere) {
   EXPECT_TRUE(found.contains("SWAP(0,1) BLOCK(1,16) SWAP(0,1) STAGE(1,2,thread,1)"));
 }
 
+TEST(Candidates, ReductionsGoAroundLoops) {
+  const std::set<std::string> found = neighbours_of(matmul(64, 64, 512), "STAGE(0,2,thread,1)", cpu_target("x86-64-v3"));
+  EXPECT_TRUE(found.contains("OUTER(2,0) STAGE(2,2,thread,1)"));
+  EXPECT_TRUE(found.contains("BLOCK(2,256) OUTER(2,1) STAGE(2,2,thread,1)"));
+}
+
 TEST(Candidates, GroupsGetWorkItems) {
   Target target = interp_target();
   const std::set<std::string> found = neighbours_of(matmul(64, 64, 64), "", target);
