@@ -49,6 +49,9 @@ if(TG_SANITIZE)
   target_link_options(tg_options INTERFACE "-fsanitize=${tg_sanitize_link}")
 endif()
 
+# What is kept in the disk cache under a kernel's graph holds for one build (base/build_id.h).
+target_link_options(tg_options INTERFACE "LINKER:--build-id=sha1")
+
 find_program(TG_MOLD mold)
 find_program(TG_LLD NAMES ld.lld-19 ld.lld)
 if(TG_MOLD)

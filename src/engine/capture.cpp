@@ -20,9 +20,9 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
                  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
     : slots_(std::move(slots)), variables_(std::move(variables)), uses_(slots_.size()) {
   plan(calls, !options.no_memory_planner);
-  std::vector<std::pair<UOp, Device*>> bodies;
-  for (const RecordedCall& c : calls) bodies.emplace_back(c.body, &runtime::open_device(slots_[c.slots[0]].device.str()));
-  std::vector<std::shared_ptr<const Program>> programs = get_programs(bodies, options);
+  std::vector<KernelOn> kernels;
+  for (const RecordedCall& c : calls) kernels.push_back({c.body, &runtime::open_device(slots_[c.slots[0]].device.str())});
+  auto programs = searched_programs(kernels, options);
   for (size_t i = 0; i < calls.size(); ++i) {
     note_uses(calls[i], programs[i].get());
     add_step(calls[i], std::move(programs[i]));

@@ -1,22 +1,14 @@
 #include "engine/compile.h"
 
-#include <tinygrad/helpers.h>
-
-#include "base/thread_pool.h"
 #include "search/searched.h"
 
 namespace tinygrad::engine {
 
-std::vector<std::shared_ptr<const Program>> get_programs(std::span<const std::pair<UOp, Device*>> bodies, const Options& options) {
-  std::vector<UOp> kernels(bodies.size());
-  for (size_t i = 0; i < bodies.size(); ++i)
-    if (bodies[i].first.is(Op::SINK)) kernels[i] = search::searched(bodies[i].first, *bodies[i].second, options);
-  std::vector<std::shared_ptr<const Program>> programs(bodies.size());
-  task_pool().parallel_for(bodies.size(), [&](size_t i) {
-    check_interrupt();
-    if (kernels[i]) programs[i] = get_program(kernels[i], *bodies[i].second, options);
-  });
-  return programs;
+std::vector<std::shared_ptr<const Program>> searched_programs(std::span<const KernelOn> kernels, const Options& options) {
+  std::vector<KernelOn> searched(kernels.begin(), kernels.end());
+  for (KernelOn& k : searched)
+    if (k.sink.is(Op::SINK)) k.sink = search::searched(k.sink, *k.device, options);
+  return get_programs(searched, options);
 }
 
 }  // namespace tinygrad::engine

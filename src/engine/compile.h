@@ -1,14 +1,13 @@
 #pragma once
+#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "program/program.h"
 
 namespace tinygrad::engine {
 
-/// The programs of kernels, null where a body is no kernel. Those that options ask a search for are searched one after another; then what
-/// is missing is compiled in parallel.
-std::vector<std::shared_ptr<const Program>> get_programs(std::span<const std::pair<UOp, Device*>> bodies, const Options& options);
+/// get_programs() of kernels with the opts that a search finds, if options ask for one; they are searched one after another.
+std::vector<std::shared_ptr<const Program>> searched_programs(std::span<const KernelOn> kernels, const Options& options);
 
 }  // namespace tinygrad::engine

@@ -75,16 +75,14 @@ Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
 std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory, const Options& options) {
   const auto calls = s.plan->linear.src();
   std::vector<Job> jobs;
-  std::vector<std::pair<UOp, Device*>> bodies;
-  for (const UOp& c : calls) {
-    jobs.push_back(bind(c, memory, s));
-    bodies.emplace_back(c.src(0), &jobs.back().buffers[0]->device());
-  }
-  std::vector<std::shared_ptr<const Program>> programs = get_programs(bodies, options);
+  for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
+  std::vector<KernelOn> kernels;
+  for (size_t i = 0; i < jobs.size(); ++i) kernels.push_back({calls[i].src(0), &jobs[i].buffers[0]->device()});
+  const auto programs = searched_programs(kernels, options);
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!programs[i]) continue;
-    jobs[i].program = std::move(programs[i]);
-    for (Symbol v : jobs[i].program->info.variables) jobs[i].variables.push_back(value_of(v, s));
+    jobs[i].program = programs[i];
+    for (Symbol v : programs[i]->info.variables) jobs[i].variables.push_back(value_of(v, s));
   }
   return jobs;
 }

@@ -1,6 +1,8 @@
 #include "program/program.h"
 
 #include <fmt/core.h>
+#include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,8 +10,13 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/build_id.h"
+#include "base/disk_cache.h"
+#include "base/function_ref.h"
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "codegen/opt/parse_opts.h"
+#include "program/stored_programs.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -17,6 +24,7 @@ namespace tinygrad {
 namespace {
 
 std::atomic<size_t> made{0};
+constexpr std::string_view kTable = "programs";  // of the disk cache
 
 /// DEBUG 3 to 6: what became of a kernel on the way.
 void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<codegen::Step>& steps) {
@@ -26,17 +34,25 @@ void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<co
   if (log_enabled(4)) log_line(p.source);
 }
 
-std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, const Options& options) {
+/// `keep`: where what it is loaded from goes, unless that is more than a binary.
+std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, const Options& options, StoredProgram* keep) {
   std::vector<codegen::Step> steps;
   RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) ? &steps : nullptr);
   log_program(sink, rendered, steps);
-  const std::string binary = device.compile(rendered.source);
+  std::string binary = device.compile(rendered.source);
   if (log_enabled(7)) log_line(device.disassemble(binary));
   auto program = std::make_shared<Program>();
   program->kernel = device.load(rendered.info, rendered.linear, binary);
   program->info = std::move(rendered.info);
-  program->linear = std::move(rendered.linear);
-  program->source = std::move(rendered.source);
+  made.fetch_add(1, std::memory_order_relaxed);
+  if (keep && !binary.empty()) *keep = {program->info, std::move(binary)};
+  return program;
+}
+
+std::shared_ptr<const Program> load_program(StoredProgram stored, Device& device) {
+  auto program = std::make_shared<Program>();
+  program->kernel = device.load(stored.info, {}, stored.binary);
+  program->info = std::move(stored.info);
   made.fetch_add(1, std::memory_order_relaxed);
   return program;
 }
@@ -87,7 +103,11 @@ RenderedProgram render_program(const UOp& sink, Device& device, const Options& o
   return p;
 }
 
-std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options) {
+namespace {
+
+/// The program of the process's cache, put there by `make` if need be.
+std::shared_ptr<const Program> find_or_make(const UOp& sink, Device& device, const Options& options,
+                                            FunctionRef<std::shared_ptr<const Program>()> make) {
   ProgramCache& cache = ProgramCache::instance();
   const ProgramCache::Key key{sink, &device, options.code_key()};
   std::promise<std::shared_ptr<const Program>> promise;
@@ -102,7 +122,7 @@ std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, cons
   }
   if (waiting.valid()) return waiting.get();
   try {
-    auto program = make_program(sink, device, options);
+    auto program = make();
     promise.set_value(program);
     return program;
   } catch (...) {
@@ -111,6 +131,78 @@ std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, cons
     cache.programs.erase(key);
     throw;
   }
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options) {
+  return find_or_make(sink, device, options, [&] { return make_program(sink, device, options, nullptr); });
+}
+
+namespace {
+
+bool is_known(const KernelOn& k, const Options& options) {
+  ProgramCache& cache = ProgramCache::instance();
+  std::lock_guard lock(cache.mutex);
+  return cache.programs.contains({k.sink, k.device, options.code_key()});
+}
+
+/// Kernels of a list that are to be made, each once.
+std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const Options& options) {
+  NodeMap<std::vector<const Device*>> seen;
+  std::vector<KernelOn> missing;
+  for (const KernelOn& k : kernels) {
+    if (!k.sink.is(Op::SINK) || is_known(k, options)) continue;
+    std::vector<const Device*>& devices = seen[k.sink];
+    if (std::ranges::find(devices, k.device) != devices.end()) continue;
+    devices.push_back(k.device);
+    missing.push_back(k);
+  }
+  return missing;
+}
+
+/// Empty where programs are not to be read: without an identity of this build, and for those who want to see kernels on their way.
+std::string key_of(std::span<const KernelOn> kernels, const Options& options) {
+  if (build_id().empty() || options.spec > 0 || options.ignore_beam_cache || log_enabled(3)) return {};
+  ContentHasher key;
+  key.add(build_id()).add(options.code_key());
+  for (const KernelOn& k : kernels) key.add(content_key(k.sink)).add(k.device->target().key());
+  return key.finish().to_hex();
+}
+
+std::vector<StoredProgram> read_programs(const std::string& key, size_t count) {
+  const auto bytes = key.empty() ? std::nullopt : disk_cache().get(kTable, key);
+  if (!bytes) return {};
+  try {
+    std::vector<StoredProgram> programs = unpack_programs(*bytes);
+    if (programs.size() == count) return programs;
+  } catch (const FormatError&) {  // as if it were not there
+  }
+  return {};
+}
+
+void make_missing(std::span<const KernelOn> kernels, const Options& options) {
+  const std::string key = key_of(kernels, options);
+  std::vector<StoredProgram> stored = read_programs(key, kernels.size());
+  const bool known = !stored.empty();
+  stored.resize(kernels.size());
+  task_pool().parallel_for(kernels.size(), [&](size_t i) {
+    check_interrupt();
+    const auto& [sink, device] = kernels[i];
+    find_or_make(sink, *device, options,
+                 [&] { return known ? load_program(std::move(stored[i]), *device) : make_program(sink, *device, options, &stored[i]); });
+  });
+  const bool all_kept = std::ranges::none_of(stored, [](const StoredProgram& p) { return p.binary.empty(); });
+  if (!known && all_kept && !key.empty()) disk_cache().put(kTable, key, pack_programs(stored));
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Program>> get_programs(std::span<const KernelOn> kernels, const Options& options) {
+  if (const std::vector<KernelOn> missing = missing_of(kernels, options); !missing.empty()) make_missing(missing, options);
+  std::vector<std::shared_ptr<const Program>> programs;
+  for (const KernelOn& k : kernels) programs.push_back(k.sink.is(Op::SINK) ? get_program(k.sink, *k.device, options) : nullptr);
+  return programs;
 }
 
 size_t programs_made() { return made.load(std::memory_order_relaxed); }

@@ -84,6 +84,18 @@ IndexExpr::IndexExpr(const UOp& expression, std::span<const Symbol> variables) {
   }
 }
 
+bool IndexExpr::is_valid(size_t variables) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& s = steps_[i];
+    const auto number = static_cast<int32_t>(i);
+    if (s.op == Op::CONST) continue;
+    if (s.op == Op::VAR ? s.value < 0 || static_cast<size_t>(s.value) >= variables : !apply(s.op, 1, 1, 1)) return false;
+    for (int32_t source : {s.a, s.b, s.c})
+      if (s.op != Op::VAR && (source < 0 || source >= number)) return false;
+  }
+  return true;
+}
+
 int64_t IndexExpr::evaluate(std::span<const int64_t> variables) const {
   if (steps_.empty()) return constant_;
   SmallVector<int64_t, 32> values;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "uop/uop.h"
@@ -31,6 +32,10 @@ class IndexExpr {
     friend bool operator==(const Step&, const Step&) = default;
   };
   std::span<const Step> steps() const { return steps_; }
+  /// From the steps of another, which is_valid() looks at.
+  explicit IndexExpr(std::vector<Step> steps) : steps_(std::move(steps)) {}
+  /// True if evaluate() is defined for so many variables.
+  bool is_valid(size_t variables) const;
   friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
 
  private:
@@ -65,8 +70,8 @@ struct KernelInfo {
   IndexExpr global[3] = {1, 1, 1};
   IndexExpr local[3] = {1, 1, 1};
   IndexExpr chunks = 1;
-  IndexExpr flops;  ///< arithmetic operations of one launch
-  IndexExpr bytes;  ///< bytes of all buffers that one launch reads or writes, each counted once a direction
+  IndexExpr flops;            ///< arithmetic operations of one launch
+  IndexExpr bytes;            ///< bytes of all buffers that one launch reads or writes, each counted once a direction
   int64_t scratch_bytes = 0;  ///< of a CPU kernel, for each thread that runs it: see ScratchLayout
 
   LaunchDims launch_dims(std::span<const int64_t> variable_values) const;
