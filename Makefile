@@ -51,6 +51,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/compile $(BUILD)/bin/tg
 	@bench/startup $(BUILD)
 	@bench/replay $(BUILD)
+	@bench/fork_join $(BUILD)
 	@bench/indexing $(BUILD)
 	@bench/mnist_step $(BUILD)
 	@bench/memory $(BUILD)
