@@ -103,16 +103,14 @@ class SharedMemory {
 class Bench {
  public:
   Bench(const WorkerSetup& setup, const SharedMemory& shared)
-      : setup_(setup), shared_(shared), pool_(std::clamp(setup.threads, 1u, most_threads)), allocator_("tg-worker") {
+      : setup_(setup), shared_(shared), pool_(std::clamp(setup.threads, 1u, most_threads)) {
     if (setup.cold_bytes > most_cold_bytes) throw FormatError(fmt::format("tg-worker: {} bytes to read", setup.cold_bytes));
     cold_.resize(setup.cold_bytes * pool_.threads() / sizeof(uint64_t), 1);
-    surround();
     for (const WorkerBuffer& b : setup.buffers) {
       shared_.at(b.content, b.bytes);
       if (b.written) shared_.at(b.result, b.bytes);
-      buffers_.push_back(allocator_.allocate(b.bytes, {}));
     }
-    surround();
+    allocate();
     for (size_t i = 0; i < buffers_.size(); ++i) fill(i);
   }
 
@@ -134,11 +132,22 @@ class Bench {
   }
 
  private:
-  /// Memory in use on both sides of the buffers, small and large ones, as in a program: a vector access whose mask leaves out what lies
-  /// beyond a buffer takes hundreds of cycles where that is no memory at all.
-  void surround() {
-    for (size_t bytes : {64 << 10, 1 << 20})
-      for (size_t i = 0; i < (size_t{1} << 20); i += bytes) std::memset(allocator_.allocate(bytes, {}), 0, bytes);
+  /// One after the other, as a program's arena has them, and with memory in use on both sides: a vector access whose mask leaves out what
+  /// lies beyond a buffer takes hundreds of cycles where that is no memory at all.
+  void allocate() {
+    constexpr size_t margin = runtime::huge_page_bytes;
+    std::vector<size_t> begins;
+    size_t end = margin;
+    for (const WorkerBuffer& b : setup_.buffers) {
+      const size_t alignment = b.bytes >= runtime::huge_page_bytes ? runtime::huge_page_bytes : 64;
+      begins.push_back((end + alignment - 1) / alignment * alignment);
+      end = begins.back() + b.bytes;
+    }
+    auto* memory = static_cast<std::byte*>(runtime::allocate_host(end + margin));
+    if (!memory) throw OutOfMemoryError(fmt::format("tg-worker: no {} bytes for buffers", end + margin));
+    std::memset(memory, 0, margin);
+    std::memset(memory + end, 0, margin);
+    for (const size_t begin : begins) buffers_.push_back(memory + begin);
   }
 
   void fill(size_t i) {
@@ -172,8 +181,7 @@ class Bench {
   const WorkerSetup setup_;
   const SharedMemory& shared_;
   ComputePool pool_;
-  runtime::HostAllocator allocator_;
-  std::vector<void*> buffers_;
+  std::vector<void*> buffers_;  ///< for as long as the process lives
   std::vector<uint64_t> cold_;
 };
 
