@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <cerrno>

@@ -27,7 +27,7 @@ std::string_view name(Scope s) {
 
 std::string_view name(OptOp o) {
   constexpr std::string_view names[opt_op_count] = {"UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP", "NOLOCALS",
-                                                    "PADTO",  "SWAP",   "TC",    "LANE",   "STAGE", "BLOCK", "OUTER"};
+                                                    "PADTO",  "SWAP",   "TC",    "LANE",   "STAGE", "BLOCK",    "OUTER"};
   return names[size_t(o)];
 }
 

@@ -23,8 +23,8 @@
 #include "base/options.h"
 
 // The thread sanitizer by default ends processes that start threads after a fork of several.
-extern "C" const char* __tsan_default_options();  // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+extern "C" const char* __tsan_default_options();  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }  // NOLINT(readability-identifier-naming)
 
 namespace tinygrad {
 namespace {
