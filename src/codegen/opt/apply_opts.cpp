@@ -72,7 +72,7 @@ AxisKind kind_of_part(const Opt& opt, bool reduced) {
 /// The loops of a REDUCE that are inside of `outer` become a REDUCE of their own, whose results the outer one adds up.
 UOp split_reduce(const UOp& sink, const UOp& outer) {
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    const UOp reduce = u.with_src(sources);
+    UOp reduce = u.with_src(sources);
     if (!u.is(Op::REDUCE) || is_general_reduce(u)) return reduce;
     UOps around, inside;
     bool closes = false, loops = false;
