@@ -51,6 +51,16 @@ inline UOp matmul(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = 
 }
 
 /// out[i, j] = exp2(x[i, j] - max over k) / sum over k of the same, the two reductions sharing their range
+/// out[i, j] = 0.9 * out[i, j] + sum over k of (gate[j, k] > 0 ? b[j, k] : 0) * a[i, k]: in place, as an optimizer's update of a weight
+/// whose gradient comes through a rectifier
+inline UOp gated_update(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2), zero = constant(DType::float32, 0), at = j * k_size + k;
+  const UOp b = where(zero < read(arg(2, k_size * n), at), read(arg(3, k_size * n), at), zero);
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, m * k_size), i * k_size + k) * b, {k}), out = arg(0, m * n);
+  const UOp kept = read(out, i * n + j) * constant(DType::float32, 0.9);
+  return kernel({ended(write(out, i * n + j, kept + sum), {i, j})}, std::move(opts));
+}
+
 inline UOp softmax(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(n, 2), x = arg(1, m * n);
   const UOp at_k = read(x, i * n + k), top = reduce_over(Op::MAX, at_k, {k});

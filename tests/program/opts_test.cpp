@@ -319,6 +319,26 @@ TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
     }
 }
 
+TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
+  const UOp kernel = test::gated_update(24, 40, 48);
+  for (const char* opts : {"LANE(1,8) UPCAST(0,4) SWAP(0,1) STAGE(0,2,thread,1) STAGE(0,3,thread,1)",
+                           "BLOCK(2,16) LANE(1,8) UPCAST(0,4) SWAP(0,1) OUTER(2,1) THREAD(0,5) STAGE(2,2,thread,1) STAGE(2,3,thread,1)",
+                           "LANE(0,8) OUTER(2,1) STAGE(2,1,thread,1)", "OUTER(2,0) LANE(1,16) UPCAST(0,5)"}) {
+    SCOPED_TRACE(opts);
+    EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(opts)), "");
+  }
+  for (const char* arch : {"x86-64-v3", "x86-64-v4"})
+    for (const UOp& k : {test::gated_update(64, 96, 80), test::gated_update(96, 16, 210)}) {
+      Target target = cpu_target(arch);
+      for (const int64_t cache : {target.l2_bytes, int64_t{4096}}) {
+        target.l2_bytes = cache;
+        const std::vector<Opt> opts = heuristic_opts(k, target);
+        SCOPED_TRACE(to_string(opts));
+        EXPECT_EQ(test::difference_on_cpu(k, opts), "");
+      }
+    }
+}
+
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
   Target target = cpu_target("x86-64-v3");
   target.l2_bytes = 4096;  // that few steps are too many for a panel

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "shape/ranges.h"
 #include "uop/graph.h"
@@ -22,7 +23,7 @@ CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt
 void CpuChoice::choose(bool one_nest, bool in_place) {
   if (!is_joined()) return choose_staged(one_nest, in_place);
   choose_together();
-  if (one_nest && !in_place) choose_outer();
+  if (one_nest) choose_outer();
 }
 
 // What choose() weighs against each other, for a search to begin with.
@@ -35,15 +36,15 @@ constexpr size_t most_alike = 6;
 
 std::vector<CpuChoice::Choice> CpuChoice::cheapest_choices(bool in_place, size_t count) {
   may_block_ = !in_place && nest_.reduces > 0;
-  std::vector<int> slots{-1};
-  if (!in_place && !is_joined())
-    for (int slot : reused_arguments()) slots.push_back(slot);
+  std::vector<uint64_t> arguments{0};
+  if (!is_joined())
+    for (uint64_t together : reused_arguments()) arguments.push_back(together);
   const std::vector<int64_t> sizes = left_;
   std::vector<Choice> choices;
-  for (const int slot : slots) {
-    staged_ = slot;
+  for (const uint64_t staged : arguments) {
+    staged_ = staged;
     for (const Lanes& lanes : cheapest_lanes()) {
-      for (const Around& a : slot < 0 ? std::vector<Around>{{}} : outer_choices()) {
+      for (const Around& a : staged ? outer_choices() : std::vector<Around>{{}}) {
         left_ = sizes;
         outer_ = a.axes;
         block_ = a.block;
@@ -75,7 +76,7 @@ void CpuChoice::add_choices(const Lanes& lanes, std::vector<Choice>& to) {
   std::vector<Choice> found;
   for_tiles([&](const Tile& t, double c) {
     tile_ = t;
-    if (staged_ < 0 || is_near_enough()) found.push_back({c + fill_cost() + results_cost(), lanes, t, staged_, outer_, block_});
+    if (!staged_ || is_near_enough()) found.push_back({c + fill_cost() + results_cost(), lanes, t, staged_, outer_, block_});
   });
   std::ranges::stable_sort(found, std::less(), &Choice::cost);
   if (found.size() > most_alike) found.resize(most_alike);
@@ -99,17 +100,17 @@ void CpuChoice::choose_staged(bool one_nest, bool in_place) {
   double best = choose_lanes_and_tile();
   Lanes lanes = lanes_;
   Tile tile = tile_;
-  int staged = -1;
+  uint64_t staged = 0;
   Around around;
-  for (int slot : one_nest && !in_place ? reused_arguments() : std::vector<int>()) {
-    staged_ = slot;
+  for (uint64_t arguments : one_nest ? reused_arguments() : std::vector<uint64_t>()) {
+    staged_ = arguments;
     for (const Around& a : outer_choices()) {
       left_ = sizes;
       outer_ = a.axes;
       block_ = a.block;
       const double c = choose_lanes_and_tile();
       if (!is_near_enough()) continue;
-      if (c < best) best = c, lanes = lanes_, tile = tile_, staged = slot, around = a;
+      if (c < best) best = c, lanes = lanes_, tile = tile_, staged = arguments, around = a;
       break;
     }
   }
@@ -150,14 +151,21 @@ double CpuChoice::choose_lanes_and_tile() {
   return c + fill_cost() + results_cost();
 }
 
-std::vector<int> CpuChoice::reused_arguments() const {
-  std::vector<int> out;
-  if (nest_.total_cost < worth_tiling) return out;
+std::vector<uint64_t> CpuChoice::reused_arguments() const {
+  if (nest_.total_cost < worth_tiling) return {};
+  uint64_t fixed = 0;
   for (const NestedWork& w : nest_.works)
-    if (is_reduced(w) && reuse_axes(w) != 0 && std::find(out.begin(), out.end(), slot_of(w)) == out.end()) out.push_back(slot_of(w));
-  for (const NestedWork& w : nest_.works)
-    if (w.is_access && !may_stage(w)) std::erase(out, slot_of(w));
-  return out;
+    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= argument_of(w);
+  std::vector<uint64_t> alone;
+  std::map<uint64_t, uint64_t> together;
+  for (const NestedWork& w : nest_.works) {
+    if (!is_reduced(w) || reuse_axes(w) == 0 || (argument_of(w) & fixed)) continue;
+    if (std::ranges::find(alone, argument_of(w)) == alone.end()) alone.push_back(argument_of(w));
+    together[w.depends & ~reduce_axes()] |= argument_of(w);
+  }
+  for (const auto& [axes, arguments] : together)
+    if (!std::has_single_bit(arguments)) alone.push_back(arguments);
+  return alone;
 }
 bool CpuChoice::may_stage(const NestedWork& w) {
   if (size_t(std::popcount(w.depends)) != ranges_of(w.node).size()) return false;
@@ -239,8 +247,8 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
 }
 
 bool CpuChoice::may_mask(int axis) const {
-  return staged_ >= 0 && std::none_of(nest_.works.begin(), nest_.works.end(),
-                                      [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
+  return staged_ && std::none_of(nest_.works.begin(), nest_.works.end(),
+                                 [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
 }
 
 // Joined reductions, such as attention: of what they carry one value follows an output axis, the others and most of the step do not. To
@@ -271,7 +279,7 @@ void CpuChoice::choose_outer() {
   const std::vector<int> followed = followed_axes();
   if (followed.empty() || fits_registers(followed)) return;
   const Lanes lanes = rows();
-  const std::optional<int> staged = kept_argument();
+  const std::optional<uint64_t> staged = kept_arguments();
   if (lanes.empty() || !staged) return;
   const int row = lanes[0].axis, last = followed.back();
   const int64_t rounds = (left_[size_t(row)] + lanes[0].lanes - 1) / lanes[0].lanes;
@@ -308,14 +316,16 @@ Lanes CpuChoice::rows() const {
   return best;
 }
 
-std::optional<int> CpuChoice::kept_argument() const {
-  std::optional<int> slot;
+std::optional<uint64_t> CpuChoice::kept_arguments() const {
+  uint64_t arguments = 0;
   for (const NestedWork& w : nest_.works) {
     if (!is_reduced(w) || !has(w.inside, nest_.joined_axis) || has(w.depends, nest_.joined_axis)) continue;
-    if (!may_stage(w) || (slot && *slot != slot_of(w))) return {};
-    slot = slot_of(w);
+    if (!may_stage(w)) return {};
+    arguments |= argument_of(w);
   }
-  return slot;
+  const bool stored =
+      std::ranges::any_of(nest_.works, [&](const NestedWork& w) { return w.node.is(Op::STORE) && (argument_of(w) & arguments); });
+  return arguments && !stored ? std::optional(arguments) : std::nullopt;
 }
 
 }  // namespace tinygrad::codegen

@@ -1,5 +1,5 @@
 #pragma once
-/// The search for vector axes, register tile and staged operand of a loop nest on a CPU.
+/// The search for vector axes, register tile and staged operands of a loop nest on a CPU.
 
 #include <optional>
 #include <span>
@@ -18,14 +18,14 @@ class CpuChoice : protected CpuCost {
     double cost = 0;
     Lanes lanes = {};
     Tile tile = {};
-    int staged = -1;
+    uint64_t staged = 0;
     uint64_t outer = 0;
     int64_t block = 0;
   };
 
   /// Sets what CpuCost holds. `one_nest`: the nest is the whole kernel. `in_place`: it stores to what it loads from.
   void choose(bool one_nest, bool in_place);
-  /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged argument a few.
+  /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged arguments a few.
   std::vector<Choice> cheapest_choices(bool in_place, size_t count);
   void take(const Choice& c);
   bool is_taken(int axis) const { return has(taken_, axis); }
@@ -45,8 +45,9 @@ class CpuChoice : protected CpuCost {
   /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
   std::vector<Around> outer_choices() const;
   double choose_lanes_and_tile();
-  /// Arguments that are loaded for REDUCEs, and are the same along an output axis.
-  std::vector<int> reused_arguments() const;
+  /// Arguments that are loaded for REDUCEs, and are the same along an output axis: each alone, and those together that move with the same
+  /// output axes.
+  std::vector<uint64_t> reused_arguments() const;
   /// That the loops it moves with have known sizes, and nothing else is computed to find it.
   static bool may_stage(const NestedWork& w);
   uint64_t reuse_axes(const NestedWork& w) const;
@@ -67,8 +68,8 @@ class CpuChoice : protected CpuCost {
   bool fits_registers(const std::vector<int>& followed) const;
   /// The axis for vectors of which each lane has a maximum of its own; none if it would be that of results.
   Lanes rows() const;
-  /// The one argument that is loaded in the joined loop and is the same in all its steps.
-  std::optional<int> kept_argument() const;
+  /// The arguments that are loaded in the joined loop and are the same in all its steps; no value if one of them cannot be staged.
+  std::optional<uint64_t> kept_arguments() const;
 
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   bool may_block_ = false;            ///< elements may be computed twice

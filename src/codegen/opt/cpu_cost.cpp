@@ -18,17 +18,18 @@ constexpr double l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 
 bool CpuCost::has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
 
-int CpuCost::slot_of(const NestedWork& w) {
+uint64_t CpuCost::argument_of(const NestedWork& w) {
   const UOp& memory = w.node.src(0).src(0);
-  return memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
+  const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
+  return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;
 }
 
 bool CpuCost::is_staged(const NestedWork& w) const {
-  return staged_ >= 0 && w.is_access && slot_of(w) == staged_ && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
+  return w.is_access && (argument_of(w) & staged_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
 }
 
 bool CpuCost::is_reduced(const NestedWork& w) const {
-  return w.is_access && w.node.is(Op::LOAD) && slot_of(w) >= 0 && (w.inside & reduce_axes());
+  return w.is_access && w.node.is(Op::LOAD) && argument_of(w) && (w.inside & reduce_axes());
 }
 
 uint64_t CpuCost::reduce_axes() const {
@@ -84,10 +85,10 @@ double CpuCost::fill_cost(const NestedWork& w) const {
   return elements * 2 * (share_as_it_lies(w, moving) + vectors);
 }
 
-int64_t CpuCost::tile_bytes(int slot) const {
+int64_t CpuCost::tile_bytes(uint64_t arguments) const {
   int64_t bytes = 0;
   for (const NestedWork& w : nest_.works) {
-    if (!w.is_access || slot_of(w) != slot) continue;
+    if (!w.is_access || !(argument_of(w) & arguments)) continue;
     int64_t elements = int64_t(itemsize(w.node.dtype()));
     for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
       if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? inner_size(int(i)) : lanes_of(int(i)) * copies_of(int(i));

@@ -1,5 +1,5 @@
 #pragma once
-/// What a choice of vector axes, register tile and staged operand costs on a CPU: a small model of the innermost loops and the caches. All
+/// What a choice of vector axes, register tile and staged operands costs on a CPU: a small model of the innermost loops and the caches. All
 /// costs are in cycles of a core that starts two vector operations a cycle.
 
 #include <vector>
@@ -32,7 +32,8 @@ class CpuCost {
   CpuCost(const Nest& nest, const Target& target) : nest_(nest), target_(target) {}
 
   static bool has(uint64_t bits, int axis);
-  static int slot_of(const NestedWork& w);
+  /// The argument that is accessed, as a bit; 0 for other memory.
+  static uint64_t argument_of(const NestedWork& w);
   bool is_staged(const NestedWork& w) const;
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
@@ -45,8 +46,8 @@ class CpuCost {
   /// Each element is loaded as it lies and stored once.
   double fill_cost() const;
   double fill_cost(const NestedWork& w) const;
-  /// Of a tile of what is loaded of an argument.
-  int64_t tile_bytes(int slot) const;
+  /// Of the tiles of what is loaded of arguments.
+  int64_t tile_bytes(uint64_t arguments) const;
   int64_t copies_of(int axis) const;
   int64_t lanes_of(int axis) const;
   /// Of the nest, with vectors.
@@ -76,8 +77,8 @@ class CpuCost {
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
   Lanes lanes_;
   Tile tile_;
-  int staged_ = -1;          ///< the argument of which a tile is copied to near memory; -1: none
-  uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the staged argument does not move with
+  uint64_t staged_ = 0;      ///< the arguments of which tiles are copied to near memory, as bits
+  uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the staged arguments do not move with
   int64_t block_ = 0;        ///< iterations of the last of those that stay inside; 0: none
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 

@@ -60,7 +60,8 @@ class CpuHeuristic : private CpuChoice {
     if (outer_) add_outer(opts);
     if (outer_steps_ > 1) opts.push_back({OptOp::OUTER, numbers_[size_t(nest_.joined_axis)], numbers_[size_t(followed_axes().front())]});
     if (one_nest) choose_threads(opts);
-    if (staged_ >= 0) opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = staged_}.arg()});
+    for (uint64_t left = staged_; left; left &= left - 1)
+      opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left)}.arg()});
     return opts;
   }
 
@@ -94,7 +95,7 @@ class CpuHeuristic : private CpuChoice {
 
   /// The loops that a tile moves with go outside of those that use it again.
   void order_loops(std::vector<Opt>& opts) {
-    if (staged_ < 0) return;
+    if (!staged_) return;
     std::vector<int32_t*> numbers;
     for (int i : loops_inside_out())
       if (!nest_.axes[size_t(i)].is_reduce) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
@@ -132,7 +133,7 @@ class CpuHeuristic : private CpuChoice {
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
-    if (staged_ >= 0 && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
+    if (staged_ && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
     int64_t steps = 1;
     bool innermost = true;
     for (int i : reduce_axes_inside_out()) {
@@ -198,13 +199,13 @@ class CpuHeuristic : private CpuChoice {
     const uint64_t moves = staged_axes();
     for (const bool moving : {true, false})
       for (int i : output_axes_outside_in()) {
-        if (left_[size_t(i)] < 2 || (has(moves, i) != moving && staged_ >= 0)) continue;
+        if (left_[size_t(i)] < 2 || (has(moves, i) != moving && staged_)) continue;
         if (axis < 0 || (moving && left_[size_t(axis)] < 16 && left_[size_t(i)] > left_[size_t(axis)])) axis = i;
       }
     if (axis < 0) return;
     const int64_t size = left_[size_t(axis)];
     // Each chunk would fill tiles that don't move along its axis anew.
-    int64_t chunks = std::min({wanted, size, staged_ < 0 || has(moves, axis) ? most_chunks : int64_t{16}});
+    int64_t chunks = std::min({wanted, size, !staged_ || has(moves, axis) ? most_chunks : int64_t{16}});
     // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
     while (size % chunks != 0) --chunks;
     if (chunks * 4 < std::min(wanted, size)) chunks = size;
