@@ -163,7 +163,7 @@ std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const Option
 
 /// Empty where programs are not to be read: without an identity of this build, and for those who want to see kernels on their way.
 std::string key_of(std::span<const KernelOn> kernels, const Options& options) {
-  if (build_id().empty() || options.spec > 0 || options.ignore_beam_cache || log_enabled(3)) return {};
+  if (build_id().empty() || options.spec > 0 || log_enabled(3)) return {};
   ContentHasher key;
   key.add(build_id()).add(options.code_key());
   for (const KernelOn& k : kernels) key.add(content_key(k.sink)).add(k.device->target().key());

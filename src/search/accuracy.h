@@ -14,7 +14,8 @@ namespace tinygrad::search {
 class Accuracy {
  public:
   /// Takes the results that `memory` holds now as those of the heuristics' kernel, and those of `exact` as exact; null where there are
-  /// none: then the heuristics' are the exact ones, of which float64 may differ by 64 ulp.
+  /// none, or the heuristics' kernel is so far from them that its error says nothing: then its results are the exact ones, of which float64
+  /// may differ by 64 ulp.
   Accuracy(const TrialMemory& memory, const TrialMemory* exact);
 
   /// What is wrong with the results that the memory holds now; empty if nothing is.

@@ -1,6 +1,10 @@
 #include "search/contest.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <string>
 
 #include <tinygrad/errors.h>
 
@@ -12,9 +16,9 @@
 namespace tinygrad::search {
 namespace {
 
-constexpr double too_short_s = 5e-6;  // of a kernel: there is nothing to win
-constexpr uint64_t most_bytes = uint64_t{6} << 30;
-constexpr double long_s = 0.05;  // of a kernel: fewer repetitions tell as much
+constexpr double too_short_s = 5e-6;     // of a kernel: there is nothing to win
+constexpr double copied_a_second = 1e9;  // bytes, at least
+constexpr double long_s = 0.05;          // of a kernel: fewer repetitions tell as much
 
 std::vector<int64_t> values_of(const KernelInfo& info, const std::vector<std::pair<Symbol, int64_t>>& values) {
   std::vector<int64_t> out;
@@ -22,6 +26,14 @@ std::vector<int64_t> values_of(const KernelInfo& info, const std::vector<std::pa
     for (const auto& [known, value] : values)
       if (known == name) out.push_back(value);
   return out;
+}
+
+/// For the buffers of a kernel: what is filled lies in the program's memory and in the worker's, once more in float64.
+uint64_t most_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (uint64_t kib = 0; std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &kib) == 1) return kib * 1024 / 8;
+  return uint64_t{1} << 28;
 }
 
 }  // namespace
@@ -48,11 +60,12 @@ WorkerSetup Contest::setup(const TrialMemory& memory) const {
 
 bool Contest::begin(const TrialKernel& heuristic) {
   const std::vector<int64_t> most = values_of(heuristic.info, largest_);
-  if (trial_bytes(heuristic.info, most) > most_bytes) return false;
+  bytes_ = trial_bytes(heuristic.info, most);
+  if (bytes_ > most_bytes()) return false;
   memory_ = std::make_unique<TrialMemory>(heuristic.info, most);
   trials_ = std::make_unique<Trials>(worker_, *memory_, setup(*memory_), representative_);
   const WorkerResult result = trials_->run(heuristic, {.enough_s = 0.1});
-  if (!result.ran()) return false;
+  if (!result.ran()) throw DeviceError("tg-worker: the heuristics' kernel did not run: " + result.error);
   baseline_ = median_seconds(result.seconds);
   if (baseline_ < too_short_s) return false;
   const std::unique_ptr<TrialMemory> exact = exact_results(heuristic.info);
@@ -68,7 +81,7 @@ std::unique_ptr<TrialMemory> Contest::exact_results(const KernelInfo& info) cons
     RenderedProgram p = render_program(*exact, device_, options_);
     const TrialKernel kernel{.info = std::move(p.info), .object = device_.compile(p.source)};
     const std::vector<int64_t> most = values_of(kernel.info, largest_);
-    if (trial_bytes(kernel.info, most) > 2 * most_bytes || kernel.info.buffer_count() != info.buffer_count()) return nullptr;
+    if (trial_bytes(kernel.info, most) > 2 * most_bytes() || kernel.info.buffer_count() != info.buffer_count()) return nullptr;
     auto memory = std::make_unique<TrialMemory>(kernel.info, most, *memory_);
     Trials trials(worker_, *memory, setup(*memory), representative_);
     return trials.run(kernel, {.repetitions = 0}).ran() ? std::move(memory) : nullptr;
@@ -77,7 +90,8 @@ std::unique_ptr<TrialMemory> Contest::exact_results(const KernelInfo& info) cons
   }
 }
 
-double Contest::limit_s() const { return 0.25 + 20 * baseline_; }
+/// The worker fills what is written before a run, and copies it behind it.
+double Contest::limit_s() const { return 0.25 + 20 * baseline_ + 2 * double(bytes_) / copied_a_second; }
 
 std::optional<Verdict> Contest::time(const TrialKernel& kernel, double hopeless_s, double time_left_s) {
   const double limit = std::min(limit_s(), std::max(0.1, time_left_s));
@@ -94,6 +108,7 @@ std::optional<std::pair<double, double>> Contest::compare(const TrialKernel& heu
   for (int round = 0; round < rounds; ++round)
     for (const int i : {0, 1}) {
       const WorkerResult r = trials_->run(i ? other : heuristic, look);
+      if (!i && !r.ran()) throw DeviceError("tg-worker: the heuristics' kernel did not run again: " + r.error);
       if (!r.ran() || (i && !accuracy_->complaint(*memory_).empty())) return std::nullopt;
       seconds[i].push_back(median_seconds(r.seconds));
     }

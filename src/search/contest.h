@@ -22,7 +22,8 @@ class Contest {
   /// `worker` is the program.
   Contest(const UOp& sink, Device& device, const Options& options, std::string worker);
 
-  /// Runs the heuristics' kernel. False where there is nothing to search for: it does not run, is too short, or takes too much memory.
+  /// Runs the heuristics' kernel. False where there is nothing to search for: it is too short, or takes too much memory. DeviceError if it
+  /// does not run.
   bool begin(const TrialKernel& heuristic);
   /// Its time.
   double baseline_s() const { return baseline_; }
@@ -31,7 +32,8 @@ class Contest {
   /// in `time_left_s`, but might have in the time that it deserves.
   std::optional<Verdict> time(const TrialKernel& kernel, double hopeless_s, double time_left_s);
 
-  /// Seconds of the heuristics' kernel and of another, run in turns, since machines change their speed. None if one of them fails.
+  /// Seconds of the heuristics' kernel and of another, run in turns, since machines change their speed. None if the other fails;
+  /// DeviceError if the first does.
   std::optional<std::pair<double, double>> compare(const TrialKernel& heuristic, const TrialKernel& other);
 
  private:
@@ -50,6 +52,7 @@ class Contest {
   std::unique_ptr<TrialMemory> memory_;
   std::unique_ptr<Trials> trials_;
   std::unique_ptr<Accuracy> accuracy_;
+  uint64_t bytes_ = 0;  ///< of the kernel's buffers
   double baseline_ = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/build_id.h"
 #include "base/cpu.h"
 #include "base/disk_cache.h"
 #include "base/parse.h"
@@ -45,17 +46,20 @@ SearchRecord::SearchRecord(const UOp& sink, const Device& device, const Options&
   ContentHasher h;
   h.add(format).add(content_key(sink)).add(device.target().key()).add(cpu_model()).add(uint64_t(cpu_thread_count(options)));
   key_ = h.add(options.code_key()).finish();
+  // Another build may number axes in another way, or choose better opts without a search.
+  winner_key_ = ContentHasher().add(key_).add(build_id()).finish();
 }
 
+bool SearchRecord::accepts(const Winner& w) const { return w.budget_s == 0 || (budget_s_ != 0 && budget_s_ <= w.budget_s); }
+
 std::optional<Winner> SearchRecord::winner() const {
-  if (ignored_) return std::nullopt;
-  const std::optional<std::string> text = disk_cache().get(winners, key_.to_hex());
+  if (ignored_ || build_id().empty()) return std::nullopt;
+  const std::optional<std::string> text = disk_cache().get(winners, winner_key_.to_hex());
   if (!text) return std::nullopt;
   std::string_view rest = *text;
   Winner w;
   if (!parse_value(take_line(rest), w.budget_s)) return std::nullopt;
-  if (w.budget_s != 0 && (budget_s_ == 0 || budget_s_ > w.budget_s)) return std::nullopt;
-  if (!parse_value(take_line(rest), w.heuristic)) return std::nullopt;
+  if (!accepts(w) || !parse_value(take_line(rest), w.heuristic)) return std::nullopt;
   try {
     w.opts = codegen::parse_opts(take_line(rest));
   } catch (const ValueError&) {
@@ -65,7 +69,7 @@ std::optional<Winner> SearchRecord::winner() const {
 }
 
 void SearchRecord::set_winner(const Winner& w) const {
-  disk_cache().put(winners, key_.to_hex(), fmt::format("{}\n{:d}\n{}\n", w.budget_s, int(w.heuristic), codegen::to_string(w.opts)));
+  disk_cache().put(winners, winner_key_.to_hex(), fmt::format("{}\n{:d}\n{}\n", w.budget_s, int(w.heuristic), codegen::to_string(w.opts)));
 }
 
 std::optional<Verdict> SearchRecord::verdict(const ContentKey& code) const {

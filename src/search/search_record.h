@@ -30,8 +30,10 @@ class SearchRecord {
  public:
   SearchRecord(const UOp& sink, const Device& device, const Options& options);
 
-  /// Of the search that had finished, or had at least as much time as this one may take.
+  /// Of the search of this build of the library that had finished, or had at least as much time as this one may take.
   std::optional<Winner> winner() const;
+  /// False for one of a search that had less time than this one may take.
+  bool accepts(const Winner& winner) const;
   void set_winner(const Winner& winner) const;
   /// By the content of a candidate's source.
   std::optional<Verdict> verdict(const ContentKey& code) const;
@@ -41,7 +43,7 @@ class SearchRecord {
   const ContentKey& key() const { return key_; }
 
  private:
-  ContentKey key_;
+  ContentKey key_, winner_key_;
   double budget_s_;
   bool ignored_;
 };

@@ -1,6 +1,7 @@
 #include "search/searched.h"
 
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include <tinygrad/errors.h>
@@ -24,7 +25,7 @@ struct Known {
   std::optional<Winner> find(const SearchRecord& record) {
     {
       std::lock_guard lock(mutex);
-      if (const auto it = winners.find(record.key()); it != winners.end()) return it->second;
+      if (const auto it = winners.find(record.key()); it != winners.end() && record.accepts(it->second)) return it->second;
     }
     std::optional<Winner> w = record.winner();
     if (w) add(record, *w);
@@ -56,8 +57,13 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
   if (const auto w = known.find(record)) return optimized(sink, *w);
   std::string why;
   const std::string worker = find_worker(options.worker_path, why);
+  // What cannot be searched for now is not tried again by this process; nothing is kept on disk.
+  const auto give_up = [&](const std::string& reason) {
+    complain_once(reason);
+    known.add(record, {});
+  };
   if (worker.empty()) {
-    complain_once(why);
+    give_up(why);
     return sink;
   }
   std::lock_guard turn(known.search);
@@ -69,9 +75,11 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
     record.set_winner(winner);
     return optimized(sink, winner);
   } catch (const DeviceError& e) {
-    complain_once(e.what());
+    give_up(e.what());
   } catch (const OutOfMemoryError& e) {
-    complain_once(e.what());
+    give_up(e.what());
+  } catch (const std::bad_alloc& e) {
+    give_up(e.what());
   }
   return sink;
 }

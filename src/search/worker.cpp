@@ -218,8 +218,9 @@ std::string find_worker(const std::string& worker_path, std::string& why) {
   }
   std::vector<fs::path> folders;
   std::error_code ignored;
-  if (Dl_info info; ::dladdr(reinterpret_cast<void*>(&find_worker), &info) != 0 && info.dli_fname) {
-    const fs::path beside = fs::absolute(info.dli_fname, ignored).parent_path();
+  if (Dl_info info;
+      ::dladdr(reinterpret_cast<void*>(&find_worker), &info) != 0 && info.dli_fname && fs::path(info.dli_fname).is_absolute()) {
+    const fs::path beside = fs::path(info.dli_fname).parent_path();
     folders = {beside, beside / "../bin", beside / "../../bin"};  // lib/x86_64-linux-gnu
   }
   if (const fs::path self = fs::read_symlink("/proc/self/exe", ignored); !self.empty()) folders.push_back(self.parent_path());

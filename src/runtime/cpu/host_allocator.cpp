@@ -15,9 +15,10 @@ constexpr size_t kAlignment = 64;
 void* allocate_host(size_t bytes) {
   if (bytes > SIZE_MAX - huge_page_bytes) return nullptr;
   const size_t rounded = std::max(bytes + kAlignment - 1, kAlignment) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(bytes >= huge_page_bytes ? huge_page_bytes : kAlignment, rounded);
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, bytes >= huge_page_bytes ? huge_page_bytes : kAlignment, rounded) != 0) return nullptr;
   // A hint: where huge pages are switched off nothing is lost. What is less than one stays in small pages, so that none is wasted.
-  if (memory && bytes >= huge_page_bytes) ::madvise(memory, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
+  if (bytes >= huge_page_bytes) ::madvise(memory, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
   return memory;
 }
 

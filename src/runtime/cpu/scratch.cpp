@@ -1,7 +1,6 @@
 #include "runtime/cpu/scratch.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -11,28 +10,43 @@
 namespace tinygrad::runtime {
 namespace {
 
+/// Without a destructor: kernels may be launched by those of a user's globals, when this thread's own objects are gone.
 struct Area {
   void* memory = nullptr;
   size_t bytes = 0;
 
-  constexpr Area() = default;
-  ~Area() { free_host(memory); }
-  void grow(size_t wanted) {
-    free_host(std::exchange(memory, nullptr));
-    bytes = 0;
-    // Tiles are as large as a cache: a huge page holds them before a whole one is full.
-    memory = allocate_host(wanted < huge_page_bytes / 16 ? wanted : std::max(wanted, huge_page_bytes));
-    if (!memory) throw OutOfMemoryError(fmt::format("CPU: no memory for the {} bytes that a kernel needs in each thread", wanted));
-    bytes = wanted;
+  void release() {
+    free_host(memory);
+    *this = {};
   }
 };
 
 constinit thread_local Area area;
 
+void release_at_exit() {
+  struct AtExit {
+    AtExit() = default;
+    AtExit(const AtExit&) = delete;
+    AtExit& operator=(const AtExit&) = delete;
+    ~AtExit() { area.release(); }
+  };
+  static thread_local AtExit at_exit;
+}
+
+void grow(size_t wanted) {
+  area.release();
+  // Tiles are as large as a cache: a huge page holds them before a whole one is full.
+  const size_t bytes = wanted < huge_page_bytes / 16 ? wanted : std::max(wanted, huge_page_bytes);
+  area.memory = allocate_host(bytes);
+  if (!area.memory) throw OutOfMemoryError(fmt::format("CPU: no memory for the {} bytes that a kernel needs in each thread", wanted));
+  area.bytes = bytes;
+  release_at_exit();
+}
+
 }  // namespace
 
 void* thread_scratch(size_t bytes) {
-  if (area.bytes < bytes) area.grow(bytes);
+  if (area.bytes < bytes) grow(bytes);
   return area.memory;
 }
 
