@@ -36,6 +36,19 @@ TEST(Accuracy, FloatsMayHaveTwiceTheErrorAndFourUlp) {
   EXPECT_NE(accuracy.complaint(memory), "");
 }
 
+TEST(Accuracy, AnErrorThatSaysNothingAllowsNothing) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const TrialMemory memory(one_output(DType::float32, 3), {}), exact(one_output(DType::float64, 3), {});
+  put<double>(exact, {1, 0, 1});
+  for (const float wrong : {inf, 1.0f}) {  // an overflow on the way, a comparison that flips
+    put<float>(memory, {1, wrong, 1});
+    const Accuracy accuracy(memory, &exact);
+    EXPECT_EQ(accuracy.complaint(memory), "");
+    put<float>(memory, {0, 0, 0});
+    EXPECT_NE(accuracy.complaint(memory), "");
+  }
+}
+
 TEST(Accuracy, SmallValuesAreMeasuredByTheOthers) {
   const TrialMemory memory(one_output(DType::float32, 4), {});
   put<float>(memory, {1, 1, 1, 1e-6f});
