@@ -18,6 +18,7 @@ namespace {
 void compute_and_exit(const std::string& cache, const char* llvm) {
   setenv("CACHEDB", cache.c_str(), 1);
   setenv("LLVM_PATH", llvm, 1);
+  setenv("SPEC", "0", 1);  // a verifier sees each kernel on its way: then nothing is read
   try {
     const Tensor x = (Tensor::arange(96).reshape({8, 12}) * 0.25).realize();
     const Variable n("n", 1, 8);
