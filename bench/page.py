@@ -23,7 +23,7 @@ def machine():
         memory = int(file.readline().split()[1]) / 1e6
     caches = ", ".join(f"{key.removesuffix(' cache')} {facts[key]}" for key in ("L1d cache", "L2 cache", "L3 cache") if key in facts)
     name = f"{facts.get('Model name', platform.processor())} (family {facts.get('CPU family', '?')}, model {facts.get('Model', '?')})"
-    return f"{name}, {facts.get('CPU(s)', '?')} CPUs, {' '.join(wide) or platform.machine()}; {caches}; {memory:.0f} GB; Linux {platform.release()}"
+    return f"{name}, {facts.get('CPU(s)', '?')} CPUs, {' '.join(wide) or platform.machine()}; {caches}; {memory:.0f} GB; Linux {platform.release().split('-')[0]}"
 
 
 def commit():
