@@ -8,10 +8,10 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
-#include "engine/compile.h"
 #include "engine/launch.h"
 #include "runtime/backends.h"
 #include "schedule/memory_plan.h"
+#include "search/searched.h"
 #include "uop/build.h"
 
 namespace tinygrad::engine {
@@ -22,7 +22,7 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
   plan(calls, !options.no_memory_planner);
   std::vector<KernelOn> kernels;
   for (const RecordedCall& c : calls) kernels.push_back({c.body, &runtime::open_device(slots_[c.slots[0]].device.str())});
-  auto programs = searched_programs(kernels, options);
+  auto programs = search::searched_programs(kernels, options);
   for (size_t i = 0; i < calls.size(); ++i) {
     note_uses(calls[i], programs[i].get());
     add_step(calls[i], std::move(programs[i]));

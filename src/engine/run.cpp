@@ -9,7 +9,6 @@
 
 #include "base/thread_pool.h"
 #include "device/buffer.h"
-#include "engine/compile.h"
 #include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
@@ -78,7 +77,7 @@ std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory,
   for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
   std::vector<KernelOn> kernels;
   for (size_t i = 0; i < jobs.size(); ++i) kernels.push_back({calls[i].src(0), &jobs[i].buffers[0]->device()});
-  const auto programs = searched_programs(kernels, options);
+  const auto programs = search::searched_programs(kernels, options);
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!programs[i]) continue;
     jobs[i].program = programs[i];

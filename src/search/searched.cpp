@@ -57,7 +57,7 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
   if (const auto w = known.find(record)) return optimized(sink, *w);
   std::string why;
   const std::string worker = find_worker(options.worker_path, why);
-  // What cannot be searched for now is not tried again by this process; nothing is kept on disk.
+  // A search that failed is remembered by the process alone: not each realize() repeats it.
   const auto give_up = [&](const std::string& reason) {
     complain_once(reason);
     known.add(record, {});
@@ -82,6 +82,13 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
     give_up(e.what());
   }
   return sink;
+}
+
+std::vector<std::shared_ptr<const Program>> searched_programs(std::span<const KernelOn> kernels, const Options& options) {
+  std::vector<KernelOn> with_opts(kernels.begin(), kernels.end());
+  for (KernelOn& k : with_opts)
+    if (k.sink.is(Op::SINK)) k.sink = searched(k.sink, *k.device, options);
+  return get_programs(with_opts, options);
 }
 
 UOp known_best(const UOp& sink, const Device& device, const Options& options) {

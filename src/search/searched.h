@@ -1,6 +1,11 @@
 #pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "base/options.h"
 #include "device/device.h"
+#include "program/program.h"
 #include "search/beam.h"
 #include "uop/uop.h"
 
@@ -11,7 +16,10 @@ namespace tinygrad::search {
 /// threads take turns; they compile in the task pool.
 UOp searched(const UOp& sink, Device& device, const Options& options, const BeamHooks& hooks = {}, BeamStatistics* statistics = nullptr);
 
-/// The same, without a search where nothing is known.
+/// get_programs() of kernels with those opts; they are searched one after another.
+std::vector<std::shared_ptr<const Program>> searched_programs(std::span<const KernelOn> kernels, const Options& options);
+
+/// searched(), without a search where nothing is known.
 UOp known_best(const UOp& sink, const Device& device, const Options& options);
 
 }  // namespace tinygrad::search

@@ -250,6 +250,8 @@ class Application {
     if (!is_reduced(range) || is_reduced(loop)) opt_error(opt, "expects the loop of a reduction and one over outputs");
     std::vector<UOp> axes = nested_axes(kernel_);
     const auto first = std::find(axes.begin(), axes.end(), loop), last = std::find(axes.begin(), axes.end(), range);
+    for (auto inside = first; inside < last; ++inside)
+      if (!is_reduced(*inside) && constant_size(*inside) == 0) opt_error(opt, "the size of a loop inside is not known before launch");
     if (first < last) std::stable_partition(first, last + 1, [&](const UOp& r) { return is_reduced(r); });
     const UOp placed = nest(axes, range);
     RangeArg arg = placed.arg_as<RangeArg>();

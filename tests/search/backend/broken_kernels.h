@@ -15,7 +15,7 @@ inline Device& cpu() { return runtime::open_device("CPU"); }
 inline std::string object_of(const std::string& symbol, const std::string& body) {
   return cpu().compile(
       fmt::format("target triple = \"x86_64-unknown-linux-gnu\"\n"
-                  "define void @{}(ptr %bufs, ptr %vars, i64 %begin, i64 %end) {{\n{}}}\n",
+                  "define void @{}(ptr %bufs, ptr %vars, i64 %begin, i64 %end, ptr %scratch) {{\n{}}}\n",
                   symbol, body));
 }
 inline std::string endless(const std::string& symbol) { return object_of(symbol, "  br label %again\nagain:\n  br label %again\n"); }
