@@ -97,29 +97,25 @@ void CpuChoice::take(const Choice& c) {
 void CpuChoice::choose_staged(bool one_nest, bool in_place) {
   may_block_ = one_nest && !in_place && nest_.reduces > 0 && nest_.total_cost >= worth_tiling;
   const std::vector<int64_t> sizes = left_;
-  double best = choose_lanes_and_tile();
-  Lanes lanes = lanes_;
-  Tile tile = tile_;
-  uint64_t staged = 0;
-  Around around;
+  const auto chosen = [&] {
+    const double cost = choose_lanes_and_tile();
+    return Choice{cost, lanes_, tile_, staged_, outer_, block_};
+  };
+  Choice best = chosen();
   for (uint64_t arguments : one_nest ? reused_arguments() : std::vector<uint64_t>()) {
     staged_ = arguments;
     for (const Around& a : outer_choices()) {
       left_ = sizes;
       outer_ = a.axes;
       block_ = a.block;
-      const double c = choose_lanes_and_tile();
+      const Choice c = chosen();
       if (!is_near_enough()) continue;
-      if (c < best) best = c, lanes = lanes_, tile = tile_, staged = arguments, around = a;
+      if (c.cost < best.cost) best = c;
       break;
     }
   }
   left_ = sizes;
-  lanes_ = lanes;
-  tile_ = tile;
-  staged_ = staged;
-  outer_ = around.axes;
-  block_ = around.block;
+  take(best);
 }
 
 std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
