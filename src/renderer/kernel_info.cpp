@@ -254,9 +254,7 @@ class Describer {
       case Op::LOAD: count_bytes(u, u.src(0), &Traffic::loaded); break;
       case Op::STORE: count_bytes(u.src(1), u.src(0), &Traffic::stored); break;
       case Op::WMMA: {
-        const auto& arg = u.arg_as<WmmaArg>();
-        const TensorCore* core = find_tensor_core(arg.name);  // its items do it together
-        flops_ = flops_ + trips_.back() * (int64_t{2} * arg.m * arg.n * arg.k / (core ? core->items : 1));
+        flops_ = flops_ + trips_.back() * (2 * u.arg_as<WmmaArg>().k * lanes_[u]);
         break;
       }
       default:

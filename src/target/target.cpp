@@ -11,15 +11,16 @@ struct CpuArch {
   int vector_bits;
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
+  std::string_view cores = {};  ///< the family of its tensor cores
 };
 
 // The caches are those of a core of the first machines of the kind, and a share of the last level.
 constexpr CpuArch kCpuArchs[] = {
     {"x86-64-v2", 128, 16, 32 << 10, 256 << 10, 8 << 20},     {"x86-64-v3", 256, 16, 32 << 10, 256 << 10, 8 << 20},
     {"x86-64-v4", 512, 32, 32 << 10, 1 << 20, 16 << 20},      {"haswell", 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"skylake-avx512", 512, 32, 32 << 10, 1 << 20, 16 << 20}, {"icelake-server", 512, 32, 48 << 10, 1280 << 10, 32 << 20},
-    {"sapphirerapids", 512, 32, 48 << 10, 2 << 20, 32 << 20}, {"znver2", 256, 16, 32 << 10, 512 << 10, 16 << 20},
-    {"znver3", 256, 16, 32 << 10, 512 << 10, 32 << 20},       {"znver4", 512, 32, 32 << 10, 1 << 20, 32 << 20},
+    {"skylake-avx512", 512, 32, 32 << 10, 1 << 20, 16 << 20}, {"icelake-server", 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
+    {"sapphirerapids", 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"}, {"znver2", 256, 16, 32 << 10, 512 << 10, 16 << 20},
+    {"znver3", 256, 16, 32 << 10, 512 << 10, 32 << 20},       {"znver4", 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
 };
 
 }  // namespace
@@ -36,7 +37,7 @@ void Target::set_dtypes(std::initializer_list<DType> dtypes) {
 
 void Target::drop_dtype(DType dtype) {
   dtypes_ &= ~(uint32_t{1} << int(dtype));
-  std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.in == dtype || core.out == dtype; });
+  std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.a_type == dtype || core.b_type == dtype || core.out == dtype; });
 }
 
 ContentKey Target::key() const {
@@ -78,6 +79,7 @@ Target cpu_target(std::string_view arch) {
     t.l3_bytes = a.l3_bytes;
     t.has_threads = true;
     t.max_buffers = 64;
+    if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
     t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
                Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
                Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});
@@ -102,7 +104,7 @@ Target interp_target() {
   t.max_group_items = 256;
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
-  for (const char* family : {"sm_80", "small"})
+  for (const char* family : {"sm_80", "small", "avx512_bf16"})
     for (const TensorCore& core : tensor_cores(family)) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,
   t.set_ops({

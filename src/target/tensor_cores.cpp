@@ -30,7 +30,8 @@ TensorCore mma_16x8x16(Symbol name, DType in, DType out) {
           .m = 16,
           .n = 8,
           .k = 16,
-          .in = in,
+          .a_type = in,
+          .b_type = in,
           .out = out,
           .items = 32,
           .a = {bits("i2 i3 i4 e1"), bits("e0 i0 i1 e2")},
@@ -44,12 +45,30 @@ TensorCore small_8x8x8(Symbol name, DType in, DType out) {
           .m = 8,
           .n = 8,
           .k = 8,
-          .in = in,
+          .a_type = in,
+          .b_type = in,
           .out = out,
           .items = 8,
           .a = {bits("i0 i1 i2"), bits("e0 e1 e2")},
           .b = {bits("e0 e1 e2"), bits("i0 i1 i2")},
           .c = {bits("i0 i1 i2"), bits("e0 e1 e2")}};
+}
+
+/// The dot product instructions of AVX-512: to the sum of each lane comes the product of a row of a, the same for all lanes, and the lane's
+/// own column of b, of which the elements are neighbours.
+TensorCore dot_product(Symbol name, int k, DType a, DType b, DType out) {
+  const Bits elements = bits(k == 2 ? "e0" : "e0 e1"), lanes = bits("i0 i1 i2 i3");
+  return {.name = name,
+          .m = 1,
+          .n = 16,
+          .k = k,
+          .a_type = a,
+          .b_type = b,
+          .out = out,
+          .items = 16,
+          .a = {{}, elements},
+          .b = {elements, lanes},
+          .c = {{}, lanes}};
 }
 
 struct Family {
@@ -58,11 +77,15 @@ struct Family {
 };
 
 const std::vector<Family>& families() {
+  static const TensorCore bytes[] = {dot_product("vpdpbusd_u8_s8", 4, DType::uint8, DType::int8, DType::int32),
+                                     dot_product("vpdpbusd_s8_u8", 4, DType::int8, DType::uint8, DType::int32)};
   static const auto& all = *new std::vector<Family>{
       {"sm_80",
        {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
         mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),
         mma_16x8x16("mma_m16n8k16_f16_f16", DType::float16, DType::float16)}},
+      {"avx512_vnni", {bytes[0], bytes[1]}},
+      {"avx512_bf16", {dot_product("vdpbf16ps", 2, DType::bfloat16, DType::bfloat16, DType::float32), bytes[0], bytes[1]}},
       {"small",
        {small_8x8x8("small_m8n8k8_f32", DType::float32, DType::float32),
         small_8x8x8("small_m8n8k8_f16_f32", DType::float16, DType::float32)}},
@@ -84,7 +107,7 @@ int64_t TensorCore::Layout::column_of(int64_t item, int64_t element) const { ret
 const std::vector<TensorCore>& tensor_cores(std::string_view family) {
   for (const Family& f : families())
     if (f.name == family) return f.cores;
-  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are sm_80 and small", family));
+  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are sm_80, avx512_vnni, avx512_bf16 and small", family));
 }
 
 const TensorCore* find_tensor_core(Symbol name) {

@@ -47,6 +47,7 @@ enum class AxisKind : uint8_t {
   unroll,  ///< steps of a REDUCE written out
   lane,    ///< the vector axis, inside of all others
   outer,   ///< a loop of a REDUCE around those output loops whose order key is larger
+  element, ///< what a work-item holds of a tensor core's operand, until all opts are applied
 };
 
 enum class Scope : uint8_t { reg, thread, group, device };
@@ -189,7 +190,7 @@ struct TupleArg {
 struct WmmaArg {
   Symbol name = {};
   int32_t m = 0, n = 0, k = 0;
-  DType in = DType::void_;
+  DType a = DType::void_, b = DType::void_;
   DType out = DType::void_;
   auto operator<=>(const WmmaArg&) const = default;
 };

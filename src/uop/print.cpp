@@ -13,7 +13,7 @@ struct Overload : F... {
 };
 
 std::string_view name(AxisKind k) {
-  constexpr std::string_view names[] = {"loop", "reduce", "thread", "global", "local", "group", "upcast", "unroll", "lane", "outer"};
+  constexpr std::string_view names[] = {"loop", "reduce", "thread", "global", "local", "group", "upcast", "unroll", "lane", "outer", "element"};
   return names[size_t(k)];
 }
 std::string join(const auto& values) { return fmt::format("{}", fmt::join(values.begin(), values.end(), ",")); }
@@ -104,7 +104,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const TextArg& a) { return hash_all(a.text); },
                                     [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
                                     [](const TupleArg& a) { return hash_all(a.index); },
-                                    [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.in, a.out); },
+                                    [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.a, a.b, a.out); },
                                 },
                                 arg);
   return hash_combine(arg.index(), h);

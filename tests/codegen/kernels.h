@@ -180,6 +180,13 @@ inline UOp half_matmul(int64_t m, int64_t n, int64_t k_size, bool symbolic = fal
   return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, product, {k}) + 1), {i, j})}, std::move(opts));
 }
 
+/// out[i, j] = sum over k of a[i, k] * b[k, j], of narrow numbers in a wide one
+inline UOp narrow_matmul(int64_t m, int64_t n, int64_t k_size, DType a_type, DType b_type, DType out) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2);
+  const UOp a = read(arg(1, m * k_size, a_type), i * k_size + k), b = read(arg(2, k_size * n, b_type), k * n + j);
+  return kernel({ended(write(arg(0, m * n, out), i * n + j, reduce_over(Op::ADD, cast(a, out) * cast(b, out), {k})), {i, j})});
+}
+
 /// out[i] = sum over k < n of a[i, k] for i < m, where m and n are variables
 inline UOp symbolic_row_sums(int64_t most_m, int64_t most_n, std::vector<Opt> opts = {}) {
   const UOp i = range(variable("m", 1, most_m), {.id = 0}), k = range(variable("n", 1, most_n), {.id = 1, .kind = AxisKind::reduce});

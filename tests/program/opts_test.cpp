@@ -140,6 +140,28 @@ UOp compiled(const UOp& kernel, const char* opts, const Target& target = interp_
   return full_rewrite(test::with_opts(kernel, parse_opts(opts)), target, {.noopt = true, .spec = 1});
 }
 
+TEST(Opts, DotProductsGiveTheSame) {
+  const Target cpu = cpu_target("znver4");
+  if (host_cpu_target().tensor_cores != cpu.tensor_cores) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  const char* opts[] = {"TC(0,-1)",
+                        "TC(0,-1) UPCAST(0,4) UPCAST(1,2)",
+                        "TC(0,-1) UPCAST(0,3) UPCAST(1,2) SWAP(0,1) STAGE(0,2,thread,1)",
+                        "TC(0,-1) UPCAST(1,2) UNROLL(2,2) STAGE(0,1,thread,1)",
+                        "TC(0,-1) THREAD(0,2) STAGE(2,2,reg,2) STAGE(2,1,reg,2)",
+                        "BLOCK(2,16) TC(0,-1) UPCAST(0,4) UPCAST(1,2) OUTER(2,0) STAGE(2,2,thread,1)"};
+  for (const auto& [m, n, k] : {std::tuple(8, 32, 32), {16, 96, 64}, {5, 37, 35}, {9, 33, 14}})
+    for (const auto& [a, b, out] : {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32),
+                                    {DType::uint8, DType::int8, DType::int32},
+                                    {DType::int8, DType::uint8, DType::int32}})
+      for (const char* o : opts) {
+        const UOp kernel = test::narrow_matmul(m, n, k, a, b, out);
+        if (k % 16 != 0 && std::string_view(o).starts_with("BLOCK")) continue;
+        SCOPED_TRACE(fmt::format("{}x{}x{} {} {}: {}", m, n, k, repr(a), repr(b), o));
+        EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(o)), "");
+        EXPECT_EQ(count(compiled(kernel, o, cpu), Op::WMMA) > 0, true);
+      }
+}
+
 /// Iterations of the loops of a program, sorted.
 std::vector<int64_t> loops(const UOp& linear) {
   std::vector<int64_t> out;

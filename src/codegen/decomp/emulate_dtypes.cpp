@@ -117,6 +117,7 @@ class Emulation {
       const UOp bits = to_storage(sources[0], u.src(0).dtype());
       return emulates(d) ? from_storage(bits, d) : bitcast(bits, d);
     }
+    if (u.is(Op::WMMA)) return with_stored_factors(u, sources);
     if (!emulates(d)) return u.with_src(sources);
     switch (u.op()) {
       case Op::CONST: return constant(u.arg_as<ConstArg>().value.cast(DType::float32));
@@ -137,7 +138,21 @@ class Emulation {
   /// A value that was just made of its bits has them; what is only moved stays as it is.
   UOp to_storage(const UOp& x, DType d) const {
     const Decoded* known = decoded_.find(x);
-    return cast(known && known->dtype == d ? known->bits : encode_float(x, d), storage_of(d));
+    if (known && known->dtype == d) return cast(known->bits, storage_of(d));
+    if (x.is(Op::WHERE)) return where(x.src(0), to_storage(x.src(1), d), to_storage(x.src(2), d));
+    if (const Scalar* c = const_value(x)) return constant(Scalar::from_uint(c->cast(d).storage_bits(), storage_of(d)));
+    return cast(encode_float(x, d), storage_of(d));
+  }
+  /// A tensor core takes the values as they are in memory.
+  UOp with_stored_factors(const UOp& u, UOps sources) const {
+    for (size_t i = 0; i < 2; ++i) {
+      const DType d = u.src(i).dtype();
+      if (!emulates(d)) continue;
+      UOps bits;
+      for (const UOp& x : sources[i].src()) bits.push_back(to_storage(x, d));
+      sources[i] = stack(bits);
+    }
+    return u.with_src(sources);
   }
   UOp from_storage(const UOp& bits, DType d) { return decoded(cast(bits, DType::uint32), d); }
   UOp rounded(const UOp& x, DType d) { return decoded(encode_float(x, d), d); }

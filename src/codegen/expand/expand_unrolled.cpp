@@ -53,6 +53,8 @@ void sort_copies(UOps& ranges, const UOp& body) {
   std::stable_partition(ranges.begin(), ranges.end(), [&](const UOp& r) { return !moves_vectors(nodes, r); });
 }
 
+}  // namespace
+
 UOp expand_end(const UOp& end) {
   auto [expanded, kept] = partition(closed_ranges(end), AxisKind::upcast);
   if (expanded.empty()) return end;
@@ -66,6 +68,8 @@ UOp expand_end(const UOp& end) {
   }
   return tinygrad::end(group(effects), kept);
 }
+
+namespace {
 
 /// Combines neighbours until one set of values is left: a shallow tree.
 UOps merge_tree(const UOp& reduce, std::vector<UOps> partials) {

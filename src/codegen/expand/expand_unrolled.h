@@ -7,4 +7,7 @@ namespace tinygrad::codegen {
 /// REDUCE combines one copy of its value for each value of an unroll range. No such range is left.
 UOp expand_unrolled(const UOp& sink);
 
+/// The same for one END.
+UOp expand_end(const UOp& end);
+
 }  // namespace tinygrad::codegen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/expand/expand_unrolled.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/split_range.h"
 #include "shape/ranges.h"
@@ -111,7 +112,7 @@ UOp StageMemory::fill(const UOp& value, const UOp& copy, const UOp& state, int32
   for (const UOp& r : items_)
     if (!contains(closed, r)) closed.push_back(r);
   const UOp effect = store(at, x);
-  return closed.empty() ? effect : end(effect, closed);
+  return closed.empty() ? effect : expand_end(end(effect, closed));
 }
 
 }  // namespace tinygrad::codegen

@@ -9,6 +9,7 @@
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
+#include "symbolic/linear.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -29,13 +30,15 @@ UOp lane_of(const UOp& u) {
   return lane;
 }
 
+constexpr size_t most_joined = 4;  // stores that fill a run together
+
 bool is_vector(const UOp& u) { return !shape_of(u).empty(); }
 
 // Sizes of vectors and numbers of lanes are small: int32, whatever the width of indices.
 UOp number(int64_t n) { return constant(DType::int32, n); }
 
 UOp splat(const UOp& x, int64_t n) { return is_vector(x) ? x : UOp(Op::EXPAND, x.dtype(), {x, number(n)}); }
-UOp lane(const UOp& v, int64_t i) { return UOp(Op::INDEX, v.dtype(), {v, number(i)}, IndexArg{}); }
+UOp lane_at(const UOp& v, int64_t i) { return UOp(Op::INDEX, v.dtype(), {v, number(i)}, IndexArg{}); }
 UOp lanes(const UOp& v, int64_t begin, int64_t end) { return UOp(Op::SHRINK, v.dtype(), {v, number(begin), number(end)}); }
 
 UOp lane_numbers(int64_t n, DType dtype) {
@@ -60,6 +63,7 @@ class Vectorizer {
       case Op::GETTUPLE: return is_general_reduce(u.src(0)) ? reduce_lanes(u.src(0))[size_t(u.arg_as<TupleArg>().index)] : u;
       case Op::END:
       case Op::AFTER: return without_lanes(u);
+      case Op::GROUP: return u.with_src(joined_stores(u));
       default: break;
     }
     UOps sources = new_sources(u);
@@ -68,6 +72,7 @@ class Vectorizer {
     const int64_t n = constant_size(lane);
     if (u.is(Op::LOAD)) return load_lanes(u, sources, n);
     if (u.is(Op::STORE)) return store_lanes(u, sources, n);
+    if (u.is(Op::WMMA)) return u.with_src(UOps{operand(u.src(0)), operand(u.src(1)), splat(sources[2], n)});
     if (u.in(Group::alu))
       for (UOp& s : sources) s = splat(s, n);
     return u.with_src(sources);
@@ -84,18 +89,89 @@ class Vectorizer {
 
   /// INDEX(m, i): at its first lane, with a width, where the lanes are neighbours.
   UOp index_lanes(const UOp& u) {
-    const UOps sources = new_sources(u);
     const UOp lane = lane_of(u);
-    if (!lane || stride_of(u.src(1), lane) != 1) return u.with_src(sources);
+    if (!lane || stride_of(u.src(1), lane) != 1) return u.with_src(new_sources(u));
+    return run(u, lane, constant_size(lane));
+  }
+
+  /// `width` neighbours from where the first lane is. The lane is 0 in the index alone: memory is that of the vector program.
+  UOp run(const UOp& u, const UOp& lane, int64_t width) const {
+    if (!lane) return index(*done_.find(u.src(0)), *done_.find(u.src(1)), int32_t(width));
     const UOp first = rebuild(u.src(1), [&](const UOp& node, const UOps& parts) {
       if (node == lane) return constant(lane.dtype(), 0);
       if (!is_open_over(node, std::span(&lane, 1))) return *done_.find(node);  // there may be loops of the lane's own in it
       return node.is(Op::ADD) && is_const(parts[1], 0)   ? parts[0]
              : node.is(Op::ADD) && is_const(parts[0], 0) ? parts[1]
+             : node.is(Op::MUL) && is_const(parts[0], 0) ? parts[0]
                                                          : node.with_src(parts);
     });
-    // The lane is 0 in the index alone: memory is that of the vector program.
-    return index(sources[0], first, int32_t(constant_size(lane)));
+    return index(*done_.find(u.src(0)), first, int32_t(width));
+  }
+
+  /// True if the LOADs or STOREs, without gates, are of a run of memory: each is the next element, and the lanes follow each other.
+  static bool are_neighbours(std::span<const UOp> accesses) {
+    const UOp& first = accesses[0];
+    const size_t plain = first.is(Op::STORE) ? 2 : 1;
+    if (!first.is(Op::STORE) && !first.is(Op::LOAD)) return false;
+    const UOp lane = lane_of(first.src(0));
+    if (lane && stride_of(first.src(0).src(1), lane) != int64_t(accesses.size())) return false;
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      const UOp& u = accesses[i];
+      if (!u.is(first.op()) || u.src_count() != plain || u.src(0).src(0) != first.src(0).src(0)) return false;
+      const auto distance = symbolic::difference(u.src(0).src(1), first.src(0).src(1));
+      if (!distance || !distance->terms.empty() || distance->offset != int64_t(i)) return false;
+    }
+    return true;
+  }
+
+  /// A STACK as a vector: of the elements of the first lane, of the second, ...
+  UOp operand(const UOp& stacked) const {
+    const UOp lane = lane_of(stacked);
+    const auto each = int64_t(stacked.src_count());
+    if (are_neighbours(stacked.src())) {
+      const UOp& first = stacked.src(0);
+      return first.with_src(UOps{run(first.src(0), lane, lane ? each * constant_size(lane) : each)});
+    }
+    if (!lane) return *done_.find(stacked);
+    UOps vectors;
+    for (const UOp& s : stacked.src()) vectors.push_back(*done_.find(s));
+    return interleaved(vectors, constant_size(lane));
+  }
+
+  static UOp interleaved(const UOps& vectors, int64_t n) {
+    UOps all;
+    for (int64_t i = 0; i < n; ++i)
+      for (const UOp& v : vectors) all.push_back(is_vector(v) ? lane_at(v, i) : v);
+    return stack(all);
+  }
+
+  /// Stores of every second, third, ... element that together fill a run are one.
+  UOps joined_stores(const UOp& group) const {
+    UOps out;
+    for (size_t i = 0; i < group.src_count();) {
+      const size_t count = joined_at(group.src().subspan(i));
+      const UOp& first = group.src(i);
+      if (count < 2) {
+        out.push_back(*done_.find(first));
+      } else {
+        const UOp lane = lane_of(first.src(0));
+        UOps values;
+        for (const UOp& s : group.src().subspan(i, count)) values.push_back(*done_.find(s.src(1)));
+        const int64_t n = constant_size(lane);
+        out.push_back(first.with_src(UOps{run(first.src(0), lane, n * int64_t(count)), interleaved(values, n)}));
+      }
+      i += count;
+    }
+    return out;
+  }
+
+  /// How many of the effects from the first on are one store; 1: it alone.
+  static size_t joined_at(std::span<const UOp> effects) {
+    if (!effects[0].is(Op::STORE)) return 1;
+    const UOp lane = lane_of(effects[0].src(0));
+    const auto stride = lane ? stride_of(effects[0].src(0).src(1), lane) : std::nullopt;
+    if (!stride || *stride < 2 || size_t(*stride) > std::min<size_t>(effects.size(), most_joined)) return 1;
+    return are_neighbours(effects.first(size_t(*stride))) ? size_t(*stride) : 1;
   }
 
   static UOp at_each_lane(const UOp& at, int64_t n) { return is_vector(at) ? at : index(at.src(0), splat(at.src(1), n)); }
@@ -136,8 +212,8 @@ class Vectorizer {
     for (; n > 1; n /= 2) {
       UOps low, high;
       for (const UOp& v : values) {
-        low.push_back(n == 2 ? lane(v, 0) : lanes(v, 0, n / 2));
-        high.push_back(n == 2 ? lane(v, 1) : lanes(v, n / 2, n));
+        low.push_back(n == 2 ? lane_at(v, 0) : lanes(v, 0, n / 2));
+        high.push_back(n == 2 ? lane_at(v, 1) : lanes(v, n / 2, n));
       }
       values = merge_partials(u, low, high);
       if (is_general_reduce(u)) values = with_splats(values, low, high, n / 2);

@@ -73,7 +73,7 @@ AxisKind kind_of_part(const Opt& opt, bool reduced) {
 UOp split_reduce(const UOp& sink, const UOp& outer) {
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     UOp reduce = u.with_src(sources);
-    if (!u.is(Op::REDUCE) || is_general_reduce(u)) return reduce;
+    if (!u.is(Op::REDUCE)) return reduce;
     UOps around, inside;
     bool closes = false, loops = false;
     for (const UOp& r : closed_ranges(reduce)) {
@@ -83,7 +83,8 @@ UOp split_reduce(const UOp& sink, const UOp& outer) {
       (within ? inside : around).push_back(r);
     }
     if (!closes || !loops) return reduce;
-    return make_reduce(reduce, UOps{make_reduce(reduce, reduced_values(reduce), inside)}, around);
+    const UOp first = reduce_partials(reduce, reduce_results(make_reduce(reduce, reduced_values(reduce), inside)), around)[0];
+    return is_general_reduce(reduce) ? first.src(0) : first;
   });
 }
 
@@ -98,6 +99,7 @@ class Application {
     for (const Opt& opt : opts)
       if (opt.op == OptOp::STAGE) stages.emplace_back(opt, axis(opt));
     for (const auto& [opt, range] : stages) kernel_ = stage_operand(kernel_, range, opt, target_);
+    kernel_ = expand_elements(kernel_);
     // What is read from a tile often is one run through it.
     return stages.empty() ? kernel_ : merge_ranges(simplify(kernel_));
   }
@@ -126,9 +128,9 @@ class Application {
   }
 
   void tensor_core(const Opt& opt) {
-    check_items(opt);
+    target_.has_groups ? check_items(opt) : check_one_nest(opt);
     kernel_ = apply_tensor_core(kernel_, opt, target_);
-    check_group_size(opt);
+    if (target_.has_groups) check_group_size(opt);
   }
 
   void split(const Opt& opt, const UOp& range) {

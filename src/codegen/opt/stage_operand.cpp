@@ -92,7 +92,8 @@ class OperandStaging {
     switch (kind_of(range)) {
       case AxisKind::upcast:
       case AxisKind::unroll:
-      case AxisKind::lane: return true;
+      case AxisKind::lane:
+      case AxisKind::element: return true;
       case AxisKind::local:
       case AxisKind::group: return stage_.scope == Scope::group;
       case AxisKind::loop:
@@ -103,14 +104,21 @@ class OperandStaging {
   }
 
   /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next
-  /// to each other in each step. A vector axis is last.
+  /// to each other in each step. A vector axis is last, but for what each lane holds of a tensor core's operand.
   void sort_tile(UOps& ranges, const UOp& at) const {
     const auto key = [&](const UOp& r) {
       const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
       const int64_t stride = std::abs(stride_of(at, r).value_or(0));
-      return std::tuple(kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0, -stride, r.arg_as<RangeArg>().id);
+      const bool apart = stage_.scope != Scope::group;
+      return std::tuple(apart && kind_of(r) == AxisKind::element, kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0, -stride, r.arg_as<RangeArg>().id);
     };
     std::sort(ranges.begin(), ranges.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
+  }
+
+  /// What a lane holds is stored with what its neighbours hold.
+  AxisKind kind_in_fill(const UOp& range) const {
+    if (kind_of(range) == AxisKind::lane) return AxisKind::lane;
+    return kind_of(range) == AxisKind::element && stage_.scope != Scope::group ? AxisKind::upcast : AxisKind::loop;
   }
 
   /// The load as an element of a tile; null if nothing of it moves inside the axis.
@@ -131,7 +139,7 @@ class OperandStaging {
     for (const UOp& r : inside) {
       const int64_t size = constant_size(r);
       if (size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
-      const AxisKind kind = kind_of(r) == AxisKind::lane ? AxisKind::lane : AxisKind::loop;
+      const AxisKind kind = kind_in_fill(r);
       sources.push_back(range(r.src(0), {.id = next_range_++, .kind = kind, .order = r.arg_as<RangeArg>().order}));
       fresh[r] = sources.back();
       at = at * size + r;

@@ -7,6 +7,7 @@
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
 #include "codegen/opt/split_range.h"
+#include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
@@ -26,27 +27,29 @@ struct Product {
 bool depends_on(const UOp& u, const UOp& range) { return is_open_over(u, std::span(&range, 1)); }
 
 /// `x` before it was cast to the accumulator's dtype; null if it has another.
-UOp factor(const UOp& x, const TensorCore& core) {
-  if (x.dtype() == core.in) return x;
-  return x.is(Op::CAST) && x.src(0).dtype() == core.in ? x.src(0) : UOp();
+UOp factor(const UOp& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return x.is(Op::CAST) && x.src(0).dtype() == dtype ? x.src(0) : UOp();
 }
 
-/// The factors of a product that is summed up in the core's dtype. A product in the narrow dtype is taken unrounded, as by MULACC.
+/// What is multiplied and summed up in the core's dtype. A product in a narrow float is taken unrounded, as by MULACC.
 std::optional<std::pair<UOp, UOp>> factors(const UOp& reduce, const TensorCore& core) {
   if (is_general_reduce(reduce) || reduce.arg_as<ReduceArg>().op != Op::ADD || reduce.dtype() != core.out) return std::nullopt;
   UOp x = reduce.src(0);
-  if (x.is(Op::CAST) && x.src(0).dtype() == core.in) x = UOp(x.src(0));
+  if (x.is(Op::CAST) && is_float(core.out) && x.src(0).dtype() == core.a_type) x = UOp(x.src(0));
   if (!x.is(Op::MUL)) return std::nullopt;
-  const UOp a = factor(x.src(0), core), b = factor(x.src(1), core);
-  if (!a || !b) return std::nullopt;
-  return std::pair(a, b);
+  return std::pair(x.src(0), x.src(1));
 }
 
-/// The last of the ranges that `a` moves with and `b` does or does not.
-UOp last_of(std::span<const UOp> ranges, const UOp& a, const UOp& b, bool both) {
-  for (size_t i = ranges.size(); i-- > 0;)
-    if (depends_on(a, ranges[i]) && depends_on(b, ranges[i]) == both) return ranges[i];
-  return {};
+/// The last of the ranges that `a` moves with and `b` does or does not; one that `n` divides, if there is one.
+UOp last_of(std::span<const UOp> ranges, const UOp& a, const UOp& b, bool both, int64_t n = 1) {
+  UOp any;
+  for (size_t i = ranges.size(); i-- > 0;) {
+    if (!depends_on(a, ranges[i]) || depends_on(b, ranges[i]) != both) continue;
+    if (constant_size(ranges[i]) != 0 && constant_size(ranges[i]) % n == 0) return ranges[i];
+    if (!any) any = ranges[i];
+  }
+  return any;
 }
 
 std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
@@ -62,11 +65,12 @@ std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
     UOps reduced;
     for (const UOp& r : closed_ranges(u))
       if (r.arg_as<RangeArg>().kind == AxisKind::reduce) reduced.push_back(r);
-    const UOp k = last_of(reduced, a, b, true);
+    const UOp k = last_of(reduced, a, b, true, core.k);
     UOp m = last_of(loops, a, b, false), n = last_of(loops, b, a, false);
     if (!k || !m || !n) continue;
     if (place(m) > place(n)) std::swap(a, b), std::swap(m, n);  // neighbours along n are held together
-    return Product{u, a, b, m, n, k};
+    a = factor(a, core.a_type), b = factor(b, core.b_type);
+    if (a && b) return Product{u, a, b, m, n, k};
   }
   return std::nullopt;
 }
@@ -88,13 +92,13 @@ UOp number_of(const Bits& bits, const UOp& item, const UOp& element) {
 
 class TensorCoreUse {
  public:
-  TensorCoreUse(const UOp& sink, const Product& product, const TensorCore& core)
+  TensorCoreUse(const UOp& sink, const Product& product, const TensorCore& core, AxisKind items)
       : sink_(sink), p_(product), core_(core), next_range_(next_range_id(sink)) {
     // Neighbouring items of a core are neighbours in the group: their axis is the innermost of all.
-    constexpr int32_t innermost = 1 << 20;
-    item_ = range(index_const(core.items), {.id = next_range_++, .kind = AxisKind::local, .order = innermost});
-    element_ =
-        range(index_const(core.c.elements()), {.id = next_range_++, .kind = AxisKind::upcast, .order = p_.n.arg_as<RangeArg>().order});
+    item_ = new_range(core.items, items, innermost);
+    held_ = core.c.elements() == 1 ? index_const(0) : new_range(core.c.elements(), AxisKind::upcast, p_.n.arg_as<RangeArg>().order);
+    of_a_ = new_range(core.a.elements(), AxisKind::element, innermost + 1);
+    of_b_ = new_range(core.b.elements(), AxisKind::element, innermost + 1);
     m_ = outer(p_.m, core.m);
     n_ = outer(p_.n, core.n);
     k_ = outer(p_.k, core.k);
@@ -102,14 +106,20 @@ class TensorCoreUse {
 
   UOp run() {
     NodeMap<UOp> map;
-    const UOp sum = held_element(multiplied());
-    map[p_.reduce] = sum;
-    const UOp kernel = substitute(sink_, map);
-    const UOp rows = apply_split(kernel, tile(p_.m, m_, core_.m, number_of(core_.c.row, item_, element_), {m_}));
-    return apply_split(rows, tile(p_.n, n_, core_.n, number_of(core_.c.column, item_, element_), {n_, item_, element_}));
+    map[p_.reduce] = held_element(multiplied());
+    UOps columns{n_, item_};
+    if (held_.is(Op::RANGE)) columns.push_back(held_);
+    const UOp rows = split(substitute(sink_, map), p_.m, m_, core_.m, number_of(core_.c.row, item_, held_), {m_});
+    return split(rows, p_.n, n_, core_.n, number_of(core_.c.column, item_, held_), columns);
   }
 
  private:
+  static constexpr int32_t innermost = 1 << 20;
+
+  UOp new_range(int64_t size, AxisKind kind, int32_t order) {
+    return range(index_const(size), {.id = next_range_++, .kind = kind, .order = order});
+  }
+
   static UOp outer(const UOp& range, int64_t n) { return UOp(Op::RANGE, DType::index, {rounds_of(range, n)}, range.arg()); }
 
   static Split tile(const UOp& range, const UOp& outer, int64_t n, const UOp& inside, UOps parts) {
@@ -117,56 +127,49 @@ class TensorCoreUse {
     if (const int64_t size = constant_size(range); size == 0 || size % n != 0) s.valid = s.value < range.src(0);
     return s;
   }
-
-  /// Element `e` that the item holds of a matrix, of which k is the rows or the columns. Beyond the end of k it is 0.
-  UOp fragment(const UOp& x, const Split& other, const Split& along_k) const {
-    const UOp value = apply_split(apply_split(x, other), along_k);
-    return along_k.valid ? where(along_k.valid, value, constant(core_.in, 0)) : value;
+  static UOp split(const UOp& x, const UOp& range, const UOp& outer, int64_t n, const UOp& inside, UOps parts) {
+    return n == 1 ? x : apply_split(x, tile(range, outer, n, inside, std::move(parts)));
   }
 
-  UOps fragments_of_a() const {
-    UOps out;
-    for (int e = 0; e < core_.a.elements(); ++e)
-      out.push_back(fragment(p_.a, tile(p_.m, m_, core_.m, number_of(core_.a.row, item_, index_const(e)), {}),
-                             tile(p_.k, k_, core_.k, number_of(core_.a.column, item_, index_const(e)), {})));
-    return out;
-  }
-  UOps fragments_of_b() const {
-    UOps out;
-    for (int e = 0; e < core_.b.elements(); ++e)
-      out.push_back(fragment(p_.b, tile(p_.n, n_, core_.n, number_of(core_.b.column, item_, index_const(e)), {}),
-                             tile(p_.k, k_, core_.k, number_of(core_.b.row, item_, index_const(e)), {})));
-    return out;
+  /// What the item holds of a matrix, of which k is the rows or the columns. Beyond the end of k it is 0.
+  UOp fragment(const UOp& x, const UOp& k_inside) const {
+    const Split along_k = tile(p_.k, k_, core_.k, k_inside, {});
+    const UOp value = apply_split(x, along_k);
+    return along_k.valid ? where(along_k.valid, value, constant(x.dtype(), 0)) : value;
   }
 
   /// The sum as a general REDUCE that carries what an item holds of c.
   UOp multiplied() const {
-    UOps x = fragments_of_a();
-    const UOps b = fragments_of_b();
-    x.append(b.begin(), b.end());
-    const auto held = size_t(core_.c.elements());
-    const UOps zeros(held, constant(core_.out, 0));
+    const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
+    const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
+    const UOps x{fragment(rows, number_of(core_.a.column, item_, of_a_)), fragment(columns, number_of(core_.b.row, item_, of_b_))};
+    const UOps zeros(size_t(core_.c.elements()), constant(core_.out, 0));
     UOps sources{tuple(x), tuple(zeros), step(), merge()};
     for (const UOp& r : closed_ranges(p_.reduce)) sources.push_back(r == p_.k ? k_ : r);
+    sources.push_back(of_a_);
+    sources.push_back(of_b_);
     return UOp(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
   }
 
   static UOp tuple(const UOps& values) { return UOp(Op::TUPLE, DType::void_, values); }
   static UOp function(const UOps& values) { return UOp(Op::FUNCTION, DType::void_, {tuple(values)}, FunctionArg{"wmma"}); }
+  static UOp param(DType dtype, int slot) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = slot}); }
   static UOps params(DType dtype, int first, int count) {
     UOps out;
-    for (int i = 0; i < count; ++i) out.push_back(UOp(Op::PARAM, dtype, {}, ParamArg{.slot = first + i}));
+    for (int i = 0; i < count; ++i) out.push_back(param(dtype, first + i));
     return out;
   }
 
+  /// Each factor is one parameter here.
   UOp step() const {
-    const int c = core_.c.elements(), a = core_.a.elements();
-    const UOp product(Op::WMMA, core_.out,
-                      {stack(params(core_.in, c, a)), stack(params(core_.in, c + a, core_.b.elements())), stack(params(core_.out, 0, c))},
-                      WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.in, core_.out});
-    UOps held;
-    for (int i = 0; i < c; ++i) held.push_back(UOp(Op::INDEX, core_.out, {product, index_const(i)}, IndexArg{}));
-    return function(held);
+    const int held = core_.c.elements();
+    const UOps c = params(core_.out, 0, held);
+    const UOp product(Op::WMMA, core_.out, {param(core_.a_type, held), param(core_.b_type, held + 1), held == 1 ? c[0] : stack(c)},
+                      WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.a_type, core_.b_type, core_.out});
+    if (held == 1) return function({product});
+    UOps sums;
+    for (int i = 0; i < held; ++i) sums.push_back(UOp(Op::INDEX, core_.out, {product, index_const(i)}, IndexArg{}));
+    return function(sums);
   }
 
   UOp merge() const {
@@ -181,7 +184,7 @@ class TensorCoreUse {
   UOp held_element(const UOp& reduce) const {
     const UOps held = reduce_results(reduce);
     UOp out = held.back();
-    for (size_t i = held.size() - 1; i-- > 0;) out = where(eq(element_, index_const(int64_t(i))), held[i], out);
+    for (size_t i = held.size() - 1; i-- > 0;) out = where(eq(held_, index_const(int64_t(i))), held[i], out);
     return out;
   }
 
@@ -189,8 +192,45 @@ class TensorCoreUse {
   const Product& p_;
   const TensorCore& core_;
   int32_t next_range_;
-  UOp item_, element_, m_, n_, k_;
+  UOp item_, held_, of_a_, of_b_, m_, n_, k_;
 };
+
+bool is_element(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::element; }
+
+/// The value at each iteration of the range.
+UOps written_out(const UOp& value, const UOp& range) {
+  UOps out;
+  for (int64_t i = 0; i < constant_size(range); ++i) {
+    NodeMap<UOp> at;
+    at[range] = index_const(i);
+    out.push_back(substitute_open(std::span(&value, 1), std::span(&range, 1), std::move(at))[0]);
+  }
+  return out;
+}
+
+/// The first values of the REDUCE are stacks along its element ranges.
+UOp expand_reduce(const UOp& reduce) {
+  UOps elements, loops;
+  for (const UOp& r : closed_ranges(reduce)) (is_element(r) ? elements : loops).push_back(r);
+  if (elements.empty()) return reduce;
+  UOps arguments, values;
+  const UOps identities = reduce_identities(reduce), stacked = reduced_values(reduce);
+  const auto parameter = [&](DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(identities.size() + values.size())}); };
+  for (size_t i = 0; i < identities.size(); ++i)
+    arguments.push_back(UOp(Op::PARAM, identities[i].dtype(), {}, ParamArg{.slot = int32_t(i)}));
+  for (size_t i = 0; i < stacked.size(); ++i) {
+    UOps parameters;
+    for (const UOp& v : i < elements.size() ? written_out(stacked[i], elements[i]) : UOps{stacked[i]}) {
+      parameters.push_back(parameter(v.dtype()));
+      values.push_back(v);
+    }
+    arguments.push_back(i < elements.size() ? stack(parameters) : parameters[0]);
+  }
+  const UOp step(Op::FUNCTION, DType::void_, {inline_function(reduce.src(2), arguments)}, reduce.src(2).arg());
+  UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
+  sources.append(loops.begin(), loops.end());
+  return reduce.with_src(sources);
+}
 
 }  // namespace
 
@@ -206,15 +246,23 @@ bool has_tensor_core(const UOp& sink) {
   return false;
 }
 
+UOp expand_elements(const UOp& sink) {
+  return rebuild(sink, [](const UOp& u, const UOps& sources) -> UOp {
+    const UOp out = u.with_src(sources);
+    return is_general_reduce(out) ? expand_reduce(out) : out;
+  });
+}
+
 UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target) {
   const auto count = int32_t(target.tensor_cores.size());
   if (opt.arg < -1 || opt.arg >= count) opt_error(opt, fmt::format("the target has {} tensor cores", count));
   if (has_tensor_core(sink)) opt_error(opt, "the kernel uses a tensor core already");
   for (const UOp& u : toposort(sink))
     if (u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == AxisKind::lane) opt_error(opt, "the kernel has a vector axis");
+  const AxisKind items = target.has_groups ? AxisKind::local : AxisKind::lane;
   for (int32_t i = std::max(opt.arg, 0); i < (opt.arg < 0 ? count : opt.arg + 1); ++i) {
     const TensorCore& core = target.tensor_cores[size_t(i)];
-    if (const auto product = find_product(sink, core)) return TensorCoreUse(sink, *product, core).run();
+    if (const auto product = find_product(sink, core)) return TensorCoreUse(sink, *product, core, items).run();
   }
   opt_error(opt, "the kernel has no sum of products over two output axes in the dtypes of the tensor core");
 }

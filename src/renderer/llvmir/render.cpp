@@ -93,6 +93,7 @@ class Renderer {
       case Op::EXPAND: return splat(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
+      case Op::WMMA: return dot_product(u);
       case Op::CAST: return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
       case Op::GROUP:
@@ -464,6 +465,7 @@ class Renderer {
   Value stack_of(std::span<const UOp> scalars, DType dtype) {
     const int lanes = static_cast<int>(scalars.size());
     if (lanes == 1) return value(scalars[0]);
+    if (const size_t vectors = interleaved_vectors(scalars)) return interleave(scalars.first(vectors), dtype);
     const std::string type = type_name(dtype, lanes);
     std::string joined = "poison";
     for (int i = 0; i < lanes; ++i) {
@@ -474,6 +476,33 @@ class Renderer {
     return {.ref = joined, .dtype = dtype, .lanes = lanes};
   }
 
+  /// Of how many vectors these are the first lane of each, the second lane of each, ...; 0: they are something else.
+  size_t interleaved_vectors(std::span<const UOp> scalars) {
+    const auto is_lane_of = [&](size_t i, const UOp& vector, size_t at) {
+      const UOp& u = scalars[i];
+      return u.is(Op::INDEX) && u.src(0) == vector && is_const(u.src(1), int64_t(at));
+    };
+    if (!scalars[0].is(Op::INDEX)) return 0;
+    size_t n = 1;
+    while (n < scalars.size() && scalars[n].is(Op::INDEX) && is_lane_of(n, scalars[n].src(0), 0)) ++n;
+    const auto lanes = size_t(value(scalars[0].src(0)).lanes);
+    if (n == 1 || (n & (n - 1)) != 0 || n * lanes != scalars.size()) return 0;
+    for (size_t i = 0; i < scalars.size(); ++i)
+      if (!is_lane_of(i, scalars[i % n].src(0), i / n) || size_t(value(scalars[i % n].src(0)).lanes) != lanes) return 0;
+    return n;
+  }
+
+  Value interleave(std::span<const UOp> first_lanes, DType dtype) {
+    std::vector<std::string> vectors;
+    for (const UOp& u : first_lanes) vectors.push_back(value(u.src(0)).ref);
+    const int each = value(first_lanes[0].src(0)).lanes, count = static_cast<int>(vectors.size()), lanes = each * count;
+    const std::string type = type_name(dtype, lanes), one_after_the_other = joined(type_name(dtype), std::move(vectors), each);
+    std::vector<std::string> order;
+    for (int i = 0; i < lanes; ++i) order.push_back(fmt::format(FMT_COMPILE("i32 {}"), i % count * each + i / count));
+    const auto text = fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, one_after_the_other, type, lanes, fmt::join(order, ", "));
+    return {.ref = out_.define("interleaved", text), .dtype = dtype, .lanes = lanes};
+  }
+
   void shrink(const UOp& u) {
     const Value& v = value(u.src(0));
     const Scalar *begin = const_value(u.src(1)), *end = const_value(u.src(2));
@@ -482,6 +511,24 @@ class Renderer {
     if (lanes == v.lanes) return set(u, v);
     if (lanes == 1) return set(u, extract(v, first));
     set(u, run_of(type_name(v.dtype), v.ref, v.lanes, first, lanes), static_cast<int>(lanes));
+  }
+
+  /// The row of a is one number of 32 bits for all lanes, as are the elements of b in each.
+  void dot_product(const UOp& u) {
+    const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
+    const bool floats = u.arg_as<WmmaArg>().a == DType::bfloat16;
+    const Value row = splat_of(as_lanes(a, DType::int32, 1), c.lanes), columns = as_lanes(b, DType::int32, c.lanes);
+    const std::string type = type_name(c.dtype, c.lanes), packed = floats ? fmt::format("<{} x bfloat>", 2 * c.lanes) : type_name(DType::int32, c.lanes);
+    const auto factor = [&](const Value& v) {
+      return packed + " " + (floats ? out_.define("bf16", fmt::format("bitcast {} to {}", typed(v), packed)) : v.ref);
+    };
+    // The first factor of the byte instruction is the unsigned one.
+    const bool swapped = u.arg_as<WmmaArg>().a == DType::int8;
+    std::vector<std::string> arguments{typed(c), factor(swapped ? columns : row), factor(swapped ? row : columns)};
+    set(u, out_.call("dot", type, floats ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512.vpdpbusd.512", arguments), c.lanes);
+  }
+  Value as_lanes(const Value& v, DType dtype, int lanes) {
+    return {.ref = out_.define("bits", fmt::format("bitcast {} to {}", typed(v), type_name(dtype, lanes))), .dtype = dtype, .lanes = lanes};
   }
 
   const Target& target_;
