@@ -34,6 +34,8 @@ class OperandStaging {
     note_nesting();
     if (std::any_of(loads.begin(), loads.end(), [&](const UOp& u) { return is_repeated(u); }))
       std::erase_if(loads, [&](const UOp& u) { return !is_repeated(u); });
+    if (stage_.depth > 1 && std::erase_if(loads, [&](const UOp& u) { return !moves_with_loop(u); }) > 0 && loads.empty())
+      opt_error(opt_, "what is loaded does not move with the loop");
     NodeMap<UOp> reads;
     for (const UOp& u : loads)
       if (UOp read = staged(u)) made_.push_back(reads[u] = read);
@@ -152,12 +154,16 @@ class OperandStaging {
     return UOp(Op::INDEX, load.dtype(), {tile, at}, IndexArg{});
   }
 
-  /// That an iteration of the loop can load what a later one needs.
-  void check_ahead(const UOp& load) const {
+  /// True if each iteration of the axis, the innermost of the loops around the tile, loads something else.
+  bool moves_with_loop(const UOp& load) const {
     int innermost = -1;
     for (const UOp& r : ranges_of(load))
       if (const int* p = place_.find(r); p && !is_inside(r)) innermost = std::max(innermost, *p);
-    if (innermost != *place_.find(axis_)) opt_error(opt_, "what is loaded does not move with the loop");
+    return innermost == *place_.find(axis_);
+  }
+
+  /// That an iteration of the loop can load what a later one needs.
+  void check_ahead(const UOp& load) const {
     for (const UOp& u : toposort(load))
       if (u.is(Op::LOAD) && u != load) opt_error(opt_, "where it is loaded from depends on other memory");
   }

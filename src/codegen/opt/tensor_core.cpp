@@ -101,12 +101,11 @@ class TensorCoreUse {
     of_b_ = new_range(core.b.elements(), AxisKind::element, innermost + 1);
     m_ = outer(p_.m, core.m);
     n_ = outer(p_.n, core.n);
-    k_ = outer(p_.k, core.k);
   }
 
   UOp run() {
     NodeMap<UOp> map;
-    map[p_.reduce] = held_element(multiplied());
+    map[p_.reduce] = held_element(sums());
     UOps columns{n_, item_};
     if (held_.is(Op::RANGE)) columns.push_back(held_);
     const UOp rows = split(substitute(sink_, map), p_.m, m_, core_.m, number_of(core_.c.row, item_, held_), {m_});
@@ -131,21 +130,33 @@ class TensorCoreUse {
     return n == 1 ? x : apply_split(x, tile(range, outer, n, inside, std::move(parts)));
   }
 
+  /// What an item holds of c, summed up. The last terms, if there are no k of them, are a step of their own.
+  UOps sums() const {
+    const int64_t size = constant_size(p_.k), rounds = size / core_.k;
+    if (size == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
+    const UOp last = multiplied(index_const(rounds));
+    if (rounds == 0) return reduce_results(last);
+    return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))), reduce_results(last));
+  }
+
   /// What the item holds of a matrix, of which k is the rows or the columns. Beyond the end of k it is 0.
-  UOp fragment(const UOp& x, const UOp& k_inside) const {
-    const Split along_k = tile(p_.k, k_, core_.k, k_inside, {});
+  UOp fragment(const UOp& x, const UOp& k, const UOp& k_inside) const {
+    Split along_k = tile(p_.k, k, core_.k, k_inside, {});
+    if (k.is(Op::RANGE) && constant_size(k) != 0 && constant_size(k) * core_.k <= constant_size(p_.k)) along_k.valid = {};
     const UOp value = apply_split(x, along_k);
     return along_k.valid ? where(along_k.valid, value, constant(x.dtype(), 0)) : value;
   }
 
-  /// The sum as a general REDUCE that carries what an item holds of c.
-  UOp multiplied() const {
+  /// The sum over a loop `k`, or its terms number `k`, as a general REDUCE that carries what an item holds of c.
+  UOp multiplied(const UOp& k) const {
     const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
     const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
-    const UOps x{fragment(rows, number_of(core_.a.column, item_, of_a_)), fragment(columns, number_of(core_.b.row, item_, of_b_))};
+    const UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
     const UOps zeros(size_t(core_.c.elements()), constant(core_.out, 0));
     UOps sources{tuple(x), tuple(zeros), step(), merge()};
-    for (const UOp& r : closed_ranges(p_.reduce)) sources.push_back(r == p_.k ? k_ : r);
+    for (const UOp& r : closed_ranges(p_.reduce))
+      if (r != p_.k) sources.push_back(r);
+    if (k.is(Op::RANGE)) sources.push_back(k);
     sources.push_back(of_a_);
     sources.push_back(of_b_);
     return UOp(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
@@ -181,8 +192,7 @@ class TensorCoreUse {
   }
 
   /// The one of the held elements that the upcast axis names.
-  UOp held_element(const UOp& reduce) const {
-    const UOps held = reduce_results(reduce);
+  UOp held_element(const UOps& held) const {
     UOp out = held.back();
     for (size_t i = held.size() - 1; i-- > 0;) out = where(eq(held_, index_const(int64_t(i))), held[i], out);
     return out;
@@ -192,7 +202,7 @@ class TensorCoreUse {
   const Product& p_;
   const TensorCore& core_;
   int32_t next_range_;
-  UOp item_, held_, of_a_, of_b_, m_, n_, k_;
+  UOp item_, held_, of_a_, of_b_, m_, n_;
 };
 
 bool is_element(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::element; }
@@ -208,11 +218,11 @@ UOps written_out(const UOp& value, const UOp& range) {
   return out;
 }
 
-/// The first values of the REDUCE are stacks along its element ranges.
-UOp expand_reduce(const UOp& reduce) {
+/// What a REDUCE carries, where its first values are stacks along its element ranges.
+UOps expand_reduce(const UOp& reduce) {
   UOps elements, loops;
   for (const UOp& r : closed_ranges(reduce)) (is_element(r) ? elements : loops).push_back(r);
-  if (elements.empty()) return reduce;
+  if (elements.empty()) return reduce_results(reduce);
   UOps arguments, values;
   const UOps identities = reduce_identities(reduce), stacked = reduced_values(reduce);
   const auto parameter = [&](DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(identities.size() + values.size())}); };
@@ -229,7 +239,8 @@ UOp expand_reduce(const UOp& reduce) {
   const UOp step(Op::FUNCTION, DType::void_, {inline_function(reduce.src(2), arguments)}, reduce.src(2).arg());
   UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
   sources.append(loops.begin(), loops.end());
-  return reduce.with_src(sources);
+  const UOp expanded = reduce.with_src(sources);
+  return loops.empty() ? reduce_step(expanded, identities, values) : reduce_results(expanded);
 }
 
 }  // namespace
@@ -247,9 +258,12 @@ bool has_tensor_core(const UOp& sink) {
 }
 
 UOp expand_elements(const UOp& sink) {
-  return rebuild(sink, [](const UOp& u, const UOps& sources) -> UOp {
+  NodeMap<UOps> expanded;
+  return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     const UOp out = u.with_src(sources);
-    return is_general_reduce(out) ? expand_reduce(out) : out;
+    if (is_general_reduce(u)) expanded[u] = expand_reduce(out);
+    if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return expanded[u.src(0)][size_t(u.arg_as<TupleArg>().index)];
+    return out;
   });
 }
 

@@ -23,6 +23,11 @@ constexpr Definition kDefinitions[] = {
     {"convert", "#define convert __builtin_convertvector"},
     {"shuffle", "#define shuffle __builtin_shufflevector"},
     {"inlined", "#define inlined static inline __attribute__((always_inline, overloadable))"},
+    {"vdpbf16ps",
+     "typedef __bf16 bf16_lanes __attribute__((vector_size(64)));\n"
+     "#define vdpbf16ps(a, b, c) (float16) __builtin_ia32_dpbf16ps_512(c, (bf16_lanes)in_all_lanes(a), (bf16_lanes)(b))"},
+    {"vpdpbusd_u8_s8", "#define vpdpbusd_u8_s8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, in_all_lanes(a), (int16)(b))"},
+    {"vpdpbusd_s8_u8", "#define vpdpbusd_s8_u8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, (int16)(b), in_all_lanes(a))"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
 };
 

@@ -127,6 +127,7 @@ class Renderer {
       case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
       case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
+      case Op::WMMA: return set(u, dot_product(u));
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
@@ -135,6 +136,14 @@ class Renderer {
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
     set(u, write_alu(prelude_, u.op(), u.dtype(), sources));
+  }
+
+  Value dot_product(const UOp& u) {
+    const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
+    prelude_.function(fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
+                                  prelude_.type(DType::int32, c.lanes), type_of(a)));
+    const std::string_view function = prelude_.word(u.arg_as<WmmaArg>().name.str());
+    return {.expr = {fmt::format("{}({}, {}, {})", function, a.expr.text, b.expr.text, c.expr.text)}, .dtype = u.dtype(), .lanes = c.lanes};
   }
 
   static int64_t constant_of(const UOp& u) {
