@@ -9,7 +9,8 @@
 
 namespace tinygrad::codegen {
 
-CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen) : CpuCost(nest, target) {
+CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores)
+    : CpuCost(nest, target), cores_(std::move(cores)) {
   for (size_t i = 0; i < nest.axes.size(); ++i) {
     left_.push_back(nest.axes[i].size);
     for (const Opt& opt : chosen) {
@@ -139,7 +140,7 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
 }
 
 double CpuChoice::choose_lanes_and_tile() {
-  lanes_.clear();
+  lanes_ = {};
   tile_ = {};
   choose_lanes();
   for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
@@ -171,7 +172,8 @@ bool CpuChoice::may_stage(const NestedWork& w) {
 uint64_t CpuChoice::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
 bool CpuChoice::is_near_enough() const {
   if (!outer_) return tile_bytes(staged_) <= target_.l2_bytes;
-  const bool rows = std::none_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; });
+  const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
+  const bool rows = lanes_.core || std::none_of(lanes_.begin(), lanes_.end(), is_reduce);
   return rows && tile_bytes(staged_) + results_bytes() <= target_.l2_bytes;
 }
 
@@ -184,7 +186,7 @@ void CpuChoice::choose_lanes() {
 }
 
 std::vector<Lanes> CpuChoice::lane_choices() const {
-  Lanes axes;
+  std::vector<Lane> axes;
   for (size_t a = 0; a < nest_.axes.size(); ++a) {
     if (has(taken_, int(a)) || meets_vectors(int(a))) continue;
     for (int64_t n = std::max<int64_t>(1, target_.vector_bits / (8 * nest_.item_bytes)); n >= 4; n /= 2)
@@ -192,10 +194,11 @@ std::vector<Lanes> CpuChoice::lane_choices() const {
   }
   std::vector<Lanes> out;
   for (size_t i = 0; i < axes.size(); ++i) {
-    out.push_back({axes[i]});
+    out.push_back({{axes[i]}});
     for (size_t k = i + 1; k < axes.size(); ++k)
-      if (!meet(axes[i].axis, axes[k].axis)) out.push_back({axes[i], axes[k]});
+      if (!meet(axes[i].axis, axes[k].axis)) out.push_back({{axes[i], axes[k]}});
   }
+  for (const CoreUse& use : cores_) out.push_back({{use.n, use.k}, &use});
   return out;
 }
 

@@ -11,7 +11,8 @@ namespace tinygrad::codegen {
 class CpuChoice : protected CpuCost {
  protected:
   /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
-  CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen);
+  /// `cores` are tensor cores that may be used.
+  CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores);
 
   /// What is chosen, and its cost.
   struct Choice {
@@ -71,6 +72,7 @@ class CpuChoice : protected CpuCost {
   /// The arguments that are loaded in the joined loop and are the same in all its steps; no value if one of them cannot be staged.
   std::optional<uint64_t> kept_arguments() const;
 
+  const std::vector<CoreUse> cores_;
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   bool may_block_ = false;            ///< elements may be computed twice
 };

@@ -81,7 +81,7 @@ double CpuCost::fill_cost(const NestedWork& w) const {
     if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size), vectors /= double(lanes_of(int(i)));
   Lanes moving;
   for (const Lane& l : lanes_)
-    if (has(w.depends, l.axis)) moving.push_back(l);
+    if (has(w.depends, l.axis)) moving.axes.push_back(l);
   return elements * 2 * (share_as_it_lies(w, moving) + vectors);
 }
 
@@ -116,7 +116,7 @@ double CpuCost::work_with(const Lanes& lanes) const {
 double CpuCost::joins(const Lanes& lanes) const {
   double sum = 0;
   for (const Lane& l : lanes)
-    if (nest_.axes[size_t(l.axis)].is_reduce) sum += join_cost(l);
+    if (nest_.axes[size_t(l.axis)].is_reduce && !lanes.core) sum += join_cost(l);
   return sum;
 }
 
@@ -133,6 +133,7 @@ double CpuCost::join_cost(const Lane& l) const {
 }
 
 double CpuCost::share(const NestedWork& w, const Lanes& lanes) const {
+  if (lanes.core && std::find(lanes.core->casts.begin(), lanes.core->casts.end(), w.node) != lanes.core->casts.end()) return 0;
   if (!is_staged(w)) return share_as_it_lies(w, lanes);
   double left = 1;
   for (const Lane& l : lanes)

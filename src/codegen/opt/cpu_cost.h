@@ -14,7 +14,22 @@ struct Lane {
   int axis = -1;  ///< place in the nest; -1: none
   int64_t lanes = 1;
 };
-using Lanes = std::vector<Lane>;
+/// A tensor core in the place of vectors: along the columns of the result, and of so many terms of a sum at once.
+struct CoreUse {
+  int32_t number = 0;
+  Lane n, k;
+  UOps casts;  ///< that it does without
+};
+struct Lanes {
+  std::vector<Lane> axes = {};
+  const CoreUse* core = nullptr;
+
+  auto begin() const { return axes.begin(); }
+  auto end() const { return axes.end(); }
+  const Lane& operator[](size_t i) const { return axes[i]; }
+  size_t size() const { return axes.size(); }
+  bool empty() const { return axes.empty(); }
+};
 
 /// Copies of output axes: at most two are tiled.
 struct Tile {

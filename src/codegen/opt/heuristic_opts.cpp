@@ -8,6 +8,7 @@
 #include "codegen/opt/group_heuristic.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/nest.h"
+#include "codegen/opt/tensor_core.h"
 
 namespace tinygrad::codegen {
 
@@ -20,7 +21,8 @@ constexpr int64_t most_chunks = 256;
 /// The choice as opts.
 class CpuHeuristic : private CpuChoice {
  public:
-  CpuHeuristic(const Nest& nest, const Target& target, std::span<const Opt> chosen) : CpuChoice(nest, target, chosen) {
+  CpuHeuristic(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores)
+      : CpuChoice(nest, target, chosen, std::move(cores)) {
     for (const NestAxis& a : nest.axes) numbers_.push_back(int32_t(a.number));
   }
 
@@ -49,7 +51,9 @@ class CpuHeuristic : private CpuChoice {
   std::vector<Opt> opts_of_choice(bool one_nest) {
     std::vector<Opt> opts;
     if (block_) block_reduction(opts);
-    for (const Lane& l : lanes_) add(opts, OptOp::LANE, l.axis, l.lanes);
+    if (lanes_.core) use_core(opts);
+    for (const Lane& l : lanes_)
+      if (!lanes_.core) add(opts, OptOp::LANE, l.axis, l.lanes);
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
     if (outer_steps_ > 1)
@@ -69,6 +73,14 @@ class CpuHeuristic : private CpuChoice {
     opts.push_back({op, numbers_[size_t(axis)], int32_t(n)});
     int64_t& left = left_[size_t(axis)];
     left = (left + n - 1) / n;
+  }
+
+  void use_core(std::vector<Opt>& opts) {
+    opts.push_back({OptOp::TC, 0, lanes_.core->number});
+    for (const Lane& l : lanes_) {
+      int64_t& left = left_[size_t(l.axis)];
+      left = nest_.axes[size_t(l.axis)].is_reduce ? std::max<int64_t>(1, left / l.lanes) : (left + l.lanes - 1) / l.lanes;
+    }
   }
 
   /// Copies of an axis that they do not divide are the iterations of blocks where masks would be in the way.
@@ -216,6 +228,24 @@ class CpuHeuristic : private CpuChoice {
   int32_t outer_number_ = -1;     ///< of the blocks of a reduced axis
 };
 
+/// Those of the target's tensor cores that can make the kernel's sum of products, where they are lanes.
+std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Target& target) {
+  std::vector<CoreUse> out;
+  if (sink.src_count() != 1 || nest.reduces != 1) return out;
+  const auto place = [&](const UOp& range) {
+    for (size_t i = 0; i < nest.axes.size(); ++i)
+      if (nest.axes[i].range == range) return int(i);
+    return -1;
+  };
+  for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
+    const TensorCore& core = target.tensor_cores[i];
+    const auto use = tensor_core_axes(sink, core);
+    if (!use || place(use->n) < 0 || place(use->k) < 0) continue;
+    out.push_back({int32_t(i), {place(use->n), core.n}, {place(use->k), core.k}, use->casts});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
@@ -227,7 +257,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
       if (one_nest) opts = group_heuristic(sink, nest, target);
       continue;
     }
-    const auto more = CpuHeuristic(nest, target, opts).run(one_nest, updates_in_place(sink));
+    const auto more = CpuHeuristic(nest, target, opts, usable_cores(sink, nest, target)).run(one_nest, updates_in_place(sink));
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;
@@ -236,7 +266,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
 std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count) {
   if (target.has_groups || sink.src_count() != 1) return {};
   const Nest nest = analyze_nest(sink, sink.src(0));
-  return CpuHeuristic(nest, target, {}).ranked(updates_in_place(sink), count);
+  return CpuHeuristic(nest, target, {}, usable_cores(sink, nest, target)).ranked(updates_in_place(sink), count);
 }
 
 }  // namespace tinygrad::codegen

@@ -22,6 +22,7 @@ struct Product {
   UOp reduce;
   UOp a, b;
   UOp m, n, k;  ///< RANGEs
+  UOps casts;   ///< to the accumulator's dtype
 };
 
 bool depends_on(const UOp& u, const UOp& range) { return is_open_over(u, std::span(&range, 1)); }
@@ -69,8 +70,11 @@ std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
     UOp m = last_of(loops, a, b, false), n = last_of(loops, b, a, false);
     if (!k || !m || !n) continue;
     if (place(m) > place(n)) std::swap(a, b), std::swap(m, n);  // neighbours along n are held together
+    UOps casts;
+    for (const UOp& x : {UOp(u.src(0)), a, b})
+      if (x.is(Op::CAST) && x.dtype() == core.out) casts.push_back(x);
     a = factor(a, core.a_type), b = factor(b, core.b_type);
-    if (a && b) return Product{u, a, b, m, n, k};
+    if (a && b) return Product{u, a, b, m, n, k, casts};
   }
   return std::nullopt;
 }
@@ -248,7 +252,7 @@ UOps expand_reduce(const UOp& reduce) {
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
   const auto p = find_product(sink, core);
   if (!p) return std::nullopt;
-  return TensorCoreAxes{p->m, p->n, p->k};
+  return TensorCoreAxes{p->m, p->n, p->k, p->casts};
 }
 
 bool has_tensor_core(const UOp& sink) {
