@@ -42,7 +42,7 @@ class Neighbours {
       stage(int32_t(a));
       if (a > 0 && codegen::is_reduced(axes_[a]) == codegen::is_reduced(axes_[a - 1])) append({OptOp::SWAP, int32_t(a - 1), int32_t(a)});
     }
-    if (target_.has_groups && !target_.tensor_cores.empty()) append({OptOp::TC, 0, -1});
+    if (!target_.tensor_cores.empty()) append({OptOp::TC, 0, -1});
     return std::move(out_);
   }
 

@@ -22,13 +22,27 @@ std::string_view amd_core(bool avx512) {
   return {};
 }
 
+/// The server cores of Intel from Ice Lake on, by what the compiler takes for granted there.
+std::string_view intel_core() {
+  const bool icelake = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+                       __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
+                       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("gfni") &&
+                       __builtin_cpu_supports("vpclmulqdq");
+  if (!icelake) return {};
+  const bool sapphire_rapids =
+      __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avxvnni");
+  return sapphire_rapids ? "sapphirerapids" : "icelake-server";
+}
+
 std::string_view host_arch() {
   __builtin_cpu_init();
   const bool v3 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (std::string_view amd = v3 ? amd_core(v4) : std::string_view(); !amd.empty()) return amd;
+  const bool zen4 = v4 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+  if (std::string_view amd = v3 ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
+  if (std::string_view intel = v4 && __builtin_cpu_is("intel") ? intel_core() : std::string_view(); !intel.empty()) return intel;
   if (v4) return "x86-64-v4";
   if (v3) return "x86-64-v3";
   if (__builtin_cpu_supports("sse4.2")) return "x86-64-v2";

@@ -42,6 +42,21 @@ TEST(Target, KeyHasEveryFact) {
   EXPECT_NE(t.key(), base.key());
 }
 
+TEST(Target, SomeCpusMultiplyNarrowNumbers) {
+  EXPECT_TRUE(cpu_target("x86-64-v4").tensor_cores.empty());
+  EXPECT_EQ(cpu_target("icelake-server").tensor_cores.size(), 2u);
+  const Target zen4 = cpu_target("znver4");
+  ASSERT_EQ(zen4.tensor_cores.size(), 3u);
+  for (const TensorCore& core : zen4.tensor_cores) {
+    EXPECT_EQ(*find_tensor_core(core.name), core);
+    EXPECT_EQ(core.a.elements(), core.k);
+    EXPECT_EQ(core.b.elements(), core.k);
+    EXPECT_EQ(core.c.elements(), 1);
+    for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
+  }
+  EXPECT_EQ(zen4.tensor_cores[0].a_type, DType::bfloat16);
+}
+
 TEST(Target, HostIsOneOfTheKnown) {
   const Target host = host_cpu_target();
   EXPECT_NO_THROW(cpu_target(host.arch.str()));

@@ -39,7 +39,7 @@ class OptGenerator {
     const OptOp op =
         target_.has_groups
             ? dice_.pick({LOCAL, LOCAL, GROUP, GROUP, GROUPTOP, UPCAST, UNROLL, LANE, PADTO, SWAP, BLOCK, STAGE, STAGE, TC, NOLOCALS})
-            : dice_.pick({THREAD, UPCAST, UPCAST, UNROLL, UNROLL, LANE, LANE, PADTO, SWAP, STAGE, BLOCK, BLOCK, OUTER, OUTER});
+            : dice_.pick({THREAD, UPCAST, UPCAST, UNROLL, UNROLL, LANE, LANE, PADTO, SWAP, STAGE, BLOCK, BLOCK, OUTER, OUTER, TC});
     const auto axes = int64_t(codegen::kernel_axes(kernel_).size());
     Opt o{.op = op, .axis = int32_t(dice_.number(0, axes - 1)), .arg = int32_t(dice_.pick({0, 2, 2, 3, 4, 4, 5, 8, 16}))};
     if (op == SWAP || op == OUTER) o.arg = int32_t(dice_.number(0, axes - 1));

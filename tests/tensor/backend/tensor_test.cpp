@@ -40,6 +40,23 @@ TEST_P(TensorOn, Arithmetic) {
   EXPECT_EQ(a.where(b, 0).tolist(), (Floats{4, 5, 6}));
 }
 
+TEST_P(TensorOn, ProductsOfNarrowNumbersAreSummedUpWide) {
+  const auto some = [](int64_t seed, Sizes shape, DType dtype, int low) {
+    Tensor::manual_seed(uint64_t(seed));
+    return Tensor::randint(shape, low, low + 256).cast(dtype).realize();
+  };
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{8, 32, 16}, {37, 53, 35}, {5, 70, 3}, {1, 40, 130}, {33, 1, 65}}) {
+    const Tensor a = some(1, {m, k}, DType::uint8, 0), b = some(2, {k, n}, DType::int8, -128);
+    const auto exact = a.cast(DType::int64).matmul(b.cast(DType::int64)).tolist<int>();
+    EXPECT_EQ(a.matmul(b, DType::int32).tolist<int>(), exact) << m << " " << n << " " << k;
+    const Tensor c = some(3, {m, k}, DType::int8, -128), d = some(4, {k, n}, DType::uint8, 0);
+    EXPECT_EQ(c.matmul(d, DType::int32).tolist<int>(), c.cast(DType::int64).matmul(d.cast(DType::int64)).tolist<int>());
+    // Integers below 2^24 are exact in float32, in whatever order they are summed up.
+    EXPECT_EQ(a.cast(DType::bfloat16).matmul(b.cast(DType::bfloat16), DType::float32).tolist<int>(), exact);
+    EXPECT_EQ(a.cast(DType::bfloat16).realize().matmul(b.cast(DType::bfloat16).realize(), DType::float32).tolist<int>(), exact);
+  }
+}
+
 TEST_P(TensorOn, AssignIsSeenThroughViews) {
   Tensor t = Tensor::arange(6).reshape({2, 3}).clone().realize();
   Tensor row = t[1];
