@@ -330,14 +330,26 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
 
 TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
-    for (const auto& [m, n, k] : {std::array{64, 96, 80}, std::array{61, 83, 57}}) {  // the second's rows are blocks that overlap
+    for (const auto& [m, n, k] : {std::array{200, 192, 80}, std::array{205, 187, 57}}) {  // the second's rows are blocks that overlap
       const UOp kernel = test::matmul(m, n, k);
       const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target(arch));
       SCOPED_TRACE(to_string(opts));
       EXPECT_NE(to_string(opts).find("STAGE"), std::string::npos);
-      EXPECT_EQ(to_string(opts).find("BLOCK") != std::string::npos, m == 61);
+      EXPECT_EQ(to_string(opts).find("BLOCK") != std::string::npos, m == 205);
       EXPECT_EQ(test::difference_on_cpu(kernel, opts), "");
     }
+}
+
+TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
+  const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, cpu_target("x86-64-v4"))); };
+  EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)), "BLOCK(2,512) LANE(1,16) UPCAST(0,8) BLOCK(1,3) UPCAST(2,3) SWAP(0,1) OUTER(3,1) THREAD(0,86)");
+  const UOp few = test::matmul(16, 48, 700);
+  Target target = cpu_target("x86-64-v3");
+  target.l2_bytes = 1 << 16;
+  const std::vector<Opt> opts = heuristic_opts(few, target);
+  EXPECT_NE(to_string(opts).find("OUTER"), std::string::npos) << to_string(opts);
+  EXPECT_EQ(to_string(opts).find("STAGE"), std::string::npos) << to_string(opts);
+  EXPECT_EQ(test::difference_on_cpu(few, opts), "");
 }
 
 TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
@@ -362,8 +374,8 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
 
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
   Target target = cpu_target("x86-64-v3");
-  target.l2_bytes = 4096;  // that few steps are too many for a panel
-  for (const UOp& kernel : {test::matmul(24, 48, 512), test::matmul(20, 56, 507), test::convolution(32, 24, 48, 3)}) {
+  target.l2_bytes = 8192;  // that few steps are too many for a panel
+  for (const UOp& kernel : {test::matmul(96, 48, 512), test::matmul(64, 128, 507)}) {
     const std::vector<Opt> opts = heuristic_opts(kernel, target);
     SCOPED_TRACE(to_string(opts));
     EXPECT_NE(to_string(opts).find("OUTER"), std::string::npos);

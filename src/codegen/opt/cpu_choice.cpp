@@ -22,7 +22,7 @@ CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt
 }
 
 void CpuChoice::choose(bool one_nest, bool in_place) {
-  if (!is_joined()) return choose_staged(one_nest, in_place);
+  if (!is_joined()) return choose_near(one_nest, in_place);
   choose_together();
   if (one_nest) choose_outer();
 }
@@ -32,20 +32,20 @@ void CpuChoice::choose(bool one_nest, bool in_place) {
 namespace {
 
 constexpr size_t most_alike = 6;
+constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
+constexpr int64_t most_chunks = 256;
 
 }  // namespace
 
 std::vector<CpuChoice::Choice> CpuChoice::cheapest_choices(bool in_place, size_t count) {
   may_block_ = !in_place && nest_.reduces > 0;
-  std::vector<uint64_t> arguments{0};
-  if (!is_joined())
-    for (uint64_t together : reused_arguments()) arguments.push_back(together);
   const std::vector<int64_t> sizes = left_;
   std::vector<Choice> choices;
-  for (const uint64_t staged : arguments) {
-    staged_ = staged;
+  for (const auto& [arguments, packed] : near_choices()) {
+    near_ = arguments;
+    packed_ = packed;
     for (const Lanes& lanes : cheapest_lanes()) {
-      for (const Around& a : staged ? outer_choices() : std::vector<Around>{{}}) {
+      for (const Around& a : near_ ? outer_choices() : std::vector<Around>{{}}) {
         left_ = sizes;
         outer_ = a.axes;
         block_ = a.block;
@@ -75,9 +75,10 @@ void CpuChoice::add_choices(const Lanes& lanes, std::vector<Choice>& to) {
   lanes_ = lanes;
   for (const Lane& l : lanes) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
   std::vector<Choice> found;
-  for_tiles([&](const Tile& t, double c) {
+  const int64_t chunks = wanted_chunks();
+  for_tiles([&](const Tile& t, double loops) {
     tile_ = t;
-    if (!staged_ || is_near_enough()) found.push_back({c + fill_cost() + results_cost(), lanes, t, staged_, outer_, block_});
+    if (!near_ || is_near_enough()) found.push_back(chosen(in_all(loops, chunks)));
   });
   std::ranges::stable_sort(found, std::less(), &Choice::cost);
   if (found.size() > most_alike) found.resize(most_alike);
@@ -87,7 +88,8 @@ void CpuChoice::add_choices(const Lanes& lanes, std::vector<Choice>& to) {
 void CpuChoice::take(const Choice& c) {
   lanes_ = c.lanes;
   tile_ = c.tile;
-  staged_ = c.staged;
+  near_ = c.near;
+  packed_ = c.packed;
   outer_ = c.outer;
   block_ = c.block;
 }
@@ -95,21 +97,18 @@ void CpuChoice::take(const Choice& c) {
 // What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
 // saves. All that moves along with a step of the loop around is one tile.
 
-void CpuChoice::choose_staged(bool one_nest, bool in_place) {
+void CpuChoice::choose_near(bool one_nest, bool in_place) {
   may_block_ = one_nest && !in_place && nest_.reduces > 0 && nest_.total_cost >= worth_tiling;
   const std::vector<int64_t> sizes = left_;
-  const auto chosen = [&] {
-    const double cost = choose_lanes_and_tile();
-    return Choice{cost, lanes_, tile_, staged_, outer_, block_};
-  };
-  Choice best = chosen();
-  for (uint64_t arguments : one_nest ? reused_arguments() : std::vector<uint64_t>()) {
-    staged_ = arguments;
-    for (const Around& a : outer_choices()) {
+  Choice best = choose_lanes_and_tile();
+  for (const auto& [arguments, packed] : one_nest ? near_choices() : std::vector<std::pair<uint64_t, bool>>()) {
+    near_ = arguments;
+    packed_ = packed;
+    for (const Around& a : near_ ? outer_choices() : std::vector<Around>()) {
       left_ = sizes;
       outer_ = a.axes;
       block_ = a.block;
-      const Choice c = chosen();
+      const Choice c = choose_lanes_and_tile();
       if (!is_near_enough()) continue;
       if (c.cost < best.cost) best = c;
       break;
@@ -139,13 +138,52 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
   return out;
 }
 
-double CpuChoice::choose_lanes_and_tile() {
+CpuChoice::Choice CpuChoice::choose_lanes_and_tile() {
   lanes_ = {};
   tile_ = {};
   choose_lanes();
   for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
-  const double c = choose_tile();
-  return c + fill_cost() + results_cost();
+  return chosen(choose_tile());
+}
+
+CpuChoice::Choice CpuChoice::chosen(double cost) const { return {cost, lanes_, tile_, near_, packed_, outer_, block_}; }
+
+double CpuChoice::in_all(double loops, int64_t wanted) const {
+  std::vector<int64_t> left = left_;
+  for (int t = 0; t < 2; ++t)
+    if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
+  // Some threads wait for the last chunks of others.
+  const double waiting = nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : 0.5 / double(chunks(left, wanted).count);
+  return (loops + fill_cost() + results_cost()) * (1 + waiting);
+}
+
+int64_t CpuChoice::wanted_chunks() const { return int64_t(std::min(work_with(lanes_) / cycles_a_chunk, double(most_chunks))); }
+
+CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wanted) const {
+  if (wanted < 2 || !target_.has_threads) return {};
+  int axis = -1;
+  const uint64_t moves = near_axes();
+  for (const bool moving : {true, false})
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (nest_.axes[i].is_reduce || left[i] < 2 || (has(moves, int(i)) != moving && near_)) continue;
+      if (axis < 0 || (moving && left[size_t(axis)] < 16 && left[i] > left[size_t(axis)])) axis = int(i);
+    }
+  if (axis < 0) return {};
+  const int64_t size = left[size_t(axis)];
+  // Each chunk would fill tiles that don't move along its axis anew.
+  int64_t count = std::min({wanted, size, !near_ || has(moves, axis) ? most_chunks : int64_t{16}});
+  // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
+  while (size % count != 0) --count;
+  if (count * 4 < std::min(wanted, size)) count = size;
+  return {axis, count};
+}
+
+std::vector<std::pair<uint64_t, bool>> CpuChoice::near_choices() const {
+  std::vector<std::pair<uint64_t, bool>> out{{0, true}};
+  if (is_joined()) return out;
+  for (const uint64_t arguments : reused_arguments())
+    for (const bool packed : {true, false}) out.emplace_back(arguments, packed);
+  return out;
 }
 
 std::vector<uint64_t> CpuChoice::reused_arguments() const {
@@ -171,10 +209,12 @@ bool CpuChoice::may_stage(const NestedWork& w) {
 }
 uint64_t CpuChoice::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
 bool CpuChoice::is_near_enough() const {
-  if (!outer_) return tile_bytes(staged_) <= target_.l2_bytes;
+  // As it lies, much of a tile falls into few sets of the cache.
+  const int64_t most = packed_ ? target_.l2_bytes : target_.l2_bytes / 8;
+  if (!outer_) return tile_bytes(near_) <= most;
   const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
   const bool rows = lanes_.core || std::none_of(lanes_.begin(), lanes_.end(), is_reduce);
-  return rows && tile_bytes(staged_) + results_bytes() <= target_.l2_bytes;
+  return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
 }
 
 // Vector axes: one, or two that no value depends on together, as in a softmax, whose reductions and results run over rows apart.
@@ -227,10 +267,14 @@ void CpuChoice::for_tiles(Use&& use) const {
 }
 
 double CpuChoice::choose_tile() {
-  double best = tile_cost({});
-  for_tiles([&](const Tile& t, double c) {
-    if (c < best * 0.999) best = c, tile_ = t;
+  const int64_t chunks = wanted_chunks();
+  Tile best_tile;
+  double best = in_all(tile_cost({}), chunks);
+  for_tiles([&](const Tile& t, double loops) {
+    tile_ = t;
+    if (const double c = in_all(loops, chunks); c < best * 0.999) best = c, best_tile = t;
   });
+  tile_ = best_tile;
   return best;
 }
 
@@ -246,7 +290,7 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
 }
 
 bool CpuChoice::may_mask(int axis) const {
-  return staged_ && std::none_of(nest_.works.begin(), nest_.works.end(),
+  return near_ && packed_ && std::none_of(nest_.works.begin(), nest_.works.end(),
                                  [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
 }
 
@@ -288,7 +332,7 @@ void CpuChoice::choose_outer() {
     if (computed > size + size / 8 || tile.count[0] * (steps + tile.count[1]) + 2 > registers()) continue;
     lanes_ = lanes;
     tile_ = tile;
-    staged_ = *staged;
+    near_ = *staged;
     outer_steps_ = steps;
     return;
   }

@@ -19,7 +19,8 @@ class CpuChoice : protected CpuCost {
     double cost = 0;
     Lanes lanes = {};
     Tile tile = {};
-    uint64_t staged = 0;
+    uint64_t near = 0;
+    bool packed = true;
     uint64_t outer = 0;
     int64_t block = 0;
   };
@@ -29,6 +30,13 @@ class CpuChoice : protected CpuCost {
   /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged arguments a few.
   std::vector<Choice> cheapest_choices(bool in_place, size_t count);
   void take(const Choice& c);
+  /// The output axis whose loop is shared out among threads in so many chunks; -1: none.
+  struct Chunks {
+    int axis = -1;
+    int64_t count = 1;
+  };
+  Chunks chunks(std::span<const int64_t> left, int64_t wanted) const;
+  int64_t wanted_chunks() const;
   bool is_taken(int axis) const { return has(taken_, axis); }
   /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
   bool may_mask(int axis) const;
@@ -42,10 +50,15 @@ class CpuChoice : protected CpuCost {
     int64_t block = 0;
   };
 
-  void choose_staged(bool one_nest, bool in_place);
+  void choose_near(bool one_nest, bool in_place);
+  /// Arguments to keep near, and whether to copy them.
+  std::vector<std::pair<uint64_t, bool>> near_choices() const;
+  Choice chosen(double cost) const;
+  /// The cost of what is chosen so far, where the loops alone cost so much.
+  double in_all(double loops, int64_t wanted_chunks) const;
   /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
   std::vector<Around> outer_choices() const;
-  double choose_lanes_and_tile();
+  Choice choose_lanes_and_tile();
   /// Arguments that are loaded for REDUCEs, and are the same along an output axis: each alone, and those together that move with the same
   /// output axes.
   std::vector<uint64_t> reused_arguments() const;

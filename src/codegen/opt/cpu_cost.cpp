@@ -24,8 +24,8 @@ uint64_t CpuCost::argument_of(const NestedWork& w) {
   return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;
 }
 
-bool CpuCost::is_staged(const NestedWork& w) const {
-  return w.is_access && (argument_of(w) & staged_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
+bool CpuCost::is_near(const NestedWork& w) const {
+  return w.is_access && (argument_of(w) & near_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
 }
 
 bool CpuCost::is_reduced(const NestedWork& w) const {
@@ -39,10 +39,10 @@ uint64_t CpuCost::reduce_axes() const {
   return bits;
 }
 
-uint64_t CpuCost::staged_axes() const {
+uint64_t CpuCost::near_axes() const {
   uint64_t bits = 0;
   for (const NestedWork& w : nest_.works)
-    if (is_staged(w)) bits |= w.depends;
+    if (is_near(w)) bits |= w.depends;
   return bits;
 }
 
@@ -61,7 +61,7 @@ double CpuCost::results_cost() const {
 }
 
 int64_t CpuCost::results_bytes() const {
-  const uint64_t moves = staged_axes();
+  const uint64_t moves = near_axes();
   int64_t bytes = nest_.item_bytes;
   for (size_t i = 0; i < nest_.axes.size() && bytes <= target_.l2_bytes; ++i)
     if (!nest_.axes[i].is_reduce) bytes *= has(moves, int(i)) ? lanes_of(int(i)) * copies_of(int(i)) : nest_.axes[i].size;
@@ -82,7 +82,8 @@ double CpuCost::fill_cost(const NestedWork& w) const {
   Lanes moving;
   for (const Lane& l : lanes_)
     if (has(w.depends, l.axis)) moving.axes.push_back(l);
-  return elements * 2 * (share_as_it_lies(w, moving) + vectors);
+  const double bytes = elements * double(itemsize(w.node.dtype()));
+  return elements * (2 * share_as_it_lies(w, moving) + 8 * vectors) + (bytes > double(target_.l2_bytes) ? bytes / bytes_a_cycle(bytes) : 0);
 }
 
 int64_t CpuCost::tile_bytes(uint64_t arguments) const {
@@ -205,6 +206,10 @@ int64_t CpuCost::widest() const {
   return n;
 }
 
+double CpuCost::bytes_a_cycle(double of) const {
+  return of > double(std::max(target_.l2_bytes, target_.l3_bytes)) ? memory_bytes_a_cycle : l3_bytes_a_cycle;
+}
+
 double CpuCost::traffic(const Tile& t) const {
   if (nest_.total_cost < worth_tiling || target_.l2_bytes == 0) return 0;
   double sum = 0;
@@ -216,23 +221,23 @@ double CpuCost::traffic(const Tile& t) const {
     const auto held = [&](int i) { return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1)); };
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(size(int(i)), held(int(i)));
-    bool far = false;
+    double rate = l3_bytes_a_cycle;
     for (int i : loops) {
       const double left = has(outer_, i) ? double(outer_trips(i)) : std::max(1.0, size(i) / held(i));
       if (has(w.depends, i)) {
         bytes *= left;
       } else if (left > 1 && bytes > double(target_.l2_bytes)) {
         times *= left;
-        far = bytes > double(std::max(target_.l2_bytes, target_.l3_bytes));
+        rate = bytes_a_cycle(bytes);
       }
     }
-    sum += bytes * (times - 1) / (far ? memory_bytes_a_cycle : l3_bytes_a_cycle);
+    sum += bytes * (times - 1) / rate;
   }
   return sum;
 }
 
 std::vector<int> CpuCost::loops_inside_out() const {
-  const uint64_t moves = staged_axes();
+  const uint64_t moves = near_axes();
   std::vector<int> out;
   const auto add = [&](auto&& which) {
     for (size_t i = nest_.axes.size(); i-- > 0;)
@@ -273,6 +278,7 @@ double CpuCost::tile_cost(const Tile& t) const {
 
 double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
   if (is_staged(w)) return 0.5;
+  if (is_near(w)) return 0.9 + 1.1 / uses(w, t);
   int innermost = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
     if (has(w.inside, int(i))) innermost = int(i);
@@ -286,6 +292,14 @@ double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
   const bool vector = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return has(w.depends, l.axis); });
   const double vectors_a_line = std::max(1.0, line_bytes / double((vector ? widest() : 1) * nest_.item_bytes));
   return 0.5 + 1.5 / std::min(shared, vectors_a_line);
+}
+
+double CpuCost::uses(const NestedWork& w, const Tile& t) const {
+  double n = 1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (!nest_.axes[i].is_reduce && has(w.inside, int(i)) && !has(w.depends, int(i)))
+      n *= std::max(1.0, double(left_[i]) / double((t.axis[0] == int(i) ? t.count[0] : 1) * (t.axis[1] == int(i) ? t.count[1] : 1)));
+  return n;
 }
 
 double CpuCost::innermost_trips() const {

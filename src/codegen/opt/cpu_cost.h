@@ -49,16 +49,18 @@ class CpuCost {
   static bool has(uint64_t bits, int axis);
   /// The argument that is accessed, as a bit; 0 for other memory.
   static uint64_t argument_of(const NestedWork& w);
-  bool is_staged(const NestedWork& w) const;
+  /// An access to what is kept near, and one to a copy of it.
+  bool is_near(const NestedWork& w) const;
+  bool is_staged(const NestedWork& w) const { return packed_ && is_near(w); }
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
   uint64_t reduce_axes() const;
-  /// The axes that what is staged depends on.
-  uint64_t staged_axes() const;
+  /// The axes that what is kept near depends on.
+  uint64_t near_axes() const;
   /// Of the results of a reduction whose outer loops go around output loops: read and written in each of their iterations.
   double results_cost() const;
   int64_t results_bytes() const;
-  /// Each element is loaded as it lies and stored once.
+  /// Each element is loaded as it lies, from where it is, and stored once.
   double fill_cost() const;
   double fill_cost(const NestedWork& w) const;
   /// Of the tiles of what is loaded of arguments.
@@ -78,7 +80,7 @@ class CpuCost {
   int64_t registers() const;
   /// Of a value with all its lanes.
   int64_t registers_each() const;
-  /// The loops over outputs; those that what is staged moves with are outside, and between the two come outer loops of a reduction.
+  /// The loops over outputs; those that what is kept near moves with are outside, and between the two come outer loops of a reduction.
   std::vector<int> loops_inside_out() const;
   /// Iterations of a reduced axis around output loops, and inside of them.
   int64_t outer_trips(int axis) const;
@@ -92,8 +94,9 @@ class CpuCost {
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
   Lanes lanes_;
   Tile tile_;
-  uint64_t staged_ = 0;      ///< the arguments of which tiles are copied to near memory, as bits
-  uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the staged arguments do not move with
+  uint64_t near_ = 0;        ///< the arguments of which a tile is used again and again while it is in near memory, as bits
+  bool packed_ = true;       ///< such tiles are copied as they will be needed
+  uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the near arguments do not move with
   int64_t block_ = 0;        ///< iterations of the last of those that stay inside; 0: none
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
@@ -109,10 +112,14 @@ class CpuCost {
   int64_t widest() const;
   /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
   double traffic(const Tile& t) const;
+  /// Of so much memory, which the second cache does not hold.
+  double bytes_a_cycle(double of) const;
   /// How many times more is computed than there is, because of the masked ends.
   double masked_work(const NestedWork& w, const Tile& t) const;
   /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
   double line_cost(const NestedWork& w, const Tile& t) const;
+  /// How often the loops around a load from near memory make it again.
+  double uses(const NestedWork& w, const Tile& t) const;
   double innermost_trips() const;
   /// Steps of accumulators that are in no register load and store them.
   double spills(const NestedWork& w, const Tile& t) const;

@@ -14,9 +14,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double tiny_kernel = 64;        // cycles: not worth a vector
-constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
-constexpr int64_t most_chunks = 256;
+constexpr double tiny_kernel = 64;  // cycles: not worth a vector
 
 /// The choice as opts.
 class CpuHeuristic : private CpuChoice {
@@ -64,7 +62,7 @@ class CpuHeuristic : private CpuChoice {
     if (outer_) add_outer(opts);
     if (outer_steps_ > 1) opts.push_back({OptOp::OUTER, numbers_[size_t(nest_.joined_axis)], numbers_[size_t(followed_axes().front())]});
     if (one_nest) choose_threads(opts);
-    for (uint64_t left = staged_; left; left &= left - 1)
+    for (uint64_t left = packed_ ? near_ : 0; left; left &= left - 1)
       opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left)}.arg()});
     return opts;
   }
@@ -107,7 +105,7 @@ class CpuHeuristic : private CpuChoice {
 
   /// The loops that a tile moves with go outside of those that use it again.
   void order_loops(std::vector<Opt>& opts) {
-    if (!staged_) return;
+    if (!near_) return;
     std::vector<int32_t*> numbers;
     for (int i : loops_inside_out())
       if (!nest_.axes[size_t(i)].is_reduce) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
@@ -124,7 +122,7 @@ class CpuHeuristic : private CpuChoice {
 
   /// Around the loops that the tile does not move with.
   void add_outer(std::vector<Opt>& opts) const {
-    const uint64_t moves = staged_axes();
+    const uint64_t moves = near_axes();
     int32_t first = std::numeric_limits<int32_t>::max();
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (!nest_.axes[i].is_reduce && !has(moves, int(i))) first = std::min(first, numbers_[i]);
@@ -135,7 +133,7 @@ class CpuHeuristic : private CpuChoice {
   /// The innermost loop that the tile moves with, or the outermost of all.
   int32_t stage_axis() const {
     if (outer_) return innermost_outer();
-    const uint64_t moves = staged_axes();
+    const uint64_t moves = near_axes();
     int32_t axis = *std::min_element(numbers_.begin(), numbers_.end());
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (!nest_.axes[i].is_reduce && has(moves, int(i))) axis = std::max(axis, numbers_[i]);
@@ -145,7 +143,7 @@ class CpuHeuristic : private CpuChoice {
   // Reductions: short loops are written out; a long one with few accumulators gets more of them.
 
   void unroll(std::vector<Opt>& opts) {
-    if (staged_ && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
+    if (near_ && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
     int64_t steps = 1;
     bool innermost = true;
     for (int i : reduce_axes_inside_out()) {
@@ -194,34 +192,8 @@ class CpuHeuristic : private CpuChoice {
 
   // Threads: the outermost axis that is long enough, in chunks that are worth starting a thread for.
 
-  std::vector<int> output_axes_outside_in() const {
-    std::vector<int> out;
-    for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (!nest_.axes[i].is_reduce) out.push_back(int(i));
-    std::stable_sort(out.begin(), out.end(), [&](int a, int b) { return numbers_[size_t(a)] < numbers_[size_t(b)]; });
-    return out;
-  }
-
   void choose_threads(std::vector<Opt>& opts) {
-    if (!target_.has_threads) return;
-    const double work = work_with(lanes_);
-    const auto wanted = int64_t(std::min(work / cycles_a_chunk, double(most_chunks)));
-    if (wanted < 2) return;
-    int axis = -1;
-    const uint64_t moves = staged_axes();
-    for (const bool moving : {true, false})
-      for (int i : output_axes_outside_in()) {
-        if (left_[size_t(i)] < 2 || (has(moves, i) != moving && staged_)) continue;
-        if (axis < 0 || (moving && left_[size_t(axis)] < 16 && left_[size_t(i)] > left_[size_t(axis)])) axis = i;
-      }
-    if (axis < 0) return;
-    const int64_t size = left_[size_t(axis)];
-    // Each chunk would fill tiles that don't move along its axis anew.
-    int64_t chunks = std::min({wanted, size, !staged_ || has(moves, axis) ? most_chunks : int64_t{16}});
-    // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
-    while (size % chunks != 0) --chunks;
-    if (chunks * 4 < std::min(wanted, size)) chunks = size;
-    add(opts, OptOp::THREAD, axis, chunks);
+    if (const Chunks c = chunks(left_, wanted_chunks()); c.axis >= 0) add(opts, OptOp::THREAD, c.axis, c.count);
   }
 
   std::vector<int32_t> numbers_;  ///< of each axis, as the opts so far leave it
