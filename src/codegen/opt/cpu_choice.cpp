@@ -153,7 +153,7 @@ double CpuChoice::in_all(double loops, int64_t wanted) const {
   for (int t = 0; t < 2; ++t)
     if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
   // Some threads wait for the last chunks of others.
-  const double waiting = nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : 0.5 / double(chunks(left, wanted).count);
+  const double waiting = nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : std::min(0.05, 0.5 / double(chunks(left, wanted).count));
   return (loops + fill_cost() + results_cost()) * (1 + waiting);
 }
 

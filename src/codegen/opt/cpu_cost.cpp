@@ -12,7 +12,7 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr double line_bytes = 64;
-constexpr double l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 
 }  // namespace
 
@@ -218,12 +218,11 @@ double CpuCost::traffic(const Tile& t) const {
     if (!is_reduced(w)) continue;
     double bytes = double(itemsize(w.node.dtype())), times = 1;
     const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
-    const auto held = [&](int i) { return double(lanes_of(i) * (t.axis[0] == i ? t.count[0] : 1) * (t.axis[1] == i ? t.count[1] : 1)); };
     for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(size(int(i)), held(int(i)));
+      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(size(int(i)), held(int(i), t));
     double rate = l3_bytes_a_cycle;
     for (int i : loops) {
-      const double left = has(outer_, i) ? double(outer_trips(i)) : std::max(1.0, size(i) / held(i));
+      const double left = has(outer_, i) ? double(outer_trips(i)) : std::max(1.0, size(i) / held(i, t));
       if (has(w.depends, i)) {
         bytes *= left;
       } else if (left > 1 && bytes > double(target_.l2_bytes)) {
@@ -234,6 +233,27 @@ double CpuCost::traffic(const Tile& t) const {
     sum += bytes * (times - 1) / rate;
   }
   return sum;
+}
+
+double CpuCost::held(int axis, const Tile& t) const {
+  return double(lanes_of(axis) * (t.axis[0] == axis ? t.count[0] : 1) * (t.axis[1] == axis ? t.count[1] : 1));
+}
+
+double CpuCost::near_traffic(const Tile& t) const {
+  double tile = 0, loaded = 0;
+  for (const NestedWork& w : nest_.works) {
+    if (!is_near(w)) continue;
+    double elements = 1, loads = w.trips;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (!has(w.depends, int(i)))
+        loads /= has(w.inside, int(i)) ? held(int(i), t) : 1;
+      else
+        elements *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(double(nest_.axes[i].size), held(int(i), t));
+    }
+    tile += elements * double(itemsize(w.node.dtype()));
+    loaded += loads * double(itemsize(w.node.dtype()));
+  }
+  return tile > double(target_.l1_bytes) ? loaded / l2_bytes_a_cycle : 0;
 }
 
 std::vector<int> CpuCost::loops_inside_out() const {
@@ -271,6 +291,7 @@ double CpuCost::tile_cost(const Tile& t) const {
     if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
     sum += c + spills(w, t);
   }
+  sum = std::max(sum, near_traffic(t));
   sum += is_joined() ? joins(lanes_) : traffic(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
   return sum + innermost_trips() / double(t.copies());
@@ -298,7 +319,7 @@ double CpuCost::uses(const NestedWork& w, const Tile& t) const {
   double n = 1;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
     if (!nest_.axes[i].is_reduce && has(w.inside, int(i)) && !has(w.depends, int(i)))
-      n *= std::max(1.0, double(left_[i]) / double((t.axis[0] == int(i) ? t.count[0] : 1) * (t.axis[1] == int(i) ? t.count[1] : 1)));
+      n *= std::max(1.0, double(nest_.axes[i].size) / held(int(i), t));
   return n;
 }
 

@@ -112,6 +112,10 @@ class CpuCost {
   int64_t widest() const;
   /// Cycles to load again what the loops around a use of it have driven out of the second cache meanwhile.
   double traffic(const Tile& t) const;
+  /// Cycles that near tiles take to come from the second cache, where the first does not hold them.
+  double near_traffic(const Tile& t) const;
+  /// Elements of an axis in a step.
+  double held(int axis, const Tile& t) const;
   /// Of so much memory, which the second cache does not hold.
   double bytes_a_cycle(double of) const;
   /// How many times more is computed than there is, because of the masked ends.
