@@ -34,6 +34,7 @@ namespace {
 
 constexpr std::string_view magic = "TGJIT";
 constexpr uint32_t version = 2;
+constexpr std::string_view damaged = "LoadedJit: the file is damaged";
 
 /// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
 bool is_safe_view(const UOp& view, int64_t size) {
@@ -69,31 +70,25 @@ class CapturedCall::Writer {
     for (const engine::RecordedCall& c : call_.calls_) roots.push_back(c.body);
     roots.insert(roots.end(), call_.limits_.begin(), call_.limits_.end());
     out_.put_graph(roots);
-    put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
-    put_each(call_.bound_, [&](const auto& variable) { put_bound(variable.first, variable.second); });
-    put_each(call_.slots_, [&](const CapturedSlot& s) { put_slot(s); });
+    out_.put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
+    out_.put_each(call_.bound_, [&](const auto& variable) { put_bound(variable.first, variable.second); });
+    out_.put_each(call_.slots_, [&](const CapturedSlot& s) { put_slot(s); });
     out_.put(uint32_t(call_.arguments_.size()));
     for (size_t i = 0; i < call_.arguments_.size(); ++i) put_argument(call_.arguments_[i], call_.form_.values[i]);
-    put_each(call_.calls_, [&](const engine::RecordedCall& c) {
+    out_.put_each(call_.calls_, [&](const engine::RecordedCall& c) {
       out_.put_node(c.body);
-      put_each(c.slots, [&](uint32_t s) { out_.put(s); });
+      out_.put_each(c.slots, [&](uint32_t s) { out_.put(s); });
     });
-    put_each(call_.results_, [&](const Result& r) { put_result(r); });
-    put_each(call_.draws_, [&](const Draw& d) {
+    out_.put_each(call_.results_, [&](const Result& r) { put_result(r); });
+    out_.put_each(call_.draws_, [&](const Draw& d) {
       out_.put(d.words);
       put_slot_number(d.slot);
     });
-    put_each(call_.limits_, [&](const UOp& room) { out_.put_node(room); });
+    out_.put_each(call_.limits_, [&](const UOp& room) { out_.put_node(room); });
     return out_.bytes();
   }
 
  private:
-  template <class List, class Put>
-  void put_each(const List& list, Put put) {
-    out_.put(uint32_t(list.size()));
-    for (const auto& x : list) put(x);
-  }
-
   void put_bound(Symbol name, const std::optional<int64_t>& value) {
     out_.put_text(name.str());
     out_.put(uint8_t(value.has_value()));
@@ -136,14 +131,14 @@ class CapturedCall::Writer {
   /// A row-major shape has no symbolic sizes; that of a view is in the view.
   void put_form(const UOp& view, const Shape& shape) {
     out_.put_node(view);
-    put_each(view ? Shape() : shape, [&](const SInt& s) {
+    out_.put_each(view ? Shape() : shape, [&](const SInt& s) {
       if (!s.known()) throw ValueError("save: a result or an argument of a symbolic size that is no view");
       out_.put(s.value());
     });
   }
 
   const CapturedCall& call_;
-  ByteWriter out_;
+  GraphWriter out_;
 };
 
 void CapturedCall::save(const std::string& path) const {
@@ -162,37 +157,37 @@ void CapturedCall::save(const std::string& path) const {
 /// Reads a file, checking all that a CapturedCall relies on.
 class CapturedCall::Reader {
  public:
-  Reader(std::span<const std::byte> bytes, CapturedCall& out) : in_(bytes), out_(out) {}
+  Reader(std::span<const std::byte> bytes, CapturedCall& out) : in_(bytes, damaged), out_(out) {}
 
   void read() {
     in_.take_graph();
-    for (uint32_t n = in_.take_count(); n-- > 0;) out_.variables_.push_back(Symbol(in_.take_text()));
+    in_.take_each([&] { out_.variables_.push_back(Symbol(in_.take_text())); });
     read_bound();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_slot();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_argument();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_call();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_result();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_draw();
-    for (uint32_t n = in_.take_count(); n-- > 0;) read_limit();
+    in_.take_each([&] { read_slot(); });
+    in_.take_each([&] { read_argument(); });
+    in_.take_each([&] { read_call(); });
+    in_.take_each([&] { read_result(); });
+    in_.take_each([&] { read_draw(); });
+    in_.take_each([&] { read_limit(); });
     in_.expect_end();
   }
   /// The bounds that kernels and views rely on.
   std::map<Symbol, std::pair<int64_t, int64_t>> bounds;
 
  private:
-  static void need(bool holds, std::string_view what) {
-    if (!holds) ByteReader::wrong(what);
+  void need(bool holds, std::string_view what) const {
+    if (!holds) in_.wrong(what);
   }
 
   void read_bound() {
     size_t brought = 0;
-    for (uint32_t n = in_.take_count(); n-- > 0;) {
+    in_.take_each([&] {
       const Symbol name(in_.take_text());
-      const bool has_value = in_.take_bool();
+      const bool has_value = in_.take<bool>();
       const auto value = in_.take<int64_t>();
       if (!has_value) need(brought < out_.variables_.size() && out_.variables_[brought++] == name, "the variables");
       out_.bound_.emplace_back(name, has_value ? std::optional(value) : std::nullopt);
-    }
+    });
     need(brought == out_.variables_.size(), "the variables");
   }
 
@@ -226,10 +221,10 @@ class CapturedCall::Reader {
   /// A shape, or a view of memory of this size.
   void read_form(UOp& view, Shape& shape) {
     view = in_.take_node();
-    for (uint32_t n = in_.take_count(); n-- > 0;) {
+    in_.take_each([&] {
       shape.push_back(in_.take<int64_t>());
       need(shape.back().value() >= 0, "a negative size");
-    }
+    });
   }
 
   void check_form(const UOp& view, const Shape& shape, DType dtype, const CapturedSlot& memory) {
@@ -241,7 +236,7 @@ class CapturedCall::Reader {
     if (view) note_variables(view);
   }
 
-  static int64_t count(const Shape& shape) {
+  int64_t count(const Shape& shape) const {
     int64_t n = 1;
     for (const SInt& s : shape) need(!__builtin_mul_overflow(n, s.value(), &n), "the size of a tensor");
     return n;
@@ -259,7 +254,7 @@ class CapturedCall::Reader {
   void read_argument() {
     Argument a;
     CallForm::Value v;
-    a.defined = in_.take_bool();
+    a.defined = in_.take<bool>();
     read_form(v.view, v.shape);
     v.dtype = in_.take_dtype();
     v.device = Symbol(in_.take_text());
@@ -279,11 +274,11 @@ class CapturedCall::Reader {
     engine::RecordedCall c;
     c.body = in_.take_node();
     need(bool(c.body), "a call of nothing");
-    for (uint32_t n = in_.take_count(); n-- > 0;) {
+    in_.take_each([&] {
       const auto slot = in_.take<uint32_t>();
       need(slot < out_.slots_.size(), "a slot that is not there");
       c.slots.push_back(slot);
-    }
+    });
     if (c.body.is(Op::SINK)) {
       spec::verify_kernel(c.body);
       check_kernel(c);
@@ -344,7 +339,7 @@ class CapturedCall::Reader {
     read_form(r.form, r.shape);
     r.dtype = in_.take_dtype();
     r.device = Symbol(in_.take_text());
-    r.is_param = in_.take_bool();
+    r.is_param = in_.take<bool>();
     using Kind = Result::Kind;
     if (r.kind == Kind::argument) {
       need(r.number < out_.arguments_.size() && out_.arguments_[r.number].slot, "a result that is no argument");
@@ -399,7 +394,7 @@ class CapturedCall::Reader {
   friend class CapturedCall;
   static constexpr int64_t most_bytes = int64_t{1} << 48;
   int64_t byte_count_ = 0;
-  ByteReader in_;
+  GraphReader in_;
   CapturedCall& out_;
   std::set<size_t> taken_, made_;  // slots that a call brings: arguments, and results
   std::map<size_t, uint64_t> fixed_ids_;
@@ -407,7 +402,7 @@ class CapturedCall::Reader {
 
 std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
   const std::string file = read_file(path);
-  ByteReader head(std::as_bytes(std::span(file)));
+  ByteReader head(file, damaged);
   if (file.size() < magic.size() || !file.starts_with(magic)) throw FormatError(fmt::format("LoadedJit: {} is not a saved jit", path));
   head.take_bytes(magic.size());
   if (const auto v = head.take<uint32_t>(); v != version)
@@ -415,7 +410,7 @@ std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
   const auto hash = head.take<uint64_t>();
   const size_t start = magic.size() + sizeof version + sizeof hash;
   const auto body = std::as_bytes(std::span(file)).subspan(start);
-  if (hash_bytes(body.data(), body.size()) != hash) ByteReader::wrong("its content is not what was written");
+  if (hash_bytes(body.data(), body.size()) != hash) head.wrong("its content is not what was written");
 
   const std::shared_ptr<CapturedCall> out(new CapturedCall);
   out->options_ = Context::current();
@@ -423,13 +418,13 @@ std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
   try {
     reader.read();
     for (size_t i = 0; i < out->slots_.size(); ++i)
-      if (out->slots_[i].kind == SlotKind::call && !reader.taken_.contains(i)) ByteReader::wrong("memory that nobody brings");
+      if (out->slots_[i].kind == SlotKind::call && !reader.taken_.contains(i)) head.wrong("memory that nobody brings");
     out->made_slots_.assign(reader.made_.begin(), reader.made_.end());
     out->variable_bounds_ = reader.bounds;
     for (const auto& [name, value] : out->bound_) {
       const auto b = reader.bounds.find(name);
       if (value && b != reader.bounds.end() && (*value < b->second.first || *value > b->second.second))
-        ByteReader::wrong("a variable is out of its bounds");
+        head.wrong("a variable is out of its bounds");
     }
     out->capture_ = std::make_unique<engine::Capture>(out->slots_, out->calls_, out->bound_, current_options());
   } catch (const DeviceError&) {

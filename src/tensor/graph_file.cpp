@@ -37,18 +37,10 @@ std::vector<UOp> with_bodies(std::span<const UOp> roots) {
 
 }  // namespace
 
-void ByteWriter::put_text(std::string_view text) {
-  put(static_cast<uint32_t>(text.size()));
-  bytes_.append(text);
-}
+void GraphWriter::put_node(const UOp& u) { put(u ? *numbers_.find(u) : uint32_t{0}); }
 
-void ByteWriter::put_node(const UOp& u) { put(u ? *numbers_.find(u) : uint32_t{0}); }
-
-void ByteWriter::put_arg(const UOp& u) {
-  const auto put_axes = [&](const Axes& axes) {
-    put(static_cast<uint32_t>(axes.size()));
-    for (int a : axes) put(static_cast<int32_t>(a));
-  };
+void GraphWriter::put_arg(const UOp& u) {
+  const auto put_axes = [&](const Axes& axes) { put_each(axes, [&](int a) { put(static_cast<int32_t>(a)); }); };
   if (const auto* c = std::get_if<ConstArg>(&u.arg())) {
     put(u.dtype() == DType::index ? static_cast<uint64_t>(c->value.as_int()) : c->value.storage_bits());
     put_text(c->device.str());
@@ -86,53 +78,31 @@ void ByteWriter::put_arg(const UOp& u) {
   }
 }
 
-void ByteWriter::put_graph(std::span<const UOp> roots) {
+void GraphWriter::put_graph(std::span<const UOp> roots) {
   const std::vector<UOp> order = with_bodies(roots);
-  put(static_cast<uint32_t>(order.size()));
-  for (const UOp& u : order) {
+  put_each(order, [&](const UOp& u) {
     put(u.op());
     put(u.dtype());
     put(static_cast<uint8_t>(u.arg().index()));
     put_arg(u);
-    put(static_cast<uint32_t>(u.src_count()));
-    for (const UOp& s : u.src()) put_node(s);
+    put_each(u.src(), [&](const UOp& s) { put_node(s); });
     const auto number = static_cast<uint32_t>(numbers_.size() + 1);
     numbers_[u] = number;
-  }
+  });
 }
 
-void ByteReader::wrong(std::string_view what) { throw FormatError(fmt::format("LoadedJit: the file is damaged: {}", what)); }
+DType GraphReader::take_dtype() { return take_up_to<DType>(uint64_t(dtype_count - 1)); }
 
-std::span<const std::byte> ByteReader::take_bytes(uint64_t count) {
-  if (count > bytes_.size()) wrong("it ends too early");
-  const auto taken = bytes_.first(static_cast<size_t>(count));
-  bytes_ = bytes_.subspan(static_cast<size_t>(count));
-  return taken;
-}
-
-uint32_t ByteReader::take_count() {
-  const auto count = take<uint32_t>();
-  if (count > bytes_.size()) wrong("a list is longer than the file");
-  return count;
-}
-
-std::string ByteReader::take_text() {
-  const auto bytes = take_bytes(take_count());
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-DType ByteReader::take_dtype() { return take_up_to<DType>(uint64_t(dtype_count - 1)); }
-
-UOp ByteReader::take_node() {
+UOp GraphReader::take_node() {
   const auto number = take<uint32_t>();
   if (number > nodes_.size()) wrong("a node that is not there");
   return number ? nodes_[number - 1] : UOp();
 }
 
-Arg ByteReader::take_arg(Op op, DType dtype) {
+Arg GraphReader::take_arg(Op op, DType dtype) {
   const auto take_axes = [&] {
     Axes axes;
-    for (uint32_t i = take_count(); i-- > 0;) axes.push_back(take<int32_t>());
+    take_each([&] { axes.push_back(take<int32_t>()); });
     return axes;
   };
   switch (op) {
@@ -181,8 +151,8 @@ Arg ByteReader::take_arg(Op op, DType dtype) {
   }
 }
 
-void ByteReader::take_graph() {
-  for (uint32_t left = take_count(); left-- > 0;) {
+void GraphReader::take_graph() {
+  take_each([&] {
     const Op op = take_up_to<Op>(uint64_t(op_count - 1));
     const DType dtype = take_dtype();
     if (op == Op::CONST && (dtype == DType::void_)) wrong("a constant without a dtype");
@@ -190,14 +160,14 @@ void ByteReader::take_graph() {
     const Arg arg = take_arg(op, dtype);
     if (arg.index() != kind) wrong(fmt::format("the argument of a {}", name(op)));
     UOps sources;
-    for (uint32_t n = take_count(); n-- > 0;) {
+    take_each([&] {
       sources.push_back(take_node());
       if (!sources.back()) wrong("a node without a source");
-    }
+    });
     const int arity = info(op).arity;
     if (arity >= 0 && sources.size() != size_t(arity)) wrong(fmt::format("{} with {} sources", name(op), sources.size()));
     nodes_.push_back(UOp(op, dtype, sources, arg));
-  }
+  });
 }
 
 }  // namespace tinygrad::tensor

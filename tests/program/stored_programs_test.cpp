@@ -4,31 +4,13 @@
 
 #include <tinygrad/errors.h>
 
-#include "uop/build.h"
+#include "program/example_program.h"
 
 namespace tinygrad {
 namespace {
 
-StoredProgram example() {
-  const Symbol names[] = {"m", "n"};
-  const UOp m = variable("m", 0, 100), n = variable("n", 0, 100);
-  KernelInfo info;
-  info.name = "r_n";
-  info.variables = {"m", "n"};
-  info.params.resize(2);
-  info.params[0].size = IndexExpr(m * n + 3, names);
-  info.params[0].written = true;
-  info.params[0].align = 64;
-  info.params[1] = {.slot = 2, .dtype = DType::int8, .size = 40, .read = true, .written = false, .align = 0, .alias = 3};
-  info.global[1] = IndexExpr(floor_div(m, 4), names);
-  info.chunks = 8;
-  info.flops = IndexExpr(max(m, n), names);
-  info.scratch_bytes = 1 << 20;
-  return {info, std::string("\0binary", 7)};
-}
-
 TEST(StoredPrograms, ComeBackAsTheyWere) {
-  const StoredProgram programs[] = {example(), {}};
+  const StoredProgram programs[] = {test::example_program(), {}};
   const auto back = unpack_programs(pack_programs(programs));
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0], programs[0]);
@@ -37,7 +19,7 @@ TEST(StoredPrograms, ComeBackAsTheyWere) {
 }
 
 TEST(StoredPrograms, AnyDamageIsAFormatErrorOrOtherPrograms) {
-  const StoredProgram programs[] = {example()};
+  const StoredProgram programs[] = {test::example_program()};
   const std::string bytes = pack_programs(programs);
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_THROW(unpack_programs(std::string_view(bytes).substr(0, n)), FormatError) << n;
   EXPECT_THROW(unpack_programs(bytes + "x"), FormatError);
@@ -50,6 +32,13 @@ TEST(StoredPrograms, AnyDamageIsAFormatErrorOrOtherPrograms) {
       } catch (const FormatError&) {}
     }
   }
+}
+
+// More than any machine has, if they were made before they are read.
+TEST(StoredPrograms, ACountIsNotBelieved) {
+  std::string bytes(size_t{1} << 27, '\xff');
+  for (int i = 0; i < 4; ++i) bytes[size_t(i)] = "\xff\xff\xff\x07"[i];
+  EXPECT_THROW(unpack_programs(bytes), FormatError);
 }
 
 TEST(IndexExpr, ValidityCoversWhatEvaluationReads) {
