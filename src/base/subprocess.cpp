@@ -1,7 +1,6 @@
 #include "base/subprocess.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
+
+#include "base/spawn_actions.h"
 
 extern char** environ;
 
@@ -61,20 +62,6 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// What posix_spawn is told to do with the descriptors of the child.
-class Actions {
- public:
-  Actions() { ::posix_spawn_file_actions_init(&actions_); }
-  ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
-  Actions(const Actions&) = delete;
-  Actions& operator=(const Actions&) = delete;
-  void use(const MemoryFile& file, int as) { ::posix_spawn_file_actions_adddup2(&actions_, file.descriptor(), as); }
-  const posix_spawn_file_actions_t* get() const { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
-
 int wait_for(pid_t child, std::string_view program) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
@@ -88,10 +75,10 @@ ProcessResult run_process(const std::vector<std::string>& command, std::string_v
   const std::string& program = command.at(0);
   MemoryFile in(program), out(program), err(program);
   in.write(input);
-  Actions actions;
-  actions.use(in, STDIN_FILENO);
-  actions.use(out, STDOUT_FILENO);
-  actions.use(err, STDERR_FILENO);
+  SpawnActions actions;
+  actions.use(in.descriptor(), STDIN_FILENO);
+  actions.use(out.descriptor(), STDOUT_FILENO);
+  actions.use(err.descriptor(), STDERR_FILENO);
   std::vector<char*> arguments;
   for (const std::string& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);

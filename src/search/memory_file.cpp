@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,23 +12,45 @@
 #include <tinygrad/errors.h>
 
 namespace tinygrad::search {
+namespace {
 
-MemoryFile::MemoryFile(uint64_t bytes) : size_(std::max<uint64_t>(bytes, 1)) {
-  descriptor_ = ::memfd_create("tinygrad-search", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (descriptor_ >= 0 && ::ftruncate(descriptor_, off_t(size_)) == 0 && ::fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK) == 0) {
-    void* m = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-    if (m != MAP_FAILED) {
-      memory_ = static_cast<std::byte*>(m);
-      return;
-    }
+/// -1 where there is no memory.
+int create(uint64_t size) {
+  const int descriptor = ::memfd_create("tinygrad-search", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor >= 0 && ::ftruncate(descriptor, off_t(size)) == 0 && ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+    return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
+MemoryFile::MemoryFile(uint64_t bytes) : MemoryFile(create(std::max<uint64_t>(bytes, 1)), std::max<uint64_t>(bytes, 1)) {}
+
+MemoryFile MemoryFile::opened(int descriptor) {
+  struct stat s = {};
+  if (::fstat(descriptor, &s) != 0 || s.st_size <= 0) throw FormatError("search: there is no memory file");
+  return {descriptor, uint64_t(s.st_size)};
+}
+
+MemoryFile::MemoryFile(int descriptor, uint64_t size) : descriptor_(descriptor), size_(size) {
+  void* m = descriptor < 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (m == MAP_FAILED) {
+    if (descriptor >= 0) ::close(descriptor);
+    throw OutOfMemoryError(fmt::format("search: no memory file of {} bytes", size));
   }
-  if (descriptor_ >= 0) ::close(descriptor_);
-  throw OutOfMemoryError(fmt::format("search: no memory file of {} bytes", size_));
+  memory_ = static_cast<std::byte*>(m);
 }
 
 MemoryFile::~MemoryFile() {
   ::munmap(memory_, size_);
   ::close(descriptor_);
+}
+
+std::span<std::byte> MemoryFile::at(uint64_t offset, uint64_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset)
+    throw FormatError(fmt::format("search: {} bytes at {} of a memory file of {}", bytes, offset, size_));
+  return {memory_ + offset, bytes};
 }
 
 }  // namespace tinygrad::search

@@ -10,14 +10,19 @@ class MemoryFile {
  public:
   /// Throws OutOfMemoryError.
   explicit MemoryFile(uint64_t bytes);
+  /// That of another process. Throws FormatError for a descriptor that is none.
+  static MemoryFile opened(int descriptor);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  std::span<std::byte> bytes() const { return {memory_, size_}; }
+  /// Throws FormatError where there is no such memory.
+  std::span<std::byte> at(uint64_t offset, uint64_t bytes) const;
 
  private:
+  MemoryFile(int descriptor, uint64_t size);
+
   int descriptor_ = -1;
   std::byte* memory_ = nullptr;
   uint64_t size_ = 0;

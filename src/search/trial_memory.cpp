@@ -66,7 +66,7 @@ void fill(const TrialMemory::Slot& slot, std::byte* to, uint64_t seed) {
 TrialMemory::TrialMemory(const KernelInfo& info, std::span<const int64_t> variables)
     : slots_(lay_out(info, variables)), file_(size_of(slots_)) {
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].count) fill(slots_[i], file_.bytes().data() + slots_[i].place.content, i + 1);
+    if (slots_[i].count) fill(slots_[i], content(slots_[i]).data(), i + 1);
 }
 
 TrialMemory::TrialMemory(const KernelInfo& info, std::span<const int64_t> variables, const TrialMemory& same)
@@ -74,7 +74,7 @@ TrialMemory::TrialMemory(const KernelInfo& info, std::span<const int64_t> variab
   for (size_t i = 0; i < std::min(slots_.size(), same.slots_.size()); ++i) {
     const Slot &to = slots_[i], &from = same.slots_[i];
     const uint64_t n = std::min(to.count, from.count);
-    if (n) convert_array(to.dtype, file_.bytes().data() + to.place.content, from.dtype, same.content(from).data(), n);
+    if (n) convert_array(to.dtype, content(to).data(), from.dtype, same.content(from).data(), n);
   }
 }
 

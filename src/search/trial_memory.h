@@ -29,9 +29,9 @@ class TrialMemory {
     WorkerBuffer place = {};
   };
   const std::vector<Slot>& slots() const { return slots_; }
-  std::span<const std::byte> content(const Slot& slot) const { return file_.bytes().subspan(slot.place.content, slot.place.bytes); }
+  std::span<std::byte> content(const Slot& slot) const { return file_.at(slot.place.content, slot.place.bytes); }
   /// Of a written one.
-  std::span<const std::byte> result(const Slot& slot) const { return file_.bytes().subspan(slot.place.result, slot.place.bytes); }
+  std::span<std::byte> result(const Slot& slot) const { return file_.at(slot.place.result, slot.place.bytes); }
 
  private:
   std::vector<Slot> slots_;

@@ -1,9 +1,7 @@
 #include "search/worker.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +17,6 @@
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
-
-extern char** environ;
 
 namespace tinygrad::search {
 namespace {
@@ -81,45 +77,6 @@ Outcome receive_all(int socket, std::string& bytes, const Deadline& deadline) {
   return Outcome::done;
 }
 
-/// A copy of a descriptor above those that a worker gets, which would take their places one after another.
-class HighDescriptor {
- public:
-  explicit HighDescriptor(int of) : descriptor_(::fcntl(of, F_DUPFD_CLOEXEC, 16)) {}
-  ~HighDescriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  HighDescriptor(const HighDescriptor&) = delete;
-  HighDescriptor& operator=(const HighDescriptor&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-/// Of its own process group, so that an interrupt from the terminal is the search's to handle; silent; with no signal blocked.
-int spawn(pid_t& process, const std::string& program, int socket, int memory_file) {
-  const HighDescriptor high_socket(socket), high_memory(memory_file);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, high_socket.get(), 0);
-  ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, high_memory.get(), 3);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::posix_spawnattr_setsigmask(&attributes, &signals);
-  ::sigfillset(&signals);
-  ::posix_spawnattr_setsigdefault(&attributes, &signals);
-  char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
-  const int error = ::posix_spawn(&process, program.c_str(), &actions, &attributes, arguments, environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
 bool is_program(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
@@ -127,85 +84,58 @@ bool is_program(const std::filesystem::path& path) {
 
 }  // namespace
 
-Worker::Worker(const std::string& program, int memory_file, const WorkerSetup& setup) {
-  start(program, memory_file);
-  const WorkerResult ready = ask(encode(setup), start_seconds);
-  if (ready.ran()) return;
-  end();
-  throw DeviceError(fmt::format("search: {} does not work: {}", program, ready.error));
-}
-
-Worker::~Worker() { end(); }
-
-void Worker::start(const std::string& program, int memory_file) {
-  int sockets[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    throw DeviceError(fmt::format("search: no socket: {}", std::strerror(errno)));
-  socket_ = sockets[0];
-  const int error = spawn(process_, program, sockets[1], memory_file);
-  ::close(sockets[1]);
-  if (error == 0) return;
-  process_ = -1;
-  end();
-  throw DeviceError(fmt::format("search: {} cannot be started: {}", program, std::strerror(error)));
-}
-
-/// The status that the process ended with, 0 if that is not known.
-int Worker::end() noexcept {
-  int status = 0;
-  if (process_ > 0) {
-    ::kill(process_, SIGKILL);
-    while (::waitpid(process_, &status, 0) < 0)
-      if (errno != EINTR) break;
-  }
-  if (socket_ >= 0) ::close(socket_);
-  process_ = socket_ = -1;
-  return status;
+Worker::Worker(const std::string& program, int memory_file, const WorkerSetup& setup) : process_(program, memory_file) {
+  if (const WorkerResult ready = ask(encode(setup), start_seconds); !ready.ran())
+    throw DeviceError(fmt::format("search: {} does not work: {}", program, ready.error));
 }
 
 WorkerResult Worker::gone(bool in_time) {
-  if (in_time) {
-    // It ends by itself: killing it at once would hide why.
-    const Deadline deadline(grace_seconds);
-    siginfo_t info = {};
-    while (deadline.milliseconds() > 0 && ::waitid(P_PID, id_t(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
-      ::usleep(200);
-  }
-  const int status = end();
-  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (in_time) process_.wait(grace_seconds);  // killing it at once would hide why it ends
+  const std::optional<int> status = process_.end();
+  const int signal = status && WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
   if (!in_time || signal == SIGALRM) return {.kind = WorkerResult::Kind::endless, .seconds = {}, .error = "it did not end in time"};
-  return {.kind = WorkerResult::Kind::crashed,
-          .seconds = {},
-          .error = signal ? fmt::format("signal {} ended it", signal) : fmt::format("it ended with status {}", WEXITSTATUS(status))};
+  if (!status) return dismiss("it has ended");
+  return dismiss(signal ? fmt::format("signal {} ended it", signal) : fmt::format("it ended with status {}", WEXITSTATUS(*status)));
 }
 
+WorkerResult Worker::dismiss(std::string why) {
+  process_.end();
+  return {.kind = WorkerResult::Kind::crashed, .seconds = {}, .error = std::move(why)};
+}
+
+/// Whatever goes wrong on the way, there is no worker then that would answer the next question with what it has left of this one.
 WorkerResult Worker::ask(std::string_view frame, double seconds) {
-  const Deadline deadline(seconds);
-  if (const Outcome sent = send_all(socket_, frame, deadline); sent != Outcome::done) return gone(sent == Outcome::closed);
-  std::string head(frame_header_bytes, '\0');
-  if (const Outcome got = receive_all(socket_, head, deadline); got != Outcome::done) return gone(got == Outcome::closed);
   try {
-    const FrameHeader header = decode_header(head);
-    if (header.kind != FrameKind::reply) throw FormatError("tg-worker: an answer of another kind");
-    std::string payload(header.bytes, '\0');
-    if (const Outcome got = receive_all(socket_, payload, deadline); got != Outcome::done) return gone(got == Outcome::closed);
-    WorkerReply reply = decode_reply(payload);
-    if (!reply.error.empty()) return {.kind = WorkerResult::Kind::refused, .seconds = {}, .error = std::move(reply.error)};
-    return {.kind = WorkerResult::Kind::ran, .seconds = std::move(reply.seconds), .error = {}};
+    return answer(seconds, frame);
   } catch (const FormatError& e) {
-    end();
-    return {.kind = WorkerResult::Kind::crashed, .seconds = {}, .error = e.what()};
+    return dismiss(e.what());
+  } catch (...) {
+    process_.end();
+    throw;
   }
+}
+
+WorkerResult Worker::answer(double seconds, std::string_view frame) {
+  const Deadline deadline(seconds);
+  const int socket = process_.socket();
+  if (const Outcome sent = send_all(socket, frame, deadline); sent == Outcome::late) return gone(false);
+  std::string head(frame_header_bytes, '\0');
+  if (const Outcome got = receive_all(socket, head, deadline); got != Outcome::done) return gone(got == Outcome::closed);
+  const FrameHeader header = decode_header(head);
+  if (header.kind != FrameKind::reply) throw FormatError("tg-worker: an answer of another kind");
+  std::string payload(header.bytes, '\0');
+  if (const Outcome got = receive_all(socket, payload, deadline); got != Outcome::done) return gone(got == Outcome::closed);
+  WorkerReply reply = decode_reply(payload);
+  if (!reply.error.empty()) return {.kind = WorkerResult::Kind::refused, .seconds = {}, .error = std::move(reply.error)};
+  return {.kind = WorkerResult::Kind::ran, .seconds = std::move(reply.seconds), .error = {}};
 }
 
 WorkerResult Worker::run(const WorkerRequest& request) {
-  if (!alive()) return {.kind = WorkerResult::Kind::crashed, .seconds = {}, .error = "there is no worker"};
+  if (!alive()) return dismiss("there is no worker");
   WorkerResult result = ask(encode(request), request.limit_s + grace_seconds);
   const auto is_time = [](double s) { return s >= 0 && s < 1e9; };
-  if (result.ran() && (result.seconds.empty() || !std::all_of(result.seconds.begin(), result.seconds.end(), is_time))) {
-    end();
-    return {.kind = WorkerResult::Kind::crashed, .seconds = {}, .error = "it answered with no times"};
-  }
+  if (result.ran() && (result.seconds.empty() || !std::all_of(result.seconds.begin(), result.seconds.end(), is_time)))
+    return dismiss("it answered with no times");
   return result;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 /// The search's end of a tg-worker.
 
-#include <sys/types.h>
-
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "search/worker_process.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {
@@ -23,24 +23,20 @@ struct WorkerResult {
 /// A running tg-worker; killed with the object.
 class Worker {
  public:
-  /// Throws DeviceError if the program cannot be started, or is of another version.
+  /// Throws DeviceError if the program cannot be started, or is of another build of the library.
   Worker(const std::string& program, int memory_file, const WorkerSetup& setup);
-  ~Worker();
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
 
   /// Runs a kernel. One that crashes or does not come back in time takes the worker with it: alive() is false from then on.
   WorkerResult run(const WorkerRequest& request);
-  bool alive() const { return process_ > 0; }
+  bool alive() const { return process_.alive(); }
 
  private:
   WorkerResult ask(std::string_view frame, double seconds);
+  WorkerResult answer(double seconds, std::string_view frame);
   WorkerResult gone(bool in_time);
-  void start(const std::string& program, int memory_file);
-  int end() noexcept;
+  WorkerResult dismiss(std::string why);
 
-  int socket_ = -1;
-  pid_t process_ = -1;
+  WorkerProcess process_;
 };
 
 /// The path of tg-worker: the option WORKER_PATH, or the one beside the library, in a folder bin beside the library's, or beside the

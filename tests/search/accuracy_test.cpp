@@ -19,7 +19,7 @@ template <class T>
 void put(const TrialMemory& memory, std::vector<T> values) {
   const auto to = memory.result(memory.slots()[0]);
   ASSERT_EQ(to.size(), values.size() * sizeof(T));
-  std::memcpy(const_cast<std::byte*>(to.data()), values.data(), to.size());
+  std::memcpy(to.data(), values.data(), to.size());
 }
 
 TEST(Accuracy, FloatsMayHaveTwiceTheErrorAndFourUlp) {

@@ -1,8 +1,13 @@
 #include "search/worker_protocol.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <tinygrad/errors.h>
+
+#include "search/memory_file.h"
+#include "search/worker_serve.h"
 
 namespace tinygrad::search {
 namespace {
@@ -47,10 +52,10 @@ TEST(WorkerProtocol, EveryShorterAndLongerMessageIsRefused) {
 
 TEST(WorkerProtocol, CountsAreCheckedBeforeMemoryIsTaken) {
   std::string r = payload_of(encode(reply), FrameKind::reply);
-  for (size_t i = 0; i < 8; ++i) r[i] = '\xff';  // the length of the text
+  for (size_t i = 0; i < 4; ++i) r[i] = '\xff';  // the length of the text
   EXPECT_THROW(decode_reply(r), FormatError);
   std::string q = payload_of(encode(WorkerRequest{}), FrameKind::request);
-  for (size_t i = 16; i < 24; ++i) q[i] = '\x7f';  // the number of variables
+  for (size_t i = 8; i < 12; ++i) q[i] = '\x7f';  // the number of variables
   EXPECT_THROW(decode_request(q), FormatError);
 }
 
@@ -58,11 +63,42 @@ TEST(WorkerProtocol, HeadersOfOthersAreRefused) {
   std::string head = encode(reply).substr(0, frame_header_bytes);
   EXPECT_NO_THROW(decode_header(head));
   EXPECT_THROW(decode_header(head.substr(1)), FormatError);
-  for (size_t i : {0, 4, 15}) {  // the mark, the kind, the length
+  for (size_t i : {8, 19}) {  // the kind, the length
     std::string other = head;
     other[i] = '\x66';
     EXPECT_THROW(decode_header(other), FormatError) << i;
   }
+}
+
+std::string complaint_of(const std::string& head) {
+  try {
+    decode_header(head);
+  } catch (const FormatError& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(WorkerProtocol, OtherBuildsAreToldSo) {
+  std::string head = encode(reply).substr(0, frame_header_bytes);
+  EXPECT_EQ(complaint_of(head), "");
+  ++head[0];
+  EXPECT_EQ(complaint_of(head), "tg-worker: the other side is no tg-worker of this build of the library");
+}
+
+// A worker that a search of another build has started says who it is.
+TEST(WorkerProtocol, AWorkerAnswersStrangers) {
+  const MemoryFile memory(4096);
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  std::string question = encode(setup);
+  ++question[0];
+  ASSERT_EQ(::write(sockets[0], question.data(), question.size()), ssize_t(question.size()));
+  EXPECT_EQ(serve_worker(sockets[1], ::dup(memory.descriptor())), 1);
+  std::string head(frame_header_bytes, '\0');
+  ASSERT_EQ(::read(sockets[0], head.data(), head.size()), ssize_t(head.size()));
+  EXPECT_EQ(decode_header(head).kind, FrameKind::reply);
+  for (const int s : sockets) ::close(s);
 }
 
 }  // namespace

@@ -24,19 +24,27 @@ void* address(F* function) {
 
 }  // namespace
 
+std::span<const RuntimeSymbol> cpu_runtime_symbols() {
+  static const RuntimeSymbol symbols[] = {
+      {"memcpy", address(&std::memcpy)},
+      {"memmove", address(&std::memmove)},
+      {"memset", address(&std::memset)},
+      {"__truncdfhf2", address(&truncate_double)},
+      {"__truncsfhf2", address(&truncate_float)},
+      {"__extendhfsf2", address(&extend_half)},
+      // Without fused multiply-add or SSE 4.1.
+      {"fmaf", address(static_cast<float (*)(float, float, float)>(&std::fma))},
+      {"fma", address(static_cast<double (*)(double, double, double)>(&std::fma))},
+      // LLVM makes them of a comparison and a choice of halves, which processors without instructions for halves compare as floats.
+      {"fmaxf", address(static_cast<float (*)(float, float)>(&std::fmax))},
+      {"fminf", address(static_cast<float (*)(float, float)>(&std::fmin))},
+  };
+  return symbols;
+}
+
 void* cpu_runtime_symbol(std::string_view name) {
-  if (name == "memcpy") return address(&std::memcpy);
-  if (name == "memmove") return address(&std::memmove);
-  if (name == "memset") return address(&std::memset);
-  if (name == "__truncdfhf2") return address(&truncate_double);
-  if (name == "__truncsfhf2") return address(&truncate_float);
-  if (name == "__extendhfsf2") return address(&extend_half);
-  // Without fused multiply-add or SSE 4.1.
-  if (name == "fmaf") return address(static_cast<float (*)(float, float, float)>(&std::fma));
-  if (name == "fma") return address(static_cast<double (*)(double, double, double)>(&std::fma));
-  // LLVM makes them of a comparison and a choice of halves, which processors without instructions for halves compare as floats.
-  if (name == "fmaxf") return address(static_cast<float (*)(float, float)>(&std::fmax));
-  if (name == "fminf") return address(static_cast<float (*)(float, float)>(&std::fmin));
+  for (const RuntimeSymbol& s : cpu_runtime_symbols())
+    if (s.name == name) return s.address;
   return nullptr;
 }
 

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include <tinygrad/errors.h>
 
@@ -45,20 +47,55 @@ std::string adding() {
                          "  %x = load i32, ptr %a\n  %y = load i32, ptr %b\n  %s = add i32 %x, %y\n  store i32 %s, ptr %b\n  ret void\n");
 }
 
+void put(const MemoryFile& memory, uint64_t at, int32_t value) { std::memcpy(memory.at(at, 4).data(), &value, 4); }
+int32_t get(const MemoryFile& memory, uint64_t at) {
+  int32_t value = 0;
+  std::memcpy(&value, memory.at(at, 4).data(), 4);
+  return value;
+}
+
 TEST(Worker, RunsAKernelOnItsBuffers) {
   Bench b;
-  const int32_t three = 3, four = 4;
-  std::memcpy(b.memory.bytes().data(), &three, 4);
-  std::memcpy(b.memory.bytes().data() + page, &four, 4);
+  put(b.memory, 0, 3);
+  put(b.memory, page, 4);
   Worker late(Bench::program(), b.memory.descriptor(), b.setup);
   for (int i = 0; i < 2; ++i) {  // what is written begins anew
     const WorkerResult r = late.run(request_of(adding()));
     ASSERT_TRUE(r.ran()) << r.error;
     EXPECT_EQ(r.seconds.size(), 6u);
-    int32_t result = 0;
-    std::memcpy(&result, b.memory.bytes().data() + 2 * page, 4);
-    EXPECT_EQ(result, 7);
+    EXPECT_EQ(get(b.memory, 2 * page), 7);
   }
+}
+
+/// Stores a byte to buffer `buffer`, so many bytes behind its begin.
+std::string storing(int buffer, int64_t at) {
+  return test::object_of("kernel_k", fmt::format("  %p = getelementptr ptr, ptr %bufs, i64 {}\n  %b = load ptr, ptr %p\n"
+                                                 "  %q = getelementptr i8, ptr %b, i64 {}\n  store i8 1, ptr %q\n  ret void\n",
+                                                 buffer, at));
+}
+
+TEST(Worker, StoresOutsideOfBuffersAreFoundAndUndone) {
+  Bench b;
+  put(b.memory, 0, 3);
+  put(b.memory, page, 4);
+  Worker late(Bench::program(), b.memory.descriptor(), b.setup);
+  const struct {
+    int buffer;
+    int64_t at;
+    const char* error;
+  } wrong[] = {{0, -1, "it stored to what lies before argument 0"},
+               {0, 0, "it stored to argument 0, which it only reads"},
+               {0, page, "it stored to what lies before argument 1"},
+               {1, page, "it stored to what lies behind its arguments"},
+               {1, page + 100000, "it stored to what lies behind its arguments"}};
+  for (const auto& [buffer, at, error] : wrong) {
+    const WorkerResult r = late.run(request_of(storing(buffer, at)));
+    EXPECT_EQ(r.kind, WorkerResult::Kind::refused);
+    EXPECT_EQ(r.error, error);
+    ASSERT_TRUE(late.run(request_of(adding())).ran());
+    EXPECT_EQ(get(b.memory, 2 * page), 7);
+  }
+  EXPECT_TRUE(late.run(request_of(storing(1, page - 1))).ran());
 }
 
 TEST(Worker, HopelessKernelsAreRunNoMore) {
@@ -101,18 +138,53 @@ TEST(Worker, BuffersMustBeInsideOfTheMemory) {
   EXPECT_THROW(Worker(Bench::program(), b.memory.descriptor(), b.setup), DeviceError);
 }
 
-class OtherPrograms : public TempDir {};
+TEST(Worker, NeedsItsMemory) { EXPECT_THROW(Worker(Bench::program(), -1, Bench().setup), DeviceError); }
+
+// Then its number may be another process's when the worker is to be killed.
+TEST(Worker, MayBeReapedByOthers) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  {
+    Bench b;
+    EXPECT_EQ(b.worker.run(request_of(test::crashing("kernel_k"))).error, "it has ended");
+    EXPECT_FALSE(b.worker.alive());
+  }
+  std::signal(SIGCHLD, before);
+}
+
+/// A script instead of tg-worker.
+class OtherPrograms : public TempDir {
+ protected:
+  std::string script(const std::string& text) {
+    const std::string file = path("script");
+    std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
+    EXPECT_EQ(::chmod(file.c_str(), 0755), 0);
+    return file;
+  }
+  std::string complaint_of(const std::string& program) {
+    try {
+      Bench b;
+      Worker(program, b.memory.descriptor(), b.setup);
+    } catch (const DeviceError& e) {
+      return e.what();
+    }
+    return {};
+  }
+};
 
 TEST_F(OtherPrograms, AreFoundOut) {
-  Bench b;
-  EXPECT_THROW(Worker("/bin/true", b.memory.descriptor(), b.setup), DeviceError);
-  EXPECT_THROW(Worker("/nonexistent/tg-worker", b.memory.descriptor(), b.setup), DeviceError);
-  const std::string path = this->path("chatty");
-  FILE* f = std::fopen(path.c_str(), "w");
-  std::fputs("#!/bin/sh\nhead -c 200 /dev/zero >&0\n", f);
-  std::fclose(f);
-  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
-  EXPECT_THROW(Worker(path, b.memory.descriptor(), b.setup), DeviceError);
+  EXPECT_NE(complaint_of("/bin/true"), "");
+  EXPECT_NE(complaint_of("/nonexistent/tg-worker"), "");
+  EXPECT_NE(complaint_of(script("head -c 200 /dev/zero >&0")), "");
+  EXPECT_NE(complaint_of(script("exec cat " + Bench::program() + " >&0")), "");
+}
+
+TEST_F(OtherPrograms, OfAnotherBuildAreNamed) {
+  std::string answer = encode(WorkerReply{});
+  ++answer[0];
+  std::ofstream(path("answer")) << answer;
+  const std::string program = script("cat " + path("answer") + " >&0");
+  EXPECT_EQ(complaint_of(program),
+            "search: " + program + " does not work: tg-worker: the other side is no tg-worker of this build of the library");
 }
 
 TEST(FindWorker, SaysWhereItLooked) {
