@@ -41,13 +41,6 @@ CodegenOptions CodegenOptions::from(const Options& options) {
 
 namespace {
 
-/// What the heuristics may choose from.
-Target choices(Target target, const CodegenOptions& options) {
-  if (!options.tensor_cores) target.tensor_cores.clear();
-  if (options.nolocals) target.max_group_items = 1;
-  return target;
-}
-
 /// The opts are noted in the KernelArg of the result.
 UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& options) {
   const auto* given = std::get_if<KernelArg>(&sink.arg());
@@ -99,6 +92,15 @@ class Pipeline {
   ProfileSteps clock_{"lower"};
 };
 
+/// Up to where opts are chosen.
+void simplify_kernel(Pipeline& p) {
+  p.step("simplify", simplify(p.graph()));
+  p.step("simplify gates", simplify_gates(p.graph()));
+  p.step("split divided", split_divided(p.graph()));
+  p.step("part wrapped loads", part_wrapped_loads(p.graph()));
+  p.step("merge ranges", merge_ranges(p.graph()));
+}
+
 }  // namespace
 
 UOp simplify(const UOp& graph) {
@@ -106,16 +108,24 @@ UOp simplify(const UOp& graph) {
   return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 
-UOp simplified_kernel(const UOp& sink) { return merge_ranges(part_wrapped_loads(split_divided(simplify(sink)))); }
+UOp simplified_kernel(const UOp& sink) {
+  const CodegenOptions unchecked{.spec = 0};
+  Pipeline p(sink, unchecked, nullptr);
+  simplify_kernel(p);
+  return p.graph();
+}
+
+Target choices(const Target& target, const CodegenOptions& options) {
+  Target t = without_dtypes(target, options.emulated_dtypes);
+  if (!options.tensor_cores) t.tensor_cores.clear();
+  if (options.nolocals) t.max_group_items = 1;
+  return t;
+}
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const Target has = without_dtypes(target, options.emulated_dtypes);
   Pipeline p(sink, options, trace);
-  p.step("simplify", simplify(p.graph()));
-  p.step("simplify gates", simplify_gates(p.graph()));
-  p.step("split divided", split_divided(p.graph()));
-  p.step("part wrapped loads", part_wrapped_loads(p.graph()));
-  p.step("merge ranges", merge_ranges(p.graph()));
+  simplify_kernel(p);
   p.step("apply opts", optimize(p.graph(), has, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));

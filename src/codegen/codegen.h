@@ -30,6 +30,9 @@ struct CodegenOptions {
 /// The kernel as opts see it: simplified, neighbouring ranges that are one merged.
 UOp simplified_kernel(const UOp& sink);
 
+/// What opts are chosen for, by the heuristics or a search: the target without what options forbid.
+Target choices(const Target& target, const CodegenOptions& options);
+
 /// One named step of the pipeline, a graph before and after it.
 struct Step {
   const char* name;

@@ -22,17 +22,26 @@ struct Counts {
 };
 void PrintTo(const Counts& c, std::ostream* out) { *out << c.divisions << " divisions, " << c.operations << " operations"; }
 
-/// Of the nodes of dtype index and the conditions on them after a step, before opts copy any.
-Counts counts_of(const std::vector<UOp>& stores, std::string_view step) {
+std::vector<UOp> kernels_of(const std::vector<UOp>& stores) {
   const Target target = cpu_target("x86-64-v4");
   const schedule::Schedule s = schedule::make_schedule(sink(stores), [&](Symbol) -> const Target& { return target; }, {.cache = false});
+  std::vector<UOp> kernels;
+  for (const UOp& call : s.plan->linear.src())
+    if (call.src(0).is(Op::SINK)) kernels.push_back(call.src(0));
+  return kernels;
+}
+
+UOp after(const UOp& kernel, std::string_view step) {
+  std::vector<Step> steps;
+  full_rewrite_to_sink(kernel, cpu_target("x86-64-v4"), {.noopt = true}, &steps);
+  return std::ranges::find_if(steps, [&](const Step& s) { return s.name == step; })->result;
+}
+
+/// Of the nodes of dtype index and the conditions on them after a step, before opts copy any.
+Counts counts_of(const std::vector<UOp>& stores, std::string_view step) {
   Counts out;
-  for (const UOp& call : s.plan->linear.src()) {
-    if (!call.src(0).is(Op::SINK)) continue;
-    std::vector<Step> steps;
-    full_rewrite_to_sink(call.src(0), target, {.noopt = true}, &steps);
-    const auto at = std::ranges::find_if(steps, [&](const Step& t) { return t.name == step; });
-    for (const UOp& u : toposort(at->result)) {
+  for (const UOp& kernel : kernels_of(stores)) {
+    for (const UOp& u : toposort(after(kernel, step))) {
       const bool on_indices = u.dtype() == DType::index || (u.src_count() > 0 && u.dtype() == DType::bool_);
       if (!u.in(Group::alu) || !on_indices) continue;
       ++out.operations;
@@ -161,6 +170,19 @@ TEST(IndexOps, AreAsListed) {
     EXPECT_EQ(counts_of(c.build(), "simplify gates"), c.with) << c.name;
     EXPECT_EQ(counts_of(c.build(), "simplify expanded").divisions, c.left) << c.name;
   }
+}
+
+TEST(IndexOps, ASearchSeesThemAsOptsDo) {
+  for (const Case& c : cases())
+    for (const UOp& kernel : kernels_of(c.build())) EXPECT_EQ(simplified_kernel(kernel), after(kernel, "merge ranges")) << c.name;
+}
+
+TEST(Choices, AreWithoutWhatOptionsForbid) {
+  const Target target = interp_target(), few = choices(target, {.nolocals = true, .tensor_cores = false});
+  EXPECT_FALSE(target.tensor_cores.empty());
+  EXPECT_TRUE(few.tensor_cores.empty());
+  EXPECT_EQ(few.max_group_items, 1);
+  EXPECT_EQ(choices(target, {}).key(), target.key());
 }
 
 }  // namespace
