@@ -106,10 +106,8 @@ RenderedProgram render_program(const UOp& sink, Device& device, const Options& o
 namespace {
 
 /// The program of the process's cache, put there by `make` if need be.
-std::shared_ptr<const Program> find_or_make(const UOp& sink, Device& device, const Options& options,
-                                            FunctionRef<std::shared_ptr<const Program>()> make) {
+std::shared_ptr<const Program> find_or_make(const ProgramCache::Key& key, FunctionRef<std::shared_ptr<const Program>()> make) {
   ProgramCache& cache = ProgramCache::instance();
-  const ProgramCache::Key key{sink, &device, options.code_key()};
   std::promise<std::shared_ptr<const Program>> promise;
   ProgramFuture waiting;
   {
@@ -133,26 +131,18 @@ std::shared_ptr<const Program> find_or_make(const UOp& sink, Device& device, con
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options) {
-  return find_or_make(sink, device, options, [&] { return make_program(sink, device, options, nullptr); });
-}
-
-namespace {
-
-bool is_known(const KernelOn& k, const Options& options) {
+bool is_known(const KernelOn& k, const ContentKey& code) {
   ProgramCache& cache = ProgramCache::instance();
   std::lock_guard lock(cache.mutex);
-  return cache.programs.contains({k.sink, k.device, options.code_key()});
+  return cache.programs.contains({k.sink, k.device, code});
 }
 
 /// Kernels of a list that are to be made, each once.
-std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const Options& options) {
+std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const ContentKey& code) {
   NodeMap<std::vector<const Device*>> seen;
   std::vector<KernelOn> missing;
   for (const KernelOn& k : kernels) {
-    if (!k.sink.is(Op::SINK) || is_known(k, options)) continue;
+    if (!k.sink.is(Op::SINK) || is_known(k, code)) continue;
     std::vector<const Device*>& devices = seen[k.sink];
     if (std::ranges::find(devices, k.device) != devices.end()) continue;
     devices.push_back(k.device);
@@ -162,10 +152,10 @@ std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const Option
 }
 
 /// Empty where programs are not to be read: without an identity of this build, and for those who want to see kernels on their way.
-std::string key_of(std::span<const KernelOn> kernels, const Options& options) {
+std::string key_of(std::span<const KernelOn> kernels, const ContentKey& code, const Options& options) {
   if (build_id().empty() || options.spec > 0 || log_enabled(3)) return {};
   ContentHasher key;
-  key.add(build_id()).add(options.code_key());
+  key.add(build_id()).add(code);
   for (const KernelOn& k : kernels) key.add(content_key(k.sink)).add(k.device->target().key());
   return key.finish().to_hex();
 }
@@ -181,15 +171,15 @@ std::vector<StoredProgram> read_programs(const std::string& key, size_t count) {
   return {};
 }
 
-void make_missing(std::span<const KernelOn> kernels, const Options& options) {
-  const std::string key = key_of(kernels, options);
+void make_missing(std::span<const KernelOn> kernels, const ContentKey& code, const Options& options) {
+  const std::string key = key_of(kernels, code, options);
   std::vector<StoredProgram> stored = read_programs(key, kernels.size());
   const bool known = !stored.empty();
   stored.resize(kernels.size());
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
     check_interrupt();
     const auto& [sink, device] = kernels[i];
-    find_or_make(sink, *device, options,
+    find_or_make({sink, device, code},
                  [&] { return known ? load_program(std::move(stored[i]), *device) : make_program(sink, *device, options, &stored[i]); });
   });
   const bool all_kept = std::ranges::none_of(stored, [](const StoredProgram& p) { return p.binary.empty(); });
@@ -198,10 +188,17 @@ void make_missing(std::span<const KernelOn> kernels, const Options& options) {
 
 }  // namespace
 
+std::shared_ptr<const Program> get_program(const UOp& sink, Device& device, const Options& options) {
+  return find_or_make({sink, &device, options.code_key()}, [&] { return make_program(sink, device, options, nullptr); });
+}
+
 std::vector<std::shared_ptr<const Program>> get_programs(std::span<const KernelOn> kernels, const Options& options) {
-  if (const std::vector<KernelOn> missing = missing_of(kernels, options); !missing.empty()) make_missing(missing, options);
+  const ContentKey code = options.code_key();
+  if (const std::vector<KernelOn> missing = missing_of(kernels, code); !missing.empty()) make_missing(missing, code, options);
   std::vector<std::shared_ptr<const Program>> programs;
-  for (const KernelOn& k : kernels) programs.push_back(k.sink.is(Op::SINK) ? get_program(k.sink, *k.device, options) : nullptr);
+  for (const auto& [sink, device] : kernels)
+    programs.push_back(sink.is(Op::SINK) ? find_or_make({sink, device, code}, [&] { return make_program(sink, *device, options, nullptr); })
+                                         : nullptr);
   return programs;
 }
 
