@@ -12,7 +12,7 @@
 #include "base/cpu.h"
 #include "base/first_error.h"
 #include "base/options.h"
-#include "base/process_pool.h"
+#include "base/per_process.h"
 #include "base/thread_pool.h"
 
 namespace tinygrad {
@@ -191,7 +191,7 @@ void ComputePool::run(size_t chunks, FunctionRef<void(size_t, size_t)> fn) {
 }
 
 ComputePool& compute_pool() {
-  return detail::ProcessPool<ComputePool>::get([] { return cpu_thread_count(current_options()); });
+  return detail::PerProcess<ComputePool>::get([] { return cpu_thread_count(current_options()); });
 }
 
 }  // namespace tinygrad

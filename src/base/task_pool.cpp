@@ -11,7 +11,7 @@
 #include "base/cpu.h"
 #include "base/first_error.h"
 #include "base/options.h"
-#include "base/process_pool.h"
+#include "base/per_process.h"
 #include "base/thread_pool.h"
 
 namespace tinygrad {
@@ -84,7 +84,7 @@ void TaskPool::parallel_for(size_t count, FunctionRef<void(size_t)> fn) {
 }
 
 TaskPool& task_pool() {
-  return detail::ProcessPool<TaskPool>::get([] {
+  return detail::PerProcess<TaskPool>::get([] {
     const Options& options = current_options();
     return options.parallel >= 0 ? static_cast<size_t>(options.parallel) : cpu_thread_count(options);
   });

@@ -14,7 +14,6 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/program.h"
 #include "search/candidates.h"
@@ -54,7 +53,7 @@ class Search {
       : sink_(sink),
         simplified_(codegen::simplified_kernel(sink)),
         device_(device),
-        target_(codegen::without_dtypes(device.target(), options.emulated_dtypes)),
+        target_(codegen::choices(device.target(), codegen::CodegenOptions::from(options))),
         options_(options),
         record_(record),
         hooks_(hooks),
@@ -83,7 +82,7 @@ class Search {
   bool begin() {
     if (!prepare(heuristic_)) return false;
     compile(heuristic_);
-    if (!contest_.begin(heuristic_.kernel)) return false;
+    if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s)) return false;
     heuristic_.verdict.seconds = contest_.baseline_s();
     heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
     see(heuristic_);

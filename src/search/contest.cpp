@@ -16,17 +16,8 @@
 namespace tinygrad::search {
 namespace {
 
-constexpr double too_short_s = 5e-6;     // of a kernel: there is nothing to win
 constexpr double copied_a_second = 1e9;  // bytes, at least
 constexpr double long_s = 0.05;          // of a kernel: fewer repetitions tell as much
-
-std::vector<int64_t> values_of(const KernelInfo& info, const std::vector<std::pair<Symbol, int64_t>>& values) {
-  std::vector<int64_t> out;
-  for (Symbol name : info.variables)
-    for (const auto& [known, value] : values)
-      if (known == name) out.push_back(value);
-  return out;
-}
 
 /// For the buffers of a kernel: what is filled lies in the program's memory and in the worker's, once more in float64.
 uint64_t most_bytes() {
@@ -58,7 +49,7 @@ WorkerSetup Contest::setup(const TrialMemory& memory) const {
   return memory.setup(uint32_t(cpu_thread_count(options_)), cold_bytes);
 }
 
-bool Contest::begin(const TrialKernel& heuristic) {
+bool Contest::begin(const TrialKernel& heuristic, double too_short_s) {
   const std::vector<int64_t> most = values_of(heuristic.info, largest_);
   bytes_ = trial_bytes(heuristic.info, most);
   if (bytes_ > most_bytes()) return false;
@@ -90,7 +81,7 @@ std::unique_ptr<TrialMemory> Contest::exact_results(const KernelInfo& info) cons
   }
 }
 
-/// The worker fills what is written before a run, and copies it behind it.
+/// The worker fills what is written before a run, and copies it behind it; what is only read it compares.
 double Contest::limit_s() const { return 0.25 + 20 * baseline_ + 2 * double(bytes_) / copied_a_second; }
 
 std::optional<Verdict> Contest::time(const TrialKernel& kernel, double hopeless_s, double time_left_s) {

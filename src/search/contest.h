@@ -22,9 +22,9 @@ class Contest {
   /// `worker` is the program.
   Contest(const UOp& sink, Device& device, const Options& options, std::string worker);
 
-  /// Runs the heuristics' kernel. False where there is nothing to search for: it is too short, or takes too much memory. DeviceError if it
-  /// does not run.
-  bool begin(const TrialKernel& heuristic);
+  /// Runs the heuristics' kernel. False where there is nothing to search for: it takes less than `too_short_s`, or too much memory.
+  /// DeviceError if it does not run.
+  bool begin(const TrialKernel& heuristic, double too_short_s);
   /// Its time.
   double baseline_s() const { return baseline_; }
 
@@ -37,8 +37,6 @@ class Contest {
   std::optional<std::pair<double, double>> compare(const TrialKernel& heuristic, const TrialKernel& other);
 
  private:
-  using Values = std::vector<std::pair<Symbol, int64_t>>;
-
   void choose_variables();
   WorkerSetup setup(const TrialMemory& memory) const;
   std::unique_ptr<TrialMemory> exact_results(const KernelInfo& info) const;
@@ -48,7 +46,7 @@ class Contest {
   Device& device_;
   const Options& options_;
   const std::string worker_;
-  Values largest_, representative_;  ///< of variables: memory is for the one, kernels run with the other
+  VariableValues largest_, representative_;  ///< of variables: memory is for the one, kernels run with the other
   std::unique_ptr<TrialMemory> memory_;
   std::unique_ptr<Trials> trials_;
   std::unique_ptr<Accuracy> accuracy_;

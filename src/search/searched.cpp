@@ -7,21 +7,21 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
+#include "base/per_process.h"
 #include "search/search_record.h"
 #include "search/worker.h"
 
 namespace tinygrad::search {
 namespace {
 
-/// What this process knows already, by SearchRecord::key(). Never destroyed, as programs.
+/// What this process knows already, by SearchRecord::key().
 struct Known {
   std::mutex mutex, search;
+  std::once_flag complained;
   std::unordered_map<ContentKey, Winner> winners;
 
-  static Known& instance() {
-    static Known* known = new Known;
-    return *known;
-  }
+  static Known& instance() { return detail::PerProcess<Known>::get(); }
+
   std::optional<Winner> find(const SearchRecord& record) {
     {
       std::lock_guard lock(mutex);
@@ -35,17 +35,17 @@ struct Known {
     std::lock_guard lock(mutex);
     winners.insert_or_assign(record.key(), w);
   }
+  /// A search that failed is remembered by the process alone: not each realize() repeats it.
+  void give_up(const SearchRecord& record, const std::string& why) {
+    std::call_once(complained, [&] { log_line("BEAM: kernels are not searched for, heuristics choose their opts: " + why); });
+    add(record, {});
+  }
 };
 
 bool may_search(const UOp& sink, const Device& device, const Options& options) {
   if (options.beam == 0 || options.noopt || !device.runs_in_worker()) return false;
   const KernelArg& kernel = sink.arg_as<KernelArg>();
   return !kernel.optimized && kernel.opts.empty();
-}
-
-void complain_once(const std::string& why) {
-  static std::once_flag once;
-  std::call_once(once, [&] { log_line("BEAM: kernels are not searched for, heuristics choose their opts: " + why); });
 }
 
 }  // namespace
@@ -57,13 +57,8 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
   if (const auto w = known.find(record)) return optimized(sink, *w);
   std::string why;
   const std::string worker = find_worker(options.worker_path, why);
-  // A search that failed is remembered by the process alone: not each realize() repeats it.
-  const auto give_up = [&](const std::string& reason) {
-    complain_once(reason);
-    known.add(record, {});
-  };
   if (worker.empty()) {
-    give_up(why);
+    known.give_up(record, why);
     return sink;
   }
   std::lock_guard turn(known.search);
@@ -75,11 +70,11 @@ UOp searched(const UOp& sink, Device& device, const Options& options, const Beam
     record.set_winner(winner);
     return optimized(sink, winner);
   } catch (const DeviceError& e) {
-    give_up(e.what());
+    known.give_up(record, e.what());
   } catch (const OutOfMemoryError& e) {
-    give_up(e.what());
+    known.give_up(record, e.what());
   } catch (const std::bad_alloc& e) {
-    give_up(e.what());
+    known.give_up(record, e.what());
   }
   return sink;
 }

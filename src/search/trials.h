@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "renderer/kernel_info.h"
@@ -17,6 +18,11 @@ struct TrialKernel {
   std::string object;
 };
 
+/// Values of variables, by name.
+using VariableValues = std::vector<std::pair<Symbol, int64_t>>;
+/// Those of a kernel's variables, in its order.
+std::vector<int64_t> values_of(const KernelInfo& info, const VariableValues& values);
+
 /// How long to look at it.
 struct TrialLimits {
   uint32_t repetitions = 12;
@@ -27,8 +33,8 @@ struct TrialLimits {
 
 class Trials {
  public:
-  /// Kernels run with these values of the variables that they have, by name.
-  Trials(std::string program, const TrialMemory& memory, WorkerSetup setup, std::vector<std::pair<Symbol, int64_t>> variables);
+  /// Kernels run with these values of the variables that they have.
+  Trials(std::string program, const TrialMemory& memory, WorkerSetup setup, VariableValues variables);
 
   /// Throws DeviceError where no worker can be started.
   WorkerResult run(const TrialKernel& kernel, const TrialLimits& limits);
@@ -37,7 +43,7 @@ class Trials {
   const std::string program_;
   const TrialMemory& memory_;
   const WorkerSetup setup_;
-  const std::vector<std::pair<Symbol, int64_t>> variables_;
+  const VariableValues variables_;
   std::optional<Worker> worker_;
 };
 
