@@ -3,10 +3,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include <tinygrad/tinygrad.h>
+
+#include "support/temp_folder.h"
 
 namespace tinygrad {
 namespace {
@@ -127,12 +127,6 @@ TEST(Errors, OutOfMemoryLosesNothing) {
         testing::ExitedWithCode(0), pattern);       \
   } while (false)
 
-std::string scratch_file(const char* name) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tinygrad-errors-test";
-  std::filesystem::create_directories(folder);
-  return folder / name;
-}
-
 void compute_something() {
   if (Tensor({1.0, 2.0}).sum().item() != 3) std::exit(1);
 }
@@ -158,15 +152,14 @@ TEST(ErrorsDeathTest, MissingLlvm) {
 }
 
 TEST(ErrorsDeathTest, ACorruptCacheIsNoError) {
-  const std::string path = scratch_file("corrupt.db");
-  std::ofstream(path) << "this is no database, however long it may be: " << std::string(5000, 'x');
+  static const test::TempFolder folder;  // each child has one, which goes when it exits
+  const std::string path = folder.write("corrupt.db", "this is no database, however long it may be: " + std::string(5000, 'x'));
   EXPECT_PROCESS(
       {
         setenv("CACHEDB", path.c_str(), 1);
         setenv("DEBUG", "1", 1);
       },
       compute_something(), "cache");
-  std::filesystem::remove(path);
 }
 
 TEST(ErrorsDeathTest, AReadOnlyCacheIsNoError) {

@@ -1,8 +1,7 @@
 // Mistakes with layers, optimizers, schedulers, state, data, jitted functions, variables and devices.
 #include "mistakes.h"
 
-#include <filesystem>
-#include <fstream>
+#include "support/temp_folder.h"
 
 namespace tinygrad::test {
 namespace {
@@ -157,11 +156,8 @@ std::vector<Mistake> training() {
 INSTANTIATE_TEST_SUITE_P(Training, Mistakes, testing::ValuesIn(training()), name_of);
 
 std::string file_of(const std::string& name, const std::string& bytes) {
-  const auto folder = std::filesystem::temp_directory_path() / "tinygrad-mistakes-test";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder / name;
-  if (!bytes.empty()) std::ofstream(path, std::ios::binary) << bytes;
-  return path;
+  static const test::TempFolder folder;
+  return bytes.empty() ? folder.path(name) : folder.write(name, bytes);
 }
 
 /// A file with this header.

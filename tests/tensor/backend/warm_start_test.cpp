@@ -39,8 +39,8 @@ int64_t entries(const std::string& cache, const std::string& table) {
 
 TEST_F(WarmStartDeathTest, ReadsProgramsAndNeedsNoCompiler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // The children run this from its beginning, in folders of their own; the cache is that of the first.
-  setenv("TG_WARM_START_CACHE", path("cache.db").c_str(), 0);
+  // The children run this from its beginning; the cache is that of the first.
+  if (!std::getenv("TG_WARM_START_CACHE")) setenv("TG_WARM_START_CACHE", path("cache.db").c_str(), 0);
   const std::string cache = std::getenv("TG_WARM_START_CACHE"), missing = "/no/such/libLLVM.so", expected = "results 8 23.75 157.5";
   EXPECT_EXIT(compute_and_exit(cache, missing.c_str()), testing::ExitedWithCode(0), "failed: ");
   EXPECT_EXIT(compute_and_exit(cache, ""), testing::ExitedWithCode(0), expected);
