@@ -16,7 +16,7 @@
 namespace tinygrad::search {
 namespace {
 
-constexpr uint32_t format = 1;  // of the values, and of how candidates are timed
+constexpr uint32_t format = 2;  // of the values, and of how candidates are timed
 constexpr std::string_view winners = "beam", verdicts = "beam_trials";
 
 std::string read_cpu_model() {

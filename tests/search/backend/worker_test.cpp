@@ -160,6 +160,11 @@ class OtherPrograms : public TempDir {
     EXPECT_EQ(::chmod(file.c_str(), 0755), 0);
     return file;
   }
+  /// One that says this, whatever it is asked.
+  std::string answering(const std::string& bytes) {
+    std::ofstream(path("answer")) << bytes;
+    return script("cat " + path("answer") + " >&0");
+  }
   std::string complaint_of(const std::string& program) {
     try {
       Bench b;
@@ -181,10 +186,16 @@ TEST_F(OtherPrograms, AreFoundOut) {
 TEST_F(OtherPrograms, OfAnotherBuildAreNamed) {
   std::string answer = encode(WorkerReply{});
   ++answer[0];
-  std::ofstream(path("answer")) << answer;
-  const std::string program = script("cat " + path("answer") + " >&0");
+  const std::string program = answering(answer);
   EXPECT_EQ(complaint_of(program),
             "search: " + program + " does not work: tg-worker: the other side is no tg-worker of this build of the library");
+}
+
+TEST_F(OtherPrograms, AnswersAreNotBelieved) {
+  std::string answer = encode(WorkerReply{});
+  answer[frame_header_bytes - 3] = 1;  // of the length
+  const std::string program = answering(answer);
+  EXPECT_EQ(complaint_of(program), "search: " + program + " does not work: tg-worker: a message of 1099511627784 bytes");
 }
 
 TEST(FindWorker, SaysWhereItLooked) {
