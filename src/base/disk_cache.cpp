@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/per_process.h"
 #include "base/sqlite.h"
 
 namespace tinygrad {
@@ -259,13 +260,12 @@ std::string cache_directory() {
 }
 
 DiskCache& disk_cache() {
-  static DiskCache& cache = *[] {
+  return detail::PerProcess<DiskCache>::get([] {
     const Options& options = current_options();
     std::string path = options.cachedb;
     if (std::string folder = cache_directory(); path.empty() && !folder.empty()) path = folder + "/cache.db";
-    return new DiskCache({.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20});
-  }();
-  return cache;
+    return DiskCacheConfig{.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20};
+  });
 }
 
 }  // namespace tinygrad

@@ -44,7 +44,8 @@ class DiskCache {
   std::unique_ptr<State> state_;
 };
 
-/// The process's cache, made at the first use with the CACHEDB and CACHEDB_MAX_MB of the caller. Never destroyed.
+/// The process's cache, made at the first use with the CACHEDB and CACHEDB_MAX_MB of the caller. Never destroyed; a child of fork() has
+/// its own.
 DiskCache& disk_cache();
 
 }  // namespace tinygrad

@@ -272,6 +272,17 @@ TEST_F(DiskCacheTest, ProcessesShareOneFile) {
     for (int i = 0; i < 30; i++) EXPECT_TRUE(mine.get("t", std::to_string(p) + "," + std::to_string(i)));
 }
 
+// Its locks may be held by threads that no child has.
+TEST_F(DiskCacheTest, AForkedChildHasItsOwn) {
+  const DiskCache* parents = &disk_cache();
+  const pid_t child = fork();
+  if (child == 0) _exit(&disk_cache() != parents ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(&disk_cache(), parents);
+}
+
 TEST_F(DiskCacheTest, TheFolderFollowsXdg) {
   std::string old = getenv("XDG_CACHE_HOME") ? getenv("XDG_CACHE_HOME") : "", home = getenv("HOME") ? getenv("HOME") : "";
   setenv("XDG_CACHE_HOME", "/somewhere", 1);
