@@ -128,6 +128,8 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   simplify_kernel(p);
   p.step("apply opts", optimize(p.graph(), has, options));
   p.step("expand unrolled", expand_unrolled(p.graph()));
+  p.step("lower tiled reduces", lower_tiled_reduces(p.graph(), has));
+  p.step("expand upcast", expand_upcast(p.graph()));
   p.step("simplify expanded", simplify(p.graph()));
   p.step("group reduces", group_reduces(p.graph()));
   p.step("lower reduces", lower_reduces(p.graph(), has));

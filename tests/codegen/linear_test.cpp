@@ -21,6 +21,7 @@ Target threads_target() {
 Opt lane(int axis, int n) { return {OptOp::LANE, axis, n}; }
 Opt upcast(int axis, int n) { return {OptOp::UPCAST, axis, n}; }
 Opt unroll(int axis, int n) { return {OptOp::UNROLL, axis, n}; }
+Opt outer(int axis, int around) { return {OptOp::OUTER, axis, around}; }
 Opt threads(int axis, int n) { return {OptOp::THREAD, axis, n}; }
 
 UOp compile(const UOp& kernel) { return full_rewrite(kernel, threads_target(), {.noopt = true, .spec = 3}); }
@@ -79,6 +80,18 @@ TEST(Linear, EveryKernelIsWellFormed) {
     SCOPED_TRACE(print_graph(k));
     expect_well_formed(compile(k));
   }
+}
+
+TEST(Linear, WhatFollowsATileInMemoryIsALoopOverIt) {
+  const auto updates = [](const UOp& linear) {
+    return std::ranges::count_if(linear.src(), [](const UOp& u) { return u.is(Op::STORE) && u.src(0).src(0).is(Op::PARAM); });
+  };
+  const UOp inside = compile(test::gated_update(16, 16, 8, {lane(1, 4), upcast(0, 4), upcast(1, 2)}));
+  const UOp around = compile(test::gated_update(16, 16, 8, {lane(1, 4), upcast(0, 4), upcast(1, 2), outer(2, 0)}));
+  expect_well_formed(around);
+  EXPECT_EQ(updates(inside), 8);
+  EXPECT_EQ(updates(around), 1);
+  EXPECT_EQ(count(around, Op::WHERE), count(inside, Op::WHERE)) << "the step is written out for the tile";
 }
 
 TEST(Linear, LanesBecomeWideAccesses) {

@@ -304,6 +304,13 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
       {"matmul", even_matmul, "BLOCK(2,4) OUTER(2,0) LANE(1,8) UPCAST(0,2) STAGE(2,2,thread,1) STAGE(0,1,thread,1)"},
       {"matmul", even_matmul, "BLOCK(2,8) OUTER(2,0) BLOCK(0,4) LANE(2,8) UNROLL(4,2)"},
       {"matmul", even_matmul, "BLOCK(2,4) OUTER(3,1)"},
+      {"matmul", even_matmul, "BLOCK(2,4) LANE(0,8) UPCAST(0,2) UPCAST(1,4) OUTER(2,1) THREAD(1,2) STAGE(2,2,thread,1)"},
+      {"matmul", matmul, "LANE(1,8) UPCAST(0,3) UPCAST(1,2) UNROLL(2,2) OUTER(2,0)"},  // a tile with masks at its ends
+      {"nested sums", nested, "UPCAST(0,2) OUTER(1,0)"},
+      {"nested sums", nested, "UPCAST(0,2) OUTER(2,0)"},
+      {"convolution", test::convolution(3, 9, 4, 3), "UPCAST(0,3) UPCAST(1,2) OUTER(3,1) OUTER(2,0)"},
+      {"softmax", softmax, "UPCAST(1,2) OUTER(2,1)"},
+      {"softmax", softmax, "UPCAST(0,2) UPCAST(1,2) OUTER(2,0)"},
       {"row sums", rows, "OUTER(1,0) LANE(1,4)"},
       {"argmax", argmax, "OUTER(1,0)"},
       {"argmax", argmax, "LANE(0,4) OUTER(1,0) UNROLL(1,2)"},

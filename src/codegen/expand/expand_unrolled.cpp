@@ -37,10 +37,17 @@ std::pair<UOps, UOps> partition(std::span<const UOp> ranges, AxisKind kind) {
   return out;
 }
 
+/// Of an accumulator each copy has its own.
+bool loads_accumulator(const UOp& u) {
+  UOp memory = u.is(Op::LOAD) ? u.src(0).src(0) : u;
+  while (memory.is(Op::AFTER)) memory = UOp(memory.src(0));
+  return memory.is(Op::BUFFER);
+}
+
 /// True if vectors are loaded from other places along the range.
 bool moves_vectors(const std::vector<UOp>& nodes, const UOp& range) {
   return std::any_of(nodes.begin(), nodes.end(), [&](const UOp& u) {
-    if (!u.is(Op::LOAD) && !(u.is(Op::INDEX) && u.src(0).is(Op::STAGE))) return false;
+    if ((!u.is(Op::LOAD) || loads_accumulator(u)) && !(u.is(Op::INDEX) && u.src(0).is(Op::STAGE))) return false;
     const OpenRanges open = ranges_of(u);
     return std::find(open.begin(), open.end(), range) != open.end() &&
            std::any_of(open.begin(), open.end(), [](const UOp& r) { return has_kind(r, AxisKind::lane); });
@@ -123,10 +130,16 @@ UOp expand_unrolled(const UOp& sink) {
   NodeMap<UOps> reduced;
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     UOp out = u.with_src(sources);
-    if (u.is(Op::END)) return expand_end(out);
     if (u.is(Op::REDUCE)) return (reduced[u] = expand_reduce(out))[0];
     if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return reduced[u.src(0)][size_t(u.arg_as<TupleArg>().index)];
     return out;
+  });
+}
+
+UOp expand_upcast(const UOp& sink) {
+  return rebuild(sink, [](const UOp& u, const UOps& sources) -> UOp {
+    const UOp out = u.with_src(sources);
+    return u.is(Op::END) ? expand_end(out) : out;
   });
 }
 

@@ -18,6 +18,10 @@ namespace {
 AxisKind kind_of(const UOp& range) { return range.arg_as<RangeArg>().kind; }
 int32_t order_of(const UOp& range) { return range.arg_as<RangeArg>().order; }
 bool is_lane(const UOp& range) { return kind_of(range) == AxisKind::lane; }
+bool is_outer(const UOp& range) { return kind_of(range) == AxisKind::outer; }
+bool goes_around(const UOp& outer, const UOp& loop) { return kind_of(loop) == AxisKind::loop && order_of(loop) > order_of(outer); }
+
+bool has(std::span<const UOp> ranges, const UOp& range) { return std::find(ranges.begin(), ranges.end(), range) != ranges.end(); }
 
 /// REDUCEs that share one loop.
 struct Loop {
@@ -71,7 +75,27 @@ class Lowering {
     return substitute(sink_, done_);
   }
 
+  /// Lowers `tiled` alone, with an element for each point of the tile. What comes after is a loop over it.
+  UOp run_tiled(const std::vector<UOp>& tiled, const UOps& tile) {
+    tile_ = tile;
+    for (auto level : levels_) {
+      std::erase_if(level, [&](const UOp& u) { return !has(tiled, u); });
+      lower_level(level);
+    }
+    return substitute(substitute(sink_, done_), tile_loops());
+  }
+
  private:
+  /// Innermost of all.
+  NodeMap<UOp> tile_loops() const {
+    int32_t order = 0;
+    for (const UOp& u : toposort(sink_))
+      if (u.is(Op::RANGE)) order = std::max(order, order_of(u) + 1);
+    NodeMap<UOp> out;
+    for (const UOp& r : tile_) out[r] = range(r.src(0), {.id = r.arg_as<RangeArg>().id, .kind = AxisKind::loop, .order = order});
+    return out;
+  }
+
   void lower_level(const std::vector<UOp>& reduces) {
     const std::vector<UOp> rebuilt = substitute_below(reduces);
     std::vector<Loop> loops;
@@ -97,18 +121,19 @@ class Lowering {
   }
 
   /// Open loops that one over `ranges` is inside of, and those it goes around.
-  static std::pair<UOps, UOps> parted(const UOps& open, const UOps& ranges) {
-    const auto outer = std::find_if(ranges.begin(), ranges.end(), [](const UOp& r) { return kind_of(r) == AxisKind::outer; });
+  std::pair<UOps, UOps> parted(const UOps& open, const UOps& ranges) const {
+    const auto outer = std::find_if(ranges.begin(), ranges.end(), is_outer);
     if (outer == ranges.end()) return {open, {}};
     std::pair<UOps, UOps> out;
-    for (const UOp& r : open) (kind_of(r) == AxisKind::loop && order_of(r) > order_of(*outer) ? out.second : out.first).push_back(r);
+    for (const UOp& r : open) (goes_around(*outer, r) || has(tile_, r) ? out.second : out.first).push_back(r);
     return out;
   }
 
   static void add_results(Loop& loop, const UOps& results) {
     for (const UOp& r : results)
-      if (std::find(loop.results.begin(), loop.results.end(), r) == loop.results.end()) loop.results.push_back(r);
-    std::sort(loop.results.begin(), loop.results.end(), [](const UOp& a, const UOp& b) { return order_of(a) < order_of(b); });
+      if (!has(loop.results, r)) loop.results.push_back(r);
+    const auto place = [](const UOp& r) { return std::pair(kind_of(r) == AxisKind::upcast, order_of(r)); };
+    std::sort(loop.results.begin(), loop.results.end(), [&](const UOp& a, const UOp& b) { return place(a) < place(b); });
   }
 
   std::vector<UOp> substitute_below(const std::vector<UOp>& reduces) const { return substitute(reduces, done_); }
@@ -235,8 +260,12 @@ class Lowering {
 
   /// Lanes end with the loop: a result that has none must not get those of the others.
   static UOp close(const Loop& loop, Steps& steps) {
-    for (size_t i = loop.inner.size(); i > 0; --i)
-      if (!steps[i].empty()) steps[i - 1].push_back(end(group(steps[i]), std::span(&loop.inner[i - 1], 1)));
+    for (size_t i = loop.inner.size(); i > 0; --i) {
+      if (steps[i].empty()) continue;
+      const size_t inside = i;
+      while (i > 1 && steps[i - 1].empty()) --i;
+      steps[i - 1].push_back(end(group(steps[inside]), std::span(loop.inner).subspan(i - 1, inside - i + 1)));
+    }
     UOps closed = loop.ranges;
     for (const UOp& r : ranges_of(group(steps[0])))
       if (is_lane(r)) closed.push_back(r);
@@ -292,20 +321,18 @@ class Lowering {
     return places;
   }
 
-  static bool holds(const std::vector<UOp>& nodes, const UOp& u) { return std::find(nodes.begin(), nodes.end(), u) != nodes.end(); }
-
   /// The step of a carried value that looks at no other one, without a place.
   static std::optional<Accumulator> stepped_alone(const Step& step, size_t number) {
     const auto nodes = toposort(step.next[number]);
     for (size_t i = 0; i < step.carried.size(); ++i)
-      if (i != number && holds(nodes, step.carried[i])) return {};
+      if (i != number && has(nodes, step.carried[i])) return {};
     Accumulator out{step.identities[number], {}, {}, {}};
     NodeMap<UOp> renamed;
     int32_t slot = 0;
     const auto rename = [&](const UOp& u) { renamed[u] = UOp(Op::PARAM, u.dtype(), {}, ParamArg{.slot = --slot}); };
     rename(step.carried[number]);
     for (size_t i = 0; i < step.taken.size(); ++i) {
-      if (!holds(nodes, step.taken[i])) continue;
+      if (!has(nodes, step.taken[i])) continue;
       rename(step.taken[i]);
       out.values.push_back(step.values[i]);
     }
@@ -322,8 +349,8 @@ class Lowering {
         const auto nodes = toposort(step.next[i]);
         bool depends = false;
         for (size_t k = 0; k < step.values.size(); ++k)
-          depends = depends || (is_open_over(step.values[k], ranges) && holds(nodes, step.taken[k]));
-        for (size_t k = 0; k < step.next.size(); ++k) depends = depends || (out[k] && holds(nodes, step.carried[k]));
+          depends = depends || (is_open_over(step.values[k], ranges) && has(nodes, step.taken[k]));
+        for (size_t k = 0; k < step.next.size(); ++k) depends = depends || (out[k] && has(nodes, step.carried[k]));
         if (depends) out[i] = changed = true;
       }
     }
@@ -429,6 +456,7 @@ class Lowering {
 
   const UOp sink_;
   const Target& target_;
+  UOps tile_;
   int32_t next_range_;
   uint64_t next_buffer_ = 0;
   std::vector<std::vector<UOp>> levels_;
@@ -438,7 +466,33 @@ class Lowering {
   std::vector<UOp> held_;  // that maps by identity stay valid
 };
 
+UOps upcast_of(const UOp& u) {
+  UOps out;
+  for (const UOp& r : ranges_of(u))
+    if (kind_of(r) == AxisKind::upcast) out.push_back(r);
+  return out;
+}
+
+/// One value is carried, which is in memory because the loop goes around others.
+bool is_reduced_around_loops(const UOp& reduce) {
+  if (is_general_reduce(reduce)) return false;
+  const auto closed = closed_ranges(reduce);
+  const auto outer = std::find_if(closed.begin(), closed.end(), is_outer);
+  if (outer == closed.end()) return false;
+  const auto open = ranges_of(reduce);
+  return std::any_of(open.begin(), open.end(), [&](const UOp& r) { return goes_around(*outer, r); });
+}
+
 }  // namespace
+
+UOp lower_tiled_reduces(const UOp& sink, const Target& target) {
+  std::vector<UOp> tiled;
+  for (const UOp& u : toposort_where(std::span(&sink, 1), [](const UOp& v) { return !v.is(Op::REDUCE); }))
+    if (u.is(Op::REDUCE) && !upcast_of(u).empty()) tiled.push_back(u);
+  const bool alike =
+      std::ranges::all_of(tiled, [&](const UOp& u) { return is_reduced_around_loops(u) && upcast_of(u) == upcast_of(tiled[0]); });
+  return tiled.empty() || !alike ? sink : Lowering(sink, target).run_tiled(tiled, upcast_of(tiled[0]));
+}
 
 UOp lower_reduces(const UOp& sink, const Target& target) { return Lowering(sink, target).run(); }
 
