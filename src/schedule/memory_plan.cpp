@@ -1,7 +1,8 @@
 #include "schedule/memory_plan.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
+#include <vector>
 
 #include "uop/build.h"
 
@@ -16,56 +17,36 @@ struct Life {
   int64_t bytes = 0;
 };
 
-/// Free bytes of one arena that grows as needed: best fit, neighbours joined.
+bool meet(const Life& a, const Life& b) { return a.first <= b.last && b.first <= a.last; }
+
+/// The bytes of one arena. What is largest is placed first: it has the fewest places to choose from.
 class Space {
  public:
-  int64_t take(int64_t bytes) {
-    auto best = free_.end();
-    for (auto it = free_.begin(); it != free_.end(); ++it)
-      if (it->second >= bytes && (best == free_.end() || it->second < best->second)) best = it;
-    if (best == free_.end()) return grow(bytes);
-    const auto [at, size] = *best;
-    free_.erase(best);
-    if (size > bytes) free_[at + bytes] = size - bytes;
+  /// The first place that is free all the time from the first kernel to the last.
+  int64_t place(const Life& life) {
+    int64_t at = 0;
+    for (const Placed& p : placed_) {
+      if (!meet(p.life, life)) continue;
+      if (p.at >= at + life.bytes) break;
+      at = std::max(at, p.at + p.life.bytes);
+    }
+    placed_.insert(std::ranges::upper_bound(placed_, at, std::less(), &Placed::at), {at, life});
+    bytes_ = std::max(bytes_, at + life.bytes);
     return at;
   }
-  void give(int64_t at, int64_t bytes) {
-    auto [it, _] = free_.emplace(at, bytes);
-    if (auto next = std::next(it); next != free_.end() && at + bytes == next->first) {
-      it->second += next->second;
-      free_.erase(next);
-    }
-    if (it != free_.begin()) {
-      auto before = std::prev(it);
-      if (before->first + before->second == at) {
-        before->second += it->second;
-        free_.erase(it);
-      }
-    }
-  }
-  int64_t size() const { return end_; }
+  int64_t bytes() const { return bytes_; }
 
  private:
-  int64_t grow(int64_t bytes) {
-    int64_t at = end_;
-    if (!free_.empty()) {
-      auto last = std::prev(free_.end());
-      if (last->first + last->second == end_) {
-        at = last->first;
-        free_.erase(last);
-      }
-    }
-    end_ = at + bytes;
-    return at;
-  }
-
-  std::map<int64_t, int64_t> free_;
-  int64_t end_ = 0;
+  struct Placed {
+    int64_t at;
+    Life life;
+  };
+  std::vector<Placed> placed_;  ///< by place
+  int64_t bytes_ = 0;
 };
 
-}  // namespace
-
-void plan_memory(std::span<const UOp> calls, std::span<const UOp> temporaries, int32_t first, bool reuse, Plan& plan) {
+/// From the kernel that first has each temporary to the last that does.
+std::vector<Life> lives_of(std::span<const UOp> calls, std::span<const UOp> temporaries, int32_t first) {
   std::vector<Life> lives(temporaries.size());
   for (size_t i = 0; i < calls.size(); ++i)
     for (const UOp& a : calls[i].src().subspan(1))
@@ -74,33 +55,33 @@ void plan_memory(std::span<const UOp> calls, std::span<const UOp> temporaries, i
         life.first = std::min(life.first, i);
         life.last = std::max(life.last, i);
       }
-  std::vector<std::vector<size_t>> starts(calls.size()), ends(calls.size());
-  for (size_t t = 0; t < lives.size(); ++t) {
-    if (lives[t].first == SIZE_MAX) continue;
-    starts[lives[t].first].push_back(t);
-    ends[lives[t].last].push_back(t);
-  }
+  return lives;
+}
 
-  std::vector<Space> spaces;
-  auto arena_of = [&](Symbol device) {
-    for (size_t i = 0; i < plan.arenas.size(); ++i)
-      if (plan.arenas[i].device == device) return i;
-    plan.arenas.push_back({device, 0});
-    spaces.emplace_back();
-    return plan.arenas.size() - 1;
-  };
+size_t arena_of(Symbol device, Plan& plan) {
+  const auto at = size_t(std::ranges::find(plan.arenas, device, &Arena::device) - plan.arenas.begin());
+  if (at == plan.arenas.size()) plan.arenas.push_back({device, 0});
+  return at;
+}
+
+}  // namespace
+
+void plan_memory(std::span<const UOp> calls, std::span<const UOp> temporaries, int32_t first, bool reuse, Plan& plan) {
+  std::vector<Life> lives = lives_of(calls, temporaries, first);
   plan.temporaries.resize(temporaries.size());
+  std::vector<size_t> order;
   for (size_t t = 0; t < temporaries.size(); ++t) {
     const int64_t size = const_value(temporaries[t].src(0))->as_int();
     lives[t].bytes = (size * itemsize(temporaries[t].dtype()) + alignment - 1) / alignment * alignment;
-    plan.temporaries[t] = {temporaries[t].dtype(), size, arena_of(temporaries[t].arg_as<ParamArg>().device), 0};
+    plan.temporaries[t] = {temporaries[t].dtype(), size, arena_of(temporaries[t].arg_as<ParamArg>().device, plan), 0};
+    if (lives[t].first == SIZE_MAX) continue;
+    if (!reuse) lives[t].first = 0, lives[t].last = calls.size();
+    order.push_back(t);
   }
-  for (size_t i = 0; i < calls.size(); ++i) {
-    for (size_t t : starts[i]) plan.temporaries[t].offset = spaces[plan.temporaries[t].arena].take(lives[t].bytes);
-    if (reuse)
-      for (size_t t : ends[i]) spaces[plan.temporaries[t].arena].give(plan.temporaries[t].offset, lives[t].bytes);
-  }
-  for (size_t i = 0; i < spaces.size(); ++i) plan.arenas[i].bytes = spaces[i].size();
+  std::ranges::stable_sort(order, std::greater(), [&](size_t t) { return lives[t].bytes; });
+  std::vector<Space> spaces(plan.arenas.size());
+  for (size_t t : order) plan.temporaries[t].offset = spaces[plan.temporaries[t].arena].place(lives[t]);
+  for (size_t i = 0; i < spaces.size(); ++i) plan.arenas[i].bytes = spaces[i].bytes();
 }
 
 }  // namespace tinygrad::schedule

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "schedule/memory_plan.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -203,6 +204,24 @@ TEST(Schedule, TemporariesWithDisjointLivesShareMemory) {
   const Schedule s = scheduled({output(x, {64, 64})});
   ASSERT_EQ(s.plan->arenas.size(), 1u);
   EXPECT_LE(s.plan->arenas[0].bytes, 2 * 64 * 64 * 4);
+}
+
+TEST(Schedule, WhatIsLargestIsPlacedFirst) {
+  const auto temporary = [](int slot, int64_t size) { return param(DType::float32, size, {.slot = slot, .device = "CPU"}); };
+  const UOp first = temporary(0, 160), second = temporary(1, 160), large = temporary(2, 320);
+  const auto call = [](UOps arguments) {
+    arguments.insert(arguments.begin(), sink({}));
+    return UOp(Op::CALL, DType::void_, arguments);
+  };
+  const std::vector<UOp> calls{call({first}), call({first, second}), call({second, large}), call({large})};
+  Plan plan;
+  plan_memory(calls, std::vector<UOp>{first, second, large}, 0, true, plan);
+  ASSERT_EQ(plan.arenas.size(), 1u);
+  EXPECT_EQ(plan.arenas[0].bytes, (160 + 320) * 4);
+  EXPECT_EQ(plan.temporaries[0].offset, plan.temporaries[2].offset);
+  Plan apart;
+  plan_memory(calls, std::vector<UOp>{first, second, large}, 0, false, apart);
+  EXPECT_EQ(apart.arenas[0].bytes, (160 + 160 + 320) * 4);
 }
 
 TEST(Schedule, KernelsOfTwoSchedulesAreTheSameNodes) {
