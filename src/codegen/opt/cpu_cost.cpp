@@ -13,6 +13,7 @@ namespace {
 
 constexpr double line_bytes = 64;
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+constexpr double compile_cycles = 4;  // of an operation, spread over tens of thousands of runs
 
 }  // namespace
 
@@ -294,7 +295,18 @@ double CpuCost::tile_cost(const Tile& t) const {
   sum = std::max(sum, near_traffic(t));
   sum += is_joined() ? joins(lanes_) : traffic(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
-  return sum + innermost_trips() / double(t.copies());
+  return sum + innermost_trips() / double(t.copies()) + code_cost(t);
+}
+
+double CpuCost::code_cost(const Tile& t) const {
+  double more = 0;
+  for (const NestedWork& w : nest_.works) {
+    int64_t copies = 1;
+    for (int i = 0; i < 2; ++i)
+      if (has(w.depends, t.axis[i])) copies *= t.count[i];
+    more += double(copies - 1);
+  }
+  return more * compile_cycles;
 }
 
 double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {

@@ -125,6 +125,8 @@ class CpuCost {
   /// How often the loops around a load from near memory make it again.
   double uses(const NestedWork& w, const Tile& t) const;
   double innermost_trips() const;
+  /// Of compiling what the copies do not share.
+  double code_cost(const Tile& t) const;
   /// Steps of accumulators that are in no register load and store them.
   double spills(const NestedWork& w, const Tile& t) const;
   /// What does not change in the joined loop is loaded before it, if the loops inside that it changes with are written out.
