@@ -4,8 +4,8 @@
 
 namespace tinygrad::codegen {
 
-/// Lowers REDUCEs over ranges of kind outer that carry one value, as lower_reduces() does, where there is a register tile: their results are
-/// in memory anyway, so what follows them becomes a loop over the tile, and only their steps are left to be written out.
+/// Lowers REDUCEs over ranges of kind outer that carry one value, as lower_reduces() does, where there is a register tile: their results
+/// are in memory anyway, so what follows them becomes a loop over the tile, and only their steps are left to be written out.
 UOp lower_tiled_reduces(const UOp& sink, const Target& target);
 
 /// Replaces each REDUCE by an accumulator (a BUFFER of scope reg) that is set to the identity, changed in a loop and read after it.
