@@ -7,6 +7,8 @@
 
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
+#include "codegen/opt/split_range.h"
+#include "codegen/opt/window_axes.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -107,14 +109,15 @@ class OperandStaging {
 
   /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next
   /// to each other in each step. A vector axis is last, but for what each lane holds of a tensor core's operand.
-  void sort_tile(UOps& ranges, const UOp& at) const {
-    const auto key = [&](const UOp& r) {
+  void sort_tile(std::vector<WindowAxis>& axes) const {
+    const auto key = [&](const WindowAxis& a) {
+      const UOp& r = a.parts[0].range;
       const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
-      const int64_t stride = std::abs(stride_of(at, r).value_or(0));
-      const bool apart = stage_.scope != Scope::group;
-      return std::tuple(apart && kind_of(r) == AxisKind::element, kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0, -stride, r.arg_as<RangeArg>().id);
+      const bool apart = stage_.scope != Scope::group, row = a.is_window() && a.stride == 1;
+      return std::tuple(apart && kind_of(r) == AxisKind::element, row || kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0,
+                        -a.stride, r.arg_as<RangeArg>().id);
     };
-    std::sort(ranges.begin(), ranges.end(), [&](const UOp& a, const UOp& b) { return key(a) < key(b); });
+    std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
   }
 
   /// What a lane holds is stored with what its neighbours hold.
@@ -132,26 +135,70 @@ class OperandStaging {
     for (const UOp& u : toposort(load))
       if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
     if (stage_.depth > 1) check_ahead(load);
-    sort_tile(inside, load.src(0).src(1));
+    std::vector<WindowAxis> axes = axes_of_tile(load, inside);
+    sort_tile(axes);
 
     NodeMap<UOp> fresh;
     UOps sources{load};
-    UOp at = index_const(0);
+    UOp at = index_const(0), valid;
     int64_t elements = 1;
-    for (const UOp& r : inside) {
-      const int64_t size = constant_size(r);
-      if (size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
-      const AxisKind kind = kind_in_fill(r);
-      sources.push_back(range(r.src(0), {.id = next_range_++, .kind = kind, .order = r.arg_as<RangeArg>().order}));
-      fresh[r] = sources.back();
-      at = at * size + r;
+    for (const WindowAxis& a : axes) {
+      if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
+      const int64_t size = a.is_window() ? add_window(a, vectors_in_fill(a, axes, load), fresh, sources, valid) : add_loop(a, fresh, sources);
+      at = at * size + (a.is_window() ? a.place() : a.parts[0].range);
       elements *= size;
       if (elements > int64_t{1} << 32) break;
     }
     check_size(elements * int64_t(itemsize(load.dtype())) * stage_.depth);
     sources[0] = substitute(load, fresh);
+    if (valid) sources[0] = sources[0].with_src(gated(sources[0].src(), valid));
     const UOp tile(Op::STAGE, load.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
     return UOp(Op::INDEX, load.dtype(), {tile, at}, IndexArg{});
+  }
+
+  static UOps gated(std::span<const UOp> sources, const UOp& valid) {
+    UOps out(sources.begin(), sources.end());
+    out[0] = mask_index(out[0], valid);
+    return out;
+  }
+
+  /// Work-items share the elements of a group's tile as they are.
+  std::vector<WindowAxis> axes_of_tile(const UOp& load, const UOps& inside) const {
+    if (stage_.scope != Scope::group) return window_axes(load, inside);
+    std::vector<WindowAxis> out;
+    for (const UOp& r : inside) out.push_back({.parts = {{r}}, .stride = std::abs(stride_of(load.src(0).src(1), r).value_or(0)), .size = constant_size(r)});
+    return out;
+  }
+
+  /// Lanes that fill a window: it is the only vector axis of the load then, and lies in memory as it will in the tile.
+  int64_t vectors_in_fill(const WindowAxis& window, const std::vector<WindowAxis>& axes, const UOp& load) const {
+    const int64_t lanes = target_.lanes(load.dtype());
+    if (target_.has_groups || window.stride != 1 || window.size * 2 <= lanes) return 1;
+    for (const WindowAxis& a : axes)
+      if (&a != &window && kind_of(a.parts[0].range) == AxisKind::lane) return 1;
+    return lanes;
+  }
+
+  int64_t add_loop(const WindowAxis& a, NodeMap<UOp>& fresh, UOps& sources) {
+    const UOp& r = a.parts[0].range;
+    sources.push_back(range(r.src(0), {.id = next_range_++, .kind = kind_in_fill(r), .order = r.arg_as<RangeArg>().order}));
+    fresh[r] = sources.back();
+    return a.size;
+  }
+
+  /// The elements that the window takes in the tile, whole vectors.
+  int64_t add_window(const WindowAxis& a, int64_t lanes, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
+    const int64_t rounds = (a.size + lanes - 1) / lanes;
+    const int32_t order = a.parts[0].range.arg_as<RangeArg>().order;
+    UOp at = range(index_const(rounds), {.id = next_range_++, .order = order});
+    sources.push_back(at);
+    if (lanes > 1) {
+      sources.push_back(range(index_const(lanes), {.id = next_range_++, .kind = AxisKind::lane, .order = order}));
+      at = at * lanes + sources.back();
+    }
+    if (rounds * lanes != a.size) valid = valid ? valid & (at < a.size) : at < a.size;
+    for (size_t i = 0; i < a.parts.size(); ++i) fresh[a.parts[i].range] = i == 0 ? (at + a.first) * a.parts[0].ratio : index_const(0);
+    return rounds * lanes;
   }
 
   /// True if each iteration of the axis, the innermost of the loops around the tile, loads something else.
