@@ -41,11 +41,10 @@ std::vector<CpuChoice::Choice> CpuChoice::cheapest_choices(bool in_place, size_t
   may_block_ = !in_place && nest_.reduces > 0;
   const std::vector<int64_t> sizes = left_;
   std::vector<Choice> choices;
-  for (const auto& [arguments, packed] : near_choices()) {
-    near_ = arguments;
-    packed_ = packed;
+  for (const Near& near : near_choices()) {
+    take(near);
     for (const Lanes& lanes : cheapest_lanes()) {
-      for (const Around& a : near_ ? outer_choices() : std::vector<Around>{{}}) {
+      for (const Around& a : near_ && !windows_ ? outer_choices() : std::vector<Around>{{}}) {
         left_ = sizes;
         outer_ = a.axes;
         block_ = a.block;
@@ -78,7 +77,7 @@ void CpuChoice::add_choices(const Lanes& lanes, std::vector<Choice>& to) {
   const int64_t chunks = wanted_chunks();
   for_tiles([&](const Tile& t, double loops) {
     tile_ = t;
-    if (!near_ || is_near_enough()) found.push_back(chosen(in_all(loops, chunks)));
+    if (is_near_enough()) found.push_back(chosen(in_all(loops, chunks)));
   });
   std::ranges::stable_sort(found, std::less(), &Choice::cost);
   if (found.size() > most_alike) found.resize(most_alike);
@@ -90,6 +89,7 @@ void CpuChoice::take(const Choice& c) {
   tile_ = c.tile;
   near_ = c.near;
   packed_ = c.packed;
+  windows_ = c.windows;
   outer_ = c.outer;
   block_ = c.block;
 }
@@ -101,10 +101,9 @@ void CpuChoice::choose_near(bool one_nest, bool in_place) {
   may_block_ = one_nest && !in_place && nest_.reduces > 0 && nest_.total_cost >= worth_tiling;
   const std::vector<int64_t> sizes = left_;
   Choice best = choose_lanes_and_tile();
-  for (const auto& [arguments, packed] : one_nest ? near_choices() : std::vector<std::pair<uint64_t, bool>>()) {
-    near_ = arguments;
-    packed_ = packed;
-    for (const Around& a : near_ ? outer_choices() : std::vector<Around>()) {
+  for (const Near& near : one_nest ? near_choices() : std::vector<Near>()) {
+    take(near);
+    for (const Around& a : near_ && !windows_ ? outer_choices() : std::vector<Around>{{}}) {
       left_ = sizes;
       outer_ = a.axes;
       block_ = a.block;
@@ -141,20 +140,38 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
 CpuChoice::Choice CpuChoice::choose_lanes_and_tile() {
   lanes_ = {};
   tile_ = {};
-  choose_lanes();
-  for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
-  return chosen(choose_tile());
+  if (!windows_) {
+    choose_lanes();
+    return chosen(with_lanes());
+  }
+  // In the tile the data lies as it is needed, so what it takes to fill it decides.
+  const std::vector<int64_t> sizes = left_;
+  std::optional<Choice> best;
+  for (const Lanes& lanes : cheapest_lanes()) {
+    lanes_ = lanes;
+    tile_ = {};
+    left_ = sizes;
+    if (const Choice c = chosen(with_lanes()); !best || c.cost < best->cost) best = c;
+  }
+  take(*best);
+  return *best;
 }
 
-CpuChoice::Choice CpuChoice::chosen(double cost) const { return {cost, lanes_, tile_, near_, packed_, outer_, block_}; }
+double CpuChoice::with_lanes() {
+  for (const Lane& l : lanes_) left_[size_t(l.axis)] = (left_[size_t(l.axis)] + l.lanes - 1) / l.lanes;
+  return choose_tile();
+}
+
+CpuChoice::Choice CpuChoice::chosen(double cost) const { return {cost, lanes_, tile_, near_, packed_, windows_, outer_, block_}; }
 
 double CpuChoice::in_all(double loops, int64_t wanted) const {
   std::vector<int64_t> left = left_;
   for (int t = 0; t < 2; ++t)
     if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
   // Some threads wait for the last chunks of others.
-  const double waiting = nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : std::min(0.05, 0.5 / double(chunks(left, wanted).count));
-  return (loops + fill_cost() + results_cost()) * (1 + waiting);
+  const double waiting =
+      nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : std::min(0.05, 0.5 / double(chunks(left, wanted).count));
+  return (loops + fill_cost() + windows_cost() + results_cost()) * (1 + waiting);
 }
 
 int64_t CpuChoice::wanted_chunks() const { return int64_t(std::min(work_with(lanes_) / cycles_a_chunk, double(most_chunks))); }
@@ -178,19 +195,35 @@ CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wante
   return {axis, count};
 }
 
-std::vector<std::pair<uint64_t, bool>> CpuChoice::near_choices() const {
-  std::vector<std::pair<uint64_t, bool>> out{{0, true}};
+std::vector<CpuChoice::Near> CpuChoice::near_choices() const {
+  std::vector<Near> out{{}};
   if (is_joined()) return out;
-  for (const uint64_t arguments : reused_arguments())
-    for (const bool packed : {true, false}) out.emplace_back(arguments, packed);
+  const uint64_t windows = arguments_with_windows();
+  if (windows) out.push_back({.windows = windows});
+  for (const uint64_t arguments : reused_arguments()) {
+    for (const bool packed : {true, false}) out.push_back({arguments, packed});
+    if (windows & ~arguments) out.push_back({arguments, true, windows & ~arguments});
+  }
   return out;
+}
+
+void CpuChoice::take(const Near& n) {
+  near_ = n.arguments;
+  packed_ = n.packed;
+  windows_ = n.windows;
+}
+
+uint64_t CpuChoice::arguments_with_windows() const {
+  if (nest_.total_cost < worth_tiling) return 0;
+  uint64_t out = 0;
+  for (const NestedWork& w : nest_.works)
+    if (is_reduced(w) && has_window(w)) out |= argument_of(w);
+  return out & ~fixed_arguments();
 }
 
 std::vector<uint64_t> CpuChoice::reused_arguments() const {
   if (nest_.total_cost < worth_tiling) return {};
-  uint64_t fixed = 0;
-  for (const NestedWork& w : nest_.works)
-    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= argument_of(w);
+  const uint64_t fixed = fixed_arguments();
   std::vector<uint64_t> alone;
   std::map<uint64_t, uint64_t> together;
   for (const NestedWork& w : nest_.works) {
@@ -202,6 +235,12 @@ std::vector<uint64_t> CpuChoice::reused_arguments() const {
     if (!std::has_single_bit(arguments)) alone.push_back(arguments);
   return alone;
 }
+uint64_t CpuChoice::fixed_arguments() const {
+  uint64_t fixed = 0;
+  for (const NestedWork& w : nest_.works)
+    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= argument_of(w);
+  return fixed;
+}
 bool CpuChoice::may_stage(const NestedWork& w) {
   if (size_t(std::popcount(w.depends)) != ranges_of(w.node).size()) return false;
   const auto nodes = toposort(w.node.src(0));
@@ -210,7 +249,7 @@ bool CpuChoice::may_stage(const NestedWork& w) {
 uint64_t CpuChoice::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
 bool CpuChoice::is_near_enough() const {
   // As it lies, much of a tile falls into few sets of the cache.
-  const int64_t most = packed_ ? target_.l2_bytes : target_.l2_bytes / 8;
+  const int64_t most = (packed_ ? target_.l2_bytes : target_.l2_bytes / 8) - int64_t(windows_bytes());
   if (!outer_) return tile_bytes(near_) <= most;
   const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
   const bool rows = lanes_.core || std::none_of(lanes_.begin(), lanes_.end(), is_reduce);
@@ -290,8 +329,9 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
 }
 
 bool CpuChoice::may_mask(int axis) const {
-  return near_ && packed_ && std::none_of(nest_.works.begin(), nest_.works.end(),
-                                 [&](const NestedWork& w) { return is_reduced(w) && !is_staged(w) && has(w.depends, axis); });
+  return near_ && packed_ && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
+           return is_reduced(w) && !is_staged(w) && has(w.depends, axis);
+         });
 }
 
 // Joined reductions, such as attention: of what they carry one value follows an output axis, the others and most of the step do not. To

@@ -21,6 +21,7 @@ class CpuChoice : protected CpuCost {
     Tile tile = {};
     uint64_t near = 0;
     bool packed = true;
+    uint64_t windows = 0;
     uint64_t outer = 0;
     int64_t block = 0;
   };
@@ -51,17 +52,28 @@ class CpuChoice : protected CpuCost {
   };
 
   void choose_near(bool one_nest, bool in_place);
-  /// Arguments to keep near, and whether to copy them.
-  std::vector<std::pair<uint64_t, bool>> near_choices() const;
+  /// Arguments to keep near, whether to copy them, and those of which to copy windows.
+  struct Near {
+    uint64_t arguments = 0;
+    bool packed = true;
+    uint64_t windows = 0;
+  };
+  std::vector<Near> near_choices() const;
+  void take(const Near& n);
+  uint64_t arguments_with_windows() const;
   Choice chosen(double cost) const;
   /// The cost of what is chosen so far, where the loops alone cost so much.
   double in_all(double loops, int64_t wanted_chunks) const;
   /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
   std::vector<Around> outer_choices() const;
   Choice choose_lanes_and_tile();
+  /// The cost of the best tile for the vectors that are chosen.
+  double with_lanes();
   /// Arguments that are loaded for REDUCEs, and are the same along an output axis: each alone, and those together that move with the same
   /// output axes.
   std::vector<uint64_t> reused_arguments() const;
+  /// Those that may not be copied.
+  uint64_t fixed_arguments() const;
   /// That the loops it moves with have known sizes, and nothing else is computed to find it.
   static bool may_stage(const NestedWork& w);
   uint64_t reuse_axes(const NestedWork& w) const;

@@ -72,7 +72,7 @@ int64_t CpuCost::results_bytes() const {
 double CpuCost::fill_cost() const {
   double sum = 0;
   for (const NestedWork& w : nest_.works)
-    if (is_staged(w)) sum += fill_cost(w);
+    if (is_staged(w) && !is_windowed(w)) sum += fill_cost(w);
   return sum;
 }
 
@@ -97,6 +97,65 @@ int64_t CpuCost::tile_bytes(uint64_t arguments) const {
     bytes += elements;
   }
   return bytes;
+}
+
+bool CpuCost::has_window(const NestedWork& w) const {
+  const auto is_reduce = [&](const AxisStep& s) { return nest_.axes[size_t(s.axis)].is_reduce; };
+  return std::ranges::any_of(
+      w.windows, [&](const auto& steps) { return std::ranges::any_of(steps, is_reduce) && !std::ranges::all_of(steps, is_reduce); });
+}
+
+double CpuCost::reached(const NestedWork& w, std::span<const double> iterations) {
+  double elements = 1;
+  for (const auto& steps : w.windows) {
+    double size = 1;
+    for (const AxisStep& s : steps) size += double(s.size) * (iterations[size_t(s.axis)] - 1);
+    elements *= size;
+  }
+  return elements;
+}
+
+CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
+  constexpr double cycles_a_vector = 12, cycles_an_element = 3;
+  const auto is_apart = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
+  const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::none_of(lanes_, is_apart);
+  const double bytes = double(itemsize(w.node.dtype()));
+  const double each = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
+  std::vector<double> iterations;
+  for (const NestAxis& a : nest_.axes) iterations.push_back(double(a.size));
+  const double most = double(target_.l2_bytes - tile_bytes(near_));
+  // Rows are whole vectors.
+  double longest = 1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (has(w.depends, int(i)) && std::abs(w.strides[i]) == 1) longest = std::max(longest, double(nest_.axes[i].size));
+  const double row_end = rows ? double(target_.vector_bits) / 8 / bytes / longest : 0;
+  Window best;
+  double fills = 1;
+  std::vector<int> loops = loops_inside_out();
+  for (size_t n = loops.size(); n-- > 0;) {
+    const int i = loops[n];
+    const double held = std::min(double(lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
+    fills *= std::ceil(iterations[size_t(i)] / held);
+    iterations[size_t(i)] = held;
+    const double elements = reached(w, iterations) * (1 + row_end);
+    if (const Window found{i, fills * elements * each, elements * bytes};
+        (found.bytes <= most || n == 0) && (best.axis < 0 || found.cycles < best.cycles))
+      best = found;
+  }
+  return best;
+}
+
+double CpuCost::windows_cost() const {
+  double sum = 0;
+  for (const NestedWork& w : nest_.works)
+    if (is_windowed(w)) sum += window_of(w).cycles;
+  return sum;
+}
+double CpuCost::windows_bytes() const {
+  double sum = 0;
+  for (const NestedWork& w : nest_.works)
+    if (is_windowed(w)) sum += window_of(w).bytes;
+  return sum;
 }
 
 int64_t CpuCost::copies_of(int axis) const {
@@ -310,6 +369,10 @@ double CpuCost::code_cost(const Tile& t) const {
 }
 
 double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
+  if (is_windowed(w)) {
+    const auto neighbours = [&](int axis) { return axis >= 0 && std::abs(w.strides[size_t(axis)]) == 1; };
+    return neighbours(t.axis[0]) || neighbours(t.axis[1]) ? 0.5 : 0.65;  // copies share a line of the window, or have one each
+  }
   if (is_staged(w)) return 0.5;
   if (is_near(w)) return 0.9 + 1.1 / uses(w, t);
   int innermost = -1;

@@ -2,6 +2,7 @@
 /// What a choice of vector axes, register tile and staged operands costs on a CPU: a small model of the innermost loops and the caches. All
 /// costs are in cycles of a core that starts two vector operations a cycle.
 
+#include <span>
 #include <vector>
 
 #include "codegen/opt/nest.h"
@@ -51,7 +52,8 @@ class CpuCost {
   static uint64_t argument_of(const NestedWork& w);
   /// An access to what is kept near, and one to a copy of it.
   bool is_near(const NestedWork& w) const;
-  bool is_staged(const NestedWork& w) const { return packed_ && is_near(w); }
+  bool is_staged(const NestedWork& w) const { return (packed_ && is_near(w)) || is_windowed(w); }
+  bool is_windowed(const NestedWork& w) const { return w.is_access && (argument_of(w) & windows_); }
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
   uint64_t reduce_axes() const;
@@ -63,6 +65,18 @@ class CpuCost {
   /// Each element is loaded as it lies, from where it is, and stored once.
   double fill_cost() const;
   double fill_cost(const NestedWork& w) const;
+  /// A copy of the window of an argument that some of the innermost loops over outputs move in.
+  struct Window {
+    int axis = -1;  ///< of the loop that it is copied in
+    double cycles = 0;
+    double bytes = 0;
+  };
+  /// The one that costs least.
+  Window window_of(const NestedWork& w) const;
+  double windows_cost() const;
+  double windows_bytes() const;
+  /// True if loops over outputs and loops of a reduction move the load along the same way.
+  bool has_window(const NestedWork& w) const;
   /// Of the tiles of what is loaded of arguments.
   int64_t tile_bytes(uint64_t arguments) const;
   int64_t copies_of(int axis) const;
@@ -96,6 +110,7 @@ class CpuCost {
   Tile tile_;
   uint64_t near_ = 0;        ///< the arguments of which a tile is used again and again while it is in near memory, as bits
   bool packed_ = true;       ///< such tiles are copied as they will be needed
+  uint64_t windows_ = 0;     ///< the arguments of which windows are copied
   uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the near arguments do not move with
   int64_t block_ = 0;        ///< iterations of the last of those that stay inside; 0: none
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
@@ -114,6 +129,8 @@ class CpuCost {
   double traffic(const Tile& t) const;
   /// Cycles that near tiles take to come from the second cache, where the first does not hold them.
   double near_traffic(const Tile& t) const;
+  /// Elements of the load that loops over so many iterations of each axis reach.
+  static double reached(const NestedWork& w, std::span<const double> iterations);
   /// Elements of an axis in a step.
   double held(int axis, const Tile& t) const;
   /// Of so much memory, which the second cache does not hold.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 
 #include "codegen/opt/cpu_choice.h"
 #include "codegen/opt/group_heuristic.h"
@@ -48,6 +49,7 @@ class CpuHeuristic : private CpuChoice {
  private:
   std::vector<Opt> opts_of_choice(bool one_nest) {
     std::vector<Opt> opts;
+    const std::map<int, int> window_axes = axes_of_windows();
     if (block_) block_reduction(opts);
     if (lanes_.core) use_core(opts);
     for (const Lane& l : lanes_)
@@ -64,7 +66,16 @@ class CpuHeuristic : private CpuChoice {
     if (one_nest) choose_threads(opts);
     for (uint64_t left = packed_ ? near_ : 0; left; left &= left - 1)
       opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left)}.arg()});
+    for (const auto& [slot, axis] : window_axes) opts.push_back({OptOp::STAGE, numbers_[size_t(axis)], StageOpt{.slot = slot}.arg()});
     return opts;
+  }
+
+  /// Of each argument of which windows are copied, the loop to do it in.
+  std::map<int, int> axes_of_windows() const {
+    std::map<int, int> out;
+    for (const NestedWork& w : nest_.works)
+      if (is_windowed(w)) out[std::countr_zero(argument_of(w))] = window_of(w).axis;
+    return out;
   }
 
   void add(std::vector<Opt>& opts, OptOp op, int axis, int64_t n) {

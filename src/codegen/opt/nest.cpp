@@ -1,8 +1,10 @@
 #include "codegen/opt/nest.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/window_axes.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
 #include "uop/graph.h"
@@ -77,6 +79,8 @@ class Analysis {
       const bool steps = u.is(Op::REDUCE);
       if (access || steps || (u.in(Group::alu) && u.dtype() != DType::index)) add_work(u, access, steps);
     }
+    for (NestedWork& w : nest_.works)
+      if (w.node.is(Op::LOAD)) note_moves(w);
     return std::move(nest_);
   }
 
@@ -99,6 +103,18 @@ class Analysis {
       nest_.axes.push_back({r, *number, constant_size(r), is_reduced(r)});
       around |= uint64_t{1} << place;
       around_.push_back(around);
+    }
+  }
+
+  void note_moves(NestedWork& w) const {
+    std::vector<UOp> loops;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      w.strides.push_back(stride_of(w.node.src(0).src(1), nest_.axes[i].range).value_or(0));
+      if (w.depends >> i & 1) loops.push_back(nest_.axes[i].range);
+    }
+    for (const WindowAxis& window : window_axes(w.node, loops)) {
+      w.windows.emplace_back();
+      for (const WindowAxis::Part& p : window.parts) w.windows.back().push_back({*place_.find(p.range), std::abs(p.ratio)});
     }
   }
 

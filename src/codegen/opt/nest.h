@@ -16,14 +16,22 @@ struct NestAxis {
   bool is_reduce = false;
 };
 
+/// An axis and how many elements of memory, or steps of its window, it moves a load.
+struct AxisStep {
+  int axis = 0;
+  int64_t size = 0;
+};
+
 /// Something that is done in the nest.
 struct NestedWork {
   UOp node;  ///< LOAD, STORE, REDUCE or an ALU op, some from the step of a REDUCE
   bool is_access = false;
-  uint64_t inside = 0;   ///< the axes of all loops around it, as bits
-  uint64_t depends = 0;  ///< those that change it
-  double trips = 1;      ///< how often it is done
-  double cost = 1;       ///< of once, as scalars, in cycles
+  uint64_t inside = 0;                              ///< the axes of all loops around it, as bits
+  uint64_t depends = 0;                             ///< those that change it
+  double trips = 1;                                 ///< how often it is done
+  double cost = 1;                                  ///< of once, as scalars, in cycles
+  std::vector<int64_t> strides = {};                ///< of a LOAD, along each axis of the nest; 0: none
+  std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on, those that are in one window together
 };
 
 struct Nest {

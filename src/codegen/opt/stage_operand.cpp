@@ -114,8 +114,8 @@ class OperandStaging {
       const UOp& r = a.parts[0].range;
       const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
       const bool apart = stage_.scope != Scope::group, row = a.is_window() && a.stride == 1;
-      return std::tuple(apart && kind_of(r) == AxisKind::element, row || kind_of(r) == AxisKind::lane, place ? *place - int(place_.size()) : 0,
-                        -a.stride, r.arg_as<RangeArg>().id);
+      return std::tuple(apart && kind_of(r) == AxisKind::element, row || kind_of(r) == AxisKind::lane,
+                        place ? *place - int(place_.size()) : 0, -a.stride, r.arg_as<RangeArg>().id);
     };
     std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
   }
@@ -144,7 +144,8 @@ class OperandStaging {
     int64_t elements = 1;
     for (const WindowAxis& a : axes) {
       if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
-      const int64_t size = a.is_window() ? add_window(a, vectors_in_fill(a, axes, load), fresh, sources, valid) : add_loop(a, fresh, sources);
+      const int64_t size =
+          a.is_window() ? add_window(a, vectors_in_fill(a, axes, load), fresh, sources, valid) : add_loop(a, fresh, sources);
       at = at * size + (a.is_window() ? a.place() : a.parts[0].range);
       elements *= size;
       if (elements > int64_t{1} << 32) break;
@@ -166,7 +167,8 @@ class OperandStaging {
   std::vector<WindowAxis> axes_of_tile(const UOp& load, const UOps& inside) const {
     if (stage_.scope != Scope::group) return window_axes(load, inside);
     std::vector<WindowAxis> out;
-    for (const UOp& r : inside) out.push_back({.parts = {{r}}, .stride = std::abs(stride_of(load.src(0).src(1), r).value_or(0)), .size = constant_size(r)});
+    for (const UOp& r : inside)
+      out.push_back({.parts = {{r}}, .stride = std::abs(stride_of(load.src(0).src(1), r).value_or(0)), .size = constant_size(r)});
     return out;
   }
 

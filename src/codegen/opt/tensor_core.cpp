@@ -140,7 +140,8 @@ class TensorCoreUse {
     if (size == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
     const UOp last = multiplied(index_const(rounds));
     if (rounds == 0) return reduce_results(last);
-    return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))), reduce_results(last));
+    return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))),
+                          reduce_results(last));
   }
 
   /// What the item holds of a matrix, of which k is the rows or the columns. Beyond the end of k it is 0.
@@ -229,7 +230,9 @@ UOps expand_reduce(const UOp& reduce) {
   if (elements.empty()) return reduce_results(reduce);
   UOps arguments, values;
   const UOps identities = reduce_identities(reduce), stacked = reduced_values(reduce);
-  const auto parameter = [&](DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(identities.size() + values.size())}); };
+  const auto parameter = [&](DType dtype) {
+    return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(identities.size() + values.size())});
+  };
   for (size_t i = 0; i < identities.size(); ++i)
     arguments.push_back(UOp(Op::PARAM, identities[i].dtype(), {}, ParamArg{.slot = int32_t(i)}));
   for (size_t i = 0; i < stacked.size(); ++i) {

@@ -8,7 +8,8 @@ namespace tinygrad::codegen {
 
 /// The kernel with a sum of products over a range made by a tensor core of the target (see TC in apply_opts.h). The core's work-items
 /// become a local axis, or a vector axis where the target has no work-groups; the elements that each holds of the result an upcast axis.
-/// Those of the factors are axes that only STAGE sees, until expand_elements() writes them out. ValueError where no sum of products has the core's dtypes.
+/// Those of the factors are axes that only STAGE sees, until expand_elements() writes them out. ValueError where no sum of products has the
+/// core's dtypes.
 UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target);
 
 UOp expand_elements(const UOp& sink);

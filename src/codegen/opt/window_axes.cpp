@@ -14,8 +14,7 @@ namespace tinygrad::codegen {
 namespace {
 
 /// True if the expression changes along the ranges as their sum weighted by the ratios does, or not at all.
-bool follows(const UOp& expression, const std::vector<WindowAxis::Part>& parts) {
-  const auto sum = symbolic::linear(expression);
+bool follows(const std::optional<symbolic::Linear>& sum, const std::vector<WindowAxis::Part>& parts) {
   if (!sum) return false;
   std::vector<int64_t> factors(parts.size(), 0);
   for (const symbolic::Term& t : sum->terms)
@@ -30,12 +29,14 @@ bool follows(const UOp& expression, const std::vector<WindowAxis::Part>& parts) 
   return true;
 }
 
-/// The same for all that a gate compares.
+bool compares_indices(const UOp& u) { return u.in(Group::comparison) && u.src(0).dtype() == DType::index; }
+
+/// The same for the differences that a gate is made of.
 bool gate_follows(const UOp& gate, const std::vector<WindowAxis::Part>& parts) {
-  const auto nodes = toposort_where(std::span(&gate, 1), [](const UOp& u) { return u.dtype() == DType::bool_; });
+  const auto nodes = toposort_where(std::span(&gate, 1), [](const UOp& u) { return !compares_indices(u); });
   return std::all_of(nodes.begin(), nodes.end(), [&](const UOp& u) {
-    if (u.dtype() == DType::index) return follows(u, parts);
-    return u.dtype() == DType::bool_ && !u.is(Op::LOAD);
+    if (compares_indices(u)) return follows(symbolic::difference(u.src(0), u.src(1)), parts);
+    return u.dtype() == DType::bool_ && (u.in(Group::alu) || u.is(Op::CONST));
   });
 }
 
@@ -49,7 +50,7 @@ std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const 
   out.first += wide.first * times;
   out.size += (wide.size - 1) * times;
   const UOp& index = load.src(0);
-  if (!follows(index.src(1), out.parts) || (index.src_count() > 2 && !gate_follows(index.src(2), out.parts))) return std::nullopt;
+  if (!follows(symbolic::linear(index.src(1)), out.parts) || (index.src_count() > 2 && !gate_follows(index.src(2), out.parts))) return std::nullopt;
   return out;
 }
 
@@ -81,8 +82,7 @@ std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside
     if (stride < 0) a.parts[0].ratio = -1, a.first = 1 - a.size;
     axes.push_back(std::move(a));
   }
-  while (join_two(load, axes)) {
-  }
+  while (join_two(load, axes)) {}
   return axes;
 }
 
