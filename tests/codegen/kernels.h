@@ -187,6 +187,15 @@ inline UOp narrow_matmul(int64_t m, int64_t n, int64_t k_size, DType a_type, DTy
   return kernel({ended(write(arg(0, m * n, out), i * n + j, reduce_over(Op::ADD, cast(a, out) * cast(b, out), {k})), {i, j})});
 }
 
+/// out[i, j] = sum over k and l of a[i, k, l] * (k < j ? b[k, l, j] : 0), of narrow numbers in a wide one
+inline UOp narrow_triangle(int64_t m, int64_t n, int64_t k_size, int64_t l_size, DType a_type, DType b_type, DType out) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2), l = reduce_loop(l_size, 3), at = k * l_size + l;
+  const UOp a = read(arg(1, m * k_size * l_size, a_type), i * (k_size * l_size) + at),
+            b = read(arg(2, k_size * l_size * n, b_type), at * n + j);
+  const UOp product = cast(a, out) * cast(where(k < j, b, constant(b_type, 0)), out);
+  return kernel({ended(write(arg(0, m * n, out), i * n + j, reduce_over(Op::ADD, product, {l, k})), {i, j})});
+}
+
 /// out[i] = sum over k < n of a[i, k] for i < m, where m and n are variables
 inline UOp symbolic_row_sums(int64_t most_m, int64_t most_n, std::vector<Opt> opts = {}) {
   const UOp i = range(variable("m", 1, most_m), {.id = 0}), k = range(variable("n", 1, most_n), {.id = 1, .kind = AxisKind::reduce});

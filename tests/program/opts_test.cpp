@@ -162,6 +162,21 @@ TEST(Opts, DotProductsGiveTheSame) {
       }
 }
 
+TEST(Opts, DotProductsOfFewOrMaskedTermsGiveTheSame) {
+  if (host_cpu_target().tensor_cores.size() < 3) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  for (const auto& [k, l] : {std::pair(2, 6), {3, 3}, {6, 2}, {8, 4}})
+    for (const auto& [a, b, out] :
+         {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32), {DType::uint8, DType::int8, DType::int32}}) {
+      const UOp kernel = test::narrow_triangle(5, 3, k, l, a, b, out);
+      for (const char* opts : {"TC(0,-1)", "TC(0,-1) UNROLL(2,0) UNROLL(3,0)", "TC(0,-1) UPCAST(0,5) STAGE(0,2,thread,1)"})
+        for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) {
+          SCOPED_TRACE(fmt::format("{}x{} {}: {} on {}", k, l, repr(a), opts, device));
+          EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(opts), device), "");
+        }
+      EXPECT_EQ(test::difference_on_cpu(kernel, heuristic_opts(kernel, host_cpu_target())), "");
+    }
+}
+
 /// Iterations of the loops of a program, sorted.
 std::vector<int64_t> loops(const UOp& linear) {
   std::vector<int64_t> out;
@@ -347,9 +362,16 @@ TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
     }
 }
 
+TEST(Opts, LanesOfBytesAreSummedUp) {
+  for (int64_t lanes : {4, 8, 16, 32, 64})
+    for (const auto& [a, b] : {std::pair(DType::uint8, DType::int8), {DType::uint8, DType::uint8}, {DType::int8, DType::int8}})
+      EXPECT_EQ(test::difference_on_cpu(test::narrow_matmul(5, 3, lanes, a, b, DType::int32), {{OptOp::LANE, 2, int32_t(lanes)}}), "") << lanes;
+}
+
 TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
   const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, cpu_target("x86-64-v4"))); };
-  EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)), "BLOCK(2,512) LANE(1,16) UPCAST(0,8) BLOCK(1,3) UPCAST(2,3) SWAP(0,1) OUTER(3,1) THREAD(0,86)");
+  EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)),
+            "BLOCK(2,512) LANE(1,16) UPCAST(0,8) BLOCK(1,3) UPCAST(2,3) SWAP(0,1) OUTER(3,1) THREAD(0,86)");
   const UOp few = test::matmul(16, 48, 700);
   Target target = cpu_target("x86-64-v3");
   target.l2_bytes = 1 << 16;
@@ -382,7 +404,7 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
   Target target = cpu_target("x86-64-v3");
   target.l2_bytes = 8192;  // that few steps are too many for a panel
-  for (const UOp& kernel : {test::matmul(96, 48, 512), test::matmul(64, 128, 507)}) {
+  for (const UOp& kernel : {test::matmul(96, 96, 512), test::matmul(64, 128, 507)}) {
     const std::vector<Opt> opts = heuristic_opts(kernel, target);
     SCOPED_TRACE(to_string(opts));
     EXPECT_NE(to_string(opts).find("OUTER"), std::string::npos);

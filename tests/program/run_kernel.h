@@ -89,9 +89,8 @@ inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts
   return difference_on(kernel, std::move(opts), target, run_on_interp);
 }
 
-/// On CPU:LLVM.
-inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts) {
-  const Context choice{{.ccache = false, .dev = "CPU:LLVM"}};
+inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts, const char* device_name = "CPU:LLVM") {
+  const Context choice{{.ccache = false, .dev = device_name}};
   Device& device = runtime::open_device("CPU");
   return difference_on(kernel, std::move(opts), device.target(), [&](const UOp& linear, const spec::EvalInputs& inputs) {
     const KernelInfo info = describe_kernel(linear, "k");

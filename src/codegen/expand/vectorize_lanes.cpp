@@ -1,5 +1,7 @@
 #include "codegen/expand/vectorize_lanes.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
@@ -10,6 +12,7 @@
 #include "shape/ranges.h"
 #include "shape/shape.h"
 #include "symbolic/linear.h"
+#include "target/target.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -50,7 +53,9 @@ UOp lane_numbers(int64_t n, DType dtype) {
 class Vectorizer {
  public:
   UOp run(const UOp& sink) {
-    for (const UOp& u : toposort(sink)) done_[u] = vectorize(u);
+    const std::vector<UOp> nodes = toposort(sink);
+    has_lanes_ = std::any_of(nodes.begin(), nodes.end(), is_lane);
+    for (const UOp& u : nodes) done_[u] = vectorize(u);
     return done_[sink];
   }
 
@@ -68,11 +73,11 @@ class Vectorizer {
     }
     UOps sources = new_sources(u);
     const UOp lane = lane_of(u);
+    if (u.is(Op::WMMA) && has_lanes_) return dot_products(u, sources[2], find_tensor_core(u.arg_as<WmmaArg>().name)->items);
     if (!lane) return u.with_src(sources);
     const int64_t n = constant_size(lane);
     if (u.is(Op::LOAD)) return load_lanes(u, sources, n);
     if (u.is(Op::STORE)) return store_lanes(u, sources, n);
-    if (u.is(Op::WMMA)) return u.with_src(UOps{operand(u.src(0)), operand(u.src(1)), splat(sources[2], n)});
     if (u.in(Group::alu))
       for (UOp& s : sources) s = splat(s, n);
     return u.with_src(sources);
@@ -124,18 +129,24 @@ class Vectorizer {
     return true;
   }
 
+  /// A tensor core that works on lanes does so where masks left columns that are the same, too.
+  UOp dot_products(const UOp& u, const UOp& sum, int64_t n) const {
+    const UOp out = u.with_src(UOps{operand(u.src(0), 1), operand(u.src(1), n), splat(sum, n)});
+    return lane_of(u) ? out : lane_at(out, 0);
+  }
+
   /// A STACK as a vector: of the elements of the first lane, of the second, ...
-  UOp operand(const UOp& stacked) const {
+  UOp operand(const UOp& stacked, int64_t n) const {
     const UOp lane = lane_of(stacked);
     const auto each = int64_t(stacked.src_count());
-    if (are_neighbours(stacked.src())) {
+    if ((lane || n == 1) && are_neighbours(stacked.src())) {
       const UOp& first = stacked.src(0);
       return first.with_src(UOps{run(first.src(0), lane, lane ? each * constant_size(lane) : each)});
     }
-    if (!lane) return *done_.find(stacked);
+    if (n == 1) return *done_.find(stacked);
     UOps vectors;
     for (const UOp& s : stacked.src()) vectors.push_back(*done_.find(s));
-    return interleaved(vectors, constant_size(lane));
+    return interleaved(vectors, n);
   }
 
   static UOp interleaved(const UOps& vectors, int64_t n) {
@@ -209,6 +220,7 @@ class Vectorizer {
       for (UOp& i : identities) i = splat(i, n);
       values = with_splats(reduce_step(u, identities, values), identities, values, n);
     }
+    if (!is_general_reduce(u) && is_int(values[0].dtype()) && n > 2) return reduced_[u] = one_by_one(u, values[0], n);
     for (; n > 1; n /= 2) {
       UOps low, high;
       for (const UOp& v : values) {
@@ -219,6 +231,14 @@ class Vectorizer {
       if (is_general_reduce(u)) values = with_splats(values, low, high, n / 2);
     }
     return reduced_[u] = values;
+  }
+
+  /// LLVM 19 loses lanes of sums of products or differences of bytes that are halved down to one.
+  static UOps one_by_one(const UOp& reduce, UOp v, int64_t n) {
+    for (; n > 4; n /= 2) v = merge_partials(reduce, UOps{lanes(v, 0, n / 2)}, UOps{lanes(v, n / 2, n)})[0];
+    UOps sum{lane_at(v, 0)};
+    for (int64_t i = 1; i < n; ++i) sum = merge_partials(reduce, sum, UOps{lane_at(v, i)});
+    return sum;
   }
 
   /// A value that reduced_values() may have wrapped in a CAST that was not in the graph.
@@ -251,6 +271,7 @@ class Vectorizer {
     return out;
   }
 
+  bool has_lanes_ = false;
   NodeMap<UOp> done_;
   NodeMap<UOps> reduced_;
 };

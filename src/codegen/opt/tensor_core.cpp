@@ -134,12 +134,12 @@ class TensorCoreUse {
     return n == 1 ? x : apply_split(x, tile(range, outer, n, inside, std::move(parts)));
   }
 
-  /// What an item holds of c, summed up. The last terms, if there are no k of them, are a step of their own.
+  /// What an item holds of c, summed up. The last terms, if there are no k of them, are a step of their own. The axis stays, however short
+  /// it is: opts number those behind it.
   UOps sums() const {
     const int64_t size = constant_size(p_.k), rounds = size / core_.k;
-    if (size == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
+    if (rounds == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
     const UOp last = multiplied(index_const(rounds));
-    if (rounds == 0) return reduce_results(last);
     return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))),
                           reduce_results(last));
   }

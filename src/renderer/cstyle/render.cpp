@@ -140,10 +140,13 @@ class Renderer {
 
   Value dot_product(const UOp& u) {
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
-    prelude_.function(fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
-                                  prelude_.type(DType::int32, c.lanes), type_of(a)));
+    prelude_.function(
+        fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
+                    prelude_.type(DType::int32, c.lanes), type_of(a)));
     const std::string_view function = prelude_.word(u.arg_as<WmmaArg>().name.str());
-    return {.expr = {fmt::format("{}({}, {}, {})", function, a.expr.text, b.expr.text, c.expr.text)}, .dtype = u.dtype(), .lanes = c.lanes};
+    return {.expr = {fmt::format("{}(({}), ({}), ({}))", function, a.expr.text, b.expr.text, c.expr.text)},
+            .dtype = u.dtype(),
+            .lanes = c.lanes};
   }
 
   static int64_t constant_of(const UOp& u) {
