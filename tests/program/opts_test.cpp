@@ -403,7 +403,7 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
 
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
   Target target = cpu_target("x86-64-v3");
-  target.l2_bytes = 8192;  // that few steps are too many for a panel
+  target.l2_bytes = 32768;  // that few steps are too many for a panel
   for (const UOp& kernel : {test::matmul(96, 96, 512), test::matmul(64, 128, 507)}) {
     const std::vector<Opt> opts = heuristic_opts(kernel, target);
     SCOPED_TRACE(to_string(opts));

@@ -317,8 +317,22 @@ class Lowering {
     for (size_t i = 0; i < step.values.size(); ++i) arguments[step.taken[i]] = step.values[i];
     const std::vector<UOp> next = substitute(step.next, arguments);
     for (size_t i = 0; i < places.size(); ++i)
-      if (made[i]) steps[depths[i]].push_back(store(places[i], next[i]));
+      if (made[i]) steps[depths[i]].push_back(store(places[i], kept_where_nothing_is_added(arguments[step.carried[i]], next[i])));
     return places;
+  }
+
+  /// sum + where(c, x, 0) as where(c, sum + x, sum): one masked instruction with what makes x. The sum is never -0.
+  static UOp kept_where_nothing_is_added(const UOp& sum, const UOp& next) {
+    if (!next.is(Op::ADD) || !is_float(next.dtype())) return next;
+    const UOp added = next.src(0) == sum ? next.src(1) : next.src(1) == sum ? next.src(0) : UOp();
+    UOp condition, x = added;
+    while (x && x.is(Op::WHERE) && (is_const(x.src(1), 0) || is_const(x.src(2), 0))) {
+      const bool otherwise = is_const(x.src(1), 0);
+      const UOp adds = otherwise ? logical_not(x.src(0)) : x.src(0);
+      condition = condition ? condition & adds : adds;
+      x = UOp(x.src(otherwise ? 2 : 1));
+    }
+    return condition ? where(condition, sum + x, sum) : next;
   }
 
   /// The step of a carried value that looks at no other one, without a place.
