@@ -26,8 +26,8 @@ std::string_view amd_core(bool avx512) {
 std::string_view intel_core() {
   const bool icelake = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
                        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
-                       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("gfni") &&
-                       __builtin_cpu_supports("vpclmulqdq");
+                       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") &&
+                       __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq");
   if (!icelake) return {};
   const bool sapphire_rapids =
       __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avxvnni");

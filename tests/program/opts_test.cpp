@@ -365,7 +365,8 @@ TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
 TEST(Opts, LanesOfBytesAreSummedUp) {
   for (int64_t lanes : {4, 8, 16, 32, 64})
     for (const auto& [a, b] : {std::pair(DType::uint8, DType::int8), {DType::uint8, DType::uint8}, {DType::int8, DType::int8}})
-      EXPECT_EQ(test::difference_on_cpu(test::narrow_matmul(5, 3, lanes, a, b, DType::int32), {{OptOp::LANE, 2, int32_t(lanes)}}), "") << lanes;
+      EXPECT_EQ(test::difference_on_cpu(test::narrow_matmul(5, 3, lanes, a, b, DType::int32), {{OptOp::LANE, 2, int32_t(lanes)}}), "")
+          << lanes;
 }
 
 TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {

@@ -50,7 +50,8 @@ std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const 
   out.first += wide.first * times;
   out.size += (wide.size - 1) * times;
   const UOp& index = load.src(0);
-  if (!follows(symbolic::linear(index.src(1)), out.parts) || (index.src_count() > 2 && !gate_follows(index.src(2), out.parts))) return std::nullopt;
+  if (!follows(symbolic::linear(index.src(1)), out.parts) || (index.src_count() > 2 && !gate_follows(index.src(2), out.parts)))
+    return std::nullopt;
   return out;
 }
 

@@ -499,7 +499,8 @@ class Renderer {
     const std::string type = type_name(dtype, lanes), one_after_the_other = joined(type_name(dtype), std::move(vectors), each);
     std::vector<std::string> order;
     for (int i = 0; i < lanes; ++i) order.push_back(fmt::format(FMT_COMPILE("i32 {}"), i % count * each + i / count));
-    const auto text = fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, one_after_the_other, type, lanes, fmt::join(order, ", "));
+    const auto text =
+        fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, one_after_the_other, type, lanes, fmt::join(order, ", "));
     return {.ref = out_.define("interleaved", text), .dtype = dtype, .lanes = lanes};
   }
 
@@ -518,7 +519,8 @@ class Renderer {
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
     const bool floats = u.arg_as<WmmaArg>().a == DType::bfloat16;
     const Value row = splat_of(as_lanes(a, DType::int32, 1), c.lanes), columns = as_lanes(b, DType::int32, c.lanes);
-    const std::string type = type_name(c.dtype, c.lanes), packed = floats ? fmt::format("<{} x bfloat>", 2 * c.lanes) : type_name(DType::int32, c.lanes);
+    const std::string type = type_name(c.dtype, c.lanes),
+                      packed = floats ? fmt::format("<{} x bfloat>", 2 * c.lanes) : type_name(DType::int32, c.lanes);
     const auto factor = [&](const Value& v) {
       return packed + " " + (floats ? out_.define("bf16", fmt::format("bitcast {} to {}", typed(v), packed)) : v.ref);
     };
