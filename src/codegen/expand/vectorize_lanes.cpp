@@ -44,9 +44,10 @@ UOp splat(const UOp& x, int64_t n) { return is_vector(x) ? x : UOp(Op::EXPAND, x
 UOp lane_at(const UOp& v, int64_t i) { return UOp(Op::INDEX, v.dtype(), {v, number(i)}, IndexArg{}); }
 UOp lanes(const UOp& v, int64_t begin, int64_t end) { return UOp(Op::SHRINK, v.dtype(), {v, number(begin), number(end)}); }
 
-UOp lane_numbers(int64_t n, DType dtype) {
+/// 0, step, 2*step, ...
+UOp lane_numbers(int64_t n, DType dtype, int64_t step = 1) {
   UOps numbers;
-  for (int64_t i = 0; i < n; ++i) numbers.push_back(constant(dtype, i));
+  for (int64_t i = 0; i < n; ++i) numbers.push_back(constant(dtype, i * step));
   return stack(numbers);
 }
 
@@ -92,17 +93,25 @@ class Vectorizer {
     return out;
   }
 
-  /// INDEX(m, i): at its first lane, with a width, where the lanes are neighbours.
+  /// INDEX(m, i): at its first lane, with a width, where the lanes are neighbours; else where they are evenly spaced, at the first one plus
+  /// a number for each.
   UOp index_lanes(const UOp& u) {
     const UOp lane = lane_of(u);
-    if (!lane || stride_of(u.src(1), lane) != 1) return u.with_src(new_sources(u));
-    return run(u, lane, constant_size(lane));
+    const auto stride = lane ? stride_of(u.src(1), lane) : std::nullopt;
+    if (!stride) return u.with_src(new_sources(u));
+    const int64_t n = constant_size(lane);
+    if (stride == 1) return run(u, lane, n);
+    const DType dtype = u.src(1).dtype();
+    return index(*done_.find(u.src(0)), splat(first_lane(u.src(1), lane), n) + lane_numbers(n, dtype, *stride));
   }
 
   /// `width` neighbours from where the first lane is. The lane is 0 in the index alone: memory is that of the vector program.
   UOp run(const UOp& u, const UOp& lane, int64_t width) const {
-    if (!lane) return index(*done_.find(u.src(0)), *done_.find(u.src(1)), int32_t(width));
-    const UOp first = rebuild(u.src(1), [&](const UOp& node, const UOps& parts) {
+    return index(*done_.find(u.src(0)), lane ? first_lane(u.src(1), lane) : *done_.find(u.src(1)), int32_t(width));
+  }
+
+  UOp first_lane(const UOp& at, const UOp& lane) const {
+    return rebuild(at, [&](const UOp& node, const UOps& parts) {
       if (node == lane) return constant(lane.dtype(), 0);
       if (!is_open_over(node, std::span(&lane, 1))) return *done_.find(node);  // there may be loops of the lane's own in it
       return node.is(Op::ADD) && is_const(parts[1], 0)   ? parts[0]
@@ -110,7 +119,6 @@ class Vectorizer {
              : node.is(Op::MUL) && is_const(parts[0], 0) ? parts[0]
                                                          : node.with_src(parts);
     });
-    return index(*done_.find(u.src(0)), first, int32_t(width));
   }
 
   /// True if the LOADs or STOREs, without gates, are of a run of memory: each is the next element, and the lanes follow each other.

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/llvmir/address_parts.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
@@ -33,6 +34,9 @@ struct Address {
   bool per_lane = false;
   int32_t memory = -1;  // its number among those that Aliases tells apart
 };
+
+/// Pointers by memory and index.
+using Bases = NodeMap<NodeMap<std::string>>;
 
 class Renderer {
  public:
@@ -184,6 +188,7 @@ class Renderer {
     loop.phi_line = out_.reserve();
     set(u, loop.variable);
     loops_.push_back(std::move(loop));
+    bases_.emplace_back();
   }
 
   std::string chunk_number(const std::string& wide, DType dtype) {
@@ -194,6 +199,7 @@ class Renderer {
     if (loops_.empty()) throw InternalError(fmt::format("LLVM IR: an END without a RANGE in kernel {}", info_.name));
     const OpenLoop loop = std::move(loops_.back());
     loops_.pop_back();
+    bases_.pop_back();
     const std::string next = loop.variable + ".next";
     out_.line(fmt::format("{} = add nuw nsw {} {}, 1", next, loop.type, loop.variable));
     const std::string more = out_.define("more", fmt::format("icmp slt {} {}, {}", loop.type, next, loop.bound));
@@ -208,6 +214,7 @@ class Renderer {
     ifs_.push_back(inside + ".end");
     out_.line(fmt::format("br i1 {}, label %{}, label %{}", value(u.src(0)).ref, inside, ifs_.back()));
     out_.block(inside);
+    bases_.emplace_back();
   }
 
   void close_if() {
@@ -215,6 +222,7 @@ class Renderer {
     out_.line(fmt::format("br label %{}", ifs_.back()));
     out_.block(ifs_.back());
     ifs_.pop_back();
+    bases_.pop_back();
   }
 
   // Memory.
@@ -222,18 +230,32 @@ class Renderer {
   void address(const UOp& u) {
     if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
     const Value& at = value(u.src(1));
-    const std::string base = value(u.src(0)).ref, element = memory_type_name(u.dtype());
     Address a{.pointers = {}, .lanes = u.arg_as<IndexArg>().width, .per_lane = at.lanes > 1, .memory = memory_number(u.src(0))};
     if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
-    // Not inbounds: what a gate keeps from being accessed may be anywhere.
-    for (int i = 0; i < at.lanes; ++i) {
-      const std::string offset = at.lanes == 1 ? typed(at) : type_name(at.dtype) + " " + extract(at, i);
-      a.pointers.push_back(out_.define("at", fmt::format(FMT_COMPILE("getelementptr {}, ptr {}, {}"), element, base, offset)));
+    const std::string memory = value(u.src(0)).ref, element = memory_type_name(u.dtype());
+    if (const auto parts = address_parts(u.src(1))) {
+      const std::string base = parts->base ? base_of(u.src(0), *parts->base, element) : memory;
+      for (const int64_t offset : parts->offsets)
+        a.pointers.push_back(offset == 0 ? base : beyond(base, element, fmt::format(FMT_COMPILE("i64 {}"), offset)));
+    } else {
+      for (int i = 0; i < at.lanes; ++i) a.pointers.push_back(beyond(memory, element, type_name(at.dtype) + " " + extract(at, i)));
     }
     if (a.per_lane) a.lanes = at.lanes;
     addresses_.push_back(std::move(a));
     set(u, "");
     address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
+  }
+
+  // Not inbounds: what a gate keeps from being accessed may be anywhere.
+  std::string beyond(const std::string& pointer, const std::string& element, const std::string& count) {
+    return out_.define("at", fmt::format(FMT_COMPILE("getelementptr {}, ptr {}, {}"), element, pointer, count));
+  }
+
+  /// What addresses that differ by numbers share, once for a block and those inside it.
+  std::string base_of(const UOp& memory, const UOp& at, const std::string& element) {
+    for (Bases& block : bases_)
+      if (const std::string* known = block[memory].find(at)) return *known;
+    return bases_.back()[memory][at] = beyond(value(memory).ref, element, typed(value(at)));
   }
 
   int32_t memory_number(const UOp& memory) const {
@@ -467,6 +489,8 @@ class Renderer {
     if (lanes == 1) return value(scalars[0]);
     if (const size_t vectors = interleaved_vectors(scalars)) return interleave(scalars.first(vectors), dtype);
     const std::string type = type_name(dtype, lanes);
+    if (std::ranges::all_of(scalars, [](const UOp& u) { return u.is(Op::CONST); }))
+      return {.ref = literals(scalars), .dtype = dtype, .lanes = lanes};
     std::string joined = "poison";
     for (int i = 0; i < lanes; ++i) {
       const Value& x = value(scalars[static_cast<size_t>(i)]);
@@ -474,6 +498,12 @@ class Renderer {
       joined = out_.define("stack", fmt::format(FMT_COMPILE("insertelement {} {}, {}, i64 {}"), type, joined, typed(x), i));
     }
     return {.ref = joined, .dtype = dtype, .lanes = lanes};
+  }
+
+  std::string literals(std::span<const UOp> constants) {
+    std::vector<std::string> each;
+    for (const UOp& u : constants) each.push_back(typed(value(u)));
+    return fmt::format("<{}>", fmt::join(each, ", "));
   }
 
   /// Of how many vectors these are the first lane of each, the second lane of each, ...; 0: they are something else.
@@ -544,6 +574,7 @@ class Renderer {
   std::vector<Address> addresses_;
   std::vector<OpenLoop> loops_;
   std::vector<std::string> ifs_;
+  std::vector<Bases> bases_{1};  // of each open block
   int loop_count_ = 0, memories_ = 0;
 };
 
