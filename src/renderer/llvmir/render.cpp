@@ -9,8 +9,8 @@
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
+#include "renderer/llvmir/needs.h"
 #include "renderer/scratch.h"
-#include "symbolic/bounds.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -41,7 +41,12 @@ using Bases = NodeMap<NodeMap<std::string>>;
 class Renderer {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), scratch_(linear), aliases_(info, int32_t(scratch_.buffers().size())) {}
+      : target_(target),
+        linear_(linear),
+        info_(info),
+        scratch_(linear),
+        aliases_(info, int32_t(scratch_.buffers().size())),
+        needs_(linear) {}
 
   std::string render() {
     for (const UOp& u : linear_.src()) visit(u);
@@ -74,7 +79,27 @@ class Renderer {
   void set(const UOp& u, std::string ref, int lanes = 1) { set(u, Value{.ref = std::move(ref), .dtype = u.dtype(), .lanes = lanes}); }
   static std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
 
+  /// The number of 64 bits for a scalar index.
+  const Value& wide_value(const UOp& u) {
+    const Value* wide = wide_.find(u);
+    return wide ? *wide : value(u);
+  }
+
   void visit(const UOp& u) {
+    if (u.is(Op::RANGE) || needs_.value(u)) print(u);
+    if (!u.is(Op::RANGE) && needs_.wide(u)) wide_[u] = widened(u);
+  }
+
+  Value widened(const UOp& u) {
+    if (const Scalar* c = const_value(u)) return {.ref = literal(*c), .dtype = DType::int64};
+    if (Needs::is_wide_sum(u)) return emit_alu(out_, u.op(), DType::int64, {wide_value(u.src(0)), wide_value(u.src(1))}, true);
+    return extended(value(u));
+  }
+  Value extended(const Value& narrow) {
+    return {.ref = out_.define("wide", fmt::format(FMT_COMPILE("sext {} to i64"), typed(narrow))), .dtype = DType::int64};
+  }
+
+  void print(const UOp& u) {
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
@@ -107,14 +132,7 @@ class Renderer {
     if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
-    set(u, emit_alu(out_, u.op(), u.dtype(), sources, fits(u)));
-  }
-
-  /// True where bounds prove that a signed integer is the exact result: of one that wraps, nothing but the dtype's bounds is known.
-  static bool fits(const UOp& u) {
-    if (!is_int(u.dtype()) || !is_signed(u.dtype())) return false;
-    const symbolic::Bounds known = symbolic::bounds(u);
-    return known.has_min() && known.has_max() && (known.min > min_value(u.dtype()).as_int() || known.max < max_value(u.dtype()).as_int());
+    set(u, emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u)));
   }
 
   void parameter(const UOp& u) {
@@ -159,7 +177,8 @@ class Renderer {
 
   void open_loop(const UOp& u) {
     const auto& arg = u.arg_as<RangeArg>();
-    const std::string number = std::to_string(loop_count_++), type = type_name(u.dtype());
+    const DType counter = needs_.wide(u) ? DType::int64 : u.dtype();
+    const std::string number = std::to_string(loop_count_++), type = type_name(counter);
     OpenLoop loop{.variable = "%r" + number,
                   .type = type,
                   .header = "loop" + number,
@@ -171,11 +190,11 @@ class Renderer {
     const Scalar* size = const_value(u.src(0));
     bool may_be_empty = !size || size->as_int() <= 0;
     if (arg.kind == AxisKind::thread) {
-      loop.first = chunk_number("%chunk_begin", u.dtype());
-      loop.bound = chunk_number("%chunk_end", u.dtype());
+      loop.first = chunk_number("%chunk_begin", counter);
+      loop.bound = chunk_number("%chunk_end", counter);
       may_be_empty = true;
     } else {
-      loop.bound = size ? literal(size->cast(u.dtype())) : value(u.src(0)).ref;
+      loop.bound = size ? literal(size->cast(counter)) : counter == u.dtype() ? value(u.src(0)).ref : extended(value(u.src(0))).ref;
     }
     if (may_be_empty) {
       const std::string some = out_.define("some", fmt::format("icmp slt {} {}, {}", type, loop.first, loop.bound));
@@ -186,9 +205,16 @@ class Renderer {
     loop.before = out_.current_block();
     out_.block(loop.header);
     loop.phi_line = out_.reserve();
-    set(u, loop.variable);
+    count_with(u, {.ref = loop.variable, .dtype = counter});
     loops_.push_back(std::move(loop));
     bases_.emplace_back();
+  }
+
+  void count_with(const UOp& range, const Value& counter) {
+    if (counter.dtype == range.dtype()) return set(range, counter);
+    wide_[range] = counter;
+    if (needs_.value(range))
+      set(range, out_.define("count", fmt::format(FMT_COMPILE("trunc {} to {}"), typed(counter), type_name(range.dtype()))));
   }
 
   std::string chunk_number(const std::string& wide, DType dtype) {
@@ -229,18 +255,19 @@ class Renderer {
 
   void address(const UOp& u) {
     if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
-    const Value& at = value(u.src(1));
-    Address a{.pointers = {}, .lanes = u.arg_as<IndexArg>().width, .per_lane = at.lanes > 1, .memory = memory_number(u.src(0))};
-    if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
+    Address a{.pointers = {}, .lanes = u.arg_as<IndexArg>().width, .memory = memory_number(u.src(0))};
     const std::string memory = value(u.src(0)).ref, element = memory_type_name(u.dtype());
     if (const auto parts = address_parts(u.src(1))) {
       const std::string base = parts->base ? base_of(u.src(0), *parts->base, element) : memory;
       for (const int64_t offset : parts->offsets)
         a.pointers.push_back(offset == 0 ? base : beyond(base, element, fmt::format(FMT_COMPILE("i64 {}"), offset)));
     } else {
+      const Value& at = value(u.src(1));
       for (int i = 0; i < at.lanes; ++i) a.pointers.push_back(beyond(memory, element, type_name(at.dtype) + " " + extract(at, i)));
     }
-    if (a.per_lane) a.lanes = at.lanes;
+    a.per_lane = a.pointers.size() > 1;
+    if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
+    if (a.per_lane) a.lanes = int(a.pointers.size());
     addresses_.push_back(std::move(a));
     set(u, "");
     address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
@@ -255,7 +282,7 @@ class Renderer {
   std::string base_of(const UOp& memory, const UOp& at, const std::string& element) {
     for (Bases& block : bases_)
       if (const std::string* known = block[memory].find(at)) return *known;
-    return bases_.back()[memory][at] = beyond(value(memory).ref, element, typed(value(at)));
+    return bases_.back()[memory][at] = beyond(value(memory).ref, element, typed(wide_value(at)));
   }
 
   int32_t memory_number(const UOp& memory) const {
@@ -383,7 +410,7 @@ class Renderer {
       }
       std::vector<Value> sources;
       for (const UOp& s : u.src()) sources.push_back(parts[s]);
-      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, fits(u));
+      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u));
     }
     return typed(parts[gate]);
   }
@@ -568,9 +595,11 @@ class Renderer {
   const KernelInfo& info_;
   const ScratchLayout scratch_;
   const Aliases aliases_;
+  const Needs needs_;
   Emitter out_;
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
+  NodeMap<Value> wide_;
   std::vector<Address> addresses_;
   std::vector<OpenLoop> loops_;
   std::vector<std::string> ifs_;
