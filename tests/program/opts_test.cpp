@@ -369,6 +369,15 @@ TEST(Opts, LanesOfBytesAreSummedUp) {
           << lanes;
 }
 
+TEST(Opts, HeuristicsOnTheCpuTransposeSquares) {
+  EXPECT_EQ(to_string(heuristic_opts(test::transpose(256, 192), cpu_target("x86-64-v4"))).substr(0, 22), "LANE(0,8) UPCAST(1,16)");
+  for (const UOp& kernel : {test::transpose(256, 192), test::transpose(251, 197)})  // the second's last squares overlap those before
+    for (const char* arch : {"x86-64-v3", "x86-64-v4"}) {
+      const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target(arch));
+      EXPECT_EQ(test::difference_on_cpu(kernel, opts), "") << to_string(opts);
+    }
+}
+
 TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
   const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, cpu_target("x86-64-v4"))); };
   EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)),

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "codegen/opt/kernel_axes.h"
 #include "shape/ranges.h"
 #include "uop/graph.h"
 
@@ -22,6 +23,7 @@ CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt
 }
 
 void CpuChoice::choose(bool one_nest, bool in_place) {
+  if (nest_.reduces == 0 && choose_transposing(one_nest && !in_place)) return;
   if (!is_joined()) return choose_near(one_nest, in_place);
   choose_together();
   if (one_nest) choose_outer();
@@ -254,6 +256,31 @@ bool CpuChoice::is_near_enough() const {
   const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
   const bool rows = lanes_.core || std::none_of(lanes_.begin(), lanes_.end(), is_reduce);
   return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
+}
+
+// What is loaded along another axis than it is stored along is taken in squares: of each line that is loaded all is used while it is near,
+// by vectors that are put together from as many lines as they have lanes.
+
+bool CpuChoice::choose_transposing(bool may_block) {
+  if (nest_.total_cost < worth_tiling || target_.vector_bits == 0) return false;
+  const int to = contiguous_axis(Op::STORE, -1), from = contiguous_axis(Op::LOAD, to);
+  if (to < 0 || from < 0 || is_taken(to) || is_taken(from) || meets_vectors(to)) return false;
+  const int64_t lanes = target_.vector_bits / (16 * nest_.item_bytes), copies = line_bytes / nest_.item_bytes;
+  const int64_t rows = left_[size_t(to)], columns = left_[size_t(from)];
+  if (lanes < 2 || copies < 2 || rows < lanes || columns < copies) return false;
+  if (!may_block && (rows % lanes != 0 || columns % copies != 0)) return false;
+  lanes_ = {{{to, lanes}}};
+  tile_ = {{from, -1}, {copies, 1}};
+  return true;
+}
+
+int CpuChoice::contiguous_axis(Op op, int other) const {
+  for (const NestedWork& w : nest_.works)
+    for (size_t i = 0; w.is_access && w.node.is(op) && i < nest_.axes.size(); ++i) {
+      const auto stride = [&](int axis) { return stride_of(w.node.src(0).src(1), nest_.axes[size_t(axis)].range); };
+      if (int(i) != other && stride(int(i)) == 1 && (other < 0 || std::abs(stride(other).value_or(0)) > 1)) return int(i);
+    }
+  return -1;
 }
 
 // Vector axes: one, or two that no value depends on together, as in a softmax, whose reductions and results run over rows apart.

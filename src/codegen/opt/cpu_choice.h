@@ -66,6 +66,10 @@ class CpuChoice : protected CpuCost {
   double in_all(double loops, int64_t wanted_chunks) const;
   /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
   std::vector<Around> outer_choices() const;
+  /// `may_block`: elements may be computed twice.
+  bool choose_transposing(bool may_block);
+  /// Along which an access of the kind moves to the next element, and far along the other axis; -1: none.
+  int contiguous_axis(Op op, int other) const;
   Choice choose_lanes_and_tile();
   /// The cost of the best tile for the vectors that are chosen.
   double with_lanes();

@@ -11,7 +11,6 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double line_bytes = 64;
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 constexpr double compile_cycles = 4;  // of an operation, spread over tens of thousands of runs
 
@@ -386,7 +385,7 @@ double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
   for (int i = 0; i < 2; ++i)
     if (t.axis[i] >= 0 && stride_of(at, nest_.axes[size_t(t.axis[i])].range) == 1) shared = double(t.count[i]);
   const bool vector = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return has(w.depends, l.axis); });
-  const double vectors_a_line = std::max(1.0, line_bytes / double((vector ? widest() : 1) * nest_.item_bytes));
+  const double vectors_a_line = std::max(1.0, double(line_bytes) / double((vector ? widest() : 1) * nest_.item_bytes));
   return 0.5 + 1.5 / std::min(shared, vectors_a_line);
 }
 

@@ -40,6 +40,7 @@ struct Tile {
 };
 
 inline constexpr double worth_tiling = 32768;        ///< cycles of a kernel: a copy of an operand, blocks that overlap, a look at caches
+inline constexpr int64_t line_bytes = 64;            ///< of a cache
 inline constexpr double independent_operations = 8;  ///< in flight at once: latency 4, two a cycle
 
 /// The choice so far, and its costs.

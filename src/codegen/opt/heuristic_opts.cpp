@@ -53,7 +53,7 @@ class CpuHeuristic : private CpuChoice {
     if (block_) block_reduction(opts);
     if (lanes_.core) use_core(opts);
     for (const Lane& l : lanes_)
-      if (!lanes_.core) add(opts, OptOp::LANE, l.axis, l.lanes);
+      if (!lanes_.core) add_lanes(opts, l);
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
     if (outer_steps_ > 1)
@@ -92,12 +92,22 @@ class CpuHeuristic : private CpuChoice {
     }
   }
 
+  /// Masks of what is put together lane by lane are dear: the last vector overlaps the one before.
+  void add_lanes(std::vector<Opt>& opts, const Lane& l) {
+    if (nest_.reduces > 0 || tile_.count[0] < line_bytes / nest_.item_bytes || left_[size_t(l.axis)] % l.lanes == 0)
+      return add(opts, OptOp::LANE, l.axis, l.lanes);
+    add_in_blocks(opts, OptOp::LANE, l.axis, l.lanes);
+  }
+
   /// Copies of an axis that they do not divide are the iterations of blocks where masks would be in the way.
   void add_copies(std::vector<Opt>& opts, int axis, int64_t n) {
     if (left_[size_t(axis)] % n == 0 || may_mask(axis)) return add(opts, OptOp::UPCAST, axis, n);
+    add_in_blocks(opts, OptOp::UPCAST, axis, n);
+  }
+  void add_in_blocks(std::vector<Opt>& opts, OptOp op, int axis, int64_t n) {
     add(opts, OptOp::BLOCK, axis, n);
     const int32_t blocks = numbers_[size_t(axis)];
-    opts.push_back({OptOp::UPCAST, blocks + 1, int32_t(n)});
+    opts.push_back({op, blocks + 1, int32_t(n)});
     make_room_behind(blocks);
   }
 
