@@ -12,8 +12,8 @@
 namespace tinygrad {
 
 /// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
-/// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of bits of the item's
-/// number and of the number of the element among those that the item holds.
+/// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of
+/// bits of the item's number and of the number of the element among those that the item holds.
 struct TensorCore {
   /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
   struct Bit {
@@ -38,8 +38,8 @@ struct TensorCore {
   friend bool operator==(const TensorCore&, const TensorCore&) = default;
 };
 
-/// The tensor cores of a kind of machine: "sm_80" (mma.sync of the PTX manual), "avx512_vnni" and "avx512_bf16" (sums of a few products in each
-/// lane) and "small" (8x8x8 for 8 items, for tests).
+/// The tensor cores of a kind of machine: "sm_80" (mma.sync of the PTX manual), "avx512_vnni" and "avx512_bf16" (sums of a few products in
+/// each lane) and "small" (8x8x8 for 8 items, for tests).
 const std::vector<TensorCore>& tensor_cores(std::string_view family);
 /// The one of a name, wherever it is listed; null if there is none.
 const TensorCore* find_tensor_core(Symbol name);

@@ -37,17 +37,17 @@ class Resource {
 using Axes = SmallVector<int, 6>;
 
 enum class AxisKind : uint8_t {
-  loop,    ///< a loop over output elements
-  reduce,  ///< a loop of a REDUCE
-  thread,  ///< chunks shared out among CPU threads
-  global,  ///< work-groups
-  local,   ///< work-items of a group
-  group,   ///< work-items that share a reduction
-  upcast,  ///< output elements kept side by side in registers
-  unroll,  ///< steps of a REDUCE written out
-  lane,    ///< the vector axis, inside of all others
-  outer,   ///< a loop of a REDUCE around those output loops whose order key is larger
-  element, ///< what a work-item holds of a tensor core's operand, until all opts are applied
+  loop,     ///< a loop over output elements
+  reduce,   ///< a loop of a REDUCE
+  thread,   ///< chunks shared out among CPU threads
+  global,   ///< work-groups
+  local,    ///< work-items of a group
+  group,    ///< work-items that share a reduction
+  upcast,   ///< output elements kept side by side in registers
+  unroll,   ///< steps of a REDUCE written out
+  lane,     ///< the vector axis, inside of all others
+  outer,    ///< a loop of a REDUCE around those output loops whose order key is larger
+  element,  ///< what a work-item holds of a tensor core's operand, until all opts are applied
 };
 
 enum class Scope : uint8_t { reg, thread, group, device };

@@ -13,7 +13,8 @@ struct Overload : F... {
 };
 
 std::string_view name(AxisKind k) {
-  constexpr std::string_view names[] = {"loop", "reduce", "thread", "global", "local", "group", "upcast", "unroll", "lane", "outer", "element"};
+  constexpr std::string_view names[] = {"loop",   "reduce", "thread", "global", "local",  "group",
+                                        "upcast", "unroll", "lane",   "outer",  "element"};
   return names[size_t(k)];
 }
 std::string join(const auto& values) { return fmt::format("{}", fmt::join(values.begin(), values.end(), ",")); }

@@ -1,5 +1,6 @@
 // Every opt on kernels of every kind: SPEC=3 compares each step of code generation with the evaluator, the interpreted device runs the
 // program with its checks of races and bounds.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

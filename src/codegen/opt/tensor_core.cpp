@@ -267,7 +267,7 @@ bool has_tensor_core(const UOp& sink) {
 UOp expand_elements(const UOp& sink) {
   NodeMap<UOps> expanded;
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    const UOp out = u.with_src(sources);
+    UOp out = u.with_src(sources);
     if (is_general_reduce(u)) expanded[u] = expand_reduce(out);
     if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return expanded[u.src(0)][size_t(u.arg_as<TupleArg>().index)];
     return out;

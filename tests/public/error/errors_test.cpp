@@ -27,7 +27,7 @@ std::string message_of(const Call& call) {
   return "";
 }
 
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << message
+#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(std::string_view(part)), std::string::npos) << message
 
 TEST(Errors, Shapes) {
   const Tensor a = Tensor::ones({3, 4}), b = Tensor::ones({5, 6});

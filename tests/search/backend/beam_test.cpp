@@ -225,7 +225,7 @@ TEST(Beam, AForkedChildSearchesToo) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);  // a deadlock would keep the test forever
-    _exit(search("childs", any_length) ? 0 : 1);
+    _exit(search("child", any_length) ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);
