@@ -76,7 +76,7 @@ function(tg_apps)
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json
                                 PRIVATE PNG::PNG ZLIB::ZLIB)
-  set(options "$<$<CONFIG:Release>:-O1>")  # what takes time is in the library
+  set(options "$<$<CONFIG:Release>:-Os>")  # what takes time is in the library
   target_compile_options(tg_apps PRIVATE ${options})
   target_precompile_headers(tg_apps PRIVATE ${TG_PRECOMPILED} <nlohmann/json.hpp>)
   add_library(tg_main OBJECT "${main}")
@@ -87,6 +87,7 @@ function(tg_apps)
   target_link_libraries(tg PRIVATE tg_apps tinygrad)
   add_executable(tg-static $<TARGET_OBJECTS:tg_main>)
   target_link_libraries(tg-static PRIVATE tg_apps tinygrad-static)
+  target_link_options(tg-static PRIVATE LINKER:--gc-sections)
   # The folder may be moved as a whole; data lies in share/tinygrad beside bin and lib.
   set_target_properties(tg tg-static PROPERTIES LINKER_LANGUAGE CXX BUILD_WITH_INSTALL_RPATH ON)
   set_target_properties(tg PROPERTIES INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}:$ORIGIN")

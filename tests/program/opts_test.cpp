@@ -363,6 +363,16 @@ TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
     }
 }
 
+TEST(Opts, HeuristicsOnTheCpuMultiplyAMatrixByItself) {
+  const UOp i = test::loop(512, 0), j = test::loop(512, 1), k = test::reduce_loop(512, 2), a = test::arg(1, 512 * 512);
+  const UOp product = test::read(a, i * 512 + k) * test::read(a, k * 512 + j);
+  const UOp kernel =
+      test::kernel({test::ended(test::write(test::arg(0, 512 * 512), i * 512 + j, test::reduce_over(Op::ADD, product, {k})), {i, j})});
+  for (const char* arch : {"x86-64-v3", "x86-64-v4"})
+    for (const std::vector<Opt>& opts : {heuristic_opts(kernel, cpu_target(arch)), ranked_opts(kernel, cpu_target(arch), 1)[0]})
+      EXPECT_NO_THROW(full_rewrite(test::with_opts(kernel, opts), cpu_target(arch), {.noopt = true})) << to_string(opts);
+}
+
 TEST(Opts, LanesOfBytesAreSummedUp) {
   for (int64_t lanes : {4, 8, 16, 32, 64})
     for (const auto& [a, b] : {std::pair(DType::uint8, DType::int8), {DType::uint8, DType::uint8}, {DType::int8, DType::int8}})

@@ -253,6 +253,7 @@ bool CpuChoice::is_near_enough() const {
   // As it lies, much of a tile falls into few sets of the cache.
   const int64_t most = (packed_ ? target_.l2_bytes : target_.l2_bytes / 8) - int64_t(windows_bytes());
   if (!outer_) return tile_bytes(near_) <= most;
+  if ((near_axes() | reduce_axes()) == (uint64_t{2} << (nest_.axes.size() - 1)) - 1) return false;  // no loop uses the tile again
   const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
   const bool rows = lanes_.core || std::none_of(lanes_.begin(), lanes_.end(), is_reduce);
   return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
