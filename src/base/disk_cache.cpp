@@ -1,7 +1,7 @@
 #include "base/disk_cache.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/per_process.h"
 #include "base/sqlite.h"
 
 namespace tinygrad {
@@ -105,8 +104,31 @@ struct Connection {
 
 }  // namespace
 
+/// All caches of the process. SQLite's connections, locks and notes of file locks do not survive a fork(): at that moment no cache is in
+/// use, and none has its file open.
+class DiskCache::Caches {
+ public:
+  static Caches& instance() {
+    static Caches* caches = new Caches;
+    return *caches;
+  }
+  void add(State& cache);
+  void remove(State& cache);
+
+ private:
+  Caches() {
+    pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(); }, [] { instance().after_fork(); });
+  }
+  void before_fork();
+  void after_fork();
+
+  std::mutex mutex_;
+  std::vector<State*> caches_;
+};
+
 struct DiskCache::State {
-  explicit State(DiskCacheConfig c) : config(std::move(c)) {}
+  explicit State(DiskCacheConfig c) : config(std::move(c)) { Caches::instance().add(*this); }
+  ~State() { Caches::instance().remove(*this); }
 
   Connection* connection();
   void complain(const std::string& what);
@@ -131,18 +153,35 @@ struct DiskCache::State {
   std::mutex mutex;
   const DiskCacheConfig config;
   std::unique_ptr<Connection> open_connection;
-  pid_t owner = 0;
   bool off = false, writable = true, complained = false;
   int busy = 0;
 };
 
+void DiskCache::Caches::add(State& cache) {
+  std::lock_guard lock(mutex_);
+  caches_.push_back(&cache);
+}
+
+void DiskCache::Caches::remove(State& cache) {
+  std::lock_guard lock(mutex_);
+  std::erase(caches_, &cache);
+}
+
+void DiskCache::Caches::before_fork() {
+  mutex_.lock();
+  for (State* cache : caches_) {
+    cache->mutex.lock();
+    cache->open_connection.reset();
+  }
+}
+
+void DiskCache::Caches::after_fork() {
+  for (State* cache : caches_) cache->mutex.unlock();
+  mutex_.unlock();
+}
+
 /// Null when the cache is off for the rest of the process.
 Connection* DiskCache::State::connection() {
-  if (owner != getpid()) {
-    // SQLite's connections must not be used, nor closed, after a fork.
-    [[maybe_unused]] Connection* leaked = open_connection.release();
-    owner = getpid();
-  }
   if (!open_connection && !off) open_connection = std::make_unique<Connection>(config);
   if (open_connection && open_connection->database.read_only()) writable = false;
   return open_connection.get();
@@ -260,12 +299,13 @@ std::string cache_directory() {
 }
 
 DiskCache& disk_cache() {
-  return detail::PerProcess<DiskCache>::get([] {
+  static DiskCache* cache = [] {
     const Options& options = current_options();
     std::string path = options.cachedb;
     if (std::string folder = cache_directory(); path.empty() && !folder.empty()) path = folder + "/cache.db";
-    return DiskCacheConfig{.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20};
-  });
+    return new DiskCache({.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20});
+  }();
+  return *cache;
 }
 
 }  // namespace tinygrad

@@ -40,6 +40,7 @@ class DiskCache {
   void clear();
 
  private:
+  class Caches;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <tinygrad/errors.h>
+
 #include "base/profile.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
@@ -41,14 +43,26 @@ CodegenOptions CodegenOptions::from(const Options& options) {
 
 namespace {
 
+/// Near memory is estimated by the heuristics: tiles that turn out too large are left out, the kernel does without.
+UOp apply_chosen(const UOp& sink, std::vector<Opt>& opts, const Target& target) {
+  for (;;) try {
+      return apply_opts(sink, opts, target);
+    } catch (const ValueError&) {
+      if (opts.empty() || opts.back().op != OptOp::STAGE) throw;
+      opts.pop_back();
+    }
+}
+
 /// The opts are noted in the KernelArg of the result.
 UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& options) {
   const auto* given = std::get_if<KernelArg>(&sink.arg());
   KernelArg kernel = given ? *given : KernelArg{};
   if (kernel.optimized) return sink;
-  if (kernel.opts.empty() && !options.noopt) kernel.opts = heuristic_opts(sink, choices(target, options));
+  const bool choose = kernel.opts.empty() && !options.noopt;
+  if (choose) kernel.opts = heuristic_opts(sink, choices(target, options));
   kernel.optimized = true;
-  return apply_opts(sink, kernel.opts, target).with_arg(kernel);
+  const UOp optimized = choose ? apply_chosen(sink, kernel.opts, target) : apply_opts(sink, kernel.opts, target);
+  return optimized.with_arg(kernel);
 }
 
 /// Once, before opts make copies of the kernel's accesses.

@@ -1,11 +1,13 @@
 #include "program/program.h"
 
 #include <fmt/core.h>
+#include <pthread.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <mutex>
 #include <unordered_map>
@@ -77,7 +79,18 @@ struct ProgramCache {
 
   static ProgramCache& instance() {
     static ProgramCache* cache = new ProgramCache;
+    [[maybe_unused]] static const int registered = pthread_atfork([] { cache->mutex.lock(); }, [] { cache->mutex.unlock(); },
+                                                                  [] {
+                                                                    cache->forget_unfinished();
+                                                                    cache->mutex.unlock();
+                                                                  });
     return *cache;
+  }
+
+ private:
+  /// Those that are made by threads that a forked child does not have.
+  void forget_unfinished() {
+    std::erase_if(programs, [](const auto& entry) { return entry.second.wait_for(std::chrono::seconds(0)) != std::future_status::ready; });
   }
 };
 

@@ -30,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t first_candidates = 8, more_candidates = 4;  // a generation tries so many, and so many for each kernel of the beam
 constexpr size_t most_generations = 3;                       // all of them together try so many times as many
 constexpr double worth_compiling = 2, worth_a_look = 8;      // times the cost of the cheapest; in the first generation
+constexpr double too_short_s = 5e-6;                         // of the heuristics' kernel
 constexpr double about_the_same = 1.25;                      // of costs, which are rough
 constexpr double worth_going_on = 0.97, worth_changing = 0.99;
 constexpr double short_program = 1000, times_as_long = 2;  // instructions, and times the heuristics': what compiling may cost
@@ -82,7 +83,7 @@ class Search {
   bool begin() {
     if (!prepare(heuristic_)) return false;
     compile(heuristic_);
-    if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s)) return false;
+    if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s.value_or(too_short_s))) return false;
     heuristic_.verdict.seconds = contest_.baseline_s();
     heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
     see(heuristic_);

@@ -2,6 +2,7 @@
 /// The search for the opts of a kernel (BEAM): candidates are compiled here and timed in a tg-worker.
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/options.h"
@@ -15,7 +16,7 @@ namespace tinygrad::search {
 struct BeamHooks {
   /// Takes the object of the n-th candidate and gives what the worker gets.
   std::function<std::string(size_t n, std::string object)> object = {};
-  double too_short_s = 5e-6;  ///< of the heuristics' kernel: there is nothing to win
+  std::optional<double> too_short_s = {};  ///< of the heuristics' kernel: there is nothing to win
 };
 
 /// What a search has done, for tests and the log.

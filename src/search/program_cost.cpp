@@ -72,7 +72,7 @@ ProgramCost program_cost(const UOp& linear, const Target& target) {
         break;
       }
       default:
-        if (u.in(Group::alu) || u.is(Op::CAST)) add(registers(u), is_float(u.dtype()) ? 0.5 : 0.25);
+        if (u.in(Group::alu) || u.is(Op::CAST) || u.is(Op::WMMA)) add(registers(u), is_float(u.dtype()) ? 0.5 : 0.25);
     }
   const double fits = std::max(8, target.vector_registers) * vector_bytes;
   if (kept > fits) cost.run *= 1 + kept / fits;

@@ -45,7 +45,7 @@ template <class T>
 std::string frame(FrameKind kind, const T& message) {
   ByteWriter payload, out;
   payload(message);
-  out(FrameHeader{.peer = peer_id(), .kind = kind, .bytes = payload.bytes().size()});
+  out(FrameHeader{.peer = protocol_id(), .kind = kind, .bytes = payload.bytes().size()});
   out.put_bytes(payload.bytes());
   return out.bytes();
 }
@@ -61,7 +61,7 @@ T decode(std::string_view bytes) {
 
 }  // namespace
 
-uint64_t peer_id() {
+uint64_t protocol_id() {
   static const uint64_t id = hash_all(format, runtime::kernel_abi());
   return id;
 }
@@ -72,7 +72,8 @@ std::string encode(const WorkerReply& reply) { return frame(FrameKind::reply, re
 
 FrameHeader decode_header(std::string_view bytes) {
   const auto h = decode<FrameHeader>(bytes);
-  if (h.peer != peer_id()) throw FormatError("tg-worker: the other side is no tg-worker of this build of the library");
+  if (h.peer != protocol_id())
+    throw FormatError("tg-worker: the other side speaks another protocol than this library: use the tg-worker that is installed with it");
   if (h.kind < FrameKind::setup || h.kind > FrameKind::reply) throw FormatError("tg-worker: a message of an unknown kind");
   if (h.bytes > (h.kind == FrameKind::reply ? most_reply_bytes : most_frame_bytes))
     throw FormatError(fmt::format("tg-worker: a message of {} bytes", h.bytes));

@@ -48,7 +48,7 @@ struct WorkerReply {
 
 enum class FrameKind : uint32_t { setup = 1, request, reply };
 struct FrameHeader {
-  uint64_t peer = 0;  ///< peer_id() of who sends it
+  uint64_t peer = 0;  ///< protocol_id() of who sends it
   FrameKind kind = FrameKind::reply;
   uint64_t bytes = 0;
 };
@@ -56,7 +56,7 @@ inline constexpr size_t frame_header_bytes = 20;
 inline constexpr uint64_t most_frame_bytes = uint64_t{1} << 28, most_reply_bytes = uint64_t{1} << 20;
 
 /// The same in builds that understand each other's messages and run each other's kernels.
-uint64_t peer_id();
+uint64_t protocol_id();
 
 std::string encode(const WorkerSetup& setup);
 std::string encode(const WorkerRequest& request);

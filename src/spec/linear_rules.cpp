@@ -44,7 +44,7 @@ Verdict ends_the_innermost(const Match& m, Program& program) {
 
 Verdict is_a_loop(const Match& m, Program& program) {
   const AxisKind kind = m.root().arg_as<RangeArg>().kind;
-  if (kind == AxisKind::upcast || kind == AxisKind::unroll || kind == AxisKind::lane)
+  if (kind == AxisKind::upcast || kind == AxisKind::unroll || kind == AxisKind::lane || kind == AxisKind::element)
     return Violation{to_string(m.root().arg()), "loops only: this kind was to be expanded"};
   if (kind != AxisKind::thread) return {};
   return verdict(program.depth() == 0 && !program.has_threads, "a second or an inner loop over threads", "threads as the outermost loop");

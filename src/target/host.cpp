@@ -41,7 +41,7 @@ std::string_view host_arch() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool zen4 = v4 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-  if (std::string_view amd = v3 ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
+  if (std::string_view amd = v3 && (zen4 || !v4) ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
   if (std::string_view intel = v4 && __builtin_cpu_is("intel") ? intel_core() : std::string_view(); !intel.empty()) return intel;
   if (v4) return "x86-64-v4";
   if (v3) return "x86-64-v3";

@@ -243,6 +243,17 @@ TEST(EmulatedDTypes, WhatIsOnlyMovedKeepsItsBits) {
   for (const UOp& u : toposort(copy)) EXPECT_FALSE(is_float(u.dtype())) << print_expr(copy);
 }
 
+TEST(EmulatedDTypes, ChoicesAmongChoicesAreWrittenOnce) {
+  const Target none;
+  const UOp from = param(DType::bfloat16, 8, ParamArg{.slot = 1}), to = param(DType::bfloat16, 8, ParamArg{.slot = 0});
+  UOp y = load(index(from, index_const(0))), z = load(index(from, index_const(1)));
+  for (int64_t i = 0; i < 40; ++i) {
+    const UOp chosen = where(x32 < constant(DType::float32, i), y, z), other = where(x32 < constant(DType::float32, -1 - i), z, y);
+    y = chosen, z = other;
+  }
+  EXPECT_LT(toposort(emulate_dtypes(store(index(to, index_const(0)), y), none)).size(), 1000u);
+}
+
 TEST(EmulatedDTypes, AListNamesThem) {
   const Target t = without_dtypes(interp_target(), "half,fp8e4m3");
   EXPECT_FALSE(t.supports(DType::float16) || t.supports(DType::fp8e4m3));

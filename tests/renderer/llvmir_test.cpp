@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "renderer/llvmir/needs.h"
+#include "renderer/llvmir/liveness.h"
 #include "uop/build.h"
 
 namespace tinygrad {
 namespace {
 
 using renderer::llvmir::address_parts;
-using renderer::llvmir::Needs;
+using renderer::llvmir::Liveness;
 
 UOp number(int64_t n) { return constant(DType::int32, n); }
 UOp loop(int64_t size) { return UOp(Op::RANGE, DType::int32, {number(size)}, RangeArg{}); }
@@ -41,26 +41,26 @@ TEST(AddressParts, ASumThatMayWrapStaysOne) {
   EXPECT_EQ(parts->offsets, std::vector<int64_t>{0});
 }
 
-TEST(Needs, AnIndexIsWideAndItsSumsAreNotComputedTwice) {
+TEST(Liveness, AnIndexIsWideAndItsSumsAreNotComputedTwice) {
   const UOp r = loop(10), scaled = r * 4, at = scaled + 3;
   const UOp memory = param(DType::float32, 64, {.slot = 0}), element = index(memory, at);
   const UOp x = load(element);
   const UOp linear(Op::LINEAR, DType::void_, UOps{memory, number(4), number(3), r, scaled, at, element, x}, LinearArg{1});
-  const Needs needs(linear);
-  EXPECT_TRUE(needs.wide(r) && needs.wide(scaled));
-  EXPECT_FALSE(needs.value(r) || needs.value(scaled));
-  EXPECT_FALSE(needs.wide(at) || needs.value(at));
-  EXPECT_TRUE(needs.value(x));
+  const Liveness live(linear);
+  EXPECT_TRUE(live.is_wide(r) && live.is_wide(scaled));
+  EXPECT_FALSE(live.is_live(r) || live.is_live(scaled));
+  EXPECT_FALSE(live.is_wide(at) || live.is_live(at));
+  EXPECT_TRUE(live.is_live(x));
 }
 
-TEST(Needs, TheBoundOfALoopIsReadThoughTheLoopIsWide) {
+TEST(Liveness, TheBoundOfALoopIsReadThoughTheLoopIsWide) {
   const UOp m(Op::VAR, DType::int32, {}, VarArg{.name = "m", .min = 1, .max = 4}), bound = m * 2;
   const UOp r(Op::RANGE, DType::int32, {bound}, RangeArg{});
   const UOp memory = param(DType::float32, 64, {.slot = 0}), element = index(memory, r);
   const UOp linear(Op::LINEAR, DType::void_, UOps{memory, m, number(2), bound, r, element}, LinearArg{1});
-  const Needs needs(linear);
-  EXPECT_TRUE(needs.wide(r));
-  EXPECT_TRUE(needs.value(bound));
+  const Liveness live(linear);
+  EXPECT_TRUE(live.is_wide(r));
+  EXPECT_TRUE(live.is_live(bound));
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ TEST(WorkerProtocol, OtherBuildsAreToldSo) {
   std::string head = encode(reply).substr(0, frame_header_bytes);
   EXPECT_EQ(complaint_of(head), "");
   ++head[0];
-  EXPECT_EQ(complaint_of(head), "tg-worker: the other side is no tg-worker of this build of the library");
+  EXPECT_EQ(complaint_of(head),
+            "tg-worker: the other side speaks another protocol than this library: use the tg-worker that is installed with it");
 }
 
 // A worker that a search of another build has started says who it is.
@@ -97,7 +98,11 @@ TEST(WorkerProtocol, AWorkerAnswersStrangers) {
   EXPECT_EQ(serve_worker(sockets[1], ::dup(memory.descriptor())), 1);
   std::string head(frame_header_bytes, '\0');
   ASSERT_EQ(::read(sockets[0], head.data(), head.size()), ssize_t(head.size()));
-  EXPECT_EQ(decode_header(head).kind, FrameKind::reply);
+  const FrameHeader header = decode_header(head);
+  EXPECT_EQ(header.kind, FrameKind::reply);
+  std::string payload(header.bytes, '\0');
+  ASSERT_EQ(::read(sockets[0], payload.data(), payload.size()), ssize_t(payload.size()));
+  EXPECT_EQ(decode_reply(payload).error, complaint_of(question.substr(0, frame_header_bytes)));
   for (const int s : sockets) ::close(s);
 }
 

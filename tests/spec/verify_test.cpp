@@ -313,6 +313,12 @@ TEST(Verify, LinearRules) {
        [](List& l) { l.loop(l.integer(4), AxisKind::lane); }},
       {"range",
        [](List& l) {
+         const UOp r = l.loop(l.integer(4));
+         l.end(r, r);
+       },
+       [](List& l) { l.loop(l.integer(4), AxisKind::element); }},
+      {"range",
+       [](List& l) {
          const UOp n = l.integer(4), t = l.loop(n, AxisKind::thread), r = l.loop(n);
          l.end(l.end(r, r), t);
        },

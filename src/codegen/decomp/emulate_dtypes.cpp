@@ -128,6 +128,7 @@ class Emulation {
       case Op::LOAD: return load(u, sources);
       case Op::BITCAST: return from_storage(bitcast(sources[0], storage_of(d)), d);
       case Op::CAST: return convert(u.src(0).dtype(), sources[0], d);
+      case Op::WHERE: return chosen(u, sources);
       default: break;
     }
     const UOp wide(u.op(), DType::float32, sources, u.arg());
@@ -139,9 +140,13 @@ class Emulation {
   UOp to_storage(const UOp& x, DType d) const {
     const Decoded* known = decoded_.find(x);
     if (known && known->dtype == d) return cast(known->bits, storage_of(d));
-    if (x.is(Op::WHERE)) return where(x.src(0), to_storage(x.src(1), d), to_storage(x.src(2), d));
     if (const Scalar* c = const_value(x)) return constant(Scalar::from_uint(c->cast(d).storage_bits(), storage_of(d)));
     return cast(encode_float(x, d), storage_of(d));
+  }
+  UOp chosen(const UOp& u, const UOps& sources) {
+    const DType d = u.dtype();
+    const auto bits = [&](const UOp& x) { return cast(to_storage(x, d), DType::uint32); };
+    return keep(UOp(Op::WHERE, DType::float32, sources, u.arg()), where(sources[0], bits(sources[1]), bits(sources[2])), d);
   }
   /// A tensor core takes the values as they are in memory.
   UOp with_stored_factors(const UOp& u, UOps sources) const {
@@ -156,8 +161,8 @@ class Emulation {
   }
   UOp from_storage(const UOp& bits, DType d) { return decoded(cast(bits, DType::uint32), d); }
   UOp rounded(const UOp& x, DType d) { return decoded(encode_float(x, d), d); }
-  UOp decoded(const UOp& bits, DType d) {
-    const UOp value = decode_float(bits, d);
+  UOp decoded(const UOp& bits, DType d) { return keep(decode_float(bits, d), bits, d); }
+  UOp keep(const UOp& value, const UOp& bits, DType d) {
     decoded_[value] = {bits, d};
     keep_.push_back(value);
     return value;

@@ -38,8 +38,8 @@ std::pair<UOps, UOps> partition(std::span<const UOp> ranges, AxisKind kind) {
 }
 
 /// Of an accumulator each copy has its own.
-bool loads_accumulator(const UOp& u) {
-  UOp memory = u.is(Op::LOAD) ? u.src(0).src(0) : u;
+bool loads_accumulator(const UOp& load) {
+  UOp memory = load.src(0).src(0);
   while (memory.is(Op::AFTER)) memory = UOp(memory.src(0));
   return memory.is(Op::BUFFER);
 }

@@ -122,6 +122,8 @@ void CpuChoice::choose_near(bool one_nest, bool in_place) {
 std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
   std::vector<Around> out{{}};
   if (nest_.reduces != 1) return out;
+  int64_t terms = 1;  // that a tensor core takes, of a block
+  for (const CoreUse& use : cores_) terms = std::max(terms, use.k.lanes);
   uint64_t axes = 0;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     if (!nest_.axes[i].is_reduce) continue;
@@ -130,7 +132,7 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
     int64_t last = size;
     for (int64_t most = size / 2; most > 1; most /= 2) {
       int64_t block = most;
-      while (size % block != 0) --block;
+      while (block > 1 && (size % block != 0 || block % terms != 0)) --block;
       if (block > 1 && block < last) out.push_back({axes, last = block});
     }
     out.push_back({axes, 0});
@@ -259,17 +261,20 @@ bool CpuChoice::is_near_enough() const {
   return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
 }
 
-// What is loaded along another axis than it is stored along is taken in squares: of each line that is loaded all is used while it is near,
+// What is loaded along another axis than it is stored along is taken in blocks: of each line that is loaded much is used while it is near,
 // by vectors that are put together from as many lines as they have lanes.
 
 bool CpuChoice::choose_transposing(bool may_block) {
   if (nest_.total_cost < worth_tiling || target_.vector_bits == 0) return false;
   const int to = contiguous_axis(Op::STORE, -1), from = contiguous_axis(Op::LOAD, to);
   if (to < 0 || from < 0 || is_taken(to) || is_taken(from) || meets_vectors(to)) return false;
-  const int64_t lanes = target_.vector_bits / (16 * nest_.item_bytes), copies = line_bytes / nest_.item_bytes;
+  constexpr int64_t most_copies = 16, most_instructions = 1024;
+  const int64_t lanes = target_.vector_bits / (16 * nest_.item_bytes), copies = std::min(line_bytes / nest_.item_bytes, most_copies);
   const int64_t rows = left_[size_t(to)], columns = left_[size_t(from)];
   if (lanes < 2 || copies < 2 || rows < lanes || columns < copies) return false;
   if (!may_block && (rows % lanes != 0 || columns % copies != 0)) return false;
+  if (copies * int64_t(nest_.works.size()) > most_instructions) return false;
+  blocks_of_lanes_ = may_block;
   lanes_ = {{{to, lanes}}};
   tile_ = {{from, -1}, {copies, 1}};
   return true;

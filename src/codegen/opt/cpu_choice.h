@@ -31,7 +31,8 @@ class CpuChoice : protected CpuCost {
   /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged arguments a few.
   std::vector<Choice> cheapest_choices(bool in_place, size_t count);
   void take(const Choice& c);
-  /// The output axis whose loop is shared out among threads in so many chunks; -1: none.
+  /// The output axis whose loop is shared out among threads in so many chunks, each worth a thread's start: the outermost that is long
+  /// enough; -1: none.
   struct Chunks {
     int axis = -1;
     int64_t count = 1;
@@ -43,6 +44,8 @@ class CpuChoice : protected CpuCost {
   bool may_mask(int axis) const;
   /// The output axes that only some of what is carried follows, outermost first.
   std::vector<int> followed_axes() const;
+
+  bool blocks_of_lanes_ = false;  ///< the last vector of an axis overlaps the one before
 
  private:
   /// The loops of a long reduction that go around output loops, of the last of which `block` iterations stay inside.

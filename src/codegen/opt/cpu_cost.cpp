@@ -92,10 +92,15 @@ int64_t CpuCost::tile_bytes(uint64_t arguments) const {
     if (!w.is_access || !(argument_of(w) & arguments)) continue;
     int64_t elements = int64_t(itemsize(w.node.dtype()));
     for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
-      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? inner_size(int(i)) : lanes_of(int(i)) * copies_of(int(i));
+      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? whole_vectors(int(i)) : lanes_of(int(i)) * copies_of(int(i));
     bytes += elements;
   }
   return bytes;
+}
+
+int64_t CpuCost::whole_vectors(int axis) const {
+  const int64_t lanes = lanes_of(axis);
+  return (inner_size(axis) + lanes - 1) / lanes * lanes;
 }
 
 bool CpuCost::has_window(const NestedWork& w) const {
@@ -104,12 +109,22 @@ bool CpuCost::has_window(const NestedWork& w) const {
       w.windows, [&](const auto& steps) { return std::ranges::any_of(steps, is_reduce) && !std::ranges::all_of(steps, is_reduce); });
 }
 
-double CpuCost::reached(const NestedWork& w, std::span<const double> iterations) {
+double CpuCost::reached(const NestedWork& w, std::span<const double> iterations) const {
+  const double lanes = std::max(1, target_.lanes(w.node.dtype()));
   double elements = 1;
   for (const auto& steps : w.windows) {
-    double size = 1;
-    for (const AxisStep& s : steps) size += double(s.size) * (iterations[size_t(s.axis)] - 1);
-    elements *= size;
+    double window = 1, apart = 1;
+    bool is_row = false;
+    for (const AxisStep& s : steps) {
+      const double n = double(lanes_of(s.axis) * copies_of(s.axis)), i = iterations[size_t(s.axis)];
+      if (steps.size() > 1 && !is_even(s.axis)) {
+        apart *= std::ceil(i / n) * n;
+        continue;
+      }
+      window += double(s.size) * (i - 1);
+      is_row = is_row || std::abs(w.strides[size_t(s.axis)]) == 1;
+    }
+    elements *= apart * (is_row && steps.size() > 1 ? std::ceil(window / lanes) * lanes : window);
   }
   return elements;
 }
@@ -123,11 +138,6 @@ CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   std::vector<double> iterations;
   for (const NestAxis& a : nest_.axes) iterations.push_back(double(a.size));
   const double most = double(target_.l2_bytes - tile_bytes(near_));
-  // Rows are whole vectors.
-  double longest = 1;
-  for (size_t i = 0; i < nest_.axes.size(); ++i)
-    if (has(w.depends, int(i)) && std::abs(w.strides[i]) == 1) longest = std::max(longest, double(nest_.axes[i].size));
-  const double row_end = rows ? double(target_.vector_bits) / 8 / bytes / longest : 0;
   Window best;
   double fills = 1;
   std::vector<int> loops = loops_inside_out();
@@ -136,7 +146,7 @@ CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
     const double held = std::min(double(lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
     fills *= std::ceil(iterations[size_t(i)] / held);
     iterations[size_t(i)] = held;
-    const double elements = reached(w, iterations) * (1 + row_end);
+    const double elements = reached(w, iterations);
     if (const Window found{i, fills * elements * each, elements * bytes};
         (found.bytes <= most || n == 0) && (best.axis < 0 || found.cycles < best.cycles))
       best = found;

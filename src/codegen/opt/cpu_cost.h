@@ -78,6 +78,8 @@ class CpuCost {
   double windows_bytes() const;
   /// True if loops over outputs and loops of a reduction move the load along the same way.
   bool has_window(const NestedWork& w) const;
+  /// Iterations of a reduced axis inside of output loops, with the masked end of its last vector.
+  int64_t whole_vectors(int axis) const;
   /// Of the tiles of what is loaded of arguments.
   int64_t tile_bytes(uint64_t arguments) const;
   int64_t copies_of(int axis) const;
@@ -130,8 +132,10 @@ class CpuCost {
   double traffic(const Tile& t) const;
   /// Cycles that near tiles take to come from the second cache, where the first does not hold them.
   double near_traffic(const Tile& t) const;
-  /// Elements of the load that loops over so many iterations of each axis reach.
-  static double reached(const NestedWork& w, std::span<const double> iterations);
+  /// Elements of a tile for the load, which loops over so many iterations of each axis fill.
+  double reached(const NestedWork& w, std::span<const double> iterations) const;
+  /// Loops over an axis with a masked end, or in blocks, are in no window with others.
+  bool is_even(int axis) const { return nest_.axes[size_t(axis)].size % (lanes_of(axis) * copies_of(axis)) == 0; }
   /// Elements of an axis in a step.
   double held(int axis, const Tile& t) const;
   /// Of so much memory, which the second cache does not hold.

@@ -92,10 +92,9 @@ class CpuHeuristic : private CpuChoice {
     }
   }
 
-  /// Masks of what is put together lane by lane are dear: the last vector overlaps the one before.
+  /// Masks of what is put together lane by lane are dear.
   void add_lanes(std::vector<Opt>& opts, const Lane& l) {
-    if (nest_.reduces > 0 || tile_.count[0] < line_bytes / nest_.item_bytes || left_[size_t(l.axis)] % l.lanes == 0)
-      return add(opts, OptOp::LANE, l.axis, l.lanes);
+    if (!blocks_of_lanes_ || left_[size_t(l.axis)] % l.lanes == 0) return add(opts, OptOp::LANE, l.axis, l.lanes);
     add_in_blocks(opts, OptOp::LANE, l.axis, l.lanes);
   }
 
@@ -117,7 +116,8 @@ class CpuHeuristic : private CpuChoice {
     outer_number_ = number;
     opts.push_back({OptOp::BLOCK, number, int32_t(block_)});
     left_[size_t(std::bit_width(outer_)) - 1] = block_;
-    make_room_behind(number++);
+    make_room_behind(outer_number_);
+    ++number;
   }
   void make_room_behind(int32_t place) {
     for (int32_t& number : numbers_) number += number > place;
@@ -210,8 +210,6 @@ class CpuHeuristic : private CpuChoice {
       if (w.node.is(Op::REDUCE) && has(w.depends, axis)) sum += accumulators(w, tile_);
     return std::max<int64_t>(sum, 1);
   }
-
-  // Threads: the outermost axis that is long enough, in chunks that are worth starting a thread for.
 
   void choose_threads(std::vector<Opt>& opts) {
     if (const Chunks c = chunks(left_, wanted_chunks()); c.axis >= 0) add(opts, OptOp::THREAD, c.axis, c.count);

@@ -176,8 +176,10 @@ class OperandStaging {
   int64_t vectors_in_fill(const WindowAxis& window, const std::vector<WindowAxis>& axes, const UOp& load) const {
     const int64_t lanes = target_.lanes(load.dtype());
     if (target_.has_groups || window.stride != 1 || window.size * 2 <= lanes) return 1;
-    for (const WindowAxis& a : axes)
-      if (&a != &window && kind_of(a.parts[0].range) == AxisKind::lane) return 1;
+    for (const WindowAxis& a : axes) {
+      const bool has_vectors = a.is_window() ? a.stride == 1 : kind_of(a.parts[0].range) == AxisKind::lane;
+      if (&a != &window && has_vectors) return 1;
+    }
     return lanes;
   }
 

@@ -10,7 +10,7 @@ namespace tinygrad::renderer::llvmir {
 namespace {
 
 /// True if no lane of the sum leaves the dtype: an address is wider, and does not wrap where the index would.
-bool fits(const AddressParts& parts, DType dtype) {
+bool stays_inside(const AddressParts& parts, DType dtype) {
   const symbolic::Bounds base = parts.base ? symbolic::bounds(*parts.base) : symbolic::Bounds{0, 0};
   if (!is_int(dtype) || !is_signed(dtype) || !base.has_min() || !base.has_max()) return false;
   const auto [least, most] = std::ranges::minmax(parts.offsets);
@@ -25,9 +25,9 @@ std::optional<AddressParts> repeated(const UOp& expand, std::optional<AddressPar
 }
 
 /// Of constants: a scalar, lanes, or one that is repeated.
-std::optional<AddressParts> numbers(const UOp& u) {
+std::optional<AddressParts> constant_lanes(const UOp& u) {
   if (u.is(Op::CONST)) return AddressParts{.base = {}, .offsets = {const_value(u)->as_int()}};
-  if (u.is(Op::EXPAND)) return repeated(u, numbers(u.src(0)));
+  if (u.is(Op::EXPAND)) return repeated(u, constant_lanes(u.src(0)));
   if (!u.is(Op::STACK)) return std::nullopt;
   AddressParts out;
   for (const UOp& s : u.src()) {
@@ -39,19 +39,19 @@ std::optional<AddressParts> numbers(const UOp& u) {
 }
 
 std::optional<AddressParts> sum(const UOp& u) {
-  auto added = numbers(u.src(1));
+  auto added = constant_lanes(u.src(1));
   const UOp& rest = u.src(added ? 0 : 1);
-  if (!added) added = numbers(u.src(0));
+  if (!added) added = constant_lanes(u.src(0));
   auto parts = added ? address_parts(rest) : std::nullopt;
   if (!parts) return std::nullopt;
   for (size_t i = 0; i < parts->offsets.size(); ++i) parts->offsets[i] += added->offsets[i];
-  return fits(*parts, u.dtype()) ? parts : std::nullopt;
+  return stays_inside(*parts, u.dtype()) ? parts : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<AddressParts> address_parts(const UOp& at) {
-  if (auto parts = numbers(at)) return parts;
+  if (auto parts = constant_lanes(at)) return parts;
   if (at.is(Op::EXPAND)) return repeated(at, address_parts(at.src(0)));
   if (auto parts = at.is(Op::ADD) ? sum(at) : std::nullopt) return parts;
   if (!shape_of(at).empty()) return std::nullopt;

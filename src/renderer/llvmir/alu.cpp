@@ -14,17 +14,23 @@ std::string int_splat(int64_t value, const Value& like) { return splat_literal(S
 
 class Alu {
  public:
-  Alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool fits)
-      : out_(out), op_(op), dtype_(dtype), s_(sources), fits_(fits), hint_(name(op)), type_(type_name(sources[0].dtype, sources[0].lanes)) {
+  Alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool no_wrap)
+      : out_(out),
+        op_(op),
+        dtype_(dtype),
+        s_(sources),
+        no_wrap_(no_wrap),
+        hint_(name(op)),
+        type_(type_name(sources[0].dtype, sources[0].lanes)) {
     for (char& c : hint_) c = static_cast<char>(c | 0x20);  // lower case, digits stay
   }
 
   std::string emit() {
     const DType d = s_[0].dtype;
     switch (op_) {
-      case Op::ADD: return binary(is_float(d) ? "fadd contract" : is_bool(d) ? "or" : fits_ ? "add nsw" : "add");
-      case Op::SUB: return binary(is_float(d) ? "fsub contract" : is_bool(d) ? "xor" : fits_ ? "sub nsw" : "sub");
-      case Op::MUL: return binary(is_float(d) ? "fmul contract" : is_bool(d) ? "and" : fits_ ? "mul nsw" : "mul");
+      case Op::ADD: return binary(is_float(d) ? "fadd contract" : is_bool(d) ? "or" : no_wrap_ ? "add nsw" : "add");
+      case Op::SUB: return binary(is_float(d) ? "fsub contract" : is_bool(d) ? "xor" : no_wrap_ ? "sub nsw" : "sub");
+      case Op::MUL: return binary(is_float(d) ? "fmul contract" : is_bool(d) ? "and" : no_wrap_ ? "mul nsw" : "mul");
       case Op::FDIV: return binary("fdiv");
       case Op::XOR: return binary("xor");
       case Op::OR: return binary("or");
@@ -37,7 +43,7 @@ class Alu {
       case Op::CMPLT: return binary(is_float(d) ? "fcmp olt" : is_signed(d) ? "icmp slt" : "icmp ult");
       case Op::CMPNE: return binary(is_float(d) ? "fcmp une" : "icmp ne");
       case Op::CMPEQ: return binary(is_float(d) ? "fcmp oeq" : "icmp eq");
-      case Op::SHL: return shift(fits_ ? "shl nsw" : "shl");
+      case Op::SHL: return shift(no_wrap_ ? "shl nsw" : "shl");
       case Op::SHR: return shift(is_signed(d) ? "ashr" : "lshr");
       case Op::CDIV:
       case Op::CMOD: return divide();
@@ -68,7 +74,7 @@ class Alu {
   std::string negate() {
     if (is_float(dtype_)) return line("fneg {} {}", type_, s_[0].ref);
     if (is_bool(dtype_)) return s_[0].ref;
-    return line("sub {}{} {}, {}", fits_ ? "nsw " : "", type_, int_splat(0, s_[0]), s_[0].ref);
+    return line("sub {}{} {}, {}", no_wrap_ ? "nsw " : "", type_, int_splat(0, s_[0]), s_[0].ref);
   }
 
   std::string maximum() {
@@ -152,20 +158,20 @@ class Alu {
   const Op op_;
   const DType dtype_;
   const std::vector<Value>& s_;
-  const bool fits_;
+  const bool no_wrap_;
   std::string hint_;
   const std::string type_;
 };
 
 }  // namespace
 
-Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool fits) {
+Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool no_wrap) {
   for (const Value& v : sources) {
     if (v.lanes != sources[0].lanes) {
       throw InternalError(fmt::format("LLVM IR: {} of {} and {} lanes: sources must have one width", name(op), sources[0].lanes, v.lanes));
     }
   }
-  return {.ref = Alu(out, op, dtype, sources, fits).emit(), .dtype = dtype, .lanes = sources[0].lanes};
+  return {.ref = Alu(out, op, dtype, sources, no_wrap).emit(), .dtype = dtype, .lanes = sources[0].lanes};
 }
 
 }  // namespace tinygrad::renderer::llvmir

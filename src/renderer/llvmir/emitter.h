@@ -62,9 +62,9 @@ class Emitter {
   int next_ = 0;
 };
 
-/// The value of an ALU node on these sources. `fits`: the exact result of a sum, difference, product or shift of signed integers is known
-/// to fit the dtype, so that LLVM need not think of wrapping.
-Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool fits = false);
+/// The value of an ALU node on these sources. `no_wrap`: the exact result of a sum, difference, product or shift of signed integers is
+/// known to fit the dtype, so that LLVM need not think of wrapping.
+Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool no_wrap = false);
 /// By the rules of Scalar::cast.
 Value emit_cast(Emitter& out, const Value& x, DType dtype);
 Value emit_bitcast(Emitter& out, const Value& x, DType dtype);

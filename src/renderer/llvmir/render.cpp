@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -8,8 +9,10 @@
 #include "renderer/llvmir/address_parts.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
+#include "renderer/llvmir/liveness.h"
 #include "renderer/llvmir/llvmir.h"
-#include "renderer/llvmir/needs.h"
+#include "renderer/llvmir/memory.h"
+#include "renderer/llvmir/vectors.h"
 #include "renderer/scratch.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -27,16 +30,8 @@ struct OpenLoop {
   size_t phi_line;
 };
 
-/// The address of an INDEX: of one element or a run of them, or one per lane.
-struct Address {
-  std::vector<std::string> pointers;
-  int lanes = 1;
-  bool per_lane = false;
-  int32_t memory = -1;  // its number among those that Aliases tells apart
-};
-
 /// Pointers by memory and index.
-using Bases = NodeMap<NodeMap<std::string>>;
+using Bases = std::map<std::pair<const Node*, const Node*>, std::string>;
 
 class Renderer {
  public:
@@ -46,7 +41,7 @@ class Renderer {
         info_(info),
         scratch_(linear),
         aliases_(info, int32_t(scratch_.buffers().size())),
-        needs_(linear) {}
+        live_(linear) {}
 
   std::string render() {
     for (const UOp& u : linear_.src()) visit(u);
@@ -77,7 +72,6 @@ class Renderer {
     values_.push_back(std::move(v));
   }
   void set(const UOp& u, std::string ref, int lanes = 1) { set(u, Value{.ref = std::move(ref), .dtype = u.dtype(), .lanes = lanes}); }
-  static std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
 
   /// The number of 64 bits for a scalar index.
   const Value& wide_value(const UOp& u) {
@@ -86,13 +80,13 @@ class Renderer {
   }
 
   void visit(const UOp& u) {
-    if (u.is(Op::RANGE) || needs_.value(u)) print(u);
-    if (!u.is(Op::RANGE) && needs_.wide(u)) wide_[u] = widened(u);
+    if (u.is(Op::RANGE) || live_.is_live(u)) print(u);
+    if (!u.is(Op::RANGE) && live_.is_wide(u)) wide_[u] = widened(u);
   }
 
   Value widened(const UOp& u) {
     if (const Scalar* c = const_value(u)) return {.ref = literal(*c), .dtype = DType::int64};
-    if (Needs::is_wide_sum(u)) return emit_alu(out_, u.op(), DType::int64, {wide_value(u.src(0)), wide_value(u.src(1))}, true);
+    if (Liveness::is_wide_sum(u)) return emit_alu(out_, u.op(), DType::int64, {wide_value(u.src(0)), wide_value(u.src(1))}, true);
     return extended(value(u));
   }
   Value extended(const Value& narrow) {
@@ -119,10 +113,10 @@ class Renderer {
       case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
       case Op::LOAD: return load(u);
       case Op::STORE: return store(u);
-      case Op::EXPAND: return splat(u);
+      case Op::EXPAND: return expand(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
-      case Op::WMMA: return dot_product(u);
+      case Op::WMMA: return set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
       case Op::CAST: return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
       case Op::GROUP:
@@ -132,7 +126,7 @@ class Renderer {
     if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
-    set(u, emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u)));
+    set(u, emit_alu(out_, u.op(), u.dtype(), sources, no_signed_wrap(u)));
   }
 
   void parameter(const UOp& u) {
@@ -177,7 +171,7 @@ class Renderer {
 
   void open_loop(const UOp& u) {
     const auto& arg = u.arg_as<RangeArg>();
-    const DType counter = needs_.wide(u) ? DType::int64 : u.dtype();
+    const DType counter = live_.is_wide(u) ? DType::int64 : u.dtype();
     const std::string number = std::to_string(loop_count_++), type = type_name(counter);
     OpenLoop loop{.variable = "%r" + number,
                   .type = type,
@@ -213,7 +207,7 @@ class Renderer {
   void count_with(const UOp& range, const Value& counter) {
     if (counter.dtype == range.dtype()) return set(range, counter);
     wide_[range] = counter;
-    if (needs_.value(range))
+    if (live_.is_live(range))
       set(range, out_.define("count", fmt::format(FMT_COMPILE("trunc {} to {}"), typed(counter), type_name(range.dtype()))));
   }
 
@@ -260,10 +254,10 @@ class Renderer {
     if (const auto parts = address_parts(u.src(1))) {
       const std::string base = parts->base ? base_of(u.src(0), *parts->base, element) : memory;
       for (const int64_t offset : parts->offsets)
-        a.pointers.push_back(offset == 0 ? base : beyond(base, element, fmt::format(FMT_COMPILE("i64 {}"), offset)));
+        a.pointers.push_back(offset == 0 ? base : offset_pointer(out_, base, element, fmt::format(FMT_COMPILE("i64 {}"), offset)));
     } else {
       const Value& at = value(u.src(1));
-      for (int i = 0; i < at.lanes; ++i) a.pointers.push_back(beyond(memory, element, type_name(at.dtype) + " " + extract(at, i)));
+      for (int i = 0; i < at.lanes; ++i) a.pointers.push_back(offset_pointer(out_, memory, element, typed(lane_of(out_, at, i))));
     }
     a.per_lane = a.pointers.size() > 1;
     if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
@@ -273,16 +267,12 @@ class Renderer {
     address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
   }
 
-  // Not inbounds: what a gate keeps from being accessed may be anywhere.
-  std::string beyond(const std::string& pointer, const std::string& element, const std::string& count) {
-    return out_.define("at", fmt::format(FMT_COMPILE("getelementptr {}, ptr {}, {}"), element, pointer, count));
-  }
-
   /// What addresses that differ by numbers share, once for a block and those inside it.
   std::string base_of(const UOp& memory, const UOp& at, const std::string& element) {
-    for (Bases& block : bases_)
-      if (const std::string* known = block[memory].find(at)) return *known;
-    return bases_.back()[memory][at] = beyond(value(memory).ref, element, typed(wide_value(at)));
+    const std::pair key{memory.get(), at.get()};
+    for (const Bases& block : bases_)
+      if (const auto known = block.find(key); known != block.end()) return known->second;
+    return bases_.back()[key] = offset_pointer(out_, value(memory).ref, element, typed(wide_value(at)));
   }
 
   int32_t memory_number(const UOp& memory) const {
@@ -300,61 +290,16 @@ class Renderer {
 
   void load(const UOp& u) {
     const Address& a = address_of(u.src(0));
-    if (u.src_count() == 1) return set(u, plain_load(a, u.dtype()), a.lanes);
+    if (u.src_count() == 1) return set(u, memory_.load(a, u.dtype()));
     const Value &alternative = value(u.src(1)), &gate = value(u.src(2));
-    if (gate.lanes > 1) return set(u, masked_load(a, alternative, u.src(2)), a.lanes);
+    if (gate.lanes > 1) return set(u, memory_.load(a, alternative, [&](int first, int lanes) { return mask_of(u.src(2), first, lanes); }));
     const std::string label = out_.fresh("load"), type = type_name(u.dtype(), a.lanes), before = out_.current_block();
     out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
     out_.block(label);
-    const std::string loaded = plain_load(a, u.dtype()), inside = out_.current_block();
+    const std::string loaded = memory_.load(a, u.dtype()).ref, inside = out_.current_block();
     out_.line(fmt::format("br label %{}.end", label));
     out_.block(label + ".end");
     set(u, out_.define("gated", fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, alternative.ref, before, loaded, inside)), a.lanes);
-  }
-
-  std::string access(const Address& a, DType dtype) const {
-    return fmt::format(FMT_COMPILE("align {}{}"), itemsize(dtype), aliases_.suffix(a.memory));
-  }
-
-  std::string plain_load(const Address& a, DType dtype) {
-    if (!a.per_lane) {
-      const std::string type = memory_type_name(dtype, a.lanes);
-      return from_memory(out_.define("load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), type, a.pointers[0], access(a, dtype))), dtype,
-                         a.lanes);
-    }
-    const std::string element = memory_type_name(dtype), type = memory_type_name(dtype, a.lanes);
-    std::string gathered = "poison";
-    for (int i = 0; i < a.lanes; ++i) {
-      const std::string one = out_.define(
-          "load", fmt::format(FMT_COMPILE("load {}, ptr {}, {}"), element, a.pointers[static_cast<size_t>(i)], access(a, dtype)));
-      gathered = out_.define("gather", fmt::format(FMT_COMPILE("insertelement {} {}, {} {}, i64 {}"), type, gathered, element, one, i));
-    }
-    return from_memory(gathered, dtype, a.lanes);
-  }
-
-  // Masked accesses are written in native vectors: LLVM 19 takes a part of a wider one, of which no lane is known to be accessed, for one
-  // of which all lanes are.
-
-  int native_lanes(DType dtype) const { return std::max(2, target_.vector_bits / int(itemsize(dtype) * 8)); }
-
-  std::string masked_load(const Address& a, const Value& alternative, const UOp& gate) {
-    const DType dtype = alternative.dtype;
-    const std::string other = to_memory(alternative), element = memory_type_name(dtype);
-    std::vector<std::string> parts;
-    const int each = std::min(a.lanes, native_lanes(dtype));
-    const std::string type = memory_type_name(dtype, each), of = memory_suffix(dtype, each);
-    for (int first = 0; first < a.lanes; first += each) {
-      const std::string kept = fmt::format("{} {}", type, run_of(element, other, a.lanes, first, each)), mask = mask_of(gate, first, each);
-      const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(dtype));
-      if (a.per_lane) {
-        parts.push_back(
-            out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, each), {pointers(a, first, each), align, mask, kept}));
-      } else {
-        parts.push_back(
-            out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {pointer(a, element, first), align, mask, kept}));
-      }
-    }
-    return from_memory(joined(element, std::move(parts), each), dtype, a.lanes);
   }
 
   void store(const UOp& u) {
@@ -362,40 +307,15 @@ class Renderer {
     const Value& x = value(u.src(1));
     if (x.lanes != a.lanes)
       throw InternalError(fmt::format("LLVM IR: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes, info_.name));
-    if (u.src_count() == 2) return plain_store(a, x);
+    if (u.src_count() == 2) return memory_.store(a, x);
     const Value& gate = value(u.src(2));
-    if (gate.lanes > 1) return masked_store(a, x, u.src(2));
+    if (gate.lanes > 1) return memory_.store(a, x, [&](int first, int lanes) { return mask_of(u.src(2), first, lanes); });
     const std::string label = out_.fresh("store");
     out_.line(fmt::format("br i1 {}, label %{}, label %{}.end", gate.ref, label, label));
     out_.block(label);
-    plain_store(a, x);
+    memory_.store(a, x);
     out_.line(fmt::format("br label %{}.end", label));
     out_.block(label + ".end");
-  }
-
-  void plain_store(const Address& a, const Value& x) {
-    const std::string stored = to_memory(x), type = memory_type_name(x.dtype, x.lanes);
-    if (!a.per_lane) return out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), type, stored, a.pointers[0], access(a, x.dtype)));
-    const std::string element = memory_type_name(x.dtype);
-    for (int i = 0; i < a.lanes; ++i) {
-      const std::string one = out_.define("lane", fmt::format(FMT_COMPILE("extractelement {} {}, i64 {}"), type, stored, i));
-      out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), element, one, a.pointers[static_cast<size_t>(i)], access(a, x.dtype)));
-    }
-  }
-
-  void masked_store(const Address& a, const Value& x, const UOp& gate) {
-    const std::string all = to_memory(x), element = memory_type_name(x.dtype);
-    const int each = std::min(a.lanes, native_lanes(x.dtype));
-    const std::string type = memory_type_name(x.dtype, each), of = memory_suffix(x.dtype, each);
-    for (int first = 0; first < a.lanes; first += each) {
-      const std::string stored = fmt::format("{} {}", type, run_of(element, all, a.lanes, first, each)), mask = mask_of(gate, first, each);
-      const std::string align = fmt::format(FMT_COMPILE("i32 {}"), itemsize(x.dtype));
-      if (a.per_lane) {
-        out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, each), {stored, pointers(a, first, each), align, mask});
-      } else {
-        out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, pointer(a, element, first), align, mask});
-      }
-    }
   }
 
   /// Lanes [first, first + lanes) of a gate, computed from such parts of what it is made of.
@@ -410,7 +330,7 @@ class Renderer {
       }
       std::vector<Value> sources;
       for (const UOp& s : u.src()) sources.push_back(parts[s]);
-      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u));
+      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, no_signed_wrap(u));
     }
     return typed(parts[gate]);
   }
@@ -418,119 +338,44 @@ class Renderer {
   Value part_of(const UOp& u, int first, int lanes) {
     const Value& v = value(u);
     if (v.lanes == 1) return v;
-    if (u.is(Op::EXPAND)) return splat_of(value(u.src(0)), lanes);
+    if (u.is(Op::EXPAND)) return splat(out_, value(u.src(0)), lanes);
     if (u.is(Op::STACK)) return stack_of(u.src().subspan(size_t(first), size_t(lanes)), u.dtype());
-    return {.ref = run_of(type_name(v.dtype), v.ref, v.lanes, first, lanes), .dtype = v.dtype, .lanes = lanes};
-  }
-
-  static std::string memory_suffix(DType dtype, int lanes) { return suffix(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
-
-  std::string from_memory(const std::string& loaded, DType dtype, int lanes) {
-    if (!is_bool(dtype)) return loaded;
-    return out_.define("bool", fmt::format("icmp ne {} {}, {}", memory_type_name(dtype, lanes), loaded,
-                                           splat_literal(Scalar::from_int(0, DType::uint8), lanes)));
-  }
-  std::string to_memory(const Value& x) {
-    if (!is_bool(x.dtype)) return x.ref;
-    return out_.define("byte", fmt::format("zext {} to {}", typed(x), memory_type_name(x.dtype, x.lanes)));
-  }
-
-  /// Of element `first`.
-  std::string pointer(const Address& a, const std::string& element, int first) {
-    if (first == 0) return "ptr " + a.pointers[0];
-    return "ptr " + out_.define("at", fmt::format("getelementptr {}, ptr {}, i32 {}", element, a.pointers[0], first));
-  }
-
-  std::string pointers(const Address& a, int first, int lanes) {
-    const std::string type = fmt::format("<{} x ptr>", lanes);
-    std::string joined = "poison";
-    for (int i = 0; i < lanes; ++i) {
-      const std::string& one = a.pointers[static_cast<size_t>(first + i)];
-      joined = out_.define("ptrs", fmt::format("insertelement {} {}, ptr {}, i64 {}", type, joined, one, i));
-    }
-    return type + " " + joined;
+    return run_of(v, first, lanes);
   }
 
   // Vectors.
 
-  std::string extract(const Value& v, int64_t i) {
-    return out_.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), i));
-  }
-
-  static std::string vector_of(const std::string& element, int64_t lanes) { return fmt::format("<{} x {}>", lanes, element); }
-
-  /// `<i32 first, i32 first+1, ...>`
-  static std::string numbers(int64_t first, int64_t count) {
-    std::vector<std::string> out;
-    for (int64_t i = first; i < first + count; ++i) out.push_back(fmt::format(FMT_COMPILE("i32 {}"), i));
-    return fmt::format("<{} x i32> <{}>", count, fmt::join(out, ", "));
-  }
-
-  /// Lanes [first, first + count) of a vector.
-  std::string run_of(const std::string& element, const std::string& ref, int64_t lanes, int64_t first, int64_t count) {
-    if (count == lanes) return ref;
-    const std::string type = vector_of(element, lanes);
-    return out_.define("part", fmt::format("shufflevector {} {}, {} poison, {}", type, ref, type, numbers(first, count)));
-  }
-
-  /// One vector of parts with `lanes` each: a power of two of them.
-  std::string joined(const std::string& element, std::vector<std::string> parts, int64_t lanes) {
-    for (; parts.size() > 1; lanes *= 2) {
-      const std::string type = vector_of(element, lanes);
-      std::vector<std::string> wider;
-      for (size_t i = 0; i < parts.size(); i += 2)
-        wider.push_back(
-            out_.define("join", fmt::format("shufflevector {} {}, {} {}, {}", type, parts[i], type, parts[i + 1], numbers(0, 2 * lanes))));
-      parts = std::move(wider);
-    }
-    return parts[0];
+  Value run_of(const Value& v, int64_t first, int64_t lanes) {
+    if (lanes == 1) return lane_of(out_, v, first);
+    return {
+        .ref = run_of_lanes(out_, type_name(v.dtype), v.ref, v.lanes, first, lanes), .dtype = v.dtype, .lanes = static_cast<int>(lanes)};
   }
 
   void lane(const UOp& u) {
     const Value& v = value(u.src(0));
     const Scalar* at = const_value(u.src(1));
     if (!at || at->as_int() < 0 || at->as_int() >= v.lanes) throw InternalError(fmt::format("LLVM IR: {} is not a lane", print_expr(u)));
-    set(u, v.lanes == 1 ? v.ref : extract(v, at->as_int()));
+    set(u, lane_of(out_, v, at->as_int()));
   }
 
-  void splat(const UOp& u) {
+  void expand(const UOp& u) {
     const Value& x = value(u.src(0));
     const Scalar* size = const_value(u.src(1));
     if (!size || x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} is not a scalar for a known number of lanes", print_expr(u)));
-    set(u, splat_of(x, static_cast<int>(size->as_int())));
-  }
-
-  Value splat_of(const Value& x, int lanes) {
-    if (lanes == 1) return x;
-    if (x.constant) return {.ref = splat_literal(*x.constant, lanes), .dtype = x.dtype, .lanes = lanes, .constant = x.constant};
-    const std::string type = type_name(x.dtype, lanes);
-    const std::string one = out_.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(x)));
-    const auto all = fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes);
-    return {.ref = out_.define("splat", all), .dtype = x.dtype, .lanes = lanes};
+    set(u, splat(out_, x, static_cast<int>(size->as_int())));
   }
 
   void stack(const UOp& u) { set(u, stack_of(u.src(), u.dtype())); }
 
   Value stack_of(std::span<const UOp> scalars, DType dtype) {
-    const int lanes = static_cast<int>(scalars.size());
-    if (lanes == 1) return value(scalars[0]);
-    if (const size_t vectors = interleaved_vectors(scalars)) return interleave(scalars.first(vectors), dtype);
-    const std::string type = type_name(dtype, lanes);
-    if (std::ranges::all_of(scalars, [](const UOp& u) { return u.is(Op::CONST); }))
-      return {.ref = literals(scalars), .dtype = dtype, .lanes = lanes};
-    std::string joined = "poison";
-    for (int i = 0; i < lanes; ++i) {
-      const Value& x = value(scalars[static_cast<size_t>(i)]);
-      if (x.lanes != 1) throw InternalError(fmt::format("LLVM IR: a STACK of vectors in kernel {}; it may join scalars only", info_.name));
-      joined = out_.define("stack", fmt::format(FMT_COMPILE("insertelement {} {}, {}, i64 {}"), type, joined, typed(x), i));
-    }
-    return {.ref = joined, .dtype = dtype, .lanes = lanes};
-  }
-
-  std::string literals(std::span<const UOp> constants) {
-    std::vector<std::string> each;
-    for (const UOp& u : constants) each.push_back(typed(value(u)));
-    return fmt::format("<{}>", fmt::join(each, ", "));
+    if (scalars.size() == 1) return value(scalars[0]);
+    std::vector<Value> values;
+    const size_t vectors = interleaved_vectors(scalars);
+    for (const UOp& u : scalars.first(vectors ? vectors : scalars.size())) values.push_back(value(vectors ? u.src(0) : u));
+    if (vectors) return interleave(out_, values);
+    if (std::ranges::any_of(values, [](const Value& v) { return v.lanes != 1; }))
+      throw InternalError(fmt::format("LLVM IR: a STACK of vectors in kernel {}; it may join scalars only", info_.name));
+    return vector_of(out_, values, dtype);
   }
 
   /// Of how many vectors these are the first lane of each, the second lane of each, ...; 0: they are something else.
@@ -549,45 +394,12 @@ class Renderer {
     return n;
   }
 
-  Value interleave(std::span<const UOp> first_lanes, DType dtype) {
-    std::vector<std::string> vectors;
-    for (const UOp& u : first_lanes) vectors.push_back(value(u.src(0)).ref);
-    const int each = value(first_lanes[0].src(0)).lanes, count = static_cast<int>(vectors.size()), lanes = each * count;
-    const std::string type = type_name(dtype, lanes), one_after_the_other = joined(type_name(dtype), std::move(vectors), each);
-    std::vector<std::string> order;
-    for (int i = 0; i < lanes; ++i) order.push_back(fmt::format(FMT_COMPILE("i32 {}"), i % count * each + i / count));
-    const auto text =
-        fmt::format("shufflevector {} {}, {} poison, <{} x i32> <{}>", type, one_after_the_other, type, lanes, fmt::join(order, ", "));
-    return {.ref = out_.define("interleaved", text), .dtype = dtype, .lanes = lanes};
-  }
-
   void shrink(const UOp& u) {
     const Value& v = value(u.src(0));
     const Scalar *begin = const_value(u.src(1)), *end = const_value(u.src(2));
     if (!begin || !end) throw InternalError(fmt::format("LLVM IR: {} is not a known run of lanes", print_expr(u)));
     const int64_t first = begin->as_int(), lanes = end->as_int() - first;
-    if (lanes == v.lanes) return set(u, v);
-    if (lanes == 1) return set(u, extract(v, first));
-    set(u, run_of(type_name(v.dtype), v.ref, v.lanes, first, lanes), static_cast<int>(lanes));
-  }
-
-  /// The row of a is one number of 32 bits for all lanes, as are the elements of b in each.
-  void dot_product(const UOp& u) {
-    const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
-    const bool floats = u.arg_as<WmmaArg>().a == DType::bfloat16;
-    const Value row = splat_of(as_lanes(a, DType::int32, 1), c.lanes), columns = as_lanes(b, DType::int32, c.lanes);
-    const std::string type = type_name(c.dtype, c.lanes),
-                      packed = floats ? fmt::format("<{} x bfloat>", 2 * c.lanes) : type_name(DType::int32, c.lanes);
-    const auto factor = [&](const Value& v) {
-      return packed + " " + (floats ? out_.define("bf16", fmt::format("bitcast {} to {}", typed(v), packed)) : v.ref);
-    };
-    // The first factor of the byte instruction is the unsigned one.
-    const bool swapped = u.arg_as<WmmaArg>().a == DType::int8;
-    std::vector<std::string> arguments{typed(c), factor(swapped ? columns : row), factor(swapped ? row : columns)};
-    set(u, out_.call("dot", type, floats ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512.vpdpbusd.512", arguments), c.lanes);
-  }
-  Value as_lanes(const Value& v, DType dtype, int lanes) {
-    return {.ref = out_.define("bits", fmt::format("bitcast {} to {}", typed(v), type_name(dtype, lanes))), .dtype = dtype, .lanes = lanes};
+    set(u, run_of(v, first, lanes));
   }
 
   const Target& target_;
@@ -595,8 +407,9 @@ class Renderer {
   const KernelInfo& info_;
   const ScratchLayout scratch_;
   const Aliases aliases_;
-  const Needs needs_;
+  const Liveness live_;
   Emitter out_;
+  Memory memory_{out_, target_, aliases_};
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
   NodeMap<Value> wide_;

@@ -7,6 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "program/example_program.h"
+#include "support/test_scale.h"
 
 namespace tinygrad {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 TEST(StoredProgramsFuzz, DamagedBytes) {
   const StoredProgram programs[] = {test::example_program(), {}};
   const std::string whole = pack_programs(programs);
-  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  std::mt19937_64 random(test::seed());
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = whole;
     for (size_t n = random() % 8; n > 0; --n) bytes[random() % bytes.size()] = char(random());

@@ -187,8 +187,9 @@ TEST_F(OtherPrograms, OfAnotherBuildAreNamed) {
   std::string answer = encode(WorkerReply{});
   ++answer[0];
   const std::string program = answering(answer);
-  EXPECT_EQ(complaint_of(program),
-            "search: " + program + " does not work: tg-worker: the other side is no tg-worker of this build of the library");
+  EXPECT_EQ(complaint_of(program), "search: " + program +
+                                       " does not work: tg-worker: the other side speaks another protocol than this library: use the "
+                                       "tg-worker that is installed with it");
 }
 
 TEST_F(OtherPrograms, AnswersAreNotBelieved) {

@@ -5,6 +5,7 @@
 #include <tinygrad/errors.h>
 
 #include "search/worker_protocol.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::search {
 namespace {
@@ -21,7 +22,7 @@ TEST(WorkerProtocolFuzz, DamagedMessages) {
   const std::string frames[] = {encode(WorkerSetup{.threads = 2, .cold_bytes = 8, .buffers = std::vector<WorkerBuffer>(3)}),
                                 encode(WorkerRequest{.symbol = "kernel_k", .object = std::string(40, 'x'), .variables = {1, 2}}),
                                 encode(WorkerReply{.error = "no", .seconds = {1, 2, 3}})};
-  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  std::mt19937_64 random(test::seed());
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = frames[random() % 3].substr(frame_header_bytes);
     for (size_t n = random() % 8; n > 0; --n) bytes[random() % bytes.size()] = char(random());

@@ -1,17 +1,17 @@
-#include "renderer/llvmir/needs.h"
+#include "renderer/llvmir/liveness.h"
 
 #include "renderer/llvmir/address_parts.h"
 #include "symbolic/bounds.h"
 
 namespace tinygrad::renderer::llvmir {
 
-bool is_exact(const UOp& u) {
+bool no_signed_wrap(const UOp& u) {
   if (!is_int(u.dtype()) || !is_signed(u.dtype())) return false;
   const symbolic::Bounds known = symbolic::bounds(u);
   return known.has_min() && known.has_max() && (known.min > min_value(u.dtype()).as_int() || known.max < max_value(u.dtype()).as_int());
 }
 
-Needs::Needs(const UOp& linear) {
+Liveness::Liveness(const UOp& linear) {
   const auto list = linear.src();
   for (size_t i = list.size(); i-- > 0;) {
     const UOp& u = list[i];
@@ -20,34 +20,34 @@ Needs::Needs(const UOp& linear) {
       read_address(u);
       continue;
     }
-    if (wide(u) && is_wide_sum(u)) {
+    if (is_wide(u) && is_wide_sum(u)) {
       for (const UOp& s : u.src()) read_wide(s);
-    } else if (wide(u) && !u.is(Op::RANGE)) {
+    } else if (is_wide(u) && !u.is(Op::RANGE)) {
       read(u);
     }
-    if (value(u) || u.is(Op::RANGE))
+    if (is_live(u) || u.is(Op::RANGE))
       for (const UOp& s : u.src()) read(s);
   }
 }
 
-bool Needs::is_wide_sum(const UOp& u) { return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && is_exact(u)); }
+bool Liveness::is_wide_sum(const UOp& u) {
+  return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && no_signed_wrap(u));
+}
 
-bool Needs::is_pure(const UOp& u) {
+bool Liveness::is_pure(const UOp& u) {
   if (u.is(Op::INDEX)) return !u.src(0).in(Group::memory);
   return u.in(Group::alu) || u.is(Op::EXPAND) || u.is(Op::STACK) || u.is(Op::CAST) || u.is(Op::BITCAST) || u.is(Op::SHRINK) ||
          u.is(Op::RANGE);
 }
 
-void Needs::read(const UOp& u) { value_[u] = true; }
-
-void Needs::read_wide(const UOp& u) {
+void Liveness::read_wide(const UOp& u) {
   if (u.dtype() == DType::int32)
-    wide_[u] = true;
+    wide_.insert(u);
   else
     read(u);
 }
 
-void Needs::read_address(const UOp& index) {
+void Liveness::read_address(const UOp& index) {
   const auto parts = address_parts(index.src(1));
   if (!parts)
     read(index.src(1));

@@ -1,0 +1,34 @@
+#pragma once
+/// Which of a kernel's values its text has to compute, and which of them as numbers of 64 bits for addresses.
+
+#include "uop/node_map.h"
+#include "uop/uop.h"
+
+namespace tinygrad::renderer::llvmir {
+
+/// True where bounds prove that a signed integer is the exact result: of one that wraps, nothing but the dtype's bounds is known.
+bool no_signed_wrap(const UOp& u);
+
+/// Indices count with 32 bits, addresses have 64: where no step to an index wraps, it is computed with 64 bits from the loops on, so
+/// that LLVM finds the strides of addresses without a proof for each that the narrow sum cannot wrap.
+class Liveness {
+ public:
+  explicit Liveness(const UOp& linear);
+
+  /// Whether something reads the value as what it is.
+  bool is_live(const UOp& u) const { return !is_pure(u) || live_.contains(u); }
+  /// Whether something reads it as a number of 64 bits.
+  bool is_wide(const UOp& u) const { return wide_.contains(u); }
+  /// Whether a wide number is computed from the wide ones of its sources; else it is the value, extended.
+  static bool is_wide_sum(const UOp& u);
+
+ private:
+  static bool is_pure(const UOp& u);
+  void read(const UOp& u) { live_.insert(u); }
+  void read_wide(const UOp& u);
+  void read_address(const UOp& index);
+
+  NodeSet live_, wide_;
+};
+
+}  // namespace tinygrad::renderer::llvmir

@@ -1,0 +1,52 @@
+#pragma once
+/// Loads and stores of elements, runs of them and lanes that are apart, with masks or without.
+
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "renderer/llvmir/aliases.h"
+#include "renderer/llvmir/emitter.h"
+#include "target/target.h"
+
+namespace tinygrad::renderer::llvmir {
+
+/// The address of an INDEX: of one element or a run of them, or one per lane.
+struct Address {
+  std::vector<std::string> pointers;
+  int lanes = 1;
+  bool per_lane = false;
+  int32_t memory = -1;  ///< its number among those that Aliases tells apart
+};
+
+/// The pointer so many elements on: "i64 3". Not inbounds, since what a gate keeps from being accessed may be anywhere.
+std::string offset_pointer(Emitter& out, const std::string& pointer, const std::string& element, const std::string& count);
+
+class Memory {
+ public:
+  Memory(Emitter& out, const Target& target, const Aliases& aliases) : out_(out), target_(target), aliases_(aliases) {}
+
+  /// Lanes [first, first + lanes) of a mask, with their type.
+  using MaskPart = FunctionRef<std::string(int first, int lanes)>;
+
+  Value load(const Address& a, DType dtype);
+  /// Lanes that the mask leaves out are those of `alternative`.
+  Value load(const Address& a, const Value& alternative, MaskPart mask);
+  void store(const Address& a, const Value& x);
+  void store(const Address& a, const Value& x, MaskPart mask);
+
+ private:
+  int lanes_at_once(const Address& a, DType dtype) const;
+  std::string access(const Address& a, DType dtype) const;
+  std::string gathered(const Address& a, DType dtype);
+  std::string from_memory(const std::string& loaded, DType dtype, int lanes);
+  std::string to_memory(const Value& x);
+  std::string pointer(const Address& a, const std::string& element, int first);
+  std::string pointers(const Address& a, int first, int lanes);
+
+  Emitter& out_;
+  const Target& target_;
+  const Aliases& aliases_;
+};
+
+}  // namespace tinygrad::renderer::llvmir

@@ -1,0 +1,119 @@
+#include "renderer/llvmir/vectors.h"
+
+#include <algorithm>
+
+#include <fmt/compile.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+namespace tinygrad::renderer::llvmir {
+namespace {
+
+std::string vector_type(const std::string& element, int64_t lanes) { return fmt::format("<{} x {}>", lanes, element); }
+
+/// The last operand of a shufflevector.
+std::string lane_numbers(const std::vector<int64_t>& lanes) {
+  std::vector<std::string> numbers;
+  for (int64_t lane : lanes) numbers.push_back(fmt::format(FMT_COMPILE("i32 {}"), lane));
+  return fmt::format("<{} x i32> <{}>", lanes.size(), fmt::join(numbers, ", "));
+}
+std::string lane_numbers(int64_t first, int64_t count) {
+  std::vector<int64_t> lanes;
+  for (int64_t lane = first; lane < first + count; ++lane) lanes.push_back(lane);
+  return lane_numbers(lanes);
+}
+
+/// An instruction that adds, in each lane, the products of a few neighbours to a sum.
+struct DotProduct {
+  std::string_view name, intrinsic, packed;  ///< of the WMMA; of LLVM; the type of its factors, vectors of numbers of 32 bits if empty
+  bool swapped = false;                      ///< whether it takes b before a
+};
+constexpr DotProduct kDotProducts[] = {
+    {"vdpbf16ps", "llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"},
+    {"vpdpbusd_u8_s8", "llvm.x86.avx512.vpdpbusd.512", {}},
+    {"vpdpbusd_s8_u8", "llvm.x86.avx512.vpdpbusd.512", {}, true},  // its first factor is the unsigned one
+};
+
+Value bits_as_int32(Emitter& out, const Value& v, int lanes) {
+  const std::string type = type_name(DType::int32, lanes);
+  return {.ref = out.define("bits", fmt::format("bitcast {} to {}", typed(v), type)), .dtype = DType::int32, .lanes = lanes};
+}
+
+std::string factor(Emitter& out, const Value& v, std::string_view packed) {
+  return packed.empty() ? typed(v) : fmt::format("{} {}", packed, out.define("packed", fmt::format("bitcast {} to {}", typed(v), packed)));
+}
+
+}  // namespace
+
+std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
+
+Value lane_of(Emitter& out, const Value& v, int64_t lane) {
+  if (v.lanes == 1) return v;
+  return {.ref = out.define("lane", fmt::format(FMT_COMPILE("extractelement {}, i64 {}"), typed(v), lane)), .dtype = v.dtype};
+}
+
+Value splat(Emitter& out, const Value& scalar, int lanes) {
+  if (lanes == 1) return scalar;
+  if (scalar.constant)
+    return {.ref = splat_literal(*scalar.constant, lanes), .dtype = scalar.dtype, .lanes = lanes, .constant = scalar.constant};
+  const std::string type = type_name(scalar.dtype, lanes);
+  const std::string one = out.define("one", fmt::format(FMT_COMPILE("insertelement {} poison, {}, i64 0"), type, typed(scalar)));
+  const auto all = fmt::format(FMT_COMPILE("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer"), type, one, type, lanes);
+  return {.ref = out.define("splat", all), .dtype = scalar.dtype, .lanes = lanes};
+}
+
+Value vector_of(Emitter& out, std::span<const Value> scalars, DType dtype) {
+  const int lanes = static_cast<int>(scalars.size());
+  if (std::ranges::all_of(scalars, [](const Value& v) { return v.constant != nullptr; })) {
+    std::vector<std::string> literals;
+    for (const Value& v : scalars) literals.push_back(typed(v));
+    return {.ref = fmt::format("<{}>", fmt::join(literals, ", ")), .dtype = dtype, .lanes = lanes};
+  }
+  const std::string type = type_name(dtype, lanes);
+  std::string vector = "poison";
+  for (int i = 0; i < lanes; ++i)
+    vector = out.define(
+        "stack", fmt::format(FMT_COMPILE("insertelement {} {}, {}, i64 {}"), type, vector, typed(scalars[static_cast<size_t>(i)]), i));
+  return {.ref = vector, .dtype = dtype, .lanes = lanes};
+}
+
+Value interleave(Emitter& out, std::span<const Value> vectors) {
+  const int count = static_cast<int>(vectors.size()), each = vectors[0].lanes, lanes = each * count;
+  const DType dtype = vectors[0].dtype;
+  std::vector<std::string> parts;
+  for (const Value& v : vectors) parts.push_back(v.ref);
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < lanes; ++i) order.push_back(i % count * each + i / count);
+  const std::string type = type_name(dtype, lanes), all = concatenated(out, type_name(dtype), std::move(parts), each);
+  const auto text = fmt::format("shufflevector {} {}, {} poison, {}", type, all, type, lane_numbers(order));
+  return {.ref = out.define("interleaved", text), .dtype = dtype, .lanes = lanes};
+}
+
+std::string run_of_lanes(Emitter& out, const std::string& element, const std::string& vector, int64_t lanes, int64_t first, int64_t count) {
+  if (count == lanes) return vector;
+  const std::string type = vector_type(element, lanes);
+  return out.define("part", fmt::format("shufflevector {} {}, {} poison, {}", type, vector, type, lane_numbers(first, count)));
+}
+
+std::string concatenated(Emitter& out, const std::string& element, std::vector<std::string> vectors, int64_t lanes) {
+  for (; vectors.size() > 1; lanes *= 2) {
+    const std::string type = vector_type(element, lanes), all = lane_numbers(0, 2 * lanes);
+    std::vector<std::string> wider;
+    for (size_t i = 0; i < vectors.size(); i += 2)
+      wider.push_back(out.define("join", fmt::format("shufflevector {} {}, {} {}, {}", type, vectors[i], type, vectors[i + 1], all)));
+    vectors = std::move(wider);
+  }
+  return vectors[0];
+}
+
+Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
+  const auto at = std::ranges::find(kDotProducts, arg.name.str(), &DotProduct::name);
+  if (at == std::end(kDotProducts)) throw InternalError(fmt::format("LLVM IR: CPUs have no WMMA {}", arg.name.str()));
+  const Value row = splat(out, bits_as_int32(out, a, 1), c.lanes), columns = bits_as_int32(out, b, c.lanes);
+  const std::vector<std::string> arguments{typed(c), factor(out, at->swapped ? columns : row, at->packed),
+                                           factor(out, at->swapped ? row : columns, at->packed)};
+  return {.ref = out.call("dot", type_name(c.dtype, c.lanes), at->intrinsic, arguments), .dtype = c.dtype, .lanes = c.lanes};
+}
+
+}  // namespace tinygrad::renderer::llvmir

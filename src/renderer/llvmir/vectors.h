@@ -1,0 +1,31 @@
+#pragma once
+/// Vectors put together and taken apart. `element` is the name of a type, since a bool in memory has another one than in registers.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renderer/llvmir/emitter.h"
+#include "uop/arg.h"
+
+namespace tinygrad::renderer::llvmir {
+
+/// "<8 x float> %x"
+std::string typed(const Value& v);
+/// One lane, or the scalar itself.
+Value lane_of(Emitter& out, const Value& v, int64_t lane);
+Value splat(Emitter& out, const Value& scalar, int lanes);
+/// One vector of scalars.
+Value vector_of(Emitter& out, std::span<const Value> scalars, DType dtype);
+/// The first lane of each vector, the second lane of each, ...; a power of two of them.
+Value interleave(Emitter& out, std::span<const Value> vectors);
+
+/// Lanes [first, first + count) of a vector.
+std::string run_of_lanes(Emitter& out, const std::string& element, const std::string& vector, int64_t lanes, int64_t first, int64_t count);
+/// Vectors of `lanes` each, one after another: a power of two of them.
+std::string concatenated(Emitter& out, const std::string& element, std::vector<std::string> vectors, int64_t lanes);
+
+/// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.
+Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
+
+}  // namespace tinygrad::renderer::llvmir

@@ -1,0 +1,97 @@
+// What the heuristics choose, and what they rank next, fits the kernel and the caches that they choose it for: a tile is as large as it was
+// thought to be.
+#include "codegen/opt/heuristic_opts.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include <tinygrad/errors.h>
+
+#include "codegen/codegen.h"
+#include "codegen/kernels.h"
+#include "codegen/opt/apply_opts.h"
+#include "codegen/opt/parse_opts.h"
+#include "schedule/schedule.h"
+#include "support/programs.h"
+#include "support/test_scale.h"
+
+namespace tinygrad::codegen {
+namespace {
+
+using namespace test_programs;
+
+const char* const kArchs[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "znver3", "znver4"};
+
+/// Why opts are refused; empty if they are not.
+std::string refusal(const UOp& kernel, std::span<const Opt> opts, const Target& target) {
+  try {
+    apply_opts(kernel, opts, target);
+    return {};
+  } catch (const ValueError& e) {
+    return fmt::format("{}: {}", to_string(opts), e.what());
+  }
+}
+
+void expect_choices_fit(const UOp& sink, const Target& target) {
+  const UOp kernel = simplified_kernel(sink);
+  EXPECT_EQ(refusal(kernel, heuristic_opts(kernel, target), target), "");
+  for (const auto& opts : ranked_opts(kernel, target, 16)) EXPECT_EQ(refusal(kernel, opts, target), "");
+}
+
+std::vector<UOp> kernels_of(const std::vector<UOp>& stores, const Target& target) {
+  const schedule::Schedule s = schedule::make_schedule(sink(stores), [&](Symbol) -> const Target& { return target; }, {.cache = false});
+  std::vector<UOp> kernels;
+  for (const UOp& call : s.plan->linear.src())
+    if (call.src(0).is(Op::SINK)) kernels.push_back(call.src(0));
+  return kernels;
+}
+
+class Dice {
+ public:
+  int64_t below(int64_t n) { return int64_t(random_() % uint64_t(n)); }
+  int64_t one_of(std::initializer_list<int64_t> values) { return values.begin()[below(int64_t(values.size()))]; }
+
+ private:
+  std::mt19937_64 random_{tinygrad::test::seed()};
+};
+
+TEST(HeuristicOpts, FitConvolutionsAndTheirGradients) {
+  Dice dice;
+  for (int i = 0; i < 60 * tinygrad::test::test_scale(); ++i) {
+    const int64_t batch = dice.one_of({1, 1, 2, 8}), in = dice.one_of({1, 3, 16, 24, 32, 64}), out = dice.one_of({16, 32, 64, 256}),
+                  image = 7 + dice.below(62), taps = dice.one_of({1, 3, 3, 5, 7}), stride = dice.one_of({1, 1, 1, 2});
+    const auto padding = int(dice.one_of({0, taps / 2}));
+    const Target target = cpu_target(kArchs[dice.below(int64_t(std::size(kArchs)))]);
+    SCOPED_TRACE(fmt::format("{}x{}x{}x{} to {} by {}x{}, stride {}, padding {} for {}", batch, in, image, image, out, taps, taps, stride,
+                             padding, target.arch.str()));
+    const UOp x = tensor({batch, in, image, image}), w = tensor({out, in, taps, taps});
+    const UOp y = conv2d(x, w, {}, {.stride = int(stride), .padding = padding});
+    std::vector<UOp> stores = outputs({y});
+    if (i % 4 == 0)
+      for (const UOp& g : gradients(sum(square(y)), {x, w})) stores.push_back(output(g));
+    for (const UOp& kernel : kernels_of(stores, target)) expect_choices_fit(kernel, target);
+  }
+}
+
+TEST(HeuristicOpts, FitMatrixProducts) {
+  Dice dice;
+  const auto size = [&] { return dice.one_of({1 + dice.below(300), 64 << dice.below(7), 1 + dice.below(40000)}); };
+  for (int i = 0; i < 100 * tinygrad::test::test_scale(); ++i) {
+    const int64_t m = size(), n = size(), k = size();
+    const Target target = cpu_target(kArchs[dice.below(int64_t(std::size(kArchs)))]);
+    SCOPED_TRACE(fmt::format("{}x{}x{} for {}", m, n, k, target.arch.str()));
+    expect_choices_fit(test::matmul(m, n, k), target);
+    expect_choices_fit(test::narrow_matmul(m, n, k, DType::uint8, DType::int8, DType::int32), target);
+    expect_choices_fit(test::narrow_matmul(m, n, k, DType::bfloat16, DType::bfloat16, DType::float32), target);
+  }
+}
+
+// The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
+TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
+  expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));
+}
+
+}  // namespace
+}  // namespace tinygrad::codegen
