@@ -76,8 +76,11 @@ function(tg_apps)
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json
                                 PRIVATE PNG::PNG ZLIB::ZLIB)
-  set(options "$<$<CONFIG:Release>:-Os>")  # what takes time is in the library
+  set(options "$<$<CONFIG:Release>:-Os>")  # what takes time is in the library, but for what measures the machine
   target_compile_options(tg_apps PRIVATE ${options})
+  foreach(measuring roofline exact)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/apps/bench/${measuring}.cpp" PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+  endforeach()
   target_precompile_headers(tg_apps PRIVATE ${TG_PRECOMPILED} <nlohmann/json.hpp>)
   add_library(tg_main OBJECT "${main}")
   target_compile_options(tg_main PRIVATE ${options})

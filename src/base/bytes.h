@@ -50,6 +50,7 @@ class ByteWriter {
   }
 
   const std::string& bytes() const { return bytes_; }
+  std::string take() && { return std::move(bytes_); }
 
  private:
   void member(const std::string& text) { put_text(text); }

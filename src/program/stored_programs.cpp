@@ -61,7 +61,7 @@ void check(const StoredProgram& p) {
 std::string pack_programs(std::span<const StoredProgram> programs) {
   ByteWriter out;
   out.put_each(programs, [&](const StoredProgram& p) { out(p); });
-  return out.bytes();
+  return std::move(out).take();
 }
 
 std::vector<StoredProgram> unpack_programs(std::string_view bytes) {

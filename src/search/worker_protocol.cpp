@@ -47,7 +47,7 @@ std::string frame(FrameKind kind, const T& message) {
   payload(message);
   out(FrameHeader{.peer = protocol_id(), .kind = kind, .bytes = payload.bytes().size()});
   out.put_bytes(payload.bytes());
-  return out.bytes();
+  return std::move(out).take();
 }
 
 template <class T>

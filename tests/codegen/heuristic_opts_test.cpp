@@ -41,7 +41,8 @@ void expect_choices_fit(const UOp& sink, const Target& target) {
 }
 
 std::vector<UOp> kernels_of(const std::vector<UOp>& stores, const Target& target) {
-  const schedule::Schedule s = schedule::make_schedule(sink(stores), [&](Symbol) -> const Target& { return target; }, {.cache = false});
+  const auto target_of = [known = &target](Symbol) -> const Target& { return *known; };
+  const schedule::Schedule s = schedule::make_schedule(sink(stores), target_of, {.cache = false});
   std::vector<UOp> kernels;
   for (const UOp& call : s.plan->linear.src())
     if (call.src(0).is(Op::SINK)) kernels.push_back(call.src(0));
