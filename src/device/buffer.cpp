@@ -1,11 +1,13 @@
 #include "device/buffer.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
 
+#include "device/launch_log.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -72,7 +74,7 @@ std::byte* Buffer::data() {
 void Buffer::copyin(std::span<const std::byte> from) {
   if (from.size() != nbytes()) throw ValueError(fmt::format("copy of {} bytes into {}: the sizes differ", from.size(), describe()));
   void* to = handle();
-  device_.synchronize();
+  device_.wait();
   device_.allocator().copy_in(to, from.data(), from.size());
   written_whole();
 }
@@ -80,7 +82,8 @@ void Buffer::copyin(std::span<const std::byte> from) {
 void Buffer::copyout(std::span<std::byte> to) {
   if (to.size() != nbytes()) throw ValueError(fmt::format("copy of {} into {} bytes: the sizes differ", describe(), to.size()));
   check_readable();
-  device_.synchronize();
+  device_.wait();
+  check_readable();  // what was launched may have failed
   device_.allocator().copy_out(to.data(), handle(), to.size());
 }
 
@@ -89,21 +92,49 @@ void Buffer::copy_from(Buffer& from) {
   from.check_readable();
   void* to = handle();
   void* source = from.handle();
-  from.device_.synchronize();
-  if (&from.device_ != &device_) device_.synchronize();
+  if (&from.device_ != &device_ && copy_from_peer(to, from, source)) return;
+  from.device_.wait();
+  if (&from.device_ != &device_) device_.wait();
+  from.check_readable();  // what was launched may have failed
   Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
-  if (&mine == &theirs) {
+  if (&mine == &theirs)
     mine.copy(to, source, nbytes());
-  } else if (const std::byte* host = theirs.host_pointer(source)) {
+  else if (const std::byte* host = theirs.host_pointer(source))
     mine.copy_in(to, host, nbytes());
-  } else if (std::byte* own_host = mine.host_pointer(to)) {
+  else if (std::byte* own_host = mine.host_pointer(to))
     theirs.copy_out(own_host, source, nbytes());
-  } else {
-    std::vector<std::byte> between(nbytes());
-    theirs.copy_out(between.data(), source, nbytes());
-    mine.copy_in(to, between.data(), nbytes());
-  }
+  else
+    copy_through_host(to, from, source);
   written_whole();
+}
+
+bool Buffer::copy_from_peer(void* to, Buffer& from, void* source) {
+  const uint64_t number = device_.launches().begin();
+  bool copied = false;
+  try {
+    copied = device_.copy_from_peer(to, from.device_, source, nbytes());
+  } catch (...) {
+    device_.launches().end();
+    throw;
+  }
+  if (copied) {
+    written_whole();
+    written_by(number);
+  }
+  device_.launches().end();
+  return copied;
+}
+
+/// In pieces, so that a large copy does not need as much host memory again.
+void Buffer::copy_through_host(void* to, Buffer& from, void* source) {
+  constexpr size_t most = size_t{16} << 20;
+  Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
+  std::vector<std::byte> between(std::min(most, nbytes()));
+  for (size_t at = 0; at < nbytes(); at += most) {
+    const size_t bytes = std::min(most, nbytes() - at);
+    theirs.copy_out(between.data(), at ? theirs.offset(source, at) : source, bytes);
+    mine.copy_in(at ? mine.offset(to, at) : to, between.data(), bytes);
+  }
 }
 
 void Buffer::poison(std::string reason) {
@@ -116,6 +147,13 @@ void Buffer::poison(std::string reason) {
 void Buffer::written_whole() {
   if (base_ && nbytes() != base_->nbytes()) return;
   base().poisoned_.store(false, std::memory_order_release);
+  base().last_launch_.store(0, std::memory_order_relaxed);
+}
+
+void Buffer::written_by(uint64_t launch) {
+  Buffer& b = base();
+  // What was lost is not repaired by a kernel that may write a part of it.
+  if (std::string why = device_.launches().why_lost(b.last_launch_.exchange(launch)); !why.empty()) poison(std::move(why));
 }
 
 void Buffer::check_readable() const {
@@ -123,6 +161,10 @@ void Buffer::check_readable() const {
     const Buffer& b = base();
     std::lock_guard lock(b.mutex_);
     throw DeviceError(fmt::format("{}: its content is lost: {}; write it as a whole before reading it", describe(), b.poison_reason_));
+  }
+  if (const std::string why = device_.launches().why_lost(base().last_launch_.load()); !why.empty()) {
+    throw DeviceError(
+        fmt::format("{}: its content is lost, because something launched before failed: {}; compute it again", describe(), why));
   }
   if (!is_allocated()) throw DeviceError(fmt::format("{}: nothing was written to it yet", describe()));
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstring>
 
-#include "device/allocator.h"
+#include <tinygrad/allocator.h>
 
 namespace tinygrad {
 

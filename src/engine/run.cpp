@@ -93,7 +93,11 @@ void run_job(const Job& job) {
   }
   SmallVector<void*, 8> handles;
   for (Buffer* b : job.buffers) handles.push_back(b->handle());
-  launch(*job.program, job.buffers[0]->device().name(), handles, job.variables);
+  Device& device = job.buffers[0]->device();
+  if (!device.is_async()) return launch(*job.program, device, handles, job.variables);
+  const LaunchScope scope(device);
+  launch(*job.program, device, handles, job.variables);
+  for (Buffer* b : job.written()) b->written_by(scope.number());
 }
 
 /// The device that a call runs on, known without memory: that of its first buffer.

@@ -52,6 +52,19 @@ std::string canonical_device(std::string_view name) {
   return std::string(Device::canonical(name).str());
 }
 
-void synchronize(std::string_view device) { runtime::open_device(device).synchronize(); }
+void synchronize(std::string_view device) { runtime::open_device(device).wait(); }
+
+bool is_dtype_supported(DType dtype, std::string_view device) { return runtime::open_device(device).supports(dtype); }
+
+DeviceStatistics device_statistics(std::string_view device) {
+  Device& d = runtime::open_device(device);
+  const Allocator& a = d.allocator();
+  return {.target = d.target().name(), .in_use = a.bytes_in_use(), .peak = a.peak_bytes(), .cached = a.bytes_cached()};
+}
+
+void register_backend(const Backend& backend) {
+  runtime::install_backends();
+  register_backends({&backend, 1});
+}
 
 }  // namespace tinygrad

@@ -291,7 +291,7 @@ std::shared_ptr<std::byte> Tensor::host_memory() const {
   auto owner = std::make_shared<UOp>(row_major(*this));
   Buffer& memory = buffer_of(*owner);
   memory.check_readable();
-  memory.device().synchronize();
+  memory.device().wait();
   return {owner, memory.data()};
 }
 
