@@ -63,6 +63,8 @@ struct TINYGRAD_EXPORT Target {
   int max_buffers = 16;                  ///< that a kernel takes as arguments
   bool has_buffer_offsets = true;        ///< a kernel may be given a view into a buffer at no cost
 
+  /// Whether kernels run on it at all; a device without only holds data.
+  bool computes() const { return (ops_[0] | ops_[1]) != 0; }
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
   /// Integers of 64 bits, signed and unsigned.
