@@ -41,6 +41,8 @@ class TINYGRAD_EXPORT Allocator {
   /// Bytes kept for later.
   virtual size_t bytes_cached() const { return 0; }
 
+  /// Whether handles are addresses of the host, so that memory of somebody else (BufferSpec::external_ptr) can be used in place.
+  virtual bool uses_host_memory() const { return false; }
   /// The handle of the part of an allocation that starts at `bytes`.
   virtual void* offset(void* handle, size_t bytes) const = 0;
   /// Where the host finds the memory, or nullptr.

@@ -23,6 +23,10 @@ BufferPtr Buffer::make(Device& device, int64_t size, DType dtype, const BufferSp
     throw ValueError(fmt::format("buffer on {}: {} elements of {}: the size must not be negative and its bytes must fit 63 bits",
                                  device.name().str(), size, repr(dtype)));
   }
+  if (spec.external_ptr && !device.allocator().uses_host_memory()) {
+    throw DeviceError(fmt::format("buffer on {}: it cannot use memory of the host in place; make it on CPU and copy it with to(\"{}\")",
+                                  device.name().str(), device.name().str()));
+  }
   return BufferPtr(new Buffer(device, size, dtype, spec, nullptr, 0));
 }
 
@@ -47,7 +51,7 @@ void Buffer::ensure_allocated() {
   std::lock_guard lock(b.mutex_);
   if (b.memory_.load(std::memory_order_relaxed)) return;
   b.memory_.store(device_.allocator().allocate(b.nbytes(), b.spec_), std::memory_order_release);
-  GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
+  if (device_.target().computes()) GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
 }
 
 void Buffer::deallocate() {
@@ -56,7 +60,7 @@ void Buffer::deallocate() {
   void* memory = b.memory_.exchange(nullptr);
   if (!memory || b.spec_.external_ptr) return;
   device_.allocator().deallocate(memory, b.nbytes(), b.spec_);
-  GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
+  if (device_.target().computes()) GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
 }
 
 void* Buffer::handle() {

@@ -3,7 +3,9 @@
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/disk/disk.h"
 #include "runtime/interp/device.h"
+#include "runtime/npy/npy.h"
 #include "runtime/null/null.h"
 
 namespace tinygrad::runtime {
@@ -17,6 +19,8 @@ constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
+    {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
+    {.name = "NPY", .may_be_default = false, .unavailable = npy_unavailable, .open = open_npy},
 };
 
 }  // namespace

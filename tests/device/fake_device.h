@@ -16,6 +16,7 @@ class CountingAllocator final : public HostMemory<LruAllocator> {
 
   int allocations = 0, frees = 0;
 
+  bool uses_host_memory() const override { return host_visible_; }
   std::byte* host_pointer(void* handle) const override { return host_visible_ ? HostMemory::host_pointer(handle) : nullptr; }
 
  protected:
