@@ -141,11 +141,15 @@ void Buffer::copy_through_host(void* to, Buffer& from, void* source) {
   }
 }
 
-void Buffer::poison(std::string reason) {
+void Buffer::poison(std::string_view reason) noexcept {
   Buffer& b = base();
-  std::lock_guard lock(b.mutex_);
-  b.poison_reason_ = std::move(reason);
+  const std::lock_guard lock(b.mutex_);
   b.poisoned_.store(true, std::memory_order_release);
+  try {
+    b.poison_reason_ = reason;
+  } catch (const std::bad_alloc&) {
+    b.poison_reason_.clear();
+  }
 }
 
 void Buffer::written_whole() {
@@ -157,7 +161,7 @@ void Buffer::written_whole() {
 void Buffer::written_by(uint64_t launch) {
   Buffer& b = base();
   // What was lost is not repaired by a kernel that may write a part of it.
-  if (std::string why = device_.launches().why_lost(b.last_launch_.exchange(launch)); !why.empty()) poison(std::move(why));
+  if (std::string why = device_.launches().why_lost(b.last_launch_.exchange(launch)); !why.empty()) poison(why);
 }
 
 void Buffer::check_readable() const {

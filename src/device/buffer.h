@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "device/device.h"
 #include "uop/uop.h"
@@ -55,7 +56,7 @@ class Buffer final : public Resource {
 
   /// Marks the content of the base as lost, because a store to it may have run in part: reading throws DeviceError with the reason. The
   /// mark goes when the whole base is written by copyin or copy_from.
-  void poison(std::string reason);
+  void poison(std::string_view reason) noexcept;
   bool poisoned() const { return base().poisoned_.load(std::memory_order_acquire); }
   /// Throws DeviceError if the content is lost.
   void check_readable() const;

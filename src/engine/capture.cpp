@@ -8,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
+#include "engine/host_memory.h"
 #include "engine/launch.h"
 #include "runtime/backends.h"
 #include "schedule/memory_plan.h"
@@ -152,6 +153,10 @@ BufferPtr Capture::make_buffer(Symbol device, int64_t size, DType dtype) const {
 }
 
 std::unique_ptr<Capture::Lease> Capture::lease() {
+  return with_host_memory([&] { return free_or_new_lease(); });
+}
+
+std::unique_ptr<Capture::Lease> Capture::free_or_new_lease() {
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -210,9 +215,9 @@ void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<co
 }
 
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
-  patch(lease, buffers, variables);
+  with_host_memory([&] { patch(lease, buffers, variables); });
   try {
-    run_all(lease);
+    with_host_memory([&] { run_all(lease); });
   } catch (const std::exception& e) {
     poison(buffers, e.what());
     throw;
@@ -300,10 +305,11 @@ void Capture::make_graph(Lease& lease, std::span<const Step> steps, LeasedGraph&
 }
 
 void Capture::poison(std::span<Buffer* const> buffers, const char* reason) {
+  const std::string why = joined("a kernel of a jitted function that writes it, or uses what it wrote, failed: ", reason);
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!uses_[i].written) continue;
     Buffer* b = slots_[i].kind == SlotKind::call ? buffers[i] : slots_[i].kind == SlotKind::fixed ? slots_[i].buffer.get() : nullptr;
-    if (b) b->poison(fmt::format("a kernel of a jitted function that writes it, or uses what it wrote, failed: {}", reason));
+    if (b) b->poison(why);
   }
 }
 

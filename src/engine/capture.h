@@ -107,6 +107,7 @@ class Capture {
     uint32_t first = 0, count = 0;
   };
 
+  std::unique_ptr<Lease> free_or_new_lease();
   void plan(std::span<const RecordedCall> calls, bool reuse);
   void note_uses(const RecordedCall& call, const Program* program);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);

@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "engine/host_memory.h"
 #include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
@@ -115,7 +116,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 const Target& target_of(Symbol device) { return runtime::open_device(device.str()).target(); }
 
-void run_schedule(const schedule::Schedule& s, const Options& options) {
+namespace {
+
+void run_jobs(const schedule::Schedule& s, const Options& options) {
   Memory memory(s);
   const std::vector<Job> jobs = prepare_jobs(s, memory, options);
   for (const Job& job : jobs) {
@@ -126,10 +129,17 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
   try {
     for (; i < jobs.size(); ++i) run_job(jobs[i]);
   } catch (const std::exception& e) {
+    const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", e.what());
     for (const Job& begun : std::span(jobs).first(i + 1))
-      for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
+      for (Buffer* b : begun.written()) b->poison(reason);
     throw;
   }
+}
+
+}  // namespace
+
+void run_schedule(const schedule::Schedule& s, const Options& options) {
+  with_host_memory([&] { run_jobs(s, options); });
 }
 
 RenderReport render_schedule(const schedule::Schedule& s, const Options& options, bool opts) {
