@@ -82,7 +82,7 @@ function(tg_check_public_headers)
   add_dependencies(tests public_headers)
 endfunction()
 
-# What users do with the library: each folder of tests/package/ is a project of theirs, built and run from outside, two of them
+# What users do with the library: each folder of tests/package/ is a project of theirs, built and run from outside, three of them
 # against what cmake --install leaves.
 function(tg_test_packaging)
   set(dir "${PROJECT_BINARY_DIR}/package")
@@ -95,15 +95,19 @@ function(tg_test_packaging)
                        ENVIRONMENT "BEAM=1;IGNORE_BEAM_CACHE=1;DEBUG=1")
   set_tests_properties(package.install PROPERTIES FIXTURES_SETUP tg_installed)
   set_tests_properties(package.installed_program PROPERTIES FIXTURES_REQUIRED tg_installed)
-  foreach(how find_package static add_subdirectory fetch_content)
+  foreach(how find_package static add_subdirectory fetch_content toy_device)
+    set(program hello)
+    if(how STREQUAL "toy_device")
+      set(program toy_device)
+    endif()
     add_test(NAME package.${how} COMMAND "${CMAKE_CTEST_COMMAND}" --build-and-test "${PROJECT_SOURCE_DIR}/tests/package/${how}" "${dir}/${how}"
-             --build-generator "${CMAKE_GENERATOR}" --build-options ${options} --test-command hello)
+             --build-generator "${CMAKE_GENERATOR}" --build-options ${options} --test-command ${program})
     set_tests_properties(package.${how} PROPERTIES FIXTURES_REQUIRED tg_installed RUN_SERIAL ON TIMEOUT 1500)
   endforeach()
   add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=5000000
            -P "${PROJECT_SOURCE_DIR}/cmake/TgCheckSize.cmake")
   set_property(TEST package.install package.installed_program package.installed_worker package.find_package package.static package.add_subdirectory
-               package.fetch_content package.size PROPERTY LABELS package)
+               package.fetch_content package.toy_device package.size PROPERTY LABELS package)
 endfunction()
 
 function(tg_tests)

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/symbol.h"
+#include <tinygrad/symbol.h>
 
 namespace tinygrad {
 

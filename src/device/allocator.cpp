@@ -1,11 +1,19 @@
-#include "device/allocator.h"
+#include <tinygrad/allocator.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/hash.h"
 #include "base/options.h"
+#include "base/spin_lock.h"
 
 namespace tinygrad {
+
+Allocator::~Allocator() = default;
 
 void* Allocator::allocate(size_t bytes, const BufferSpec& spec) {
   void* handle = take_within_limit(bytes, spec);
@@ -20,48 +28,67 @@ void* Allocator::allocate(size_t bytes, const BufferSpec& spec) {
                                      device_, bytes, bytes_in_use(), limit ? fmt::format(", MEMORY_LIMIT is {} bytes", limit) : ""));
 }
 
-void* Allocator::take_within_limit(size_t bytes, const BufferSpec& spec) {
+/// Counts memory as in use; false beyond the limit. Before the memory is there, so that two threads cannot both pass the limit.
+bool Allocator::count(size_t bytes) {
   const auto limit = static_cast<size_t>(current_options().memory_limit);
-  {
-    std::lock_guard lock(mutex_);
-    if (bytes > SIZE_MAX - in_use_ || (limit && in_use_ + bytes > limit)) return nullptr;
-    in_use_ += bytes;  // before the memory is there, so that two threads cannot both pass the limit
-  }
-  void* handle = take(bytes, spec);
-  if (!handle) {
-    std::lock_guard lock(mutex_);
+  const size_t most = limit ? limit : SIZE_MAX;
+  size_t known = in_use_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > most || known > most - bytes) return false;
+  } while (!in_use_.compare_exchange_weak(known, known + bytes, std::memory_order_relaxed));
+  for (size_t peak = peak_bytes(); peak < known + bytes && !peak_.compare_exchange_weak(peak, known + bytes);) {}
+  return true;
+}
+
+void* Allocator::take_within_limit(size_t bytes, const BufferSpec& spec) {
+  if (!count(bytes)) return nullptr;
+  try {
+    if (void* handle = take(bytes, spec)) return handle;
+  } catch (...) {
     in_use_ -= bytes;
+    throw;
   }
-  return handle;
+  in_use_ -= bytes;
+  return nullptr;
 }
 
 void Allocator::deallocate(void* handle, size_t bytes, const BufferSpec& spec) noexcept {
-  {
-    std::lock_guard lock(mutex_);
-    in_use_ -= bytes;
-  }
+  in_use_ -= bytes;
   give_back(handle, bytes, spec);
 }
 
-size_t Allocator::bytes_in_use() const {
-  std::lock_guard lock(mutex_);
-  return in_use_;
-}
+/// Handles by size and spec. Lists that became empty stay, so that the next free of their size costs no node.
+struct LruAllocator::Cache {
+  struct Key {
+    size_t bytes;
+    BufferSpec spec;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const { return hash_combine(k.bytes, (uint64_t(uintptr_t(k.spec.external_ptr)) << 1) + k.spec.host); }
+  };
+  using Lists = std::unordered_map<Key, std::vector<void*>, Hash>;
+
+  mutable SpinLock lock;
+  Lists lists;
+  size_t bytes = 0;
+};
+
+LruAllocator::LruAllocator(std::string device) : Allocator(std::move(device)), cache_(std::make_unique<Cache>()) {}
+LruAllocator::~LruAllocator() = default;
 
 void* LruAllocator::take(size_t bytes, const BufferSpec& spec) {
   {
-    std::lock_guard lock(mutex_);
-    const auto found = cache_.find({bytes, spec});
-    if (found != cache_.end()) {
+    const std::lock_guard lock(cache_->lock);
+    if (const auto found = cache_->lists.find({bytes, spec}); found != cache_->lists.end() && !found->second.empty()) {
       void* handle = found->second.back();
       found->second.pop_back();
-      if (found->second.empty()) cache_.erase(found);
-      cached_ -= bytes;
+      cache_->bytes -= bytes;
       return handle;
     }
     // The limit holds for what the device has given us, cached or not.
     const auto limit = static_cast<size_t>(current_options().memory_limit);
-    if (limit && cached_ != 0 && bytes_in_use() + cached_ > limit) return nullptr;
+    if (limit && cache_->bytes != 0 && bytes_in_use() + cache_->bytes > limit) return nullptr;
   }
   return system_allocate(bytes, spec);
 }
@@ -69,9 +96,9 @@ void* LruAllocator::take(size_t bytes, const BufferSpec& spec) {
 void LruAllocator::give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept {
   if (current_options().lru) {
     try {
-      std::lock_guard lock(mutex_);
-      cache_[{bytes, spec}].push_back(handle);
-      cached_ += bytes;
+      const std::lock_guard lock(cache_->lock);
+      cache_->lists[{bytes, spec}].push_back(handle);
+      cache_->bytes += bytes;
       return;
     } catch (const std::bad_alloc&) {  // then the system gets it back
     }
@@ -80,20 +107,20 @@ void LruAllocator::give_back(void* handle, size_t bytes, const BufferSpec& spec)
 }
 
 void LruAllocator::empty_cache() noexcept {
-  std::map<Key, std::vector<void*>> taken;
+  Cache::Lists taken;
   {
-    std::lock_guard lock(mutex_);
-    taken.swap(cache_);
-    cached_ = 0;
+    const std::lock_guard lock(cache_->lock);
+    taken.swap(cache_->lists);
+    cache_->bytes = 0;
   }
   for (const auto& [key, handles] : taken) {
-    for (void* handle : handles) system_free(handle, key.first, key.second);
+    for (void* handle : handles) system_free(handle, key.bytes, key.spec);
   }
 }
 
 size_t LruAllocator::bytes_cached() const {
-  std::lock_guard lock(mutex_);
-  return cached_;
+  const std::lock_guard lock(cache_->lock);
+  return cache_->bytes;
 }
 
 }  // namespace tinygrad

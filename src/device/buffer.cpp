@@ -1,11 +1,13 @@
 #include "device/buffer.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
 
+#include "device/launch_log.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -20,6 +22,10 @@ BufferPtr Buffer::make(Device& device, int64_t size, DType dtype, const BufferSp
   if (size < 0 || __builtin_mul_overflow(size, static_cast<int64_t>(itemsize(dtype)), &bytes)) {
     throw ValueError(fmt::format("buffer on {}: {} elements of {}: the size must not be negative and its bytes must fit 63 bits",
                                  device.name().str(), size, repr(dtype)));
+  }
+  if (spec.external_ptr && !device.allocator().uses_host_memory()) {
+    throw DeviceError(fmt::format("buffer on {}: it cannot use memory of the host in place; make it on CPU and copy it with to(\"{}\")",
+                                  device.name().str(), device.name().str()));
   }
   return BufferPtr(new Buffer(device, size, dtype, spec, nullptr, 0));
 }
@@ -45,7 +51,7 @@ void Buffer::ensure_allocated() {
   std::lock_guard lock(b.mutex_);
   if (b.memory_.load(std::memory_order_relaxed)) return;
   b.memory_.store(device_.allocator().allocate(b.nbytes(), b.spec_), std::memory_order_release);
-  GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
+  if (device_.target().computes()) GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
 }
 
 void Buffer::deallocate() {
@@ -54,7 +60,7 @@ void Buffer::deallocate() {
   void* memory = b.memory_.exchange(nullptr);
   if (!memory || b.spec_.external_ptr) return;
   device_.allocator().deallocate(memory, b.nbytes(), b.spec_);
-  GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
+  if (device_.target().computes()) GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
 }
 
 void* Buffer::handle() {
@@ -72,7 +78,7 @@ std::byte* Buffer::data() {
 void Buffer::copyin(std::span<const std::byte> from) {
   if (from.size() != nbytes()) throw ValueError(fmt::format("copy of {} bytes into {}: the sizes differ", from.size(), describe()));
   void* to = handle();
-  device_.synchronize();
+  device_.wait();
   device_.allocator().copy_in(to, from.data(), from.size());
   written_whole();
 }
@@ -80,7 +86,8 @@ void Buffer::copyin(std::span<const std::byte> from) {
 void Buffer::copyout(std::span<std::byte> to) {
   if (to.size() != nbytes()) throw ValueError(fmt::format("copy of {} into {} bytes: the sizes differ", describe(), to.size()));
   check_readable();
-  device_.synchronize();
+  device_.wait();
+  check_readable();  // what was launched may have failed
   device_.allocator().copy_out(to.data(), handle(), to.size());
 }
 
@@ -89,33 +96,72 @@ void Buffer::copy_from(Buffer& from) {
   from.check_readable();
   void* to = handle();
   void* source = from.handle();
-  from.device_.synchronize();
-  if (&from.device_ != &device_) device_.synchronize();
+  if (&from.device_ != &device_ && copy_from_peer(to, from, source)) return;
+  from.device_.wait();
+  if (&from.device_ != &device_) device_.wait();
+  from.check_readable();  // what was launched may have failed
   Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
-  if (&mine == &theirs) {
+  if (&mine == &theirs)
     mine.copy(to, source, nbytes());
-  } else if (const std::byte* host = theirs.host_pointer(source)) {
+  else if (const std::byte* host = theirs.host_pointer(source))
     mine.copy_in(to, host, nbytes());
-  } else if (std::byte* own_host = mine.host_pointer(to)) {
+  else if (std::byte* own_host = mine.host_pointer(to))
     theirs.copy_out(own_host, source, nbytes());
-  } else {
-    std::vector<std::byte> between(nbytes());
-    theirs.copy_out(between.data(), source, nbytes());
-    mine.copy_in(to, between.data(), nbytes());
-  }
+  else
+    copy_through_host(to, from, source);
   written_whole();
 }
 
-void Buffer::poison(std::string reason) {
+bool Buffer::copy_from_peer(void* to, Buffer& from, void* source) {
+  const uint64_t number = device_.launches().begin();
+  bool copied = false;
+  try {
+    copied = device_.copy_from_peer(to, from.device_, source, nbytes());
+  } catch (...) {
+    device_.launches().end();
+    throw;
+  }
+  if (copied) {
+    written_whole();
+    written_by(number);
+  }
+  device_.launches().end();
+  return copied;
+}
+
+/// In pieces, so that a large copy does not need as much host memory again.
+void Buffer::copy_through_host(void* to, Buffer& from, void* source) {
+  constexpr size_t most = size_t{16} << 20;
+  Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
+  std::vector<std::byte> between(std::min(most, nbytes()));
+  for (size_t at = 0; at < nbytes(); at += most) {
+    const size_t bytes = std::min(most, nbytes() - at);
+    theirs.copy_out(between.data(), at ? theirs.offset(source, at) : source, bytes);
+    mine.copy_in(at ? mine.offset(to, at) : to, between.data(), bytes);
+  }
+}
+
+void Buffer::poison(std::string_view reason) noexcept {
   Buffer& b = base();
-  std::lock_guard lock(b.mutex_);
-  b.poison_reason_ = std::move(reason);
+  const std::lock_guard lock(b.mutex_);
   b.poisoned_.store(true, std::memory_order_release);
+  try {
+    b.poison_reason_ = reason;
+  } catch (const std::bad_alloc&) {
+    b.poison_reason_.clear();
+  }
 }
 
 void Buffer::written_whole() {
   if (base_ && nbytes() != base_->nbytes()) return;
   base().poisoned_.store(false, std::memory_order_release);
+  base().last_launch_.store(0, std::memory_order_relaxed);
+}
+
+void Buffer::written_by(uint64_t launch) {
+  Buffer& b = base();
+  // What was lost is not repaired by a kernel that may write a part of it.
+  if (std::string why = device_.launches().why_lost(b.last_launch_.exchange(launch)); !why.empty()) poison(why);
 }
 
 void Buffer::check_readable() const {
@@ -123,6 +169,10 @@ void Buffer::check_readable() const {
     const Buffer& b = base();
     std::lock_guard lock(b.mutex_);
     throw DeviceError(fmt::format("{}: its content is lost: {}; write it as a whole before reading it", describe(), b.poison_reason_));
+  }
+  if (const std::string why = device_.launches().why_lost(base().last_launch_.load()); !why.empty()) {
+    throw DeviceError(
+        fmt::format("{}: its content is lost, because something launched before failed: {}; compute it again", describe(), why));
   }
   if (!is_allocated()) throw DeviceError(fmt::format("{}: nothing was written to it yet", describe()));
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "device/device.h"
 #include "uop/uop.h"
@@ -55,14 +56,18 @@ class Buffer final : public Resource {
 
   /// Marks the content of the base as lost, because a store to it may have run in part: reading throws DeviceError with the reason. The
   /// mark goes when the whole base is written by copyin or copy_from.
-  void poison(std::string reason);
+  void poison(std::string_view reason) noexcept;
   bool poisoned() const { return base().poisoned_.load(std::memory_order_acquire); }
   /// Throws DeviceError if the content is lost.
   void check_readable() const;
+  /// A launch of this number (see LaunchLog) writes to it: should the launch turn out to have failed, the content is lost.
+  void written_by(uint64_t launch);
 
  private:
   Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset);
   void written_whole();
+  bool copy_from_peer(void* to, Buffer& from, void* source);
+  void copy_through_host(void* to, Buffer& from, void* source);
   std::string describe() const;
 
   Device& device_;
@@ -76,6 +81,7 @@ class Buffer final : public Resource {
   mutable std::mutex mutex_;
   std::atomic<void*> memory_{nullptr};
   std::atomic<bool> poisoned_{false};
+  std::atomic<uint64_t> last_launch_{0};  ///< that wrote to it, of an asynchronous device
   std::string poison_reason_;
 };
 

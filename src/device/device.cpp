@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "device/launch_log.h"
 
 namespace tinygrad {
 namespace {
@@ -79,7 +80,36 @@ DeviceChoice with_option(DeviceChoice choice) {
 
 }  // namespace
 
+Kernel::~Kernel() = default;
+Graph::~Graph() = default;
+
+Device::Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator)
+    : name_(name), target_(target), allocator_(std::move(allocator)), launches_(std::make_unique<LaunchLog>()) {}
+Device::~Device() = default;
+
+std::string Device::disassemble(const std::string&) { return {}; }
+std::unique_ptr<Graph> Device::make_graph(std::span<const GraphLaunch>) { return nullptr; }
+bool Device::copy_from_peer(void*, Device&, void*, size_t) { return false; }
+
+void Device::wait() {
+  const uint64_t mark = launches_->mark();
+  try {
+    synchronize();
+  } catch (const std::exception& e) {
+    launches_->failed(e.what());
+    throw;
+  }
+  launches_->passed(mark);
+}
+
 DeviceChoice DeviceChoice::parse(std::string_view text) {
+  if (const size_t colon = text.find(':');
+      colon != 0 && colon != text.npos && colon + 1 < text.size() && (text[colon + 1] == '/' || text[colon + 1] == '.')) {
+    DeviceChoice choice;
+    choice.name = upper(text.substr(0, colon));
+    choice.path = text.substr(colon + 1);
+    return choice;
+  }
   std::vector<std::string_view> parts;
   for (std::string_view rest = text;;) {
     const size_t colon = rest.find(':');
@@ -104,7 +134,10 @@ DeviceChoice DeviceChoice::parse(std::string_view text) {
   return choice;
 }
 
-std::string DeviceChoice::canonical() const { return index == 0 ? name : fmt::format("{}:{}", name, index); }
+std::string DeviceChoice::canonical() const {
+  if (!path.empty()) return fmt::format("{}:{}", name, path);
+  return index == 0 ? name : fmt::format("{}:{}", name, index);
+}
 
 Symbol Device::canonical(std::string_view name) {
   const DeviceChoice choice = DeviceChoice::parse(name);
@@ -130,8 +163,6 @@ Device& Device::get(std::string_view name) {
   }
   return *entry->device;
 }
-
-std::string Device::disassemble(const std::string&) { return {}; }
 
 void register_backends(std::span<const Backend> added) {
   std::lock_guard lock(registry().mutex);

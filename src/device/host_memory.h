@@ -1,7 +1,7 @@
 #pragma once
 #include <cstring>
 
-#include "device/allocator.h"
+#include <tinygrad/allocator.h>
 
 namespace tinygrad {
 
@@ -11,6 +11,7 @@ class HostMemory : public Base {
  public:
   using Base::Base;
 
+  bool uses_host_memory() const override { return true; }
   void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
   std::byte* host_pointer(void* handle) const override { return static_cast<std::byte*>(handle); }
   void copy_in(void* handle, const std::byte* from, size_t bytes) override { move(handle, from, bytes); }

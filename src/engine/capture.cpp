@@ -8,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
+#include "engine/host_memory.h"
 #include "engine/launch.h"
 #include "runtime/backends.h"
 #include "schedule/memory_plan.h"
@@ -27,6 +28,8 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
     note_uses(calls[i], programs[i].get());
     add_step(calls[i], std::move(programs[i]));
   }
+  if (options.jit != 2) make_batches(options.jit_batch_size);
+  note_async_writes();
 }
 
 Capture::~Capture() = default;
@@ -77,7 +80,7 @@ void Capture::add_variable(Symbol name, Step& step) {
   uint32_t number = 0;
   for (const auto& [known, value] : variables_) {
     if (known == name) {
-      if (!value) variable_patches_.push_back({uint32_t(variable_values_.size()), number});
+      if (!value) variable_patches_.push_back({uint32_t(variable_values_.size()), number, uint32_t(steps_.size() - 1)});
       step.dims_known = step.dims_known && value;
       variable_values_.push_back(value.value_or(0));
       return;
@@ -97,10 +100,11 @@ void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> 
   }
   step.program = std::move(program);
   step.kernel = step.program->kernel.get();
+  step.device = &runtime::open_device(slots_[call.slots[0]].device.str());
   step.first_handle = uint32_t(handle_slots_.size());
   step.handle_count = uint32_t(call.slots.size());
   for (uint32_t slot : call.slots) {
-    if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot});
+    if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot, uint32_t(steps_.size() - 1)});
     handle_slots_.push_back(slot);
   }
   const KernelInfo& info = step.program->info;
@@ -116,6 +120,32 @@ void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> 
   bytes_ += uint64_t(info.bytes.evaluate(values));
 }
 
+/// Runs of kernels on one device that has graphs: the first graph has at most `first_size` launches, so that the device can begin while the
+/// host goes on, and each later one twice as many; 0 is no limit. One launch alone is no graph.
+void Capture::make_batches(int first_size) {
+  size_t most = first_size ? size_t(first_size) : steps_.size();
+  for (size_t i = 0; i < steps_.size();) {
+    Device* device = steps_[i].device;
+    size_t end = i + 1;
+    while (device && device->has_graphs() && end < steps_.size() && end - i < most && steps_[end].device == device) ++end;
+    if (end - i > 1) {
+      batches_.push_back({uint32_t(i), uint32_t(end - i)});
+      most *= 2;
+    }
+    i = end;
+  }
+}
+
+void Capture::note_async_writes() {
+  for (const Step& s : steps_) {
+    if (!s.device || !s.device->is_async()) continue;
+    for (const KernelParam& p : s.program->info.params) {
+      const uint32_t slot = handle_slots_[s.first_handle + size_t(p.slot)];
+      if (p.written && slots_[slot].kind != SlotKind::temporary) async_writes_.emplace_back(s.device, slot);
+    }
+  }
+}
+
 BufferPtr Capture::make_buffer(Symbol device, int64_t size, DType dtype) const {
   BufferPtr b = Buffer::make(runtime::open_device(device.str()), size, dtype);
   b->ensure_allocated();
@@ -123,6 +153,10 @@ BufferPtr Capture::make_buffer(Symbol device, int64_t size, DType dtype) const {
 }
 
 std::unique_ptr<Capture::Lease> Capture::lease() {
+  return with_host_memory([&] { return free_or_new_lease(); });
+}
+
+std::unique_ptr<Capture::Lease> Capture::free_or_new_lease() {
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -146,6 +180,8 @@ std::unique_ptr<Capture::Lease> Capture::lease() {
   }
   for (uint32_t slot : handle_slots_) l->handles.push_back(l->buffers[slot] ? l->buffers[slot]->handle() : nullptr);
   l->variables = variable_values_;
+  l->graphs.resize(batches_.size());
+  if (!batches_.empty()) l->changed.assign(steps_.size(), 1);
   return l;
 }
 
@@ -162,44 +198,118 @@ void Capture::free_leases() {
 
 Buffer& Capture::buffer(Lease& lease, size_t slot) { return *lease.buffers[slot]; }
 
+void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) const {
+  const bool graphs = !batches_.empty();
+  for (const Patch& p : handle_patches_) {
+    void* handle = buffers[p.source]->handle();
+    if (graphs && lease.handles[p.index] != handle) lease.changed[p.step] = 1;
+    lease.handles[p.index] = handle;
+  }
+  for (const Patch& p : variable_patches_) {
+    if (graphs && lease.variables[p.index] != variables[p.source]) lease.changed[p.step] = 1;
+    lease.variables[p.index] = variables[p.source];
+  }
+  if (!has_copies_ && async_writes_.empty()) return;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].kind == SlotKind::call) lease.buffers[i] = buffers[i];
+}
+
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
-  for (const Patch& p : handle_patches_) lease.handles[p.index] = buffers[p.source]->handle();
-  for (const Patch& p : variable_patches_) lease.variables[p.index] = variables[p.source];
-  if (has_copies_)
-    for (size_t i = 0; i < slots_.size(); ++i)
-      if (slots_[i].kind == SlotKind::call) lease.buffers[i] = buffers[i];
+  with_host_memory([&] { patch(lease, buffers, variables); });
   try {
-    run_steps(lease, log_enabled(2));
+    with_host_memory([&] { run_all(lease); });
   } catch (const std::exception& e) {
     poison(buffers, e.what());
     throw;
   }
 }
 
-void Capture::run_steps(Lease& lease, bool log) const {
-  for (const Step& s : steps_) {
-    if (!s.kernel) {
-      lease.buffers[s.to]->copy_from(*lease.buffers[s.from]);
-      continue;
-    }
-    const std::span<void* const> handles(lease.handles.data() + s.first_handle, s.handle_count);
-    const std::span<const int64_t> values(lease.variables.data() + s.first_variable, s.variable_count);
-    if (log || !s.dims_known)
-      launch(*s.program, slots_[handle_slots_[s.first_handle]].device, handles, values);
-    else
-      s.kernel->launch(handles, values, s.dims);
+void Capture::run_all(Lease& lease) const {
+  std::vector<std::unique_ptr<LaunchScope>> scopes;
+  const Device* last = nullptr;
+  for (const auto& [device, slot] : async_writes_) {
+    if (device != std::exchange(last, device)) scopes.push_back(std::make_unique<LaunchScope>(*device));
+    lease.buffers[slot]->written_by(scopes.back()->number());
   }
-  if (log) return;
+  const bool timed = times_launches();
+  auto batch = batches_.begin();
+  for (size_t i = 0; i < steps_.size();) {
+    if (!timed && batch != batches_.end() && batch->first == i) {
+      run_batch(lease, *batch, lease.graphs[size_t(batch - batches_.begin())]);
+      i += batch->count;
+      ++batch;
+    } else {
+      run_step(steps_[i++], lease, timed);
+    }
+  }
+  if (timed) return;
   GlobalCounters::global_ops += ops_;
   GlobalCounters::global_mem += bytes_;
   GlobalCounters::kernel_count += known_kernels_;
 }
 
+void Capture::run_step(const Step& s, Lease& lease, bool timed) const {
+  if (!s.kernel) return lease.buffers[s.to]->copy_from(*lease.buffers[s.from]);
+  const auto handles = handles_of(s, lease);
+  const auto values = variables_of(s, lease);
+  if (timed || !s.dims_known)
+    launch(*s.program, *s.device, handles, values);
+  else
+    s.kernel->launch(handles, values, s.dims);
+}
+
+std::span<void* const> Capture::handles_of(const Step& s, const Lease& lease) {
+  return {lease.handles.data() + s.first_handle, s.handle_count};
+}
+
+std::span<const int64_t> Capture::variables_of(const Step& s, const Lease& lease) {
+  return {lease.variables.data() + s.first_variable, s.variable_count};
+}
+
+void Capture::run_batch(Lease& lease, const Batch& batch, LeasedGraph& leased) const {
+  const auto steps = std::span(steps_).subspan(batch.first, batch.count);
+  const auto changed = std::span(lease.changed).subspan(batch.first, batch.count);
+  if (leased.launches.empty()) {
+    make_graph(lease, steps, leased);
+    std::ranges::fill(changed, uint8_t{0});  // it was made with what there is now
+  }
+  if (!leased.graph) {
+    for (const Step& s : steps) run_step(s, lease, false);
+    return;
+  }
+  std::vector<uint32_t> numbers;
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    const Step& s = steps[i];
+    if (changed[i]) numbers.push_back(i);
+    if (s.dims_known) continue;
+    const auto values = variables_of(s, lease);
+    if (changed[i]) leased.launches[i].dims = s.program->info.launch_dims(values);
+    count_launch(s.program->info, values);
+  }
+  leased.graph->launch(leased.launches, numbers);
+  std::ranges::fill(changed, uint8_t{0});
+}
+
+void Capture::make_graph(Lease& lease, std::span<const Step> steps, LeasedGraph& leased) {
+  std::vector<GraphLaunch> launches;
+  for (const Step& s : steps) {
+    const auto values = variables_of(s, lease);
+    launches.push_back({.kernel = s.kernel,
+                        .info = &s.program->info,
+                        .buffers = handles_of(s, lease),
+                        .variables = values,
+                        .dims = s.program->info.launch_dims(values)});
+  }
+  leased.graph = steps[0].device->make_graph(launches);
+  leased.launches = std::move(launches);
+}
+
 void Capture::poison(std::span<Buffer* const> buffers, const char* reason) {
+  const std::string why = joined("a kernel of a jitted function that writes it, or uses what it wrote, failed: ", reason);
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!uses_[i].written) continue;
     Buffer* b = slots_[i].kind == SlotKind::call ? buffers[i] : slots_[i].kind == SlotKind::fixed ? slots_[i].buffer.get() : nullptr;
-    if (b) b->poison(fmt::format("a kernel of a jitted function that writes it, or uses what it wrote, failed: {}", reason));
+    if (b) b->poison(why);
   }
 }
 

@@ -57,12 +57,19 @@ class Capture {
   /// What the kernels rely on, in bytes.
   uint16_t alignment(size_t slot) const { return uses_[slot].alignment; }
 
+  /// Some of the launches as one object of their device, with what they are launched with.
+  struct LeasedGraph {
+    std::unique_ptr<Graph> graph;       ///< null where the device would rather not
+    std::vector<GraphLaunch> launches;  ///< none: not made yet
+  };
   /// Memory between the kernels, and lists of what they are launched with.
   struct Lease {
     std::vector<BufferPtr> owned;    ///< arenas, their parts, memory that the host fills
     std::vector<Buffer*> buffers;    ///< by slot; those of the call are put in for each run
     std::vector<void*> handles;      ///< of all launches after one another
     std::vector<int64_t> variables;  ///< the same
+    std::vector<LeasedGraph> graphs;
+    std::vector<uint8_t> changed;  ///< steps whose handles or variables are not those of their graph's last run; if there are graphs
   };
   /// Memory that nobody else uses until it is given back. Throws OutOfMemoryError.
   std::unique_ptr<Lease> lease();
@@ -84,6 +91,7 @@ class Capture {
   struct Step {
     std::shared_ptr<const Program> program;
     Kernel* kernel = nullptr;
+    Device* device = nullptr;
     uint32_t first_handle = 0, handle_count = 0;
     uint32_t first_variable = 0, variable_count = 0;
     bool dims_known = true;
@@ -92,15 +100,28 @@ class Capture {
   };
   /// A value to be put in a list for each run: at `index`, number `source`.
   struct Patch {
-    uint32_t index, source;
+    uint32_t index, source, step;
+  };
+  /// Steps, one after another, that are one object of their device.
+  struct Batch {
+    uint32_t first = 0, count = 0;
   };
 
+  std::unique_ptr<Lease> free_or_new_lease();
   void plan(std::span<const RecordedCall> calls, bool reuse);
   void note_uses(const RecordedCall& call, const Program* program);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
+  void make_batches(int first_size);
+  void note_async_writes();
   void add_variable(Symbol name, Step& step);
   BufferPtr make_buffer(Symbol device, int64_t size, DType dtype) const;
-  void run_steps(Lease& lease, bool log) const;
+  void patch(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) const;
+  void run_all(Lease& lease) const;
+  void run_step(const Step& step, Lease& lease, bool timed) const;
+  void run_batch(Lease& lease, const Batch& batch, LeasedGraph& leased) const;
+  static void make_graph(Lease& lease, std::span<const Step> steps, LeasedGraph& leased);
+  static std::span<void* const> handles_of(const Step& step, const Lease& lease);
+  static std::span<const int64_t> variables_of(const Step& step, const Lease& lease);
   void poison(std::span<Buffer* const> buffers, const char* reason);
 
   const std::vector<CapturedSlot> slots_;
@@ -109,7 +130,9 @@ class Capture {
   std::vector<Use> uses_;
   schedule::Plan plan_;
   std::vector<Step> steps_;
-  std::vector<uint32_t> handle_slots_;  // of all launches after one another
+  std::vector<Batch> batches_;                              // in the order of their steps
+  std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write
+  std::vector<uint32_t> handle_slots_;                      // of all launches after one another
   std::vector<Patch> handle_patches_, variable_patches_;
   std::vector<int64_t> variable_values_;
   size_t kernels_ = 0;

@@ -5,28 +5,46 @@
 #include <tinygrad/counters.h>
 
 #include "base/log.h"
+#include "base/options.h"
+#include "base/profile.h"
 
 namespace tinygrad::engine {
 
 namespace {
 
-void log_launch(const KernelInfo& info, Symbol device, std::span<const int64_t> variables, double seconds) {
+void log_launch(const KernelInfo& info, const Device& device, std::span<const int64_t> variables, double seconds) {
   const double flops = double(info.flops.evaluate(variables)), bytes = double(info.bytes.evaluate(variables));
-  log_line(fmt::format("{:<8} {:<32} {:>9.1f} us {:>9.2f} GFLOPS {:>8.2f} GB/s", device.str(), info.name, seconds * 1e6,
+  log_line(fmt::format("{:<8} {:<32} {:>9.1f} us {:>9.2f} GFLOPS {:>8.2f} GB/s", device.name().str(), info.name, seconds * 1e6,
                        flops / seconds * 1e-9, bytes / seconds * 1e-9));
 }
 
+bool is_profiled(const Device& device) { return current_options().profile && !device.records_profile(); }
+
 }  // namespace
 
-void launch(const Program& program, Symbol device, std::span<void* const> handles, std::span<const int64_t> variables) {
-  const KernelInfo& info = program.info;
-  const bool timed = log_enabled(2);
-  const auto seconds = program.kernel->launch(handles, variables, info.launch_dims(variables), timed);
+bool times_launches() { return log_enabled(2) || current_options().profile; }
+
+void count_launch(const KernelInfo& info, std::span<const int64_t> variables) {
   GlobalCounters::global_ops += uint64_t(info.flops.evaluate(variables));
   GlobalCounters::global_mem += uint64_t(info.bytes.evaluate(variables));
   GlobalCounters::kernel_count += 1;
-  if (seconds) GlobalCounters::time_sum_s += *seconds;
-  if (timed && seconds) log_launch(info, device, variables, *seconds);
+}
+
+void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables) {
+  const KernelInfo& info = program.info;
+  const bool timed = log_enabled(2) || is_profiled(device);
+  const auto seconds = program.kernel->launch(handles, variables, info.launch_dims(variables), timed);
+  count_launch(info, variables);
+  if (!seconds) return;
+  GlobalCounters::time_sum_s += *seconds;
+  if (log_enabled(2)) log_launch(info, device, variables, *seconds);
+  if (!is_profiled(device)) return;
+  const auto duration = static_cast<int64_t>(*seconds * 1e9);
+  profile_record({.name = Symbol(info.name),
+                  .category = "kernel",
+                  .track = device.name(),
+                  .start_ns = profile_now_ns() - duration,
+                  .duration_ns = duration});
 }
 
 }  // namespace tinygrad::engine

@@ -3,11 +3,31 @@
 
 #include <span>
 
+#include "device/launch_log.h"
 #include "program/program.h"
 
 namespace tinygrad::engine {
 
-/// Launches a program; adds to GlobalCounters, and logs a line for DEBUG=2.
-void launch(const Program& program, Symbol device, std::span<void* const> handles, std::span<const int64_t> variables);
+/// Whether each launch is to be made by launch(), alone: DEBUG=2 shows its time, PROFILE records it.
+bool times_launches();
+/// Adds a launch to GlobalCounters.
+void count_launch(const KernelInfo& info, std::span<const int64_t> variables);
+
+/// Launches a program; adds to GlobalCounters, logs a line for DEBUG=2 and records the time for PROFILE.
+void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables);
+
+/// The launches of a scope: an error of theirs that only a later wait finds is laid to what they wrote (Buffer::written_by).
+class LaunchScope {
+ public:
+  explicit LaunchScope(Device& device) : log_(device.launches()), number_(log_.begin()) {}
+  ~LaunchScope() { log_.end(); }
+  LaunchScope(const LaunchScope&) = delete;
+  LaunchScope& operator=(const LaunchScope&) = delete;
+  uint64_t number() const { return number_; }
+
+ private:
+  LaunchLog& log_;
+  uint64_t number_;
+};
 
 }  // namespace tinygrad::engine

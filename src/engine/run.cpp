@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "engine/host_memory.h"
 #include "engine/launch.h"
 #include "program/program.h"
 #include "runtime/backends.h"
@@ -93,7 +94,11 @@ void run_job(const Job& job) {
   }
   SmallVector<void*, 8> handles;
   for (Buffer* b : job.buffers) handles.push_back(b->handle());
-  launch(*job.program, job.buffers[0]->device().name(), handles, job.variables);
+  Device& device = job.buffers[0]->device();
+  if (!device.is_async()) return launch(*job.program, device, handles, job.variables);
+  const LaunchScope scope(device);
+  launch(*job.program, device, handles, job.variables);
+  for (Buffer* b : job.written()) b->written_by(scope.number());
 }
 
 /// The device that a call runs on, known without memory: that of its first buffer.
@@ -111,7 +116,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 const Target& target_of(Symbol device) { return runtime::open_device(device.str()).target(); }
 
-void run_schedule(const schedule::Schedule& s, const Options& options) {
+namespace {
+
+void run_jobs(const schedule::Schedule& s, const Options& options) {
   Memory memory(s);
   const std::vector<Job> jobs = prepare_jobs(s, memory, options);
   for (const Job& job : jobs) {
@@ -122,10 +129,17 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
   try {
     for (; i < jobs.size(); ++i) run_job(jobs[i]);
   } catch (const std::exception& e) {
+    const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", e.what());
     for (const Job& begun : std::span(jobs).first(i + 1))
-      for (Buffer* b : begun.written()) b->poison(fmt::format("a kernel that writes it, or uses what it wrote, failed: {}", e.what()));
+      for (Buffer* b : begun.written()) b->poison(reason);
     throw;
   }
+}
+
+}  // namespace
+
+void run_schedule(const schedule::Schedule& s, const Options& options) {
+  with_host_memory([&] { run_jobs(s, options); });
 }
 
 RenderReport render_schedule(const schedule::Schedule& s, const Options& options, bool opts) {

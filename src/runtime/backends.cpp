@@ -3,7 +3,9 @@
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/disk/disk.h"
 #include "runtime/interp/device.h"
+#include "runtime/npy/npy.h"
 #include "runtime/null/null.h"
 
 namespace tinygrad::runtime {
@@ -17,6 +19,8 @@ constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
+    {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
+    {.name = "NPY", .may_be_default = false, .unavailable = npy_unavailable, .open = open_npy},
 };
 
 }  // namespace
@@ -52,6 +56,19 @@ std::string canonical_device(std::string_view name) {
   return std::string(Device::canonical(name).str());
 }
 
-void synchronize(std::string_view device) { runtime::open_device(device).synchronize(); }
+void synchronize(std::string_view device) { runtime::open_device(device).wait(); }
+
+bool is_dtype_supported(DType dtype, std::string_view device) { return runtime::open_device(device).supports(dtype); }
+
+DeviceStatistics device_statistics(std::string_view device) {
+  Device& d = runtime::open_device(device);
+  const Allocator& a = d.allocator();
+  return {.target = d.target().name(), .in_use = a.bytes_in_use(), .peak = a.peak_bytes(), .cached = a.bytes_cached()};
+}
+
+void register_backend(const Backend& backend) {
+  runtime::install_backends();
+  register_backends({&backend, 1});
+}
 
 }  // namespace tinygrad

@@ -1,7 +1,7 @@
 #pragma once
 /// The device of every node, inferred from its sources.
 
-#include "base/symbol.h"
+#include <tinygrad/symbol.h>
 #include "uop/uop.h"
 
 namespace tinygrad {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <tinygrad/symbol.h>
 #include "base/small_vector.h"
-#include "base/symbol.h"
 #include "dtype/scalar.h"
 #include "uop/uop.h"
 

@@ -6,6 +6,7 @@
 #include "ops/activation.h"
 #include "ops/elementwise.h"
 #include "tensor/handle.h"
+#include "tensor/storage.h"
 #include "uop/build.h"
 
 namespace tinygrad {
@@ -110,7 +111,10 @@ Tensor Tensor::selu(double alpha, double gamma) const { return wrap(ops::selu(uo
 Tensor Tensor::softplus(double beta) const { return wrap(ops::softplus(uop(), beta, context())); }
 Tensor Tensor::threefry(const Tensor& key) const { return wrap(ops::threefry(uop(), key.uop())); }
 Tensor Tensor::cast(DType dtype) const { return wrap(tinygrad::cast(uop(), of_values(dtype))); }
-Tensor Tensor::bitcast(DType dtype) const { return wrap(ops::bitcast(uop(), of_values(dtype))); }
+Tensor Tensor::bitcast(DType dtype) const {
+  const UOp x = uop();
+  return wrap(is_storage(device_of(x)) ? storage_bitcast(x, of_values(dtype)) : ops::bitcast(x, of_values(dtype)));
+}
 
 namespace {
 UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }

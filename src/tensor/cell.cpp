@@ -66,16 +66,19 @@ TensorCell::~TensorCell() {
   (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
 }
 
-/// After a change of the node: puts the cell into the list that it belongs to. Under its lock, so that it is right for the last change.
-void TensorCell::file() {
+/// Swaps the node with another one, and puts the cell into the list that it then belongs to. Under its lock, so that it is right for the
+/// last change; if it throws, nothing has changed.
+void TensorCell::swap_node(UOp& node) {
+  const bool finished = is_finished(node);
+  if (finished != filed_finished_) {
+    Shard& shard = shard_of(*this);
+    const std::lock_guard lock(shard.mutex);
+    (finished ? shard.finished : shard.unfinished).insert(this);
+    (finished ? shard.unfinished : shard.finished).erase(this);
+    filed_finished_ = finished;
+  }
+  std::swap(node_, node);
   version_.fetch_add(1, std::memory_order_release);
-  const bool finished = is_finished(node_);
-  if (finished == filed_finished_) return;
-  Shard& shard = shard_of(*this);
-  const std::lock_guard lock(shard.mutex);
-  (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
-  (finished ? shard.finished : shard.unfinished).insert(this);
-  filed_finished_ = finished;
 }
 
 UOp TensorCell::node() const {
@@ -89,16 +92,14 @@ void TensorCell::set_node(UOp node) {
   if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(*this);
   tensor::Undo::note(*this);
   const std::lock_guard lock(mutex_);
-  std::swap(node_, node);
-  file();
+  swap_node(node);
 }
 
 bool TensorCell::exchange(const UOp& expected, UOp replacement) {
   const std::lock_guard lock(mutex_);
   if (!(node_ == expected)) return false;
   if (node_ == replacement) return true;
-  std::swap(node_, replacement);
-  file();
+  swap_node(replacement);
   return true;
 }
 

@@ -35,7 +35,7 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
 
  private:
   friend std::shared_ptr<TensorCell> make_cell(UOp node);
-  void file();
+  void swap_node(UOp& node);
 
   mutable std::mutex mutex_;
   UOp node_;

@@ -19,6 +19,7 @@
 #include "tensor/memory.h"
 #include "tensor/realize.h"
 #include "tensor/recorder.h"
+#include "tensor/storage.h"
 #include "uop/build.h"
 
 namespace tinygrad {
@@ -278,10 +279,11 @@ void note_host_use() {
 
 }  // namespace
 
-void Tensor::read(void* to, DType as, size_t count) const {
+void Tensor::read(void* to_host, DType as, size_t count) const {
   note_host_use();
   if (count == 0) return;
-  buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to), count * itemsize(as)});
+  if (is_storage(device_of(uop()))) return to("CPU").read(to_host, as, count);
+  buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to_host), count * itemsize(as)});
 }
 
 std::shared_ptr<std::byte> Tensor::host_memory() const {
@@ -291,7 +293,7 @@ std::shared_ptr<std::byte> Tensor::host_memory() const {
   auto owner = std::make_shared<UOp>(row_major(*this));
   Buffer& memory = buffer_of(*owner);
   memory.check_readable();
-  memory.device().synchronize();
+  memory.device().wait();
   return {owner, memory.data()};
 }
 
@@ -311,6 +313,10 @@ Tensor& Tensor::assign(const Tensor& x) {
   if (node.dtype() != value.dtype())
     throw DTypeError(fmt::format("assign: cannot write {} into {}; cast the value", repr(value.dtype()), repr(node.dtype())));
   const Symbol to = device_of(node), from = device_of(value);
+  if (is_storage(to)) {
+    tensor::write_storage(node, value);
+    return *this;
+  }
   if (!to.empty() && !from.empty() && to != from)
     throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
   if (node != value) tensor::assign(cell(), value);
@@ -330,7 +336,12 @@ Tensor Tensor::clone() const { return from_uop(copied(uop())).is_param_(is_param
 Tensor Tensor::contiguous() const { return wrap(ops::contiguous(uop())); }
 Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backward(uop())); }
 
-Tensor Tensor::to(std::string_view device) const { return wrap(ops::copy_to(uop(), context_on(device).device)).is_param_(is_param()); }
+Tensor Tensor::to(std::string_view device) const {
+  const UOp x = uop();
+  const Symbol to = context_on(device).device;
+  const bool stored = device_of(x) != to && is_storage(device_of(x));
+  return wrap(stored ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
+}
 Tensor& Tensor::to_(std::string_view device) { return replace(to(device)); }
 
 }  // namespace tinygrad

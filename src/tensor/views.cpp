@@ -9,6 +9,7 @@
 #include "shape/device.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/storage.h"
 
 namespace tinygrad {
 
@@ -28,7 +29,9 @@ Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
   const Shape sizes = to_shape(shape);
   for (const SInt& s : sizes)
     if (less_now(s, 0)) throw ShapeError(fmt::format("empty: {} has a negative size", tinygrad::to_string(sizes)));
-  return wrap(make_memory(sizes, of_values(o.dtype.value_or(ctx.default_float)), ctx.device));
+  const UOp memory = make_memory(sizes, of_values(o.dtype.value_or(ctx.default_float)), ctx.device);
+  if (is_storage(ctx.device)) buffer_of(state_of_view(memory)).ensure_allocated();  // it may hold something already
+  return wrap(memory);
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {

@@ -6,10 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include <tinygrad/symbol.h>
 #include "base/hash.h"
 #include "base/intrusive.h"
 #include "base/small_vector.h"
-#include "base/symbol.h"
 #include "dtype/scalar.h"
 #include "uop/op.h"
 

@@ -1,4 +1,4 @@
-#include "base/symbol.h"
+#include <tinygrad/symbol.h>
 
 #include <gtest/gtest.h>
 

@@ -64,6 +64,7 @@ std::string compile_c(const std::string& source, const Target& target) {
   if (result.exit_code != 0 || result.out.empty()) {
     throw CompileError(fmt::format("{} failed ({}): {}\n{}", clang, result.exit_code, result.err, source));
   }
+  if (!result.out.starts_with("\177ELF")) throw CompileError(fmt::format("{} gave no object file:\n{}", clang, source));
   disk_cache().put("clang_object", key, result.out);
   return std::move(result.out);
 }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -17,6 +18,7 @@ namespace {
 struct OpenLibraries {
   std::mutex mutex;
   std::map<std::string, LlvmApi> by_path;
+  std::vector<DynamicLibrary> kept;  // LLVM does not survive being unloaded
 };
 
 // Never destroyed: LLVM's own state must not outlive the library, nor threads that compile.
@@ -32,22 +34,32 @@ std::optional<DynamicLibrary> open_library(const std::string& path, std::string*
       why);
 }
 
+[[noreturn]] void fail(const std::string& why) {
+  throw CompileError(
+      fmt::format("LLVM: no library to compile kernels with: {}. Install it (`apt-get install libllvm19`), set LLVM_PATH to a libLLVM of "
+                  "version 17 or newer, or use DEV=INTERP",
+                  why));
+}
+
+LlvmApi functions_of(const DynamicLibrary& library) {
+  LlvmApi api;
+  try {
+#define X(name) api.name = library.symbol<std::remove_pointer_t<decltype(api.name)>>("LLVM" #name);
+    TG_LLVM_FUNCTIONS(X)
+#undef X
+  } catch (const DeviceError& e) {
+    fail(e.what());
+  }
+  api.library = library.name();
+  return api;
+}
+
 LlvmApi open_api(const std::string& path) {
   std::string why;
   std::optional<DynamicLibrary> library = open_library(path, &why);
-  if (!library) {
-    throw CompileError(
-        fmt::format("LLVM: no library to compile kernels with: {}. Install it (`apt-get install libllvm19`), set LLVM_PATH to a libLLVM of "
-                    "version 17 or "
-                    "newer, or use DEV=INTERP",
-                    why));
-  }
-  auto* kept = new DynamicLibrary(std::move(*library));  // LLVM does not survive being unloaded
-  LlvmApi api;
-#define X(name) api.name = kept->symbol<std::remove_pointer_t<decltype(api.name)>>("LLVM" #name);
-  TG_LLVM_FUNCTIONS(X)
-#undef X
-  api.library = kept->name();
+  if (!library) fail(why);
+  LlvmApi api = functions_of(*library);
+  libraries().kept.push_back(std::move(*library));
   api.InitializeX86TargetInfo();
   api.InitializeX86Target();
   api.InitializeX86TargetMC();

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "device/kernel.h"
+#include <tinygrad/device.h>
 
 namespace tinygrad::runtime::interp {
 

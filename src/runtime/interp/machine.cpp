@@ -8,6 +8,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/options.h"
 #include "runtime/interp/alu.h"
 #include "uop/graph.h"
 
@@ -17,10 +18,15 @@ namespace {
 
 size_t product(const int64_t (&sizes)[3]) { return static_cast<size_t>(sizes[0] * sizes[1] * sizes[2]); }
 
+uint64_t step_limit() {
+  const int64_t limit = current_options().interp_steps;
+  return limit == 0 ? UINT64_MAX : static_cast<uint64_t>(limit);
+}
+
 }  // namespace
 
 Machine::Machine(const Program& program, std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims)
-    : program_(program), variables_(variables), dims_(dims), items_(product(dims.local)) {
+    : program_(program), variables_(variables), dims_(dims), items_(product(dims.local)), max_steps_(step_limit()) {
   for (int d = 0; d < 3; ++d)
     if (dims.global[d] < 0 || dims.local[d] < 1)
       throw InternalError(
@@ -81,6 +87,8 @@ void Machine::run_group() {
 
 // Executes the instruction at `pc`; gives the next one.
 size_t Machine::step(size_t pc) {
+  steps_ += items_;
+  if (steps_ > max_steps_) give_up();
   const Instruction& i = program_.code[pc];
   switch (i.op) {
     case Op::CONST: data(reg(i.dst))[0] = program_.node(i).arg_as<ConstArg>().value.bits(); break;
@@ -317,6 +325,12 @@ void Machine::run_wmma(const Instruction& i) {
         out[size_t(e) * items_ + first + item] = Scalar::from_double(sum, core.out).bits();
       }
   }
+}
+
+void Machine::give_up() const {
+  throw DeviceError(fmt::format(
+      "INTERP: kernel {} has run {} instructions and has not ended; if it only is long, INTERP_STEPS gives it more, 0 any number",
+      program_.name, max_steps_));
 }
 
 void Machine::fail(const Instruction& i, size_t item, std::string_view what) const {

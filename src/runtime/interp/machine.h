@@ -12,7 +12,8 @@
 namespace tinygrad::runtime::interp {
 
 /// Executes each instruction for all items of a group before the next. Errors of the program (accesses out of bounds, races, reads of
-/// memory that nobody has written, loops and barriers that diverge) throw InternalError with the kernel, the instruction and the item.
+/// memory that nobody has written, loops and barriers that diverge) throw InternalError with the kernel, the instruction and the item; more
+/// instructions than INTERP_STEPS throw DeviceError.
 class Machine {
  public:
   Machine(const Program& program, std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims);
@@ -51,6 +52,7 @@ class Machine {
   void check_bounds(const Instruction& i, const Storage& storage, int64_t at, size_t item) const;
   int64_t uniform_value(const Instruction& i, int32_t reg) const;
 
+  [[noreturn]] void give_up() const;
   [[noreturn]] void fail(const Instruction& i, size_t item, std::string_view what) const;
 
   size_t count(const Register& r) const { return r.uniform ? 1 : items_; }
@@ -71,6 +73,8 @@ class Machine {
   std::span<const int64_t> variables_;
   const LaunchDims dims_;
   const size_t items_;
+  const uint64_t max_steps_;
+  uint64_t steps_ = 0;
   int64_t group_[3] = {0, 0, 0};
   bool parallel_ = false;  // more than one item in the launch: races are possible
   Moment now_;

@@ -1,14 +1,18 @@
 #pragma once
+/// Names that compare as fast as pointers.
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+
+#include <tinygrad/export.h>
 
 namespace tinygrad {
 
 /// An interned, immutable string in 8 bytes. Equal text means the same pointer; the order is that of the text, so it does
 /// not change from run to run. The text lives as long as the process. Safe for many threads.
-class Symbol {
+class TINYGRAD_EXPORT Symbol {
  public:
   /// The empty string.
   constexpr Symbol() = default;

@@ -1,10 +1,13 @@
 #pragma once
+/// Memory of devices.
+
+#include <atomic>
+#include <compare>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
+
+#include <tinygrad/export.h>
 
 namespace tinygrad {
 
@@ -17,10 +20,10 @@ struct BufferSpec {
 };
 
 /// Memory of one device. Handles are opaque but for the device and its kernels. Safe for several threads.
-class Allocator {
+class TINYGRAD_EXPORT Allocator {
  public:
   explicit Allocator(std::string device) : device_(std::move(device)) {}
-  virtual ~Allocator() = default;
+  virtual ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -32,10 +35,14 @@ class Allocator {
   virtual void empty_cache() noexcept {}
 
   /// Bytes handed out and not yet returned.
-  size_t bytes_in_use() const;
+  size_t bytes_in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  /// The most that ever were.
+  size_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
   /// Bytes kept for later.
   virtual size_t bytes_cached() const { return 0; }
 
+  /// Whether handles are addresses of the host, so that memory of somebody else (BufferSpec::external_ptr) can be used in place.
+  virtual bool uses_host_memory() const { return false; }
   /// The handle of the part of an allocation that starts at `bytes`.
   virtual void* offset(void* handle, size_t bytes) const = 0;
   /// Where the host finds the memory, or nullptr.
@@ -46,28 +53,31 @@ class Allocator {
   virtual void copy(void* to, void* from, size_t bytes) = 0;
 
  protected:
+  const std::string& device() const { return device_; }
   /// nullptr when there is no memory.
   virtual void* take(size_t bytes, const BufferSpec& spec) = 0;
   virtual void give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept = 0;
 
  private:
   void* take_within_limit(size_t bytes, const BufferSpec& spec);
+  bool count(size_t bytes);
 
-  std::string device_;
-  mutable std::mutex mutex_;  // of the count only
-  size_t in_use_ = 0;
+  const std::string device_;
+  std::atomic<size_t> in_use_{0}, peak_{0};
 };
 
 /// Keeps freed memory for allocations of the same size and spec, unless LRU=0. When memory is used up the cache is emptied and the
-/// allocation tried once more.
-class LruAllocator : public Allocator {
+/// allocation tried once more. Whoever derives from it calls empty_cache() in its destructor.
+class TINYGRAD_EXPORT LruAllocator : public Allocator {
  public:
-  using Allocator::Allocator;
+  explicit LruAllocator(std::string device);
+  ~LruAllocator() override;
 
   void empty_cache() noexcept override;
   size_t bytes_cached() const override;
 
  protected:
+  /// nullptr when there is no memory.
   virtual void* system_allocate(size_t bytes, const BufferSpec& spec) = 0;
   virtual void system_free(void* handle, size_t bytes, const BufferSpec& spec) noexcept = 0;
 
@@ -75,10 +85,8 @@ class LruAllocator : public Allocator {
   void* take(size_t bytes, const BufferSpec& spec) override;
   void give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept override;
 
-  using Key = std::pair<size_t, BufferSpec>;
-  mutable std::mutex mutex_;
-  std::map<Key, std::vector<void*>> cache_;
-  size_t cached_ = 0;
+  struct Cache;
+  const std::unique_ptr<Cache> cache_;
 };
 
 }  // namespace tinygrad

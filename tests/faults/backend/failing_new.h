@@ -1,0 +1,33 @@
+#pragma once
+/// Allocations that can be made to fail. In this executable they replace the libraries'.
+
+#include <atomic>
+#include <cstdint>
+
+namespace tinygrad::test {
+
+/// Allocations of the thread that armed it until one fails; the one that does, and nothing else, throws std::bad_alloc.
+class FailingNew {
+ public:
+  /// The allocation of this number from now, from 0, fails; a negative number only counts.
+  explicit FailingNew(int64_t number);
+  ~FailingNew();
+  FailingNew(const FailingNew&) = delete;
+  FailingNew& operator=(const FailingNew&) = delete;
+
+  static int64_t count();  ///< allocations while one was armed last
+  static bool failed();    ///< whether one has failed
+};
+
+/// The same of posix_memalign, which memory of the CPU comes from; the call after the one that fails, its second try, fails too.
+class FailingMemalign {
+ public:
+  explicit FailingMemalign(int64_t number);
+  ~FailingMemalign();
+  FailingMemalign(const FailingMemalign&) = delete;
+  FailingMemalign& operator=(const FailingMemalign&) = delete;
+
+  static bool failed();
+};
+
+}  // namespace tinygrad::test

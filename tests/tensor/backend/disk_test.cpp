@@ -1,0 +1,246 @@
+// Files and arrays of the host as devices.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include <tinygrad/tinygrad.h>
+
+#include "support/temp_folder.h"
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+
+class Disk : public testing::Test {
+ protected:
+  std::string file(const std::string& name) const { return folder_.path(name); }
+  std::string device(const std::string& name) const { return "DISK:" + file(name); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(file(name), std::ios::binary) << bytes;
+    return device(name);
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  template <class Failure, class F>
+  static std::string message(F f) {
+    try {
+      f();
+    } catch (const Failure& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  }
+
+  test::TempFolder folder_;
+};
+
+std::string bytes_of(const Floats& values) { return {reinterpret_cast<const char*>(values.data()), values.size() * 4}; }
+Tensor bytes_on(const std::string& device, int64_t n) { return Tensor::empty({n}, {.dtype = DType::uint8, .device = device}); }
+
+TEST_F(Disk, AFileIsATensor) {
+  Floats values(24);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Tensor raw = bytes_on(write("x", bytes_of(values)), 96);
+  EXPECT_EQ(raw.device(), device("x")) << "a path keeps its case";
+  const Tensor x = raw.bitcast(DType::float32).reshape({2, 3, 4});
+  EXPECT_EQ(x.device(), device("x"));
+  EXPECT_EQ(x.tolist(), values);
+  EXPECT_EQ(x.to("CPU").tolist(), values);
+  EXPECT_EQ((x[{1, 2}].tolist()), (Floats{20, 21, 22, 23}));
+  EXPECT_EQ(x[{1}].to("INTERP").sum().item(), 210);
+  EXPECT_EQ(((x.to("CPU") * 2)[{0, 0, 1}].item()), 2);
+}
+
+TEST_F(Disk, ViewsThatAreNotOnePieceAreMadeAtTheirDestination) {
+  Floats values(24);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Tensor x = bytes_on(write("x", bytes_of(values)), 96).bitcast(DType::float32).reshape({4, 6});
+  const Tensor here = x.to("CPU");
+  const auto same = [&](const auto& view) { EXPECT_EQ(view(x).to("CPU").tolist(), view(here).tolist()); };
+  same([](const Tensor& t) { return t.permute({1, 0}); });
+  same([](const Tensor& t) { return t[{Slice{.start = 1, .stop = 3}, Slice{.start = 2, .stop = 4}}]; });
+  same([](const Tensor& t) { return t[{Slice{.start = 1, .stop = 3}}].flip({1}); });
+  same([](const Tensor& t) { return t[{2}].reshape({1, 6}).expand({3, 6}); });
+  same([](const Tensor& t) { return t[{1, Slice{.start = 2, .stop = 5}}]; });
+}
+
+TEST_F(Disk, OnlyWhatIsAskedForIsRead) {
+  const Tensor x = bytes_on(write("x", std::string(1000, 'a')), 1000);
+  const Tensor first = x[{Slice{.stop = 10}}].to("CPU");
+  ASSERT_EQ(::truncate(file("x").c_str(), 10), 0);
+  EXPECT_EQ(first.sum().item(), 970);
+}
+
+TEST_F(Disk, CopiesMakeFiles) {
+  const Tensor x = Tensor::arange(6, {.dtype = DType::float32}).reshape({2, 3});
+  (x + 1).to(device("new")).realize();
+  EXPECT_EQ(read("new"), bytes_of({1, 2, 3, 4, 5, 6}));
+  x.to("INTERP").to(device("other")).realize();
+  EXPECT_EQ(read("other"), bytes_of({0, 1, 2, 3, 4, 5}));
+  bytes_on(device("new"), 24).to(device("copy")).realize();
+  EXPECT_EQ(read("copy"), read("new"));
+}
+
+TEST_F(Disk, AssignWritesNow) {
+  const Tensor x = bytes_on(write("x", bytes_of({1, 2, 3, 4})), 16).bitcast(DType::float32);
+  const Tensor before = x.to("CPU") * 10;
+  Tensor part = x[{Slice{.start = 1, .stop = 3}}];
+  part.assign(Tensor({7.0f, 8.0f}));
+  EXPECT_EQ(read("x"), bytes_of({1, 7, 8, 4}));
+  EXPECT_EQ(before.tolist(), (Floats{10, 20, 30, 40})) << "a lazy value means its value where it was written";
+  EXPECT_EQ(x.tolist(), (Floats{1, 7, 8, 4}));
+  Tensor columns = x.reshape({2, 2})[{Slice{}, 0}];
+  EXPECT_THROW(columns.assign(Tensor({0.0f, 0.0f})), DeviceError);
+  EXPECT_EQ(read("x"), bytes_of({1, 7, 8, 4}));
+}
+
+TEST_F(Disk, NothingIsComputedThere) {
+  const Tensor x = bytes_on(write("x", "abcd"), 4);
+  const std::string why = message<DeviceError>([&] { (x + 1).realize(); });
+  EXPECT_NE(why.find("only holds data"), std::string::npos) << why;
+  EXPECT_EQ(read("x"), "abcd");
+  EXPECT_EQ((x.to("CPU") + 1).sum().item(), 398);
+}
+
+TEST_F(Disk, NamesThatAreNoFiles) {
+  EXPECT_NE(message<DeviceError>([&] { Tensor::empty({1}, {.device = "DISK"}); }).find("DISK:PATH"), std::string::npos);
+  EXPECT_NE(message<IoError>([&] { bytes_on("DISK:" + folder_.path(), 1); }).find("directory"), std::string::npos);
+  EXPECT_NE(message<IoError>([&] { bytes_on(device("no/such/folder"), 1); }).find("No such file"), std::string::npos);
+  EXPECT_NE(message<IoError>([&] { bytes_on("DISK:/dev/zero", 1); }).find("no file with a size"), std::string::npos);
+}
+
+TEST_F(Disk, AFileThatIsNotToBeWrittenCanBeRead) {
+  if (::geteuid() == 0) {  // may write everything: a running program is what nobody may write
+    const Tensor self = bytes_on("DISK:/proc/self/exe", 4);
+    EXPECT_EQ(self.tolist<int>(), (std::vector<int>{0x7f, 'E', 'L', 'F'}));
+    Tensor first = self[{Slice{.stop = 1}}];
+    EXPECT_THROW(first.assign(Tensor::zeros({1}, {.dtype = DType::uint8})), IoError);
+    EXPECT_THROW(bytes_on("DISK:/proc/self/exe", int64_t{1} << 40), IoError) << "nor made longer";
+    return;
+  }
+  write("x", "abcd");
+  ASSERT_EQ(::chmod(file("x").c_str(), 0444), 0);
+  Tensor x = bytes_on(device("x"), 4);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{'a', 'b', 'c', 'd'}));
+  EXPECT_THROW(x.assign(Tensor::zeros({4}, {.dtype = DType::uint8})), IoError);
+  EXPECT_EQ(read("x"), "abcd");
+}
+
+TEST_F(Disk, AFileThatGetsShorterIsAnErrorAndNoSignal) {
+  const std::string name = write("x", std::string(100000, 'a'));
+  const Tensor x = bytes_on(name, 100000);
+  ASSERT_EQ(::truncate(file("x").c_str(), 5000), 0);
+  const std::string why = message<IoError>([&] { x.to("CPU").realize(); });
+  EXPECT_NE(why.find("shorter"), std::string::npos) << why;
+  EXPECT_EQ(x[{Slice{.stop = 5000}}].to("CPU").sum().item(), 5000 * 97) << "what is there is still there";
+}
+
+/// A limit on the size of files stands for a disk that is full, until it goes out of scope.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST_F(Disk, AFullDiskLosesNothing) {
+  const Tensor x = Tensor::ones({100000}).contiguous().realize();
+  write("old", bytes_of({1, 2}));
+  {
+    const FullDisk full(8192);
+    EXPECT_THROW(x.to(device("new")).realize(), IoError);
+    EXPECT_NE(::access(file("new").c_str(), F_OK), 0) << "no part of it is left";
+    EXPECT_THROW(bytes_on(device("old"), 100000), IoError);
+    EXPECT_EQ(read("old"), bytes_of({1, 2}));
+  }
+  EXPECT_EQ(x.sum().item(), 100000);
+  x.to(device("new")).realize();
+  EXPECT_EQ(read("new").size(), 400000u);
+}
+
+TEST_F(Disk, AFileTooLargeForAnything) {
+  EXPECT_THROW(bytes_on(device("huge"), int64_t{1} << 61), IoError);
+  EXPECT_NE(::access(file("huge").c_str(), F_OK), 0);
+  EXPECT_THROW(bytes_on(device("huge"), INT64_MAX), IoError);
+}
+
+TEST_F(Disk, FilesAreClosedWithTheirTensors) {
+  const auto open_files = [] {
+    auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(entries), end(entries));
+  };
+  write("x", "abcd");
+  const auto before = open_files();
+  {
+    const Tensor x = bytes_on(device("x"), 4), y = x[{Slice{.stop = 2}}].to("CPU").realize();
+    EXPECT_EQ(open_files(), before + 1);
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(Disk, CapturedCallsSeeWhatIsInTheFile) {
+  const Tensor x = bytes_on(write("x", bytes_of({1, 2})), 8).bitcast(DType::float32);
+  const auto f = jit([&](const Tensor& y) { return x.to("CPU") + y; });
+  const Tensor one({1.0f, 1.0f});
+  for (float i = 0; i < 5; ++i) {
+    write("x", bytes_of({i, i + 1}));
+    EXPECT_EQ(f(one).tolist(), (Floats{i + 1, i + 2})) << i;
+  }
+}
+
+TEST(HostArrays, AreSharedWithTheCpu) {
+  alignas(64) float values[] = {1, 2, 3, 4};
+  const Tensor there = Tensor::from_blob(values, {2, 2}, {.dtype = DType::float32, .device = "NPY"});
+  EXPECT_EQ(there.device(), "NPY");
+  const Tensor here = there.to("CPU");
+  EXPECT_EQ(here.host_memory().get(), reinterpret_cast<std::byte*>(values)) << "no copy";
+  EXPECT_EQ((here * 2).tolist(), (Floats{2, 4, 6, 8}));
+  EXPECT_EQ(there.permute({1, 0}).to("CPU").tolist(), (Floats{1, 3, 2, 4}));
+  EXPECT_EQ(there.tolist(), (Floats{1, 2, 3, 4}));
+  EXPECT_THROW((there + 1).realize(), DeviceError);
+  Tensor row = there[{1}];
+  row.assign(Tensor({8.0f, 9.0f}));
+  EXPECT_EQ(values[3], 9);
+}
+
+TEST(HostArrays, AreKeptByWhatSharesThem) {
+  auto owner = std::make_shared<std::vector<float>>(4, 5.0f);
+  const std::weak_ptr<void> watched = owner;
+  Tensor here;
+  {
+    const Tensor there = Tensor::from_blob(owner->data(), {4}, {.dtype = DType::float32, .device = "NPY"}, owner);
+    owner.reset();
+    here = there.to("CPU");
+  }
+  EXPECT_EQ(here.sum().item(), 20);
+  here = Tensor();
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(HostArrays, OtherDevicesDoNotTakeThem) {
+  float values[] = {1, 2};
+  EXPECT_THROW(Tensor::from_blob(values, {2}, {.dtype = DType::float32, .device = "NULL"}), DeviceError);
+}
+
+}  // namespace
+}  // namespace tinygrad

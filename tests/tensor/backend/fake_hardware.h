@@ -1,0 +1,159 @@
+#pragma once
+/// Hardware that is not there: kernels run on the interpreter, but late, in graphs, or not at all, as a test wants.
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tinygrad/errors.h>
+
+#include "device/fake_device.h"
+#include "runtime/backends.h"
+#include "runtime/interp/kernel.h"
+
+namespace tinygrad::test {
+
+/// What the device named FAKEHW does, and has done. Reset by each test.
+struct Hardware {
+  bool async = false, graphs = false, declines_graphs = false, peers = false;
+  std::atomic<int> fail_in{-1};  ///< launches from now until one fails: at once, or at the wait where async
+  bool lost = false;             ///< after that, all of them, until it is false again
+
+  int launches = 0, graphs_made = 0, graph_runs = 0, peer_copies = 0;
+  std::vector<size_t> graph_sizes;
+  std::vector<std::vector<uint32_t>> changed;  ///< of each run of a graph
+
+  std::vector<std::function<void()>> queue;  ///< launched, and not yet run
+  std::string error;                         ///< for the next wait
+
+  /// Runs a launch, or what stands for it failing.
+  void run(const std::function<void()>& launch) {
+    if (lost || fail_in.fetch_sub(1) == 0) {
+      lost = lost || lose_when_failing;
+      throw DeviceError("FAKEHW: device lost");
+    }
+    launch();
+  }
+  bool lose_when_failing = false;
+
+  void submit(std::function<void()> launch) {
+    ++launches;
+    if (async)
+      queue.push_back(std::move(launch));
+    else
+      run(launch);
+  }
+  void drain() {
+    std::vector<std::function<void()>> begun;
+    begun.swap(queue);
+    try {
+      for (const auto& launch : begun) run(launch);
+    } catch (const DeviceError& e) {
+      if (error.empty()) error = e.what();
+    }
+    if (!error.empty()) throw DeviceError(std::exchange(error, {}));
+  }
+
+  static Hardware& get() {
+    static Hardware hardware;
+    return hardware;
+  }
+  /// As new.
+  static Hardware& reset() {
+    Hardware& h = get();
+    h.async = h.graphs = h.declines_graphs = h.peers = h.lost = h.lose_when_failing = false;
+    h.fail_in = -1;
+    h.launches = h.graphs_made = h.graph_runs = h.peer_copies = 0;
+    h.graph_sizes.clear();
+    h.changed.clear();
+    h.queue.clear();
+    h.error.clear();
+    return h;
+  }
+};
+
+class FakeKernel final : public Kernel {
+ public:
+  explicit FakeKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                               bool wait) override {
+    Hardware& h = Hardware::get();
+    h.submit([kernel = kernel_, b = std::vector(buffers.begin(), buffers.end()), v = std::vector(variables.begin(), variables.end()),
+              dims] { kernel->launch(b, v, dims); });
+    if (!wait) return std::nullopt;
+    if (h.async) h.drain();
+    return 1e-6;
+  }
+
+ private:
+  std::shared_ptr<Kernel> kernel_;
+};
+
+/// Keeps its own list of what to launch, as a device's graph does, and takes from the caller's what it is told has changed.
+class FakeGraph final : public Graph {
+ public:
+  explicit FakeGraph(std::span<const GraphLaunch> launches) : nodes_(launches.size()) {
+    for (uint32_t i = 0; i < nodes_.size(); ++i) update(i, launches[i]);
+  }
+  std::optional<double> launch(std::span<const GraphLaunch> launches, std::span<const uint32_t> changed, bool) override {
+    Hardware& h = Hardware::get();
+    ++h.graph_runs;
+    h.changed.emplace_back(changed.begin(), changed.end());
+    for (uint32_t i : changed) update(i, launches[i]);
+    for (const Node& n : nodes_) n.kernel->launch(n.buffers, n.variables, n.dims);
+    return std::nullopt;
+  }
+
+ private:
+  struct Node {
+    Kernel* kernel = nullptr;
+    std::vector<void*> buffers;
+    std::vector<int64_t> variables;
+    LaunchDims dims;
+  };
+  void update(uint32_t i, const GraphLaunch& l) {
+    nodes_[i] = {l.kernel, {l.buffers.begin(), l.buffers.end()}, {l.variables.begin(), l.variables.end()}, l.dims};
+  }
+  std::vector<Node> nodes_;
+};
+
+class FakeHardware final : public Device {
+ public:
+  explicit FakeHardware(const std::string& name) : Device(name, interp_target(), std::make_unique<CountingAllocator>(name, false)) {}
+
+  std::string render(const UOp&, const KernelInfo&) override { return {}; }
+  std::string compile(const std::string&) override { return {}; }
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
+    return std::make_unique<FakeKernel>(runtime::interp::make_kernel(info, linear));
+  }
+  bool is_async() const override { return Hardware::get().async; }
+  void synchronize() override { Hardware::get().drain(); }
+  bool has_graphs() const override { return Hardware::get().graphs; }
+  std::unique_ptr<Graph> make_graph(std::span<const GraphLaunch> launches) override {
+    Hardware& h = Hardware::get();
+    if (h.declines_graphs) return nullptr;
+    ++h.graphs_made;
+    h.graph_sizes.push_back(launches.size());
+    return std::make_unique<FakeGraph>(launches);
+  }
+  bool copy_from_peer(void* to, Device& source, void* from, size_t bytes) override {
+    Hardware& h = Hardware::get();
+    if (!h.peers || !dynamic_cast<FakeHardware*>(&source)) return false;
+    ++h.peer_copies;
+    h.submit([to, from, bytes] { std::memcpy(to, from, bytes); });
+    return true;
+  }
+};
+
+inline void register_fake_hardware() {
+  runtime::install_backends();
+  static constexpr Backend kFake{
+      .name = "FAKEHW",
+      .may_be_default = false,
+      .unavailable = [] { return std::string(); },
+      .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> { return std::make_unique<FakeHardware>(choice.canonical()); }};
+  register_backends({&kFake, 1});
+}
+
+}  // namespace tinygrad::test
