@@ -70,8 +70,8 @@ spec::Array operand(DType d, int which) {
 struct Work {
   std::vector<UOp> values;
   std::vector<double> ulps;  ///< that each may differ by
-  UOp i = loop(kCount, 0), a, b, c;
   spec::EvalInputs inputs;
+  UOp i = loop(kCount, 0), a, b, c;
 
   Work(DType of_a, DType of_b, DType of_c) : a(operand_of(60, of_a, 1)), b(operand_of(61, of_b, 2)), c(operand_of(62, of_c, 3)) {}
 
@@ -134,10 +134,9 @@ double allowed_ulps(Op op) {
 
 class Ops : public test::EveryDevice {
  protected:
-  /// One element for each item of work, in groups of items, and in vectors.
+  /// In scalars, by a loop or by items of groups, and in vectors.
   void check(Work& work) {
-    expect_right(device(), work, {});
-    if (has_groups()) expect_right(device(), work, {{OptOp::LOCAL, 0, 32}});
+    expect_right(device(), work, has_groups() ? std::vector<Opt>{{OptOp::LOCAL, 0, 32}} : std::vector<Opt>{});
     expect_right(device(), work, {{OptOp::LANE, 0, 4}});
   }
 };
