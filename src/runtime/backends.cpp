@@ -2,6 +2,7 @@
 
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
+#include "runtime/cl/cl.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/disk/disk.h"
 #include "runtime/interp/device.h"
@@ -17,6 +18,7 @@ constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders,
 // In order of preference.
 constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
+    {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
     {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},

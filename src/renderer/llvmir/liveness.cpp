@@ -1,15 +1,9 @@
 #include "renderer/llvmir/liveness.h"
 
 #include "renderer/llvmir/address_parts.h"
-#include "symbolic/bounds.h"
+#include "renderer/exact.h"
 
 namespace tinygrad::renderer::llvmir {
-
-bool no_signed_wrap(const UOp& u) {
-  if (!is_int(u.dtype()) || !is_signed(u.dtype())) return false;
-  const symbolic::Bounds known = symbolic::bounds(u);
-  return known.has_min() && known.has_max() && (known.min > min_value(u.dtype()).as_int() || known.max < max_value(u.dtype()).as_int());
-}
 
 Liveness::Liveness(const UOp& linear) {
   const auto list = linear.src();
@@ -31,7 +25,7 @@ Liveness::Liveness(const UOp& linear) {
 }
 
 bool Liveness::is_wide_sum(const UOp& u) {
-  return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && no_signed_wrap(u));
+  return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && is_exact(u));
 }
 
 bool Liveness::is_pure(const UOp& u) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/exact.h"
 #include "renderer/llvmir/address_parts.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
@@ -126,7 +127,7 @@ class Renderer {
     if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
-    set(u, emit_alu(out_, u.op(), u.dtype(), sources, no_signed_wrap(u)));
+    set(u, emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u)));
   }
 
   void parameter(const UOp& u) {
@@ -330,7 +331,7 @@ class Renderer {
       }
       std::vector<Value> sources;
       for (const UOp& s : u.src()) sources.push_back(parts[s]);
-      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, no_signed_wrap(u));
+      parts[u] = emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u));
     }
     return typed(parts[gate]);
   }

@@ -1,0 +1,229 @@
+#include "runtime/cl/cl.h"
+
+#include <mutex>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+#include "base/log.h"
+#include "renderer/cstyle/cstyle.h"
+#include "runtime/cl/cl_memory.h"
+#include "runtime/cl/cl_program.h"
+
+namespace tinygrad::runtime {
+namespace {
+
+using namespace cl;
+
+struct ReleaseEvent {
+  void operator()(EventTag* e) const noexcept { api().ReleaseEvent(e); }
+};
+using EventPtr = std::unique_ptr<EventTag, ReleaseEvent>;
+
+/// Where drivers report what goes wrong beside the calls, from any thread.
+class Complaints {
+ public:
+  static void note(const char* what, const void*, size_t, void* self) {
+    static_cast<Complaints*>(self)->add(what ? what : "unknown error");
+  }
+  std::string take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(text_, {});
+  }
+
+ private:
+  void add(std::string_view what) {
+    std::lock_guard lock(mutex_);
+    if (!text_.empty()) text_ += "; ";
+    text_ += what;
+  }
+
+  std::mutex mutex_;
+  std::string text_;
+};
+
+/// A device with a context and an in-order queue; never closed.
+struct Opened {
+  BuildFor build;
+  DeviceId device = nullptr;
+  Context context = nullptr;
+  Queue queue = nullptr;
+  OpenClLimits limits;
+  Complaints complaints;
+};
+
+bool has_extension(DeviceId id, std::string_view name) {
+  return (" " + device_text(id, device_extensions) + " ").find(fmt::format(" {} ", name)) != std::string::npos;
+}
+
+OpenClLimits limits_of(DeviceId id) {
+  OpenClLimits limits;
+  // Colons end a part of a device's name.
+  std::string name = fmt::format("{}-{}", device_text(id, device_name), device_text(id, driver_version));
+  for (char& c : name)
+    if (c == ':' || c == ' ') c = '_';
+  limits.name = Symbol(name);
+  limits.has_double = has_extension(id, "cl_khr_fp64") || device_number<uint64_t>(id, device_double_fp_config) != 0;
+  limits.has_half = has_extension(id, "cl_khr_fp16");
+  limits.max_group_items = static_cast<int64_t>(device_number<size_t>(id, device_max_work_group_size));
+  limits.group_memory_bytes = static_cast<int64_t>(device_number<uint64_t>(id, device_local_mem_size));
+  if (const uint64_t cache = device_number<uint64_t>(id, device_global_mem_cache_size)) limits.cache_bytes = static_cast<int64_t>(cache);
+  // A buffer takes a pointer and where to begin; variables need room, too.
+  limits.max_buffers = static_cast<int>(std::min<size_t>(device_number<size_t>(id, device_max_parameter_size) / 16, 72)) - 8;
+  return limits;
+}
+
+std::unique_ptr<Opened> open(const DeviceChoice& choice) {
+  const std::vector<FoundDevice> found = find_devices();
+  const std::string name = choice.canonical();
+  if (static_cast<size_t>(choice.index) >= found.size()) {
+    throw DeviceError(fmt::format("{}: there {} {} OpenCL device{} on this machine", name, found.size() == 1 ? "is" : "are", found.size(),
+                                  found.size() == 1 ? "" : "s"));
+  }
+  auto opened = std::make_unique<Opened>();
+  opened->device = found[static_cast<size_t>(choice.index)].id;
+  int32_t error = success;
+  opened->context = api().CreateContext(nullptr, 1, &opened->device, Complaints::note, &opened->complaints, &error);
+  check(error, name, "opening the device");
+  opened->queue = api().CreateCommandQueue(opened->context, opened->device, queue_profiling_enable, &error);
+  check(error, name, "opening the device");
+  opened->limits = limits_of(opened->device);
+  const bool rounds = device_number<uint64_t>(opened->device, device_single_fp_config) & correctly_rounded_divide_sqrt;
+  opened->build = {.name = name,
+                   .context = opened->context,
+                   .device = opened->device,
+                   .options = fmt::format("-cl-std=CL1.2{}", rounds ? " -cl-fp32-correctly-rounded-divide-sqrt" : ""),
+                   .key = std::string(opened->limits.name.str())};
+  return opened;
+}
+
+class ClKernel final : public Kernel {
+ public:
+  ClKernel(const Opened& device, const ClAllocator& memory, const KernelInfo& info, const std::string& binary)
+      : device_(device), memory_(memory), info_(info), program_(cl::load(device.build, binary)) {
+    int32_t error = success;
+    id_ = api().CreateKernel(program_.get(), kernel_symbol(info.name).c_str(), &error);
+    check(error, name(), fmt::format("loading {}", info.name));
+    if (api().GetKernelWorkGroupInfo(id_, device_.device, kernel_work_group_size, sizeof(most_items_), &most_items_, nullptr) != success) {
+      most_items_ = SIZE_MAX;
+    }
+  }
+  ~ClKernel() override { api().ReleaseKernel(id_); }
+
+  std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                               bool wait) override {
+    size_t global[3], local[3], groups = 1, items = 1;
+    for (int i = 0; i < 3; ++i) {
+      local[i] = static_cast<size_t>(dims.local[i]);
+      global[i] = static_cast<size_t>(dims.global[i]) * local[i];
+      groups *= static_cast<size_t>(dims.global[i]);
+      items *= local[i];
+    }
+    if (groups == 0 || items == 0) return wait ? std::optional(0.0) : std::nullopt;
+    if (items > most_items_) {
+      throw DeviceError(fmt::format("{}: kernel {} has groups of {} work-items, and the device runs at most {}; give it smaller LOCAL opts",
+                                    name(), info_.name, items, most_items_));
+    }
+    EventTag* event = nullptr;
+    {
+      std::lock_guard lock(mutex_);  // arguments are the kernel's, not the launch's
+      set_arguments(buffers, variables);
+      check(api().EnqueueNDRangeKernel(device_.queue, id_, 3, nullptr, global, local, 0, nullptr, wait ? &event : nullptr), name(),
+            fmt::format("launching {}", info_.name));
+    }
+    if (!wait) {
+      api().Flush(device_.queue);
+      return std::nullopt;
+    }
+    const EventPtr done(event);
+    check(api().WaitForEvents(1, &event), name(), fmt::format("running {}", info_.name));
+    return 1e-9 * static_cast<double>(time_of(event, profiling_command_end) - time_of(event, profiling_command_start));
+  }
+
+ private:
+  const std::string& name() const { return device_.build.name; }
+
+  void set_arguments(std::span<void* const> buffers, std::span<const int64_t> variables) {
+    uint32_t at = 0;
+    const auto set = [&](const auto& value) {
+      check(api().SetKernelArg(id_, at++, sizeof(value), &value), name(), fmt::format("launching {}", info_.name));
+    };
+    for (const KernelParam& p : info_.params) {
+      const Place place = memory_.place(buffers[static_cast<size_t>(p.slot)]);
+      const size_t item = itemsize(p.dtype);
+      if (place.offset % item != 0) {
+        throw DeviceError(
+            fmt::format("{}: argument {} of {} begins {} bytes into its buffer, which elements of {} bytes must not; copy it first", name(),
+                        p.slot, info_.name, place.offset, item));
+      }
+      set(place.memory);
+      set(static_cast<uint64_t>(place.offset / item));
+    }
+    for (int64_t v : variables) set(v);
+  }
+
+  static uint64_t time_of(Event event, uint32_t what) {
+    uint64_t ns = 0;
+    api().GetEventProfilingInfo(event, what, sizeof(ns), &ns, nullptr);
+    return ns;
+  }
+
+  const Opened& device_;
+  const ClAllocator& memory_;
+  const KernelInfo info_;
+  const ProgramPtr program_;
+  KernelId id_ = nullptr;
+  size_t most_items_ = 0;
+  std::mutex mutex_;
+};
+
+class ClDevice final : public Device {
+ public:
+  explicit ClDevice(std::unique_ptr<Opened> opened)
+      : Device(opened->build.name, opencl_target(opened->limits),
+               std::make_unique<ClAllocator>(opened->build.name, opened->context, opened->queue)),
+        opened_(std::move(opened)) {}
+
+  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_opencl(target(), linear, info); }
+  std::string compile(const std::string& source) override { return cl::compile(opened_->build, source); }
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
+    return std::make_unique<ClKernel>(*opened_, static_cast<const ClAllocator&>(allocator()), info, binary);
+  }
+  bool is_async() const override { return true; }
+
+  /// Commands run in order, so a marker that has finished says that all before it have; one that failed, that one of them did.
+  void synchronize() override {
+    const std::string& name = opened_->build.name;
+    EventTag* event = nullptr;
+    check(api().EnqueueMarkerWithWaitList(opened_->queue, 0, nullptr, &event), name, "waiting");
+    const EventPtr marker(event);
+    const int32_t waited = api().WaitForEvents(1, &event);
+    int32_t status = success;
+    api().GetEventInfo(event, event_command_execution_status, sizeof(status), &status, nullptr);
+    const std::string complaints = opened_->complaints.take();
+    if (waited == success && status >= 0) {
+      if (!complaints.empty() && log_enabled(1)) log_line(fmt::format("{}: the driver says: {}", name, complaints));
+      return;
+    }
+    const std::string code = error_name(status < 0 ? status : waited);
+    throw DeviceError(fmt::format("{}: a launch failed: {}", name, complaints.empty() ? code : complaints));
+  }
+
+ private:
+  const std::unique_ptr<Opened> opened_;
+};
+
+}  // namespace
+
+std::string cl_unavailable() {
+  try {
+    find_devices();
+    return {};
+  } catch (const tinygrad::Error& e) {
+    return e.what();
+  }
+}
+
+std::unique_ptr<Device> open_cl(const DeviceChoice& choice) { return std::make_unique<ClDevice>(open(choice)); }
+
+}  // namespace tinygrad::runtime

@@ -1,0 +1,198 @@
+// What is OpenCL's own: handles, errors, the cache of compiled kernels. ops_test.cpp and kernels_test.cpp have what it computes.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "codegen/codegen.h"
+#include "codegen/kernels.h"
+#include "runtime/backends.h"
+#include "runtime/cl/cl.h"
+#include "runtime/program_builder.h"
+
+namespace tinygrad {
+namespace {
+
+using codegen::test::arg;
+using codegen::test::elementwise;
+using codegen::test::ended;
+using codegen::test::kernel;
+using codegen::test::loop;
+using codegen::test::read;
+using codegen::test::write;
+using test::buffer_from;
+using test::Program;
+using test::values_of;
+
+class OpenClDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = runtime::cl_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  }
+  Device& device() { return runtime::open_device("CL"); }
+
+  BufferPtr floats(size_t n, float first = 0) {
+    std::vector<float> values(n);
+    std::iota(values.begin(), values.end(), first);
+    return buffer_from(device(), values, DType::float32);
+  }
+  UOp linear(const UOp& sink) { return codegen::full_rewrite(sink, device().target(), {.noopt = true}); }
+};
+
+/// What was thrown by `f`, as an E.
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_F(OpenClDevice, CopiesInOutAndWithin) {
+  const BufferPtr a = floats(1000), b = Buffer::make(device(), 1000, DType::float32);
+  b->copy_from(*a);
+  EXPECT_EQ(values_of<float>(*b), values_of<float>(*a));
+  // Parts of one buffer that overlap, up and down.
+  const BufferPtr low = a->view(0, 900, DType::float32), high = a->view(400, 900, DType::float32);
+  high->copy_from(*low);
+  EXPECT_EQ(values_of<float>(*a)[999], 899);
+  low->copy_from(*high);
+  EXPECT_EQ(values_of<float>(*a)[0], 0);
+  EXPECT_EQ(values_of<float>(*a)[899], 899);
+}
+
+TEST_F(OpenClDevice, CopiesToAndFromTheCpu) {
+  Device& cpu = runtime::open_device("CPU");
+  const BufferPtr here = floats(77, 5), there = Buffer::make(cpu, 77, DType::float32), back = Buffer::make(device(), 77, DType::float32);
+  there->copy_from(*here);
+  back->copy_from(*there);
+  EXPECT_EQ(values_of<float>(*there), values_of<float>(*here));
+  EXPECT_EQ(values_of<float>(*back), values_of<float>(*here));
+}
+
+TEST_F(OpenClDevice, KernelsTakePartsThatBeginAnywhere) {
+  Program p(device(), linear(elementwise(64)), "k");
+  const BufferPtr arena = floats(400);
+  const BufferPtr buffers[] = {arena->view(4 * 301, 64, DType::float32), arena->view(4 * 3, 64, DType::float32),
+                               arena->view(4 * 101, 64, DType::float32)};
+  p.run(buffers);
+  const std::vector<float> got = values_of<float>(*arena);
+  for (size_t i = 0; i < 400; ++i) {
+    const bool written = i >= 301 && i < 365;
+    const auto k = static_cast<float>(written ? i - 301 : 0);
+    EXPECT_EQ(got[i], written ? (k + 3) * (k + 101) + 1 : static_cast<float>(i)) << i;
+  }
+  const BufferPtr bytes = Buffer::make(device(), 400, DType::uint8);
+  const BufferPtr unaligned[] = {floats(64), floats(64), bytes->view(2, 64, DType::float32)};
+  EXPECT_TRUE(has(message_of<DeviceError>([&] { p.run(unaligned); }), "copy it first"));
+}
+
+TEST_F(OpenClDevice, HandlesOfOtherDevicesAreErrors) {
+  Program p(device(), linear(elementwise(64)), "k");
+  Device& cpu = runtime::open_device("CPU");
+  const BufferPtr buffers[] = {floats(64), floats(64), buffer_from(cpu, std::vector<float>(64), DType::float32)};
+  EXPECT_TRUE(has(message_of<DeviceError>([&] { p.run(buffers); }), "no memory of this device"));
+}
+
+TEST_F(OpenClDevice, BadKernelsSayWhatTheDriverSays) {
+  const std::string text = message_of<CompileError>([&] { device().compile("__kernel void kernel_k() { undeclared_thing++; }"); });
+  EXPECT_TRUE(has(text, "undeclared_thing") && has(text, "CL_BUILD_PROGRAM_FAILURE")) << text;
+  const std::string binary = device().compile("__kernel void kernel_other() {}");
+  KernelInfo info;
+  info.name = "k";
+  EXPECT_TRUE(has(message_of<DeviceError>([&] { device().load(info, {}, binary); }), "CL_INVALID_KERNEL_NAME"));
+  EXPECT_THROW(device().load(info, {}, "Bnot a binary"), DeviceError);
+  EXPECT_THROW(device().load(info, {}, ""), DeviceError);
+}
+
+TEST_F(OpenClDevice, OversizedLaunchesAreErrorsAndTheNextWorks) {
+  Program p(device(), linear(elementwise(64)), "k");
+  const BufferPtr buffers[] = {floats(64), floats(64), floats(64)};
+  std::vector<void*> handles;
+  for (const BufferPtr& b : buffers) handles.push_back(b->handle());
+  LaunchDims dims = p.info.launch_dims({});
+  dims.local[0] = device().target().max_group_items * 2;
+  EXPECT_TRUE(has(message_of<DeviceError>([&] { p.kernel->launch(handles, {}, dims, true); }), "work-items"));
+  p.run(buffers);
+  EXPECT_EQ(values_of<float>(*buffers[0])[8], 65);
+}
+
+TEST_F(OpenClDevice, WithoutMemoryTheNextAllocationWorks) {
+  const BufferPtr huge = Buffer::make(device(), int64_t{1} << 46, DType::uint8);
+  EXPECT_TRUE(has(message_of<OutOfMemoryError>([&] { huge->ensure_allocated(); }), "out of memory"));
+  EXPECT_EQ(values_of<float>(*floats(3)), (std::vector<float>{0, 1, 2}));
+}
+
+TEST_F(OpenClDevice, LaunchesReturnEarlyAndWaitsWait) {
+  Program p(device(), linear(elementwise(1 << 16, {{OptOp::LOCAL, 0, 64}})), "k");
+  const BufferPtr x = floats(1 << 16), one = buffer_from(device(), std::vector<float>(1 << 16, 1), DType::float32);
+  void* const handles[] = {x->handle(), x->handle(), one->handle()};
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(p.kernel->launch(handles, {}, p.info.launch_dims({})));
+  EXPECT_EQ(values_of<float>(*x)[7], 57);
+  const auto seconds = p.kernel->launch(handles, {}, p.info.launch_dims({}), true);
+  ASSERT_TRUE(seconds);
+  EXPECT_GT(*seconds, 0);
+  EXPECT_LT(*seconds, 10);
+}
+
+TEST_F(OpenClDevice, ThreadsShareAKernel) {
+  Program p(device(), linear(elementwise(64)), "k");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 25; ++i) {
+        const BufferPtr buffers[] = {floats(64), floats(64, static_cast<float>(t)), floats(64, static_cast<float>(i))};
+        p.run(buffers);
+        EXPECT_EQ(values_of<float>(*buffers[0])[1], static_cast<float>((t + 1) * (i + 1) + 1));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_F(OpenClDevice, VariablesComeWithEachLaunch) {
+  const UOp sink = codegen::test::symbolic_row_sums(9, 40);
+  Program p(device(), linear(sink), "k");
+  for (const auto& [m, n] : {std::pair{9, 40}, {1, 1}, {4, 17}}) {
+    const BufferPtr buffers[] = {buffer_from(device(), std::vector<float>(9, -1), DType::float32),
+                                 buffer_from(device(), std::vector<float>(360, 1), DType::float32)};
+    const int64_t variables[] = {m, n};
+    p.run(buffers, variables);
+    for (int i = 0; i < 9; ++i) EXPECT_EQ(values_of<float>(*buffers[0])[static_cast<size_t>(i)], static_cast<float>(i < m ? n : -1));
+  }
+}
+
+TEST_F(OpenClDevice, EmptyLaunchesDoNothing) {
+  Program p(device(), linear(elementwise(64)), "k");
+  const BufferPtr buffers[] = {floats(64), floats(64), floats(64)};
+  std::vector<void*> handles;
+  for (const BufferPtr& b : buffers) handles.push_back(b->handle());
+  LaunchDims dims = p.info.launch_dims({});
+  dims.global[0] = 0;
+  EXPECT_EQ(p.kernel->launch(handles, {}, dims, true), 0.0);
+  EXPECT_EQ(values_of<float>(*buffers[0])[8], 8);
+}
+
+TEST_F(OpenClDevice, ThereIsNoSuchDevice) {
+  EXPECT_TRUE(has(message_of<DeviceError>([] { runtime::open_device("CL:99"); }), "on this machine"));
+}
+
+TEST_F(OpenClDevice, TheTargetIsWhatTheDeviceSays) {
+  const Target& t = device().target();
+  EXPECT_EQ(t.device, Symbol("CL"));
+  EXPECT_GE(t.max_group_items, 1);
+  EXPECT_GE(t.group_memory_bytes, 16 << 10);
+  EXPECT_FALSE(t.arch.empty());
+  EXPECT_EQ(t.arch.str().find(':'), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace tinygrad
