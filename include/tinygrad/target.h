@@ -38,6 +38,7 @@ struct TINYGRAD_EXPORT TensorCore {
   int m = 0, n = 0, k = 0;
   DType a_type = DType::void_, b_type = DType::void_, out = DType::void_;  ///< the last of c and d
   int items = 0;
+  int kept_bits = 0;  ///< of the mantissa of the factors, which are rounded to so many, ties away from zero; 0: all
   Layout a, b, c;
 
   friend bool operator==(const TensorCore&, const TensorCore&) = default;
@@ -65,10 +66,13 @@ struct TINYGRAD_EXPORT Target {
 
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
+  /// A narrow float that is only converted from and to float32: arithmetic on it is done there.
+  bool converts(DType dtype) const { return (converted_ >> int(dtype)) & 1; }
   /// Integers of 64 bits, signed and unsigned.
   bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
+  void set_converted(std::initializer_list<DType> dtypes);
   /// Tensor cores for it go with it.
   void drop_dtype(DType dtype);
 
@@ -83,11 +87,13 @@ struct TINYGRAD_EXPORT Target {
 
  private:
   uint64_t ops_[2] = {0, 0};
-  uint32_t dtypes_ = 0;
+  uint32_t dtypes_ = 0, converted_ = 0;
 };
 
 /// A CPU of a kind: "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ... Throws ValueError for one it does not know.
 TINYGRAD_EXPORT Target cpu_target(std::string_view arch);
+/// A GPU of NVIDIA, by the name of its real architecture: "sm_80", "sm_90a", "sm_100a", ... Throws ValueError for one it does not know.
+TINYGRAD_EXPORT Target cuda_target(std::string_view arch);
 /// The interpreted device: GPU-shaped, every op and dtype native, all tensor cores emulated.
 TINYGRAD_EXPORT Target interp_target();
 /// The machine this process runs on, from CPUID and the caches the system reports.

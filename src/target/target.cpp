@@ -40,8 +40,14 @@ void Target::set_dtypes(std::initializer_list<DType> dtypes) {
   for (DType d : dtypes) dtypes_ |= uint32_t{1} << int(d);
 }
 
+void Target::set_converted(std::initializer_list<DType> dtypes) {
+  converted_ = 0;
+  for (DType d : dtypes) converted_ |= uint32_t{1} << int(d);
+}
+
 void Target::drop_dtype(DType dtype) {
   dtypes_ &= ~(uint32_t{1} << int(dtype));
+  converted_ &= ~(uint32_t{1} << int(dtype));
   std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.a_type == dtype || core.b_type == dtype || core.out == dtype; });
 }
 
@@ -53,7 +59,7 @@ ContentKey Target::key() const {
   for (int64_t n : max_global) h.add(n);
   h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
-  return h.add(ops_[0]).add(ops_[1]).add(dtypes_).finish();
+  return h.add(ops_[0]).add(ops_[1]).add(dtypes_).add(converted_).finish();
 }
 
 std::string Target::name() const {
@@ -109,7 +115,7 @@ Target interp_target() {
   t.max_group_items = 256;
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
-  for (const char* family : {"sm_80", "small", "avx512_bf16"})
+  for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32"})
     for (const TensorCore& core : tensor_cores(family)) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,
   t.set_ops({

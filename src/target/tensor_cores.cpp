@@ -39,6 +39,52 @@ TensorCore mma_16x8x16(Symbol name, DType in, DType out) {
           .c = {bits("i2 i3 i4 e1"), bits("e0 i0 i1")}};
 }
 
+/// mma.sync.m16n8k32 of 8-bit inputs (9.7.14.5.10): four neighbours along k in a and b.
+TensorCore mma_16x8x32(Symbol name, DType a, DType b, DType out) {
+  return {.name = name,
+          .m = 16,
+          .n = 8,
+          .k = 32,
+          .a_type = a,
+          .b_type = b,
+          .out = out,
+          .items = 32,
+          .a = {bits("i2 i3 i4 e2"), bits("e0 e1 i0 i1 e3")},
+          .b = {bits("e0 e1 i0 i1 e2"), bits("i2 i3 i4")},
+          .c = {bits("i2 i3 i4 e1"), bits("e0 i0 i1")}};
+}
+
+/// mma.sync.m16n8k8 of float32 inputs rounded to TF32 (9.7.14.5.7).
+TensorCore mma_16x8x8_tf32() {
+  return {.name = "mma_m16n8k8_tf32_f32",
+          .m = 16,
+          .n = 8,
+          .k = 8,
+          .a_type = DType::float32,
+          .b_type = DType::float32,
+          .out = DType::float32,
+          .items = 32,
+          .kept_bits = 10,
+          .a = {bits("i2 i3 i4 e0"), bits("i0 i1 e1")},
+          .b = {bits("i0 i1 e0"), bits("i2 i3 i4")},
+          .c = {bits("i2 i3 i4 e1"), bits("e0 i0 i1")}};
+}
+
+/// mma.sync.m8n8k4 of float64 (9.7.14.5.3).
+TensorCore mma_8x8x4_f64() {
+  return {.name = "mma_m8n8k4_f64_f64",
+          .m = 8,
+          .n = 8,
+          .k = 4,
+          .a_type = DType::float64,
+          .b_type = DType::float64,
+          .out = DType::float64,
+          .items = 32,
+          .a = {bits("i2 i3 i4"), bits("i0 i1")},
+          .b = {bits("i0 i1"), bits("i2 i3 i4")},
+          .c = {bits("i2 i3 i4"), bits("e0 i0 i1")}};
+}
+
 /// A row of a and of c, and a column of b, for each of 8 items.
 TensorCore small_8x8x8(Symbol name, DType in, DType out) {
   return {.name = name,
@@ -84,6 +130,18 @@ const std::vector<Family>& families() {
        {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
         mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),
         mma_16x8x16("mma_m16n8k16_f16_f16", DType::float16, DType::float16)}},
+      {"sm_80_bytes",
+       {mma_16x8x32("mma_m16n8k32_s8_s8_s32", DType::int8, DType::int8, DType::int32),
+        mma_16x8x32("mma_m16n8k32_u8_u8_s32", DType::uint8, DType::uint8, DType::int32),
+        mma_16x8x32("mma_m16n8k32_u8_s8_s32", DType::uint8, DType::int8, DType::int32),
+        mma_16x8x32("mma_m16n8k32_s8_u8_s32", DType::int8, DType::uint8, DType::int32)}},
+      {"sm_80_doubles", {mma_8x8x4_f64()}},
+      {"sm_80_tf32", {mma_16x8x8_tf32()}},
+      {"sm_89",
+       {mma_16x8x32("mma_m16n8k32_e4m3_e4m3_f32", DType::fp8e4m3, DType::fp8e4m3, DType::float32),
+        mma_16x8x32("mma_m16n8k32_e5m2_e5m2_f32", DType::fp8e5m2, DType::fp8e5m2, DType::float32),
+        mma_16x8x32("mma_m16n8k32_e4m3_e5m2_f32", DType::fp8e4m3, DType::fp8e5m2, DType::float32),
+        mma_16x8x32("mma_m16n8k32_e5m2_e4m3_f32", DType::fp8e5m2, DType::fp8e4m3, DType::float32)}},
       {"avx512_vnni", {bytes[0], bytes[1]}},
       {"avx512_bf16", {dot_product("vdpbf16ps", 2, DType::bfloat16, DType::bfloat16, DType::float32), bytes[0], bytes[1]}},
       {"small",
@@ -105,9 +163,12 @@ int64_t TensorCore::Layout::row_of(int64_t item, int64_t element) const { return
 int64_t TensorCore::Layout::column_of(int64_t item, int64_t element) const { return gather(column, item, element); }
 
 const std::vector<TensorCore>& tensor_cores(std::string_view family) {
-  for (const Family& f : families())
+  std::string known;
+  for (const Family& f : families()) {
     if (f.name == family) return f.cores;
-  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are sm_80, avx512_vnni, avx512_bf16 and small", family));
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", f.name);
+  }
+  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are {}", family, known));
 }
 
 const TensorCore* find_tensor_core(Symbol name) {

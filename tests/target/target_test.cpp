@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include <tinygrad/errors.h>
 
 namespace tinygrad {
@@ -55,6 +58,37 @@ TEST(Target, SomeCpusMultiplyNarrowNumbers) {
     for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
   }
   EXPECT_EQ(zen4.tensor_cores[0].a_type, DType::bfloat16);
+}
+
+TEST(Target, GpusOfNvidia) {
+  const Target ampere = cuda_target("sm_80"), hopper = cuda_target("sm_90a"), blackwell = cuda_target("sm_100a");
+  EXPECT_EQ(hopper.name(), "CUDA:CUDA:sm_90a");
+  EXPECT_TRUE(ampere.has_groups);
+  EXPECT_TRUE(ampere.converts(DType::bfloat16));
+  EXPECT_FALSE(ampere.supports(DType::bfloat16));
+  EXPECT_FALSE(ampere.converts(DType::fp8e4m3));
+  EXPECT_TRUE(hopper.converts(DType::fp8e4m3));
+  EXPECT_LT(ampere.tensor_cores.size(), hopper.tensor_cores.size());
+  EXPECT_NE(hopper.key(), blackwell.key());
+  for (const char* wrong : {"sm_70", "sm_80a", "sm_90f", "sm_90ab", "sm_", "90", ""}) EXPECT_THROW(cuda_target(wrong), ValueError) << wrong;
+}
+
+TEST(Target, ItemsOfATensorCoreHoldEachElementOnce) {
+  for (const Target& target : {cuda_target("sm_90a"), interp_target()}) {
+    for (const TensorCore& core : target.tensor_cores) {
+      const auto check = [&](const TensorCore::Layout& layout, int rows, int columns) {
+        std::set<std::pair<int64_t, int64_t>> places;
+        for (int item = 0; item < core.items; ++item)
+          for (int e = 0; e < layout.elements(); ++e) places.emplace(layout.row_of(item, e), layout.column_of(item, e));
+        EXPECT_EQ(int(places.size()), rows * columns) << core.name.str();
+        for (const auto& [row, column] : places) EXPECT_TRUE(row < rows && column < columns) << core.name.str();
+      };
+      check(core.a, core.m, core.k);
+      check(core.b, core.k, core.n);
+      check(core.c, core.m, core.n);
+      EXPECT_EQ(*find_tensor_core(core.name), core);
+    }
+  }
 }
 
 TEST(Target, HostIsOneOfTheKnown) {

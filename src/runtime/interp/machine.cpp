@@ -1,6 +1,8 @@
 #include "runtime/interp/machine.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -298,6 +300,20 @@ std::vector<double> gathered(const TensorCore::Layout& layout, int64_t items, in
   return out;
 }
 
+/// A float32 with fewer bits of the mantissa, ties away from zero, as tensor cores take TF32.
+double with_mantissa(double value, int kept_bits) {
+  if (!std::isfinite(value)) return value;
+  const int dropped = 23 - kept_bits;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value)) + (uint32_t{1} << (dropped - 1));
+  return static_cast<double>(std::bit_cast<float>(bits >> dropped << dropped));
+}
+
+/// A factor, which may be held as the bits of a dtype that the target does not have.
+double factor_of(uint64_t bits, DType held, DType dtype) {
+  const Scalar value = scalar_of(bits, held);
+  return (held == dtype ? value : value.bitcast(dtype)).as_double();
+}
+
 }  // namespace
 
 // Sums are exact to double and rounded once, which is between what different tensor cores do.
@@ -311,7 +327,9 @@ void Machine::run_wmma(const Instruction& i) {
   for (size_t first = 0; first < items_; first += items) {
     const auto matrix = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
       return gathered(layout, core.items, columns, size_t(rows * columns), [&](size_t item, size_t e) {
-        return scalar_of(at(i.src[source], e, first + item), reg(i.src[source]).dtype).as_double();
+        const DType held = reg(i.src[source]).dtype, types[] = {core.a_type, core.b_type, core.out};
+        const double value = factor_of(at(i.src[source], e, first + item), held, types[source]);
+        return source < 2 && core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
       });
     };
     const std::vector<double> a = matrix(0, core.a, core.m, core.k), b = matrix(1, core.b, core.k, core.n),
