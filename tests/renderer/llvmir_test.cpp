@@ -1,4 +1,4 @@
-#include "renderer/llvmir/address_parts.h"
+#include "renderer/address_parts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "renderer/llvmir/needs.h"
 
-#include "renderer/llvmir/address_parts.h"
+#include "renderer/address_parts.h"
 #include "symbolic/bounds.h"
 
 namespace tinygrad::renderer::llvmir {

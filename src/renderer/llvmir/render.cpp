@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/llvmir/address_parts.h"
+#include "renderer/address_parts.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"
