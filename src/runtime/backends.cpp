@@ -10,7 +10,7 @@ namespace tinygrad::runtime {
 namespace {
 
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
-constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders, and compiles nothing
+constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}, {"PTX", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.
 constexpr Backend kBackends[] = {
