@@ -8,7 +8,7 @@
 namespace tinygrad {
 namespace {
 
-using renderer::llvmir::address_parts;
+using renderer::address_parts;
 using renderer::llvmir::Needs;
 
 UOp number(int64_t n) { return constant(DType::int32, n); }

@@ -48,8 +48,8 @@ struct NvJitLink {
 /// One link, ended with the object.
 class Link {
  public:
-  Link(const NvJitLink& api, const std::string& arch) : api_(api) {
-    const std::string option = "-arch=" + arch;
+  Link(const NvJitLink& api, std::string_view arch) : api_(api) {
+    const std::string option = fmt::format("-arch={}", arch);
     const char* options[] = {option.c_str()};
     check(api_.create(&handle_, 1, options), "Create");
   }
@@ -83,10 +83,10 @@ class Link {
   Handle handle_ = nullptr;
 };
 
-std::string with_ptxas(const std::string& source, const std::string& arch) {
+std::string with_ptxas(const std::string& source, std::string_view arch) {
   const std::string program = toolkit_program("ptxas");
   if (program.empty()) throw CompileError(ptx_assembler_missing());
-  ProcessResult result = run_process({program, "-arch=" + arch, "-O3", "-o", "/dev/stdout", "-"}, source);
+  ProcessResult result = run_process({program, fmt::format("-arch={}", arch), "-O3", "-o", "/dev/stdout", "-"}, source);
   if (result.exit_code != 0 || result.out.empty())
     throw CompileError(fmt::format("{} failed ({}): {}", program, result.exit_code, result.err));
   return std::move(result.out);
@@ -109,7 +109,7 @@ std::string ptx_assembler_missing() {
   return fmt::format("PTX: neither nvJitLink nor ptxas to assemble kernels with; {}", why);
 }
 
-std::string assemble_ptx(const std::string& source, const std::string& arch) {
+std::string assemble_ptx(const std::string& source, std::string_view arch) {
   const std::string key = ContentHasher().add(kVersion).add(arch).add(source).finish().to_hex();
   if (std::optional<std::string> known = disk_cache().get("cubin", key)) return std::move(*known);
   ProfileSpan span("ptx", "compile");

@@ -91,8 +91,8 @@ std::string nvrtc_missing() {
   }
 }
 
-std::string compile_cuda(const std::string& source, const std::string& arch) {
-  const std::vector<std::string> flags{"--gpu-architecture=" + arch, "--std=c++17", "--device-as-default-execution-space"};
+std::string compile_cuda(const std::string& source, std::string_view arch) {
+  const std::vector<std::string> flags{fmt::format("--gpu-architecture={}", arch), "--std=c++17", "--device-as-default-execution-space"};
   const std::string key = ContentHasher().add(kVersion).add(fmt::format("{}", fmt::join(flags, " "))).add(source).finish().to_hex();
   if (std::optional<std::string> known = disk_cache().get("nvrtc_cubin", key)) return std::move(*known);
   ProfileSpan span("nvrtc", "compile");
