@@ -18,7 +18,8 @@ struct ContentKey;
 
 /// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
 /// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of
-/// bits of the item's number and of the number of the element among those that the item holds.
+/// bits of the item's number and of the number of the element among those that the item holds. Items that differ only in bits of which
+/// no row or column is made hold copies.
 struct TINYGRAD_EXPORT TensorCore {
   /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
   struct Bit {
@@ -94,6 +95,11 @@ struct TINYGRAD_EXPORT Target {
 TINYGRAD_EXPORT Target cpu_target(std::string_view arch);
 /// A GPU of NVIDIA, by the name of its real architecture: "sm_80", "sm_90a", "sm_100a", ... Throws ValueError for one it does not know.
 TINYGRAD_EXPORT Target cuda_target(std::string_view arch);
+/// A GPU of AMD: "gfx90a", "gfx942" (waves of 64 items, MFMA), "gfx1100", "gfx1201" (waves of 32, WMMA). Throws ValueError for one it does
+/// not know.
+TINYGRAD_EXPORT Target amd_target(std::string_view arch);
+/// Apple's GPUs from A14 and M1 on.
+TINYGRAD_EXPORT Target metal_target();
 /// The interpreted device: GPU-shaped, every op and dtype native, all tensor cores emulated.
 TINYGRAD_EXPORT Target interp_target();
 /// The machine this process runs on, from CPUID and the caches the system reports.

@@ -1,5 +1,7 @@
 #include "target/target.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -115,8 +117,10 @@ Target interp_target() {
   t.max_group_items = 256;
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
-  for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32"})
-    for (const TensorCore& core : tensor_cores(family)) t.tensor_cores.push_back(core);
+  for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942",
+                             "gfx1100", "gfx1201", "apple7", "xe_hpg"})
+    for (const TensorCore& core : tensor_cores(family))
+      if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,
   t.set_ops({
 #include "uop/ops.def"
