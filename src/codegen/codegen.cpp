@@ -17,6 +17,7 @@
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
 #include "codegen/late/speculate_loads.h"
+#include "codegen/late/split_vectors.h"
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/part_wrapped_loads.h"
 #include "codegen/opt/split_divided.h"
@@ -152,6 +153,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("simplify decomposed", simplify(p.graph()));
   p.step("lanes", vectorize_lanes(p.graph()));
   p.step("speculate loads", speculate_loads(p.graph()));
+  p.step("split vectors", split_vectors(p.graph(), has));
   return p.graph();
 }
 

@@ -22,4 +22,15 @@ const TensorCore* find_tensor_core(Symbol name);
 /// nearest cache. Fusion counts on what the heuristics then write out.
 inline constexpr int most_kept_results = 128;
 
+/// What an OpenCL device says of itself; the defaults are what every device of OpenCL 1.2 has.
+struct OpenClLimits {
+  Symbol name = {};
+  bool has_double = false, has_half = false;  ///< arithmetic
+  int64_t max_group_items = 256;
+  int64_t group_memory_bytes = 32 << 10;
+  int64_t cache_bytes = 1 << 20;  ///< that all items share
+  int max_buffers = 64;           ///< that a kernel takes as arguments
+};
+Target opencl_target(const OpenClLimits& limits);
+
 }  // namespace tinygrad

@@ -163,6 +163,37 @@ TEST(Opts, EveryTensorCoreOfAGpuGivesTheSame) {
     }
 }
 
+/// A GPU's: vectors are only loaded and stored.
+Target scalar_target(bool unaligned) {
+  Target t = interp_target();
+  t.vector_math = false;
+  t.unaligned_vectors = unaligned;
+  return t;
+}
+
+TEST(Opts, VectorsThatAreOnlyLoadedAndStoredGiveTheSame) {
+  const Case cases[] = {
+      {"elementwise", test::elementwise(64), "LANE(0,4)"},
+      {"elementwise", test::elementwise(64), "LANE(0,16)"},
+      {"bools", test::elementwise(64, {}, DType::bool_), "LANE(0,4)"},
+      {"row sums", test::row_sums(5, 70), "LANE(1,8) UNROLL(1,2)"},
+      {"row sums", test::row_sums(4, 64), "LANE(0,4)"},
+      {"matmul", even_matmul, "LANE(1,4) LOCAL(0,4) UNROLL(2,4) STAGE(2,2,group,2)"},
+      {"matmul", matmul, "LANE(1,4) LOCAL(0,4)"},
+      {"softmax", softmax, "LANE(2,4)"},
+      {"argmax", argmax, "LANE(1,8) UNROLL(1,2)"},
+      {"symbolic row sums", test::symbolic_row_sums(9, 40), "LANE(1,4)"},
+      {"symbolic row sums", test::symbolic_row_sums(9, 40), "LANE(0,4)"},
+      {"padded", test::padded(8, 1, 2), "LANE(0,4)"},
+      {"gather", test::gather(16, 5), "LANE(0,8)"},
+      {"transpose", test::transpose(30, 17), "LANE(0,2) LOCAL(1,8)"},
+      {"half matmul", test::half_matmul(32, 16, 32), "TC(0,0) LOCAL(0,2) LOCAL(1,2) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
+      {"half matmul", test::half_matmul(32, 16, 32), "TC(0,-1) UPCAST(0,2) UPCAST(1,2)"},
+  };
+  for (bool unaligned : {true, false})
+    for (const Case& c : cases) expect_right(c, scalar_target(unaligned));
+}
+
 size_t count(const UOp& linear, Op op) {
   return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));
 }

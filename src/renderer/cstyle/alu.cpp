@@ -45,12 +45,19 @@ bool may_leave_type(Op op) { return op == Op::ADD || op == Op::SUB || op == Op::
 
 class Alu {
  public:
-  Alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources)
-      : prelude_(prelude), op_(op), dtype_(dtype), s_(sources), d_(sources[0].dtype), lanes_(sources[0].lanes) {}
+  Alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources, bool exact)
+      : prelude_(prelude),
+        op_(op),
+        dtype_(dtype),
+        s_(sources),
+        d_(sources[0].dtype),
+        lanes_(sources[0].lanes),
+        wraps_(!exact && !prelude.dialect().wraps && is_signed(d_) && bitsize(d_) >= 32) {}
 
   Value run() {
     if (op_ == Op::ADD && is_int_zero(s_[1])) return s_[0];
     if (op_ == Op::ADD && is_int_zero(s_[0])) return s_[1];
+    if (wraps_ && is_sum()) return {.expr = wrapped_sum(), .dtype = dtype_, .lanes = lanes_};
     Value out{.expr = expression(), .dtype = dtype_, .lanes = lanes_};
     out.mask_bits = mask_bits_;
     out.inverse = inverse_;
@@ -67,7 +74,10 @@ class Alu {
     switch (op_) {
       case Op::WHERE: return where();
       case Op::NEG: return is_bool(d_) ? s_[0].expr : narrowed(prefixed("-", s_[0].expr));
-      case Op::RECIPROCAL: return binary(literal(Scalar::from_int(1, d_), suffix()), "/", Binds::product, s_[0].expr);
+      case Op::RECIPROCAL: return binary(prelude_.literal(Scalar::from_int(1, d_)), "/", Binds::product, s_[0].expr);
+      case Op::EXP2: return call(prelude_.word("exp2"), {s_[0].expr});
+      case Op::LOG2: return call(prelude_.word("log2"), {s_[0].expr});
+      case Op::SIN: return call(prelude_.word("sin"), {s_[0].expr});
       case Op::SQRT: return call(prelude_.word("sqrt"), {s_[0].expr});
       case Op::TRUNC: return is_float(d_) ? call(prelude_.word("trunc"), {s_[0].expr}) : s_[0].expr;
       case Op::MULACC: return multiply_add();
@@ -127,7 +137,6 @@ class Alu {
     return prefixed(fmt::format("({})", type()), x);
   }
 
-  std::string_view suffix() { return prelude_.dialect().literal_suffixes[static_cast<int>(d_)]; }
   std::string type() { return prelude_.type(d_, lanes_); }
   std::string signed_type(int bits) { return prelude_.type(signed_of_bits(bits), lanes_); }
 
@@ -143,13 +152,34 @@ class Alu {
     return {text + ")"};
   }
 
+  std::string helper(std::string_view name) { return prelude_.helper_name(name, type()); }
+
+  bool is_sum() const { return op_ == Op::ADD || op_ == Op::SUB || op_ == Op::MUL || op_ == Op::NEG || op_ == Op::MULACC; }
+
+  /// Of signed integers as C's unsigned ones, which wrap around.
+  Expr wrapped_sum() {
+    const std::string u = fmt::format("({})", prelude_.type(unsigned_of(d_)));
+    const auto part = [&](size_t i) {
+      return s_[i].constant ? prelude_.literal(s_[i].constant->cast(unsigned_of(d_))) : prefixed(u, s_[i].expr);
+    };
+    const Expr a = part(0);
+    Expr sum;
+    switch (op_) {
+      case Op::NEG: sum = binary({"0"}, "-", Binds::sum, a); break;
+      case Op::MUL: sum = binary(a, "*", Binds::product, part(1)); break;
+      case Op::MULACC: sum = binary(binary(a, "*", Binds::product, part(1)), "+", Binds::sum, part(2)); break;
+      default: sum = binary(a, op_ == Op::ADD ? "+" : "-", Binds::sum, part(1));
+    }
+    return prefixed(fmt::format("({})", type()), sum);
+  }
+
   /// a + -b is a - b.
   Expr sum() {
     for (size_t i : {1u, 0u})
       if (s_[i].negated) return narrowed(binary(s_[1 - i].expr, "-", Binds::sum, *s_[i].negated));
     const Scalar* c = s_[1].constant ? &*s_[1].constant : nullptr;
     if (c && is_signed(d_) && c->as_int() < 0 && *c != min_value(d_)) {
-      return narrowed(binary(s_[0].expr, "-", Binds::sum, literal(Scalar::from_int(-c->as_int(), d_), suffix())));
+      return narrowed(binary(s_[0].expr, "-", Binds::sum, prelude_.literal(Scalar::from_int(-c->as_int(), d_))));
     }
     added_ = beside_vector(1);
     return with_operator();
@@ -165,8 +195,8 @@ class Alu {
   Expr multiply_add() {
     if (is_bool(d_)) {
       Value product{.expr = {}, .dtype = d_, .lanes = lanes_};
-      product = write_alu(prelude_, Op::AND, d_, {s_[0], s_[1]});
-      Value all = write_alu(prelude_, Op::OR, d_, {product, s_[2]});
+      product = write_alu(prelude_, Op::AND, d_, {s_[0], s_[1]}, true);
+      Value all = write_alu(prelude_, Op::OR, d_, {product, s_[2]}, true);
       mask_bits_ = all.mask_bits;
       return all.expr;
     }
@@ -191,21 +221,25 @@ class Alu {
   }
 
   Expr maximum() {
-    if (!is_float(d_)) return call(prelude_.word("max"), {s_[0].expr, s_[1].expr});
     const std::string t = type();
+    if (!is_float(d_)) {
+      if (prelude_.dialect().overloads) return call(prelude_.word("max"), {s_[0].expr, s_[1].expr});
+      prelude_.function(fmt::format("{0} {1}({0} a, {0} b) {{ return a < b ? b : a; }}", t, helper("larger")));
+      return call(helper("larger"), {s_[0].expr, s_[1].expr});
+    }
     for (size_t i : {1u, 0u}) {
       const auto& c = s_[i].constant;
       if (!c || c->is_nan() || (c->is_zero() && !c->is_positive_zero())) continue;
-      prelude_.function(fmt::format("{0} at_least({0} x, {0} least) {{ return x <= least ? least : x; }}", t));
-      return call("at_least", {s_[1 - i].expr, s_[i].expr});
+      prelude_.function(fmt::format("{0} {1}({0} x, {0} least) {{ return x <= least ? least : x; }}", t, helper("at_least")));
+      return call(helper("at_least"), {s_[1 - i].expr, s_[i].expr});
     }
     const std::string is_negative =
         lanes_ == 1 ? fmt::format("{}(a)", prelude_.word("signbit")) : fmt::format("({})a", signed_type(bitsize(d_)));
     prelude_.function(
-        fmt::format("{0} maximum({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
+        fmt::format("{0} {2}({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
                     "  {0} x = {1} ? b : a, y = {1} ? a : b;\n  return y != y ? y : y > x ? y : x;\n}}",
-                    t, is_negative));
-    return call("maximum", {s_[0].expr, s_[1].expr});
+                    t, is_negative, helper("maximum")));
+    return call(helper("maximum"), {s_[0].expr, s_[1].expr});
   }
 
   /// An amount of the width or more, or a negative one, shifts everything out.
@@ -223,11 +257,14 @@ class Alu {
       by = fmt::format("({}){}", x, by);
     }
     const std::string outside = left || is_unsigned(d_) ? "0" : fmt::format("x >> {}", width - 1);
-    const std::string_view function = left ? "shift_left" : "shift_right";
+    const std::string function = shift_name(left ? "shift_left" : "shift_right", n);
     prelude_.function(
         fmt::format("{0} {1}({0} x, {2} n) {{ return {3} ? x {4} {5} : {6}; }}", x, function, n, inside, left ? "<<" : ">>", by, outside));
     return call(function, {s_[0].expr, s_[1].expr});
   }
+
+  /// Two types tell one from another.
+  std::string shift_name(std::string_view name, std::string_view amount) { return prelude_.helper_name(helper(name), amount); }
 
   static DType unsigned_of(DType d) {
     switch (bitsize(d)) {
@@ -242,16 +279,16 @@ class Alu {
   Expr any_division() {
     const bool quotient = op_ == Op::CDIV;
     const std::string t = type();
-    const std::string_view function = quotient ? "quotient" : "remainder", token = quotient ? "/" : "%";
+    const std::string function = helper(quotient ? "quotient" : "remainder"), token = quotient ? "/" : "%";
     if (is_unsigned(d_)) {
       prelude_.function(fmt::format("{0} {1}({0} a, {0} b) {{ return b == 0 ? 0 : a {2} (b == 0 ? 1 : b); }}", t, function, token));
     } else if (quotient) {
       prelude_.function(
-          fmt::format("{0} quotient({0} a, {0} b) {{\n"
-                      "  return b == 0 ? 0 : b == -1 ? -a : a / ((b == 0) | (b == -1) ? 1 : b);\n}}",
-                      t));
+          fmt::format("{0} {1}({0} a, {0} b) {{\n"
+                      "  return b == 0 ? 0 : b == -1 ? {2} : a / ((b == 0) | (b == -1) ? 1 : b);\n}}",
+                      t, function, prelude_.dialect().wraps ? "-a" : fmt::format("({})(0 - ({})a)", t, prelude_.type(unsigned_of(d_)))));
     } else {
-      prelude_.function(fmt::format("{0} remainder({0} a, {0} b) {{ return a % ((b == 0) | (b == -1) ? 1 : b); }}", t));
+      prelude_.function(fmt::format("{0} {1}({0} a, {0} b) {{ return a % ((b == 0) | (b == -1) ? 1 : b); }}", t, function));
     }
     return call(function, {s_[0].expr, s_[1].expr});
   }
@@ -262,19 +299,20 @@ class Alu {
   const std::vector<Value>& s_;
   const DType d_;
   const int lanes_;
+  const bool wraps_;  // what overflows must be computed so that it wraps around
   int mask_bits_ = 0;
   std::optional<Expr> added_, inverse_;
 };
 
 }  // namespace
 
-Value write_alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources) {
+Value write_alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources, bool exact) {
   for (const Value& v : sources) {
     if (v.lanes != sources[0].lanes) {
       throw InternalError(fmt::format("C: {} of {} and {} lanes: sources must have one width", name(op), sources[0].lanes, v.lanes));
     }
   }
-  return Alu(prelude, op, dtype, sources).run();
+  return Alu(prelude, op, dtype, sources, exact).run();
 }
 
 }  // namespace tinygrad::renderer::cstyle

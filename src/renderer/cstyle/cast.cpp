@@ -66,15 +66,16 @@ class Cast {
     if (from == to_) return x;
     const bool reads_bits = is_int(from) && is_int(to_) && bitsize(from) == bitsize(to_);
     if (lanes_ > 1 && !reads_bits) return convert(prelude_, x, to_, lanes_);
+    if (const auto special = prelude_.dialect().cast) {
+      if (std::string text = special(prelude_, x.text, from, to_); !text.empty()) return {std::move(text)};
+    }
     return prefixed(fmt::format("({})", type(to_)), x);
   }
-  std::string float_literal(double value, DType d) {
-    return literal(Scalar::from_double(value, d), prelude_.dialect().literal_suffixes[static_cast<int>(d)]).text;
-  }
+  std::string float_literal(double value, DType d) { return prelude_.literal(Scalar::from_double(value, d)).text; }
 
   /// Halves go through float, whose range they are well inside.
   std::pair<Expr, DType> widened() {
-    if (from_ != DType::float16) return {x_.expr, from_};
+    if (bitsize(from_) >= 32) return {x_.expr, from_};
     const Expr wide = lanes_ > 1 ? convert(prelude_, x_.expr, DType::float32, lanes_) : prefixed("(float)", x_.expr);
     return {wide, DType::float32};
   }
@@ -84,17 +85,20 @@ class Cast {
     need_to_long(d);
     if (to_ == DType::uint64) {
       need_to_ulong(d);
-      return {fmt::format("to_ulong({})", x.text)};
+      return {fmt::format("{}({})", name("to_ulong", d), x.text)};
     }
-    return to_type({fmt::format("to_long({})", x.text)}, DType::int64);
+    return to_type({fmt::format("{}({})", name("to_long", d), x.text)}, DType::int64);
   }
+
+  std::string name(std::string_view helper, DType from) { return prelude_.helper_name(helper, type(from)); }
 
   /// What no long holds becomes the least of them.
   void need_to_long(DType d) {
     const std::string t = type(d), bound = float_literal(0x1p63, d);
     const std::string_view least = prelude_.word("LONG_MIN"), abs = prelude_.word("abs");
     if (lanes_ == 1) {
-      prelude_.function(fmt::format("long to_long({} x) {{ return {}(x) < {} ? (long)x : {}; }}", t, abs, bound, least));
+      prelude_.function(fmt::format("{0} {1}({2} x) {{ return {3}(x) < {4} ? ({0})x : {5}; }}", type(DType::int64), name("to_long", d), t,
+                                    abs, bound, least));
       return;
     }
     const std::string wide = type(DType::int64), mask = type(signed_of_bits(bitsize(d)));
@@ -109,7 +113,8 @@ class Cast {
   void need_to_ulong(DType d) {
     const std::string t = type(d), wide = type(DType::uint64), low = float_literal(0x1p63, d), high = float_literal(0x1p64, d);
     if (lanes_ == 1) {
-      prelude_.function(fmt::format("ulong to_ulong({} x) {{ return x >= {} && x < {} ? (ulong)x : (ulong)to_long(x); }}", t, low, high));
+      prelude_.function(fmt::format("{0} {1}({2} x) {{ return x >= {3} && x < {4} ? ({0})x : ({0}){5}(x); }}", type(DType::uint64),
+                                    name("to_ulong", d), t, low, high, name("to_long", d)));
       return;
     }
     const std::string mask = type(signed_of_bits(bitsize(d))), whole = type(DType::int64);
@@ -147,13 +152,8 @@ Value write_bitcast(Prelude& prelude, const Value& x, DType dtype) {
   if (x.dtype == dtype) return x;
   Value out{.expr = {}, .dtype = dtype, .lanes = x.lanes};
   if (is_bool(x.dtype) || is_bool(dtype) || (is_int(x.dtype) && is_int(dtype))) return write_cast(prelude, x, dtype);
-  const std::string from = prelude.type(x.dtype, x.lanes), to = prelude.type(dtype, x.lanes);
-  if (x.lanes > 1) {
-    out.expr = prefixed(fmt::format("({})", to), x.expr);
-  } else {
-    prelude.function(fmt::format("{0} as_{0}({1} x) {{ {0} y; __builtin_memcpy(&y, &x, sizeof y); return y; }}", to, from));
-    out.expr = {fmt::format("as_{}({})", to, x.expr.text)};
-  }
+  out.expr = x.lanes > 1 ? prefixed(fmt::format("({})", prelude.type(dtype, x.lanes)), x.expr)
+                         : Expr{prelude.dialect().bits(prelude, x.expr.text, x.dtype, dtype)};
   return out;
 }
 

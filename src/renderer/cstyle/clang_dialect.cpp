@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "renderer/cstyle/dialect.h"
+#include "renderer/cstyle/lanes.h"
+#include "renderer/cstyle/value.h"
 
 namespace tinygrad::renderer::cstyle {
 namespace {
@@ -36,21 +37,41 @@ std::string vector_type(std::string_view element, int lanes, int itemsize) {
   return fmt::format("typedef {0} {0}{1} __attribute__((ext_vector_type({1}), aligned({2})));", element, lanes, itemsize);
 }
 
+std::string vector(std::string_view type, std::string_view lanes) { return fmt::format("({}){{{}}}", type, lanes); }
+
+std::string bits(Prelude& prelude, std::string_view x, DType from, DType to) {
+  const std::string t = prelude.type(to);
+  prelude.function(fmt::format("{0} as_{0}({1} x) {{ {0} y; __builtin_memcpy(&y, &x, sizeof y); return y; }}", t, prelude.type(from)));
+  return fmt::format("as_{}({})", t, x);
+}
+
+/// Dot products in lanes.
+Expr matrix_product(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
+  prelude.function(
+      fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
+                  prelude.type(DType::int32, c.lanes), prelude.type(a.dtype, a.lanes)));
+  return {fmt::format("{}(({}), ({}), ({}))", prelude.word(arg.name.str()), a.expr.text, b.expr.text, c.expr.text)};
+}
+
+std::string declaration(const Parameter& p) {
+  return fmt::format("{}{} {}{}", p.type, p.is_memory ? "*" : "", p.is_restricted ? "restrict " : "", p.name);
+}
+
 /// The body is a function of its own: only parameters of functions can be `restrict`.
-std::string kernel(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables,
-                   std::span<const int64_t> scratch, const std::string& body, bool in_chunks) {
-  std::vector<std::string> given;
-  for (const KernelParam& p : info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
-  for (const UOp& v : variables) {
-    const auto at = std::find(info.variables.begin(), info.variables.end(), v.arg_as<VarArg>().name);
-    given.push_back(fmt::format("vars[{}]", at - info.variables.begin()));
+std::string kernel(const KernelText& text) {
+  std::vector<std::string> declared, given;
+  for (const Parameter& p : text.parameters) declared.push_back(declaration(p));
+  for (const KernelParam& p : text.info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
+  for (const UOp& v : text.variables) {
+    const auto at = std::find(text.info.variables.begin(), text.info.variables.end(), v.arg_as<VarArg>().name);
+    given.push_back(fmt::format("vars[{}]", at - text.info.variables.begin()));
   }
-  if (in_chunks) given.insert(given.end(), {"begin", "end"});
-  for (int64_t offset : scratch) given.push_back(offset ? fmt::format("scratch + {}", offset) : "scratch");
+  if (text.in_chunks) given.insert(given.end(), {"begin", "end"});
+  for (int64_t offset : text.scratch) given.push_back(offset ? fmt::format("scratch + {}", offset) : "scratch");
   return fmt::format(
       "static inline void run({}) {{\n{}}}\n\n"
       "void {}(void* const* bufs, const long* vars, long begin, long end, void* scratch) {{\n  run({});\n}}\n",
-      fmt::join(parameters, ", "), body, kernel_symbol(info.name), fmt::join(given, ", "));
+      fmt::join(declared, ", "), text.body, kernel_symbol(text.info.name), fmt::join(given, ", "));
 }
 
 }  // namespace
@@ -61,10 +82,16 @@ const Dialect& clang_dialect() {
       .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "", "half", "", "float", "double",
                 ""},
       .literal_suffixes = {"", "", "", "", "", "", "", "u", "l", "ul", "", "", "f16", "", "f", "", ""},
+      .literal_prefixes = {},
       .definitions = kDefinitions,
       .helper = "inlined",
       .restricted = "restrict ",
       .vector_type = vector_type,
+      .vector = vector,
+      .lane = numbered_lane,
+      .bits = bits,
+      .cast = nullptr,
+      .matrix_product = matrix_product,
       .kernel = kernel,
   };
   return dialect;

@@ -1,5 +1,17 @@
 #pragma once
+#include <string>
+
 #include <tinygrad/render.h>
 
 #include "renderer/kernel_info.h"
 #include "target/target.h"
+
+namespace tinygrad::renderer {
+
+// Beside render_c(), for work-groups: a kernel is one function, kernel_symbol() of its name, that takes the memory of KernelInfo::params in
+// their order and then all variables, 64 bits each, in theirs.
+
+/// OpenCL C 1.2. Each memory is two arguments, a buffer and the element of it that the memory begins at.
+std::string render_opencl(const Target& target, const UOp& linear, const KernelInfo& info);
+
+}  // namespace tinygrad::renderer

@@ -1,37 +1,100 @@
 #pragma once
-/// The languages of the C family differ in names and in how a kernel begins: what one of them needs is a table.
+/// The languages of the C family differ in names, in how a kernel begins and in what they have of vectors and work-groups: what one of them
+/// needs is a table and a few functions.
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "renderer/cstyle/expression.h"
 #include "renderer/kernel_info.h"
 #include "uop/uop.h"
 
 namespace tinygrad::renderer::cstyle {
 
+class Prelude;
+struct Value;
+
 /// A word of the kernel's text that is defined only where it is used.
 struct Definition {
-  std::string_view word, text;
+  std::string_view word, text;    ///< the text may be empty
+  std::string_view spelled = {};  ///< what stands in the kernel for it; empty: the word itself
 };
 
-/// How a language writes what the others write differently. The words that all of them share are OpenCL's: float8, uint, v.s3, v.lo.
+/// An argument of a kernel.
+struct Parameter {
+  std::string type;  ///< "int"; of memory, its elements: "const float"
+  std::string name;
+  bool is_memory = false;      ///< a pointer
+  bool is_restricted = false;  ///< to memory that no other argument shares
+};
+
+/// Memory of a work-group.
+struct GroupArray {
+  std::string type, name;
+  int64_t size = 0;  ///< elements
+};
+
+/// What a kernel is written from.
+struct KernelText {
+  const KernelInfo& info;
+  std::vector<Parameter> parameters;  ///< memory by slot, variables, chunks, memory in the scratch area
+  std::string body;
+  int64_t items = 0;  ///< work-items of a group; 0: an expression of variables
+
+  // On a CPU:
+  std::vector<UOp> variables = {};    ///< in the order of their parameters
+  std::vector<int64_t> scratch = {};  ///< where in the scratch area each memory begins
+  bool in_chunks = false;
+
+  // In work-groups:
+  std::vector<GroupArray> arrays = {};
+};
+
+/// What a language for work-groups has beside C. Its kernels take memory and then all variables of KernelInfo, 64 bits each. Vectors are
+/// only loaded and stored there, and given to and by tensor cores: Target::vector_math is false.
+struct GroupDialect {
+  std::string_view device_memory, group_memory, private_memory;  ///< in front of the type that a pointer points to: "__global "
+  std::string_view barrier;                                      ///< a statement, for the memory of the group
+  /// A vector at a pointer to its first element, read, and written by a statement; null: through a pointer to vectors.
+  std::string (*load_vector)(std::string_view pointer, int lanes);
+  std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
+  /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
+  std::string (*id)(AxisKind kind, int dim);
+};
+
+/// How a language writes what the others write differently. The words that all of them share are OpenCL's: uint, ulong, half.
 struct Dialect {
   std::string_view name;                           ///< for messages
   std::string_view types[dtype_count];             ///< of scalars; empty: must be lowered before rendering
   std::string_view literal_suffixes[dtype_count];  ///< of scalars
+  std::string_view literal_prefixes[dtype_count];  ///< "(half)", where a suffix is not enough to give a number its type
   std::span<const Definition> definitions;         ///< of types and functions that the language has under other names
   std::string_view helper;                         ///< what stands before the result type of a helper function
   std::string_view restricted;                     ///< of a pointer to memory that no other argument shares
+  bool overloads = true;  ///< helper functions for several types may have one name; else the name ends with the type
+  bool wraps = true;      ///< sums of signed integers that overflow wrap around; else they are computed as unsigned ones
+
   /// The definition of a vector type; empty where the language has it.
   std::string (*vector_type)(std::string_view element, int lanes, int itemsize);
-  /// The kernel around its body; `parameters` are declarations like "float* x": buffers, variables, chunks, then memory in the scratch
-  /// area, which begins at the places `scratch`.
-  std::string (*kernel)(const KernelInfo& info, std::span<const std::string> parameters, std::span<const UOp> variables,
-                        std::span<const int64_t> scratch, const std::string& body, bool in_chunks);
+  /// A vector of a type, from its lanes "a, b, c, d".
+  std::string (*vector)(std::string_view type, std::string_view lanes);
+  /// A lane of a vector.
+  std::string (*lane)(std::string_view vector, int64_t lane);
+  /// The same bits as a scalar of another type; `x` binds like a function's argument.
+  std::string (*bits)(Prelude& prelude, std::string_view x, DType from, DType to);
+  /// A conversion of a scalar that the language has no plain cast for; empty: "(type)x". May be null.
+  std::string (*cast)(Prelude& prelude, std::string_view x, DType from, DType to);
+  /// WMMA.
+  Expr (*matrix_product)(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
+  std::string (*kernel)(const KernelText& text);
+  const GroupDialect* groups = nullptr;  ///< null: a kernel runs in one thread
 };
 
 /// C as clang compiles it for the host.
 const Dialect& clang_dialect();
+/// OpenCL C 1.2.
+const Dialect& opencl_dialect();
 
 }  // namespace tinygrad::renderer::cstyle

@@ -41,6 +41,10 @@ Expr prefixed(std::string_view prefix, const Expr& x) {
 
 std::string atom(const Expr& x) { return x.binds == Binds::primary ? x.text : in_parentheses(x); }
 
+std::string_view without_parentheses(std::string_view operand) {
+  return operand.starts_with('(') ? operand.substr(1, operand.size() - 2) : operand;
+}
+
 Expr choice(const Expr& condition, const Expr& yes, const Expr& no) {
   const auto part = [](const Expr& x) { return x.binds == Binds::choice ? in_parentheses(x) : x.text; };
   return {fmt::format("{} ? {} : {}", part(condition), part(yes), no.text), Binds::choice};

@@ -21,6 +21,8 @@ Expr binary(const Expr& a, std::string_view token, Binds binds, const Expr& b);
 Expr prefixed(std::string_view prefix, const Expr& x);
 /// The expression as the operand of "." or "[".
 std::string atom(const Expr& x);
+/// An operand in parentheses as an argument, which needs none.
+std::string_view without_parentheses(std::string_view operand);
 /// `condition ? yes : no`
 Expr choice(const Expr& condition, const Expr& yes, const Expr& no);
 

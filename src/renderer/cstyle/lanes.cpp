@@ -9,9 +9,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";  // names of lanes: v.s0 to v.sf
 
-std::string element(std::string_view vector, int64_t lane) {
-  return lane < 16 ? fmt::format("{}.s{}", vector, kDigits[static_cast<size_t>(lane)]) : fmt::format("{}[{}]", vector, lane);
-}
+std::string element(std::string_view vector, int64_t lane) { return numbered_lane(vector, lane); }
 
 /// "text(0), text(1), ..." for each lane
 template <class F>
@@ -28,12 +26,13 @@ Expr call(std::string_view function, std::string_view pointer, std::initializer_
   return {text + ")"};
 }
 
-/// Of a pointer that is an argument: without the parentheses it has as an operand.
-std::string_view bare(std::string_view pointer) { return pointer.starts_with('(') ? pointer.substr(1, pointer.size() - 2) : pointer; }
-
 }  // namespace
 
-Value lane(Prelude&, const Value& v, int64_t at) {
+std::string numbered_lane(std::string_view vector, int64_t lane) {
+  return lane < 16 ? fmt::format("{}.s{}", vector, kDigits[static_cast<size_t>(lane)]) : fmt::format("{}[{}]", vector, lane);
+}
+
+Value lane(Prelude& prelude, const Value& v, int64_t at) {
   if (at < 0 || at >= v.lanes) throw InternalError(fmt::format("C: there is no lane {} in {}", at, v.lanes));
   if (v.lanes == 1) return v;
   Value out{.expr = {}, .dtype = v.dtype, .constant = v.constant};
@@ -42,7 +41,7 @@ Value lane(Prelude&, const Value& v, int64_t at) {
   } else if (v.is_mask()) {
     out.expr = binary({element(atom(v.expr), at)}, "!=", Binds::equality, {"0"});
   } else {
-    out.expr = {element(atom(v.expr), at)};
+    out.expr = {prelude.dialect().lane(atom(v.expr), at)};
   }
   return out;
 }
@@ -74,7 +73,7 @@ Value vector_of(Prelude& prelude, const std::vector<Value>& scalars, DType dtype
   };
   for (const Value& x : scalars)
     if (x.lanes != 1) throw InternalError("C: a STACK joins vectors; it may join scalars only");
-  out.expr = {fmt::format("({}){{{}}}", type, for_each_lane(lanes, ", ", part))};
+  out.expr = {prelude.dialect().vector(type, for_each_lane(lanes, ", ", part))};
   return out;
 }
 
@@ -100,7 +99,7 @@ Expr load_run(Prelude& prelude, DType dtype, const std::string& pointer, int wid
   const Expr mask = as_mask(prelude, gate, bitsize(dtype));
   prelude.function(fmt::format("{0} load(const {1}* p, {2} gate, {0} other) {{\n  return ({0}){{{3}}};\n}}", type, prelude.type(dtype),
                                prelude.type(signed_of_bits(bitsize(dtype)), width), lanes));
-  return call("load", bare(pointer), {&mask, &other.expr});
+  return call("load", without_parentheses(pointer), {&mask, &other.expr});
 }
 
 std::string scatter(Prelude& prelude, DType dtype, const std::string& memory, const Value& at, const Value& x, const Value* gate) {
@@ -121,7 +120,7 @@ std::string store_run(Prelude& prelude, DType dtype, const std::string& pointer,
   prelude.function(fmt::format("void store({}* p, {} x, {} gate) {{\n{}\n}}", prelude.type(dtype), prelude.type(dtype, width),
                                prelude.type(signed_of_bits(bitsize(dtype)), width), for_each_lane(width, "\n", statement)));
   const Expr mask = as_mask(prelude, gate, bitsize(dtype));
-  return call("store", bare(pointer), {&x.expr, &mask}).text + ";";
+  return call("store", without_parentheses(pointer), {&x.expr, &mask}).text + ";";
 }
 
 }  // namespace tinygrad::renderer::cstyle

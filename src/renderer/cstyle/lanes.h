@@ -5,6 +5,9 @@
 
 namespace tinygrad::renderer::cstyle {
 
+/// "v.s3", or "v[17]": there are names for 16 lanes.
+std::string numbered_lane(std::string_view vector, int64_t lane);
+
 /// "v.s3"
 Value lane(Prelude& prelude, const Value& v, int64_t at);
 /// "v.lo", "v.s1234"

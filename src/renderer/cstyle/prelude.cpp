@@ -20,9 +20,24 @@ std::string Prelude::type(DType dtype, int lanes) {
 }
 
 std::string_view Prelude::word(std::string_view word) {
-  for (const Definition& d : dialect_.definitions)
-    if (d.word == word) add(words_, std::string(d.text));
+  for (const Definition& d : dialect_.definitions) {
+    if (d.word != word) continue;
+    add(words_, std::string(d.text));
+    return d.spelled.empty() ? word : d.spelled;
+  }
   return word;
+}
+
+Expr Prelude::literal(const Scalar& value) {
+  const auto dtype = static_cast<size_t>(value.dtype());
+  Expr text = cstyle::literal(value, dialect_.literal_suffixes[dtype]);
+  for (const std::string_view w : {"INFINITY", "NAN"})
+    if (text.text.ends_with(w)) text.text.replace(text.text.size() - w.size(), w.size(), word(w));
+  return dialect_.literal_prefixes[dtype].empty() ? text : prefixed(dialect_.literal_prefixes[dtype], text);
+}
+
+std::string Prelude::helper_name(std::string_view name, std::string_view type) const {
+  return dialect_.overloads ? std::string(name) : fmt::format("{}_{}", name, type);
 }
 
 void Prelude::function(const std::string& text) {

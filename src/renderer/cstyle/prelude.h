@@ -17,8 +17,12 @@ class Prelude {
 
   /// "float", "float8"; bool for a scalar bool. The type is defined from now on.
   std::string type(DType dtype, int lanes = 1);
-  /// A word of the dialect's list of definitions.
+  /// A word of the dialect's list of definitions, as the language spells it.
   std::string_view word(std::string_view word);
+  /// A number.
+  Expr literal(const Scalar& value);
+  /// What a helper function for a type is called.
+  std::string helper_name(std::string_view name, std::string_view type) const;
   /// Adds a helper function, "T name(T x) { ... }", unless it is there.
   void function(const std::string& text);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "renderer/cstyle/names.h"
 #include "renderer/cstyle/private_memory.h"
 #include "renderer/cstyle/value.h"
+#include "renderer/exact.h"
 #include "renderer/scratch.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -27,6 +29,7 @@ constexpr size_t kLongestRepeated = 32;  // of an index that several accesses sh
 /// Where an INDEX points: an element, a run of them, or one per lane.
 struct Address {
   std::string memory;
+  std::string_view space;  ///< the address space, where the language has them
   Value at;
   DType dtype = DType::void_;
   int width = 1;
@@ -37,7 +40,9 @@ struct Address {
 class Renderer {
  public:
   Renderer(const Dialect& dialect, const UOp& linear, const KernelInfo& info)
-      : linear_(linear), info_(info), prelude_(dialect), private_(linear), inlining_(linear, private_), scratch_(linear) {}
+      : linear_(linear), info_(info), prelude_(dialect), groups_(dialect.groups), private_(linear), inlining_(linear, private_) {
+    if (!groups_) scratch_.emplace(linear);
+  }
 
   std::string render() {
     for (size_t i = 0; i < linear_.src_count(); ++i) {
@@ -45,23 +50,45 @@ class Renderer {
       visit(linear_.src(i));
     }
     if (!loops_.empty()) throw InternalError(fmt::format("C: a loop of kernel {} has no END", info_.name));
-    std::vector<std::string> parameters;
-    for (const auto& [slot, declaration] : parameters_) parameters.push_back(declaration);
-    for (const UOp& v : variables_) parameters.push_back(fmt::format("{} {}", prelude_.type(v.dtype()), value(v).expr.text));
-    if (!chunk_type_.empty()) {
-      parameters.push_back(chunk_type_ + " begin");
-      parameters.push_back(chunk_type_ + " end");
-    }
-    std::vector<int64_t> places;
-    for (const UOp& u : scratch_.buffers()) {
-      parameters.push_back(pointer_declaration(u));
-      places.push_back(*scratch_.offset(u));
-    }
-    const std::string kernel = prelude_.dialect().kernel(info_, parameters, variables_, places, body_, !chunk_type_.empty());
+    KernelText text{.info = info_, .parameters = {}, .body = std::move(body_)};
+    for (const auto& [slot, parameter] : parameters_) text.parameters.push_back(parameter);
+    groups_ ? finish_group_kernel(text) : finish_thread_kernel(text);
+    const std::string kernel = prelude_.dialect().kernel(text);
     return prelude_.text() + kernel;
   }
 
  private:
+  void finish_thread_kernel(KernelText& text) {
+    for (const UOp& v : variables_) text.parameters.push_back({prelude_.type(v.dtype()), value(v).expr.text});
+    if (!chunk_type_.empty()) {
+      text.parameters.push_back({chunk_type_, "begin"});
+      text.parameters.push_back({chunk_type_, "end"});
+    }
+    for (const UOp& u : scratch_->buffers()) {
+      text.parameters.push_back(scratch_parameter(u));
+      text.scratch.push_back(*scratch_->offset(u));
+    }
+    text.variables = variables_;
+    text.in_chunks = !chunk_type_.empty();
+  }
+
+  /// All variables in the order of the launch, those that only sizes need too.
+  void finish_group_kernel(KernelText& text) {
+    std::string converted;
+    for (const Symbol& symbol : info_.variables) {
+      const auto used = std::ranges::find_if(variables_, [&](const UOp& v) { return v.arg_as<VarArg>().name == symbol; });
+      const std::string name = names_.fresh(fmt::format("{}_argument", symbol.str()));
+      text.parameters.push_back({prelude_.type(DType::int64), name});
+      if (used == variables_.end()) continue;
+      const std::string type = prelude_.type(used->dtype());
+      converted += fmt::format("  const {0} {1} = ({0}){2};\n", type, value(*used).expr.text, name);
+    }
+    text.body = converted + text.body;
+    text.arrays = std::move(arrays_);
+    text.items = 1;
+    for (const IndexExpr& n : info_.local) text.items *= n.is_constant() ? n.evaluate({}) : 0;
+  }
+
   // Text.
 
   void line(std::string_view text) { body_ += fmt::format("{:{}}{}\n", "", 2 * (depth_ + 1), text); }
@@ -127,26 +154,41 @@ class Renderer {
       case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
       case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
-      case Op::WMMA: return set(u, dot_product(u));
+      case Op::WMMA: return set(u, matrix_product(u));
+      case Op::SPECIAL: return special(u);
+      case Op::BARRIER: return line(groups(u).barrier);
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
     }
-    if (!u.in(Group::alu)) throw InternalError(fmt::format("C: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+    if (!u.in(Group::alu))
+      throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
-    set(u, write_alu(prelude_, u.op(), u.dtype(), sources));
+    set(u, write_alu(prelude_, u.op(), u.dtype(), sources, is_exact(u)));
   }
 
-  Value dot_product(const UOp& u) {
+  Value matrix_product(const UOp& u) {
+    const auto& arg = u.arg_as<WmmaArg>();
+    const auto hook = prelude_.dialect().matrix_product;
+    if (!hook)
+      throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, arg.name.str(), info_.name));
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
-    prelude_.function(
-        fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
-                    prelude_.type(DType::int32, c.lanes), type_of(a)));
-    const std::string_view function = prelude_.word(u.arg_as<WmmaArg>().name.str());
-    return {.expr = {fmt::format("{}(({}), ({}), ({}))", function, a.expr.text, b.expr.text, c.expr.text)},
-            .dtype = u.dtype(),
-            .lanes = c.lanes};
+    return {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes};
+  }
+
+  // Work-groups.
+
+  const GroupDialect& groups(const UOp& u) const {
+    if (!groups_) throw InternalError(fmt::format("C: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+    return *groups_;
+  }
+
+  void special(const UOp& u) {
+    const auto& arg = u.arg_as<SpecialArg>();
+    const std::string name = names_.fresh(fmt::format("{}{}", arg.kind == AxisKind::global ? "group" : "item", arg.dim));
+    line(fmt::format("const {0} {1} = {2};", prelude_.type(u.dtype()), name, groups(u).id(arg.kind, arg.dim)));
+    keep(u, {.expr = {name}, .dtype = u.dtype()});
   }
 
   static int64_t constant_of(const UOp& u) {
@@ -166,8 +208,8 @@ class Renderer {
     const auto p = std::ranges::find(info_.params, slot, &KernelParam::slot);
     if (p == info_.params.end()) throw InternalError(fmt::format("C: kernel {} has no parameter {}", info_.name, slot));
     const std::string name = names_.fresh_with_number(!p->written ? "in" : p->read ? "data" : "out", slot);
-    parameters_[slot] = fmt::format("{}{}* {}{}", p->written ? "" : "const ", memory_type(u.dtype()),
-                                    is_restricted(*p) ? prelude_.dialect().restricted : "", name);
+    parameters_[slot] = {
+        .type = (p->written ? "" : "const ") + memory_type(u.dtype()), .name = name, .is_memory = true, .is_restricted = is_restricted(*p)};
     keep(u, {.expr = {name}, .dtype = u.dtype()});
   }
 
@@ -180,10 +222,7 @@ class Renderer {
     // Constants of dtype index are the sizes and lane numbers inside other instructions.
     if (u.dtype() == DType::index) return;
     const Scalar& c = u.arg_as<ConstArg>().value;
-    Expr text = literal(c, prelude_.dialect().literal_suffixes[static_cast<int>(u.dtype())]);
-    for (const std::string_view word : {"INFINITY", "NAN"})
-      if (text.text.ends_with(word)) prelude_.word(word);
-    keep(u, {.expr = std::move(text), .dtype = u.dtype(), .constant = c});
+    keep(u, {.expr = prelude_.literal(c), .dtype = u.dtype(), .constant = c});
   }
 
   void expand(const UOp& u) {
@@ -238,18 +277,24 @@ class Renderer {
   std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
 
   void private_memory(const UOp& u) {
-    const Scope scope = u.arg_as<BufferArg>().scope;
-    if (scope != Scope::reg && scope != Scope::thread) {
-      throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
+    const auto& arg = u.arg_as<BufferArg>();
+    if (arg.scope == Scope::group) {
+      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size};
+      if (!groups_) throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
+      arrays_.push_back(array);
+      return keep(u, {.expr = {array.name}, .dtype = u.dtype()});
     }
+    if (arg.scope == Scope::device) throw InternalError(fmt::format("C: the memory of kernel {} must be arguments", info_.name));
     keep(u, {.expr = {names_.numbered("acc")}, .dtype = u.dtype()});
-    if (scratch_.offset(u)) return;
+    if (in_scratch(u)) return;
     if (inlining_.is_local_to_first_access(u)) {
       late_.push_back(u);
     } else {
       line(declaration(u) + ";");
     }
   }
+
+  bool in_scratch(const UOp& u) const { return scratch_ && scratch_->offset(u); }
 
   /// Of the elements that private memory is declared with.
   int private_width(const UOp& u) const {
@@ -260,7 +305,7 @@ class Renderer {
   /// A variable instead of an array.
   bool is_single(const UOp& u) const {
     const auto& layout = private_.layout(u);
-    return layout.regular && u.arg_as<BufferArg>().size == layout.width && !scratch_.offset(u);
+    return layout.regular && u.arg_as<BufferArg>().size == layout.width && !in_scratch(u);
   }
 
   std::string declaration(const UOp& u) {
@@ -268,8 +313,8 @@ class Renderer {
     return is_single(u) ? fmt::format("{} {}", type, name)
                         : fmt::format("{} {}[{}]", type, name, u.arg_as<BufferArg>().size / private_width(u));
   }
-  std::string pointer_declaration(const UOp& u) {
-    return fmt::format("{}* {}{}", memory_type(u.dtype(), private_width(u)), prelude_.dialect().restricted, value(u).expr.text);
+  Parameter scratch_parameter(const UOp& u) {
+    return {.type = memory_type(u.dtype(), private_width(u)), .name = value(u).expr.text, .is_memory = true, .is_restricted = true};
   }
 
   /// Memory is declared in the block that uses it, in front of its first access or, a single variable that is set there, with it.
@@ -287,9 +332,13 @@ class Renderer {
 
   void address(const UOp& u) {
     if (u.src_count() != 2) throw InternalError(fmt::format("C: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
-    Address a{.memory = value(u.src(0)).expr.text, .at = value(u.src(1)), .dtype = u.dtype(), .width = u.arg_as<IndexArg>().width};
+    Address a{.memory = value(u.src(0)).expr.text,
+              .space = groups_ ? space_of(u.src(0)) : "",
+              .at = value(u.src(1)),
+              .dtype = u.dtype(),
+              .width = u.arg_as<IndexArg>().width};
     if (a.at.lanes > 1 && a.width != 1) throw InternalError(fmt::format("C: {} has both lanes and a width", print_expr(u)));
-    if (u.src(0).is(Op::BUFFER) && private_.layout(u.src(0)).regular) {
+    if (is_private(u.src(0)) && private_.layout(u.src(0)).regular) {
       const auto constant = PrivateMemory::constant_index(u);
       a.element = is_single(u.src(0)) ? a.memory
                   : constant          ? fmt::format("{}[{}]", a.memory, *constant / a.width)
@@ -306,6 +355,11 @@ class Renderer {
     addresses_.push_back(std::move(a));
   }
 
+  static bool is_private(const UOp& memory) { return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope != Scope::group; }
+  std::string_view space_of(const UOp& memory) const {
+    return is_private(memory) ? groups_->private_memory : memory.is(Op::BUFFER) ? groups_->group_memory : groups_->device_memory;
+  }
+
   const Address& address_of(const UOp& index) {
     const int32_t* at = address_of_.find(index);
     if (!at) throw InternalError(fmt::format("C: {} is not an address", print_expr(index)));
@@ -316,7 +370,8 @@ class Renderer {
   Expr place(const Address& a, DType dtype) {
     if (!a.element.empty()) return {a.element};
     if (a.width == 1) return {fmt::format("{}[{}]", a.memory, a.at.expr.text)};
-    return {fmt::format("*({}*){}", prelude_.type(dtype, a.width), pointer(a)), Binds::unary};
+    if (groups_ && groups_->load_vector) return {groups_->load_vector(pointer(a), a.width)};
+    return {fmt::format("*({}{}*){}", a.space, prelude_.type(dtype, a.width), pointer(a)), Binds::unary};
   }
   std::string pointer(const Address& a) {
     if (a.at.constant && a.at.constant->is_zero()) return a.memory;
@@ -361,6 +416,7 @@ class Renderer {
     }
     const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
     if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
+    if (groups_ && groups_->store_vector && a.width > 1) return line(guard + groups_->store_vector(pointer(a), a.width, bytes.expr.text));
     const std::string to = place(a, stored).text;
     const bool accumulates = !bytes.left_operand.empty() && bytes.left_operand == to;
     line(fmt::format("{}{}{} {} {};", guard, declared, to, accumulates ? "+=" : "=", accumulates ? bytes.rest : bytes.expr.text));
@@ -369,15 +425,17 @@ class Renderer {
   const UOp& linear_;
   const KernelInfo& info_;
   Prelude prelude_;
+  const GroupDialect* const groups_;  // null: a kernel runs in one thread
   const PrivateMemory private_;
   const Inlining inlining_;
-  const ScratchLayout scratch_;
+  std::optional<ScratchLayout> scratch_;
   Names names_;
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
   std::vector<Address> addresses_;
   std::vector<std::string> loops_;
-  std::map<int32_t, std::string> parameters_;  // by slot
+  std::map<int32_t, Parameter> parameters_;  // by slot
+  std::vector<GroupArray> arrays_;
   std::vector<UOp> variables_, late_;
   std::string body_, chunk_type_, declared_by_store_;
   int depth_ = 0;
@@ -386,5 +444,9 @@ class Renderer {
 }  // namespace
 
 std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
+
+std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(opencl_dialect(), linear, info).render();
+}
 
 }  // namespace tinygrad::renderer

@@ -37,8 +37,9 @@ Expr as_mask(Prelude& prelude, const Value& mask, int bits);
 /// The vector's elements converted one by one.
 Expr convert(Prelude& prelude, const Expr& x, DType to, int lanes);
 
-/// The value of an ALU node on these sources.
-Value write_alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources);
+/// The value of an ALU node on these sources. `exact`: the result of a sum, difference, product or shift of signed integers is known not to
+/// overflow.
+Value write_alu(Prelude& prelude, Op op, DType dtype, const std::vector<Value>& sources, bool exact);
 /// By the rules of Scalar::cast.
 Value write_cast(Prelude& prelude, const Value& x, DType dtype);
 Value write_bitcast(Prelude& prelude, const Value& x, DType dtype);

@@ -1,15 +1,9 @@
 #include "renderer/llvmir/needs.h"
 
 #include "renderer/address_parts.h"
-#include "symbolic/bounds.h"
+#include "renderer/exact.h"
 
 namespace tinygrad::renderer::llvmir {
-
-bool is_exact(const UOp& u) {
-  if (!is_int(u.dtype()) || !is_signed(u.dtype())) return false;
-  const symbolic::Bounds known = symbolic::bounds(u);
-  return known.has_min() && known.has_max() && (known.min > min_value(u.dtype()).as_int() || known.max < max_value(u.dtype()).as_int());
-}
 
 Needs::Needs(const UOp& linear) {
   const auto list = linear.src();

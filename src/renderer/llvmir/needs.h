@@ -6,9 +6,6 @@
 
 namespace tinygrad::renderer::llvmir {
 
-/// True where bounds prove that a signed integer is the exact result: of one that wraps, nothing but the dtype's bounds is known.
-bool is_exact(const UOp& u);
-
 /// Indices count with 32 bits, addresses have 64: where every step to an index is exact, it is computed with 64 bits from the loops on, so
 /// that LLVM finds the strides of addresses without a proof for each that the narrow sum cannot wrap.
 class Needs {

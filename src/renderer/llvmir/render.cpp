@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "renderer/address_parts.h"
+#include "renderer/exact.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/llvmir.h"

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/cstyle/lanes.h"
+#include "renderer/cstyle/prelude.h"
+
+namespace tinygrad::renderer::cstyle {
+namespace {
+
+constexpr Definition kDefinitions[] = {
+    {"abs", "", "fabs"},
+    {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"},
+    {"half", "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"},
+};
+
+std::string vector_type(std::string_view, int, int) { return {}; }
+
+std::string vector(std::string_view type, std::string_view lanes) { return fmt::format("({})({})", type, lanes); }
+
+std::string bits(Prelude& prelude, std::string_view x, DType, DType to) { return fmt::format("as_{}({})", prelude.type(to), x); }
+
+std::string id(AxisKind kind, int dim) { return fmt::format("{}({})", kind == AxisKind::global ? "get_group_id" : "get_local_id", dim); }
+
+/// They begin at any element, which pointers to vectors must not.
+std::string load_vector(std::string_view pointer, int lanes) { return fmt::format("vload{}(0, {})", lanes, without_parentheses(pointer)); }
+std::string store_vector(std::string_view pointer, int lanes, std::string_view x) {
+  return fmt::format("vstore{}({}, 0, {});", lanes, x, without_parentheses(pointer));
+}
+
+/// An OpenCL buffer has no address on the host, so a part of one is given by the buffer and where the part begins, in elements.
+void declare(const Parameter& p, std::vector<std::string>& parameters, std::string& body) {
+  if (!p.is_memory) return parameters.push_back(fmt::format("{} {}", p.type, p.name));
+  parameters.push_back(fmt::format("__global {}* {}{}_buffer", p.type, p.is_restricted ? "restrict " : "", p.name));
+  parameters.push_back(fmt::format("ulong {}_begin", p.name));
+  body += fmt::format("  __global {0}* {1} = {1}_buffer + {1}_begin;\n", p.type, p.name);
+}
+
+/// Memory of the group is declared in the kernel's outermost block, and aligned for the widest vectors.
+std::string kernel(const KernelText& text) {
+  std::vector<std::string> parameters;
+  std::string body;
+  for (const Parameter& p : text.parameters) declare(p, parameters, body);
+  for (const GroupArray& a : text.arrays)
+    body += fmt::format("  __local {} {}[{}] __attribute__((aligned(16)));\n", a.type, a.name, a.size);
+  const KernelInfo& info = text.info;
+  const std::string size = text.items == 0 ? ""
+                                           : fmt::format("__attribute__((reqd_work_group_size({}, {}, {}))) ", info.local[0].evaluate({}),
+                                                         info.local[1].evaluate({}), info.local[2].evaluate({}));
+  return fmt::format("__kernel {}void {}({}) {{\n{}{}}}\n", size, kernel_symbol(info.name), fmt::join(parameters, ", "), body, text.body);
+}
+
+constexpr GroupDialect kGroups = {
+    .device_memory = "__global ",
+    .group_memory = "__local ",
+    .private_memory = "__private ",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
+    .load_vector = load_vector,
+    .store_vector = store_vector,
+    .id = id,
+};
+
+}  // namespace
+
+const Dialect& opencl_dialect() {
+  static const Dialect dialect = {
+      .name = "OpenCL C",
+      .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "", "half", "", "float", "double",
+                ""},
+      .literal_suffixes = {"", "", "", "", "", "", "", "u", "l", "ul", "", "", "h", "", "f", "", ""},
+      .literal_prefixes = {"", "", "(char)", "(uchar)", "(short)", "(ushort)", "", "", "", "", "", "", "", "", "", "", ""},
+      .definitions = kDefinitions,
+      .helper = "static",
+      .restricted = "restrict ",
+      .overloads = false,
+      .wraps = false,
+      .vector_type = vector_type,
+      .vector = vector,
+      .lane = numbered_lane,
+      .bits = bits,
+      .cast = nullptr,
+      .matrix_product = nullptr,
+      .kernel = kernel,
+      .groups = &kGroups,
+  };
+  return dialect;
+}
+
+}  // namespace tinygrad::renderer::cstyle
