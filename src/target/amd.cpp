@@ -35,6 +35,7 @@ Target amd_target(std::string_view arch) {
     t.arch = arch;
     t.vector_bits = 128;
     t.vector_registers = a.vector_registers;
+    t.vector_math = false;
     t.l1_bytes = a.l1_bytes;
     t.l2_bytes = a.l2_bytes;
     t.l3_bytes = a.l3_bytes;

@@ -9,6 +9,8 @@ Target metal_target() {
   t.arch = "apple7";
   t.vector_bits = 128;
   t.vector_registers = 32;
+  t.vector_math = false;
+  t.unaligned_vectors = false;
   t.l1_bytes = 8 << 10;
   t.l2_bytes = 1 << 20;
   t.l3_bytes = 8 << 20;

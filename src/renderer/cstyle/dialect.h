@@ -56,7 +56,7 @@ struct KernelText {
 /// only loaded and stored there, and given to and by tensor cores: Target::vector_math is false.
 struct GroupDialect {
   std::string_view device_memory, group_memory, private_memory;  ///< in front of the type that a pointer points to: "__global "
-  std::string_view barrier;                                      ///< a statement, for the memory of the group
+  std::string_view barrier;                                      ///< a statement, for the memory of the group; a word of the definitions
   /// A vector at a pointer to its first element, read, and written by a statement; null: through a pointer to vectors.
   std::string (*load_vector)(std::string_view pointer, int lanes);
   std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
@@ -94,6 +94,8 @@ struct Dialect {
 
 /// C as clang compiles it for the host.
 const Dialect& clang_dialect();
+/// HIP C++.
+const Dialect& hip_dialect();
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
 
