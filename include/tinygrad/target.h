@@ -55,6 +55,7 @@ struct TINYGRAD_EXPORT Target {
   int vector_bits = 0;            ///< widest native vector, 0: scalars only
   int vector_registers = 0;       ///< number of architectural vector registers
   bool vector_math = true;        ///< ALU ops take vectors; else vectors are only loaded and stored, at most `vector_bits` at once
+  int most_lanes = 0;             ///< of a vector in memory, if that is less than what fits; 0: no such limit
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
   bool half_memory = false;       ///< without arithmetic on float16, it can be loaded as float32 and stored from it
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;

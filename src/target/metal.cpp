@@ -10,6 +10,7 @@ Target metal_target() {
   t.vector_bits = 128;
   t.vector_registers = 32;
   t.vector_math = false;
+  t.most_lanes = 4;
   t.unaligned_vectors = false;
   t.l1_bytes = 8 << 10;
   t.l2_bytes = 1 << 20;

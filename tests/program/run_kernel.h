@@ -22,12 +22,6 @@
 
 namespace tinygrad::codegen::test {
 
-inline UOp with_opts(const UOp& kernel, std::vector<Opt> opts) {
-  auto arg = kernel.arg_as<KernelArg>();
-  arg.opts = std::move(opts);
-  return kernel.with_arg(arg);
-}
-
 /// Small numbers for all that a kernel reads, and a value for each variable.
 inline spec::EvalInputs some_inputs(const UOp& kernel) {
   spec::EvalInputs inputs;

@@ -67,6 +67,7 @@ struct GroupDialect {
 /// How a language writes what the others write differently. The words that all of them share are OpenCL's: uint, ulong, half.
 struct Dialect {
   std::string_view name;                           ///< for messages
+  std::string_view preamble = {};                  ///< stands first
   std::string_view types[dtype_count];             ///< of scalars; empty: must be lowered before rendering
   std::string_view literal_suffixes[dtype_count];  ///< of scalars
   std::string_view literal_prefixes[dtype_count];  ///< "(half)", where a suffix is not enough to give a number its type
@@ -96,6 +97,8 @@ struct Dialect {
 const Dialect& clang_dialect();
 /// HIP C++.
 const Dialect& hip_dialect();
+/// Metal's shading language.
+const Dialect& metal_dialect();
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
 

@@ -447,6 +447,10 @@ std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) {
 
 std::string render_hip(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(hip_dialect(), linear, info).render(); }
 
+std::string render_metal(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(metal_dialect(), linear, info).render();
+}
+
 std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
   return Renderer(opencl_dialect(), linear, info).render();
 }
