@@ -99,8 +99,8 @@ struct TINYGRAD_EXPORT Target {
 TINYGRAD_EXPORT Target cpu_target(std::string_view arch);
 /// A GPU of NVIDIA, by the name of its real architecture: "sm_80", "sm_90a", "sm_100a", ... Throws ValueError for one it does not know.
 TINYGRAD_EXPORT Target cuda_target(std::string_view arch);
-/// A GPU of AMD: "gfx90a", "gfx942" (waves of 64 items, MFMA), "gfx1100", "gfx1201" (waves of 32, WMMA). Throws ValueError for one it does
-/// not know.
+/// A GPU of AMD: "gfx90a", "gfx942" (waves of 64 items, MFMA), "gfx1100", "gfx1201" (waves of 32, WMMA), ... Throws ValueError for one it
+/// does not know.
 TINYGRAD_EXPORT Target amd_target(std::string_view arch);
 /// Apple's GPUs from A14 and M1 on.
 TINYGRAD_EXPORT Target metal_target();

@@ -5,6 +5,7 @@
 #include "compiler/nvidia/assemble.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
+#include "runtime/hip/hip.h"
 #include "runtime/interp/device.h"
 #include "runtime/null/null.h"
 
@@ -12,12 +13,17 @@ namespace tinygrad::runtime {
 namespace {
 
 constexpr CodePath kCudaCodePaths[] = {{"PTX", compiler::ptx_assembler_missing}};
+constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
-constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}, {"PTX", null_unavailable}};  // renders, and compiles nothing
+constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
+                                       {"PTX", null_unavailable},
+                                       {"HIP", null_unavailable},
+                                       {"METAL", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.
 constexpr Backend kBackends[] = {
     {.name = "CUDA", .unavailable = cuda_unavailable, .code_paths = kCudaCodePaths, .open = open_cuda},
+    {.name = "HIP", .unavailable = hip_unavailable, .code_paths = kHipCodePaths, .open = open_hip},
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},

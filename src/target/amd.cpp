@@ -8,16 +8,23 @@ namespace {
 
 struct AmdArch {
   std::string_view name;
-  int vector_registers;  ///< of 128 bits, that leave two waves for each unit
+  std::string_view cores;  ///< the family of its matrix cores
   int64_t l1_bytes, l2_bytes, l3_bytes;
 };
 
 // The caches are those of the largest machine of the kind, the second level that of one die.
 constexpr AmdArch kAmdArchs[] = {
-    {"gfx90a", 64, 16 << 10, 8 << 20, 0},
-    {"gfx942", 64, 32 << 10, 4 << 20, 256 << 20},
-    {"gfx1100", 64, 32 << 10, 6 << 20, 96 << 20},
-    {"gfx1201", 64, 32 << 10, 8 << 20, 64 << 20},
+    {"gfx906", "", 16 << 10, 4 << 20, 0},
+    {"gfx90a", "gfx90a", 16 << 10, 8 << 20, 0},
+    {"gfx942", "gfx942", 32 << 10, 4 << 20, 256 << 20},
+    {"gfx1030", "", 16 << 10, 4 << 20, 128 << 20},
+    {"gfx1100", "gfx1100", 32 << 10, 6 << 20, 96 << 20},
+    {"gfx1101", "gfx1100", 32 << 10, 4 << 20, 64 << 20},
+    {"gfx1102", "gfx1100", 32 << 10, 2 << 20, 32 << 20},
+    {"gfx1103", "gfx1100", 32 << 10, 2 << 20, 0},
+    {"gfx1151", "gfx1100", 32 << 10, 2 << 20, 32 << 20},
+    {"gfx1200", "gfx1201", 32 << 10, 4 << 20, 32 << 20},
+    {"gfx1201", "gfx1201", 32 << 10, 8 << 20, 64 << 20},
 };
 
 }  // namespace
@@ -34,7 +41,7 @@ Target amd_target(std::string_view arch) {
     t.renderer = "HIP";
     t.arch = arch;
     t.vector_bits = 128;
-    t.vector_registers = a.vector_registers;
+    t.vector_registers = 64;  // of 128 bits: what leaves enough for a full group of work-items
     t.vector_math = false;
     t.l1_bytes = a.l1_bytes;
     t.l2_bytes = a.l2_bytes;
@@ -46,7 +53,7 @@ Target amd_target(std::string_view arch) {
     t.max_global[1] = t.max_global[2] = UINT16_MAX;
     t.group_memory_bytes = 64 << 10;
     t.max_buffers = 128;
-    t.tensor_cores = tensor_cores(arch);
+    if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
     t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
                Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
                Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});

@@ -18,7 +18,8 @@ namespace {
 
 using namespace codegen::test;
 
-constexpr std::string_view kArchs[] = {"gfx90a", "gfx942", "gfx1100", "gfx1201"};
+constexpr std::string_view kArchs[] = {"gfx906",  "gfx90a",  "gfx942",  "gfx1030", "gfx1100", "gfx1101",
+                                       "gfx1102", "gfx1103", "gfx1151", "gfx1200", "gfx1201"};
 
 struct Made {
   std::string source;
@@ -62,7 +63,7 @@ TEST(Hip, ArgumentsAreAddressesThenVariablesOf64Bits) {
 }
 
 TEST(Hip, EveryTensorCoreIsAnInstruction) {
-  for (const std::string_view arch : kArchs) {
+  for (const std::string_view arch : {"gfx90a", "gfx942", "gfx1100", "gfx1201"}) {
     const Target target = amd_target(arch);
     for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
       const TensorCore& core = target.tensor_cores[i];

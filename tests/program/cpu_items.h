@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/subprocess.h"
 #include "program/run_kernel.h"
@@ -48,9 +49,21 @@ class CpuItems {
  public:
   /// `text` ends with run_item(); `options` are clang's.
   CpuItems(const std::string& text, const std::vector<std::string>& options) {
-    const std::string library = (folder_.path() / "kernel.so").string();
-    std::vector<std::string> command{"clang-19", "-x", "c++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-nostdinc++", "-fno-strict-aliasing",
-                                     "-ffp-contract=on", "-Xclang", "-ffloat16-excess-precision=none", "-fsigned-char"};
+    const std::string library = folder_.path("kernel.so");
+    std::vector<std::string> command{"clang-19",
+                                     "-x",
+                                     "c++",
+                                     "-std=c++20",
+                                     "-O1",
+                                     "-w",
+                                     "-fPIC",
+                                     "-shared",
+                                     "-nostdinc++",
+                                     "-fno-strict-aliasing",
+                                     "-ffp-contract=on",
+                                     "-Xclang",
+                                     "-ffloat16-excess-precision=none",
+                                     "-fsigned-char"};
     command.insert(command.end(), options.begin(), options.end());
     command.insert(command.end(), {"-o", library, "-"});
     const ProcessResult result = run_process(command, text);
@@ -107,7 +120,7 @@ class CpuItems {
         }
   }
 
-  TempFolder folder_;
+  tinygrad::test::TempFolder folder_;
   void* library_ = nullptr;
   RunItem* run_item_ = nullptr;
 };

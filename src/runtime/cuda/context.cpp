@@ -11,11 +11,12 @@ constexpr unsigned kStreamNonBlocking = 1, kEventWithoutTime = 2;
 
 }  // namespace
 
-Gpu::Gpu(int number) : api_(driver()) {
+Gpu::Gpu(const Driver& driver, int number) : api_(driver) {
   int count = 0;
   api_.check(api_.device_count(&count), "counting devices");
   if (number >= count)
-    throw DeviceError(fmt::format("CUDA:{}: there {} {} device{}", number, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
+    throw DeviceError(
+        fmt::format("{}:{}: there {} {} device{}", api_.name, number, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
   api_.check(api_.device_get(&device_, number), "opening a device");
   api_.check(api_.context_retain(&context_, device_), "opening a device");
   try {

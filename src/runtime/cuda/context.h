@@ -11,7 +11,7 @@ namespace tinygrad::runtime::cuda {
 class Gpu {
  public:
   /// Throws DeviceError for a number that the driver does not know.
-  explicit Gpu(int number);
+  Gpu(const Driver& driver, int number);
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
   ~Gpu();

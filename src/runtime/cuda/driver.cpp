@@ -55,13 +55,13 @@ Driver open_driver(const std::string& path) {
 }  // namespace
 
 std::string Driver::describe(Result result) const {
-  const char *name = nullptr, *text = nullptr;
-  if (error_name(result, &name) != kSuccess || !name) return fmt::format("error {}", result);
-  return error_string(result, &text) == kSuccess && text ? fmt::format("{}: {}", name, text) : name;
+  const char *symbol = nullptr, *text = nullptr;
+  if (error_name(result, &symbol) != kSuccess || !symbol) return fmt::format("error {}", result);
+  return error_string(result, &text) == kSuccess && text ? fmt::format("{}: {}", symbol, text) : symbol;
 }
 
 void Driver::check(Result result, std::string_view what) const {
-  if (result != kSuccess) throw DeviceError(fmt::format("CUDA: {} failed: {}", what, describe(result)));
+  if (result != kSuccess) throw DeviceError(fmt::format("{}: {} failed: {}", name, what, describe(result)));
 }
 
 const Driver& driver() {

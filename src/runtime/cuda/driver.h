@@ -1,5 +1,6 @@
 #pragma once
-/// NVIDIA's driver, opened at run time: as much of its API (cuda.h) as is used.
+/// NVIDIA's driver, opened at run time: as much of its API (cuda.h) as is used. AMD's runtime has the same functions under other names,
+/// and runtime/hip/ makes a Driver of it.
 
 #include <cstddef>
 #include <cstdint>
@@ -72,8 +73,9 @@ struct Driver {
 #define X(function, symbol, arguments) Result(*function) arguments = nullptr;
   TG_CUDA_FUNCTIONS(X)
 #undef X
-  std::string library;  ///< the name that opened
-  int version = 0;      ///< 12040 is 12.4
+  std::string name = "CUDA";  ///< for messages
+  std::string library;        ///< the name that opened
+  int version = 0;            ///< 12040 is 12.4
 
   /// Throws DeviceError for any other result than success: "CUDA: `what` failed: CUDA_ERROR_...: text".
   void check(Result result, std::string_view what) const;

@@ -44,7 +44,7 @@ class CudaGraph final : public tinygrad::Graph {
       const auto& kernel = static_cast<const CudaKernel&>(*launches[i].kernel);
       KernelNode node;
       if (!kernel.describe(launches[i], arguments_, node))
-        throw DeviceError("CUDA: a launch of a graph has no work-groups now; call it without a graph (JIT=2)");
+        throw DeviceError(api_.name + ": a launch of a graph has no work-groups now; call it without a graph (JIT=2)");
       api_.check(api_.graph_set_kernel(exec_, nodes_[i], &node), "changing a kernel of a graph");
     }
     if (!wait) {

@@ -36,16 +36,17 @@ CudaKernel::~CudaKernel() {
 void CudaKernel::check(std::span<void* const> buffers, const LaunchDims& dims) const {
   for (const KernelParam& p : info_.params) {
     if (p.align > itemsize(p.dtype) && reinterpret_cast<uintptr_t>(buffers[size_t(p.slot)]) % p.align != 0)
-      throw DeviceError(
-          fmt::format("CUDA: buffer {} of kernel {} must be aligned to {} bytes; copy it first", p.slot, info_.name, p.align));
+      throw DeviceError(fmt::format("{}: buffer {} of kernel {} must be aligned to {} bytes; copy it first", gpu_->api().name, p.slot,
+                                    info_.name, p.align));
   }
   const int64_t items = dims.local[0] * dims.local[1] * dims.local[2];
   if (items > most_items_)
-    throw DeviceError(fmt::format("CUDA: kernel {} needs groups of {} work-items, the device has {}", info_.name, items, most_items_));
+    throw DeviceError(
+        fmt::format("{}: kernel {} needs groups of {} work-items, the device has {}", gpu_->api().name, info_.name, items, most_items_));
   for (int i = 0; i < 3; ++i) {
     if (dims.global[i] > most_groups_[i] || dims.global[i] < 0) {
-      throw DeviceError(fmt::format("CUDA: kernel {} needs {} work-groups along dimension {}, the device takes {}", info_.name,
-                                    dims.global[i], i, most_groups_[i]));
+      throw DeviceError(fmt::format("{}: kernel {} needs {} work-groups along dimension {}, the device takes {}", gpu_->api().name,
+                                    info_.name, dims.global[i], i, most_groups_[i]));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/ptx/ptx.h"
 
@@ -48,12 +49,16 @@ struct Language {
 
 /// The host's without a name.
 Target cpu_or_host(std::string_view arch) { return arch.empty() ? host_cpu_target() : cpu_target(arch); }
+Target amd_or_oldest(std::string_view arch) { return amd_target(arch.empty() ? "gfx90a" : arch); }
+Target metal(std::string_view) { return metal_target(); }
 Target cuda_or_oldest(std::string_view arch) { return cuda_target(arch.empty() ? "sm_80" : arch); }
 
 // The first is what a plain NULL means.
 constexpr Language kLanguages[] = {
     {"LLVM", cpu_or_host, renderer::render_llvmir},
     {"PTX", cuda_or_oldest, renderer::render_ptx},
+    {"HIP", amd_or_oldest, renderer::render_hip},
+    {"METAL", metal, renderer::render_metal},
 };
 
 const Language& language_of(const DeviceChoice& choice) {
