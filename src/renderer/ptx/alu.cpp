@@ -79,6 +79,7 @@ class Alu {
       case Op::CMPNE: return both("xor.pred");
       case Op::CMPEQ: return out_.define(DType::bool_, "not.pred", both("xor.pred"));
       case Op::CMPLT: return out_.define(DType::bool_, "and.pred", out_.define(DType::bool_, "not.pred", a) + ", " + b);
+      case Op::MULACC: return out_.define(DType::bool_, "or.pred", fmt::format("{}, {}", both("and.pred"), out_.in_register(s_[2])));
       case Op::NEG:
       case Op::TRUNC: return a;
       default: throw InternalError(fmt::format("PTX: {} of bool must be decomposed before rendering", name(op_)));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 
@@ -40,40 +41,33 @@ std::vector<std::string_view> split(std::string_view text) {
   return parts;
 }
 
-int bits_of(std::string_view type) { return type == "pred" ? 1 : std::stoi(std::string(type.substr(type.find_first_of("0123456789")))); }
 uint64_t cut(uint64_t bits, int width) { return width >= 64 ? bits : bits & ((uint64_t{1} << width) - 1); }
-bool is_real(std::string_view type) { return type.starts_with("f") || type == "bf16"; }
 
-int64_t as_signed(uint64_t bits, std::string_view type) {
-  const int shift = 64 - bits_of(type);
-  return static_cast<int64_t>(bits << shift) >> shift;
-}
+int64_t as_signed(uint64_t bits, int width) { return static_cast<int64_t>(bits << (64 - width)) >> (64 - width); }
 /// The integer of a type, extended by its own sign.
-uint64_t extended(uint64_t bits, std::string_view type) {
-  return type[0] == 's' ? static_cast<uint64_t>(as_signed(bits, type)) : cut(bits, bits_of(type));
+uint64_t extended(uint64_t bits, char kind, int width) {
+  return kind == 's' ? static_cast<uint64_t>(as_signed(bits, width)) : cut(bits, width);
 }
 
-DType float_of(std::string_view type) {
-  if (type == "f16") return DType::float16;
-  if (type == "bf16") return DType::bfloat16;
-  return type == "f32" ? DType::float32 : DType::float64;
+DType float_of(char kind, int bits) {
+  if (kind == 'h') return DType::bfloat16;
+  return bits == 16 ? DType::float16 : bits == 32 ? DType::float32 : DType::float64;
 }
-double real(uint64_t bits, std::string_view type) {
-  if (type == "f64") return std::bit_cast<double>(bits);
-  if (type == "f32") return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  return Scalar::from_storage_bits(cut(bits, 16), float_of(type)).as_double();
+double real(uint64_t bits, char kind, int width) {
+  if (width == 64) return std::bit_cast<double>(bits);
+  if (width == 32) return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  return Scalar::from_storage_bits(cut(bits, 16), float_of(kind, width)).as_double();
 }
-uint64_t real_bits(double value, std::string_view type) {
-  if (type == "f64") return std::bit_cast<uint64_t>(value);
-  if (type == "f32") return std::bit_cast<uint32_t>(static_cast<float>(value));
-  return Scalar::from_double(value, float_of(type)).storage_bits();
+uint64_t real_bits(double value, char kind, int width) {
+  if (width == 64) return std::bit_cast<uint64_t>(value);
+  if (width == 32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  return Scalar::from_double(value, float_of(kind, width)).storage_bits();
 }
 
 /// Rounded towards zero, and to the nearest number that the type has.
-uint64_t to_integer(double x, std::string_view type) {
-  if (std::isnan(x)) return bits_of(type) == 64 ? uint64_t{1} << 63 : 0;
-  const int width = bits_of(type);
-  const bool has_sign = type[0] == 's';
+uint64_t to_integer(double x, char kind, int width) {
+  if (std::isnan(x)) return width == 64 ? uint64_t{1} << 63 : 0;
+  const bool has_sign = kind == 's';
   const double high = std::ldexp(1.0, has_sign ? width - 1 : width), low = has_sign ? -high : 0;
   const double whole = std::trunc(x);
   if (whole >= high) return cut(has_sign ? (uint64_t{1} << (width - 1)) - 1 : ~uint64_t{0}, width);
@@ -96,103 +90,6 @@ uint64_t fp8_bits(double x, std::string_view type) {
   return Scalar::from_double(std::isnan(x) ? x : std::clamp(x, -most, most), d).storage_bits();
 }
 
-uint64_t arithmetic(std::string_view op, std::string_view type, std::span<const uint64_t> s, int line) {
-  if (is_real(type)) {
-    const double a = real(s[0], type), b = s.size() > 1 ? real(s[1], type) : 0, c = s.size() > 2 ? real(s[2], type) : 0;
-    const auto rounded = [&](double x) { return real_bits(x, type); };
-    // In double, rounded again: for narrower types the same as once.
-    if (op == "add") return rounded(a + b);
-    if (op == "sub") return rounded(a - b);
-    if (op == "mul") return rounded(a * b);
-    if (op == "div") return rounded(a / b);
-    if (op == "rcp") return rounded(1 / a);
-    if (op == "sqrt") return rounded(std::sqrt(a));
-    if (op == "neg") return s[0] ^ (uint64_t{1} << (bits_of(type) - 1));
-    if (op == "abs") return cut(s[0], bits_of(type) - 1);
-    if (op == "max.NaN" && (std::isnan(a) || std::isnan(b))) return rounded(std::numeric_limits<double>::quiet_NaN());
-    if (op == "max" || op == "max.NaN")
-      return std::isnan(a) ? s[1] : std::isnan(b) ? s[0] : a > b || (a == b && !std::signbit(a)) ? s[0] : s[1];
-    if (op == "fma" && type == "f32")
-      return std::bit_cast<uint32_t>(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
-    if (op == "fma") return rounded(std::fma(a, b, c));
-    fail(line, fmt::format("{}.{} is unknown", op, type));
-  }
-  const uint64_t a = extended(s[0], type), b = s.size() > 1 ? extended(s[1], type) : 0, c = s.size() > 2 ? s[2] : 0;
-  const bool has_sign = type[0] == 's';
-  const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
-  const int width = bits_of(type);
-  const auto amount = s.size() > 1 ? std::min<uint64_t>(cut(s[1], 32), uint64_t(width)) : 0;
-  if (op == "add") return a + b;
-  if (op == "sub") return a - b;
-  if (op == "mul.lo") return a * b;
-  if (op == "mad.lo" || op == "mad.wide") return a * b + c;
-  if (op == "neg") return 0 - a;
-  if (op == "max") return has_sign ? static_cast<uint64_t>(std::max(x, y)) : std::max(a, b);
-  if (op == "min") return has_sign ? static_cast<uint64_t>(std::min(x, y)) : std::min(a, b);
-  if (op == "and") return a & b;
-  if (op == "or") return a | b;
-  if (op == "xor") return a ^ b;
-  if (op == "not") return ~a;
-  if (op == "shl") return amount >= uint64_t(width) ? 0 : a << amount;
-  if (op == "shr" && has_sign) return static_cast<uint64_t>(x >> std::min<uint64_t>(amount, 63));
-  if (op == "shr") return amount >= 64 ? 0 : a >> amount;
-  if (op == "div" || op == "rem") {
-    // What the manual leaves open must not matter.
-    const bool overflows = has_sign && y == -1 && x == (std::numeric_limits<int64_t>::min() >> (64 - width));
-    if (b == 0 || overflows) return 0x5eed5eed5eed5eed;
-    if (has_sign) return static_cast<uint64_t>(op == "div" ? x / y : x % y);
-    return op == "div" ? a / b : a % b;
-  }
-  fail(line, fmt::format("{}.{} is unknown", op, type));
-}
-
-bool compared(std::string_view how, std::string_view type, uint64_t p, uint64_t q, int line) {
-  const auto decide = [&](auto a, auto b) -> bool {
-    if (how == "eq") return a == b;
-    if (how == "ne") return a != b;
-    if (how == "lt") return a < b;
-    if (how == "ge") return a >= b;
-    if (how == "gt") return a > b;
-    fail(line, fmt::format("setp.{} is unknown", how));
-  };
-  if (is_real(type)) {
-    const double a = real(p, type), b = real(q, type);
-    const bool unordered = std::isnan(a) || std::isnan(b);
-    if (how == "nan") return unordered;
-    if (how == "neu") return unordered || a != b;
-    return !unordered && decide(a, b);
-  }
-  if (type[0] == 's') return decide(as_signed(p, type), as_signed(q, type));
-  return decide(cut(p, bits_of(type)), cut(q, bits_of(type)));
-}
-
-uint64_t converted(const std::vector<std::string>& name, std::span<const uint64_t> s, int line) {
-  const std::string& to = name[name.size() - 2];
-  const std::string& from = name.back();
-  const auto has = [&](std::string_view part) { return std::ranges::find(name, part) != name.end(); };
-  if (to == "tf32") return real_bits(to_tf32(real(s[0], "f32")), "f32");
-  if (to.ends_with("m3x2") || to == "e5m2x2") return fp8_bits(real(s[0], "f32"), to) << 8 | fp8_bits(real(s[1], "f32"), to);
-  if (to == "f16x2") {
-    const auto half = [&](uint64_t byte) { return Scalar::from_storage_bits(byte, fp8_of(from)).cast(DType::float16).storage_bits(); };
-    return half(s[0] & 255) | half(s[0] >> 8 & 255) << 16;
-  }
-  if (is_real(from) && is_real(to)) {
-    const double x = real(s[0], from);
-    return real_bits(has("rzi") ? std::trunc(x) : x, to);
-  }
-  if (is_real(from)) {
-    if (!has("rzi")) fail(line, "a conversion to an integer must say how it rounds");
-    return to_integer(real(s[0], from), to);
-  }
-  if (is_real(to)) {
-    if (!has("rn")) fail(line, "a conversion from an integer must say how it rounds");
-    const uint64_t x = extended(s[0], from);
-    const Scalar number = from[0] == 's' ? Scalar::from_int(static_cast<int64_t>(x), DType::int64) : Scalar::from_uint(x, DType::uint64);
-    return number.cast(float_of(to)).storage_bits();
-  }
-  return extended(s[0], from);
-}
-
 }  // namespace
 
 struct PtxMachine::Group {
@@ -200,6 +97,146 @@ struct PtxMachine::Group {
   std::vector<std::byte> shared;
   unsigned id[3] = {0, 0, 0};
 };
+
+// Instructions.
+
+PtxMachine::Type PtxMachine::type_of(std::string_view name) {
+  if (name == "pred") return {'p', 1};
+  if (name == "bf16") return {'h', 16};
+  return {name[0], std::stoi(std::string(name.substr(1)))};
+}
+
+uint64_t PtxMachine::arithmetic(Alu op, Type type, std::span<const uint64_t> s, int line) {
+  const int width = type.bits;
+  if (type.is_real()) {
+    const auto at = [&](size_t i) { return i < s.size() ? real(s[i], type.kind, width) : 0; };
+    const double a = at(0), b = at(1), c = at(2);
+    const auto rounded = [&](double x) { return real_bits(x, type.kind, width); };
+    const auto larger = [&] { return std::isnan(a) ? s[1] : std::isnan(b) ? s[0] : a > b || (a == b && !std::signbit(a)) ? s[0] : s[1]; };
+    // In double, rounded again: for narrower types the same as once.
+    switch (op) {
+      case Alu::add: return rounded(a + b);
+      case Alu::sub: return rounded(a - b);
+      case Alu::mul: return rounded(a * b);
+      case Alu::div: return rounded(a / b);
+      case Alu::rcp: return rounded(1 / a);
+      case Alu::sqrt: return rounded(std::sqrt(a));
+      case Alu::neg: return s[0] ^ (uint64_t{1} << (width - 1));
+      case Alu::abs: return cut(s[0], width - 1);
+      case Alu::max_nan: return std::isnan(a) || std::isnan(b) ? rounded(std::numeric_limits<double>::quiet_NaN()) : larger();
+      case Alu::max: return larger();
+      case Alu::fma:
+        if (width != 32) return rounded(std::fma(a, b, c));
+        return std::bit_cast<uint32_t>(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
+      default: fail(line, "floats have no such instruction");
+    }
+  }
+  const uint64_t a = extended(s[0], type.kind, width), b = s.size() > 1 ? extended(s[1], type.kind, width) : 0, c = s.size() > 2 ? s[2] : 0;
+  const bool has_sign = type.kind == 's';
+  const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
+  const uint64_t amount = s.size() > 1 ? std::min<uint64_t>(cut(s[1], 32), uint64_t(width)) : 0;
+  switch (op) {
+    case Alu::add: return a + b;
+    case Alu::sub: return a - b;
+    case Alu::mul: return a * b;
+    case Alu::mad:
+    case Alu::mad_wide: return a * b + c;
+    case Alu::neg: return 0 - a;
+    case Alu::max: return has_sign ? static_cast<uint64_t>(std::max(x, y)) : std::max(a, b);
+    case Alu::min: return has_sign ? static_cast<uint64_t>(std::min(x, y)) : std::min(a, b);
+    case Alu::and_: return a & b;
+    case Alu::or_: return a | b;
+    case Alu::xor_: return a ^ b;
+    case Alu::not_: return ~a;
+    case Alu::shl: return amount >= uint64_t(width) ? 0 : a << amount;
+    case Alu::shr:
+      if (has_sign) return static_cast<uint64_t>(x >> std::min<uint64_t>(amount, 63));
+      return amount >= 64 ? 0 : a >> amount;
+    case Alu::div:
+    case Alu::rem: {
+      // What the manual leaves open must not matter.
+      const bool overflows = has_sign && y == -1 && x == (std::numeric_limits<int64_t>::min() >> (64 - width));
+      if (b == 0 || overflows) return 0x5eed5eed5eed5eed;
+      if (has_sign) return static_cast<uint64_t>(op == Alu::div ? x / y : x % y);
+      return op == Alu::div ? a / b : a % b;
+    }
+    default: fail(line, "integers have no such instruction");
+  }
+}
+
+bool PtxMachine::compared(Relation how, Type type, uint64_t p, uint64_t q) {
+  const auto decide = [&](auto a, auto b) {
+    switch (how) {
+      case Relation::eq: return a == b;
+      case Relation::ne:
+      case Relation::neu: return a != b;
+      case Relation::lt: return a < b;
+      case Relation::ge: return a >= b;
+      case Relation::gt: return a > b;
+      default: return false;
+    }
+  };
+  if (type.is_real()) {
+    const double a = real(p, type.kind, type.bits), b = real(q, type.kind, type.bits);
+    if (std::isnan(a) || std::isnan(b)) return how == Relation::nan || how == Relation::neu;
+    return decide(a, b);
+  }
+  if (type.kind == 's') return decide(as_signed(p, type.bits), as_signed(q, type.bits));
+  return decide(cut(p, type.bits), cut(q, type.bits));
+}
+
+uint64_t PtxMachine::converted(const Instruction& i, std::span<const uint64_t> s) {
+  const std::string& to_name = i.name[i.name.size() - 2];
+  const auto has = [&](std::string_view part) { return std::ranges::find(i.name, part) != i.name.end(); };
+  if (to_name == "tf32") return real_bits(to_tf32(real(s[0], 'f', 32)), 'f', 32);
+  if (to_name == "e4m3x2" || to_name == "e5m2x2")
+    return fp8_bits(real(s[0], 'f', 32), to_name) << 8 | fp8_bits(real(s[1], 'f', 32), to_name);
+  if (to_name == "f16x2") {
+    const DType from = fp8_of(i.name.back());
+    const auto half = [&](uint64_t byte) { return Scalar::from_storage_bits(byte, from).cast(DType::float16).storage_bits(); };
+    return half(s[0] & 255) | half(s[0] >> 8 & 255) << 16;
+  }
+  const Type from = i.type, to = type_of(to_name);
+  if (from.is_real()) {
+    const double x = real(s[0], from.kind, from.bits);
+    if (to.is_real()) return real_bits(has("rzi") ? std::trunc(x) : x, to.kind, to.bits);
+    if (!has("rzi")) fail(i.line, "a conversion to an integer must say how it rounds");
+    return to_integer(x, to.kind, to.bits);
+  }
+  const uint64_t x = extended(s[0], from.kind, from.bits);
+  if (!to.is_real()) return x;
+  if (!has("rn")) fail(i.line, "a conversion from an integer must say how it rounds");
+  const Scalar number = from.kind == 's' ? Scalar::from_int(static_cast<int64_t>(x), DType::int64) : Scalar::from_uint(x, DType::uint64);
+  return number.cast(float_of(to.kind, to.bits)).storage_bits();
+}
+
+void PtxMachine::understand(Instruction& i) {
+  static const std::map<std::string_view, Does> kDoes{{"bar", Does::barrier}, {"mma", Does::multiply}, {"bra", Does::branch},
+                                                      {"ret", Does::ret},     {"ld", Does::access},    {"st", Does::access},
+                                                      {"mov", Does::move},    {"cvta", Does::move},    {"setp", Does::set},
+                                                      {"selp", Does::select}, {"cvt", Does::convert}};
+  static const std::map<std::string_view, Alu> kAlus{{"add", Alu::add},   {"sub", Alu::sub},  {"mul", Alu::mul}, {"mad", Alu::mad},
+                                                     {"fma", Alu::fma},   {"div", Alu::div},  {"rem", Alu::rem}, {"rcp", Alu::rcp},
+                                                     {"sqrt", Alu::sqrt}, {"neg", Alu::neg},  {"abs", Alu::abs}, {"max", Alu::max},
+                                                     {"min", Alu::min},   {"and", Alu::and_}, {"or", Alu::or_},  {"xor", Alu::xor_},
+                                                     {"not", Alu::not_},  {"shl", Alu::shl},  {"shr", Alu::shr}};
+  static const std::map<std::string_view, Relation> kRelations{{"eq", Relation::eq},  {"ne", Relation::ne}, {"lt", Relation::lt},
+                                                               {"ge", Relation::ge},  {"gt", Relation::gt}, {"neu", Relation::neu},
+                                                               {"nan", Relation::nan}};
+  const auto found = kDoes.find(i.name[0]);
+  i.does = found == kDoes.end() ? Does::compute : found->second;
+  const bool is_narrow_pair = i.name.back().starts_with("e4m3") || i.name.back().starts_with("e5m2");
+  if (i.does != Does::barrier && i.does != Does::branch && i.does != Does::ret && !is_narrow_pair) i.type = type_of(i.name.back());
+  if (i.does == Does::move && i.operands[0].kind == Operand::list) i.does = Does::unpack;
+  if (i.does == Does::move && i.operands[1].name.starts_with("%ctaid.")) i.does = Does::group_id;
+  if (i.does == Does::set) i.relation = kRelations.at(i.name[1]);
+  if (i.does != Does::compute) return;
+  const auto alu = kAlus.find(i.name[0]);
+  if (alu == kAlus.end()) fail(i.line, i.name[0] + " is unknown");
+  i.alu = alu->second;
+  if (i.name.size() > 2 && i.name[1] == "wide") i.alu = Alu::mad_wide;
+  if (i.name.size() > 2 && i.name[1] == "NaN") i.alu = Alu::max_nan;
+}
 
 // Text.
 
@@ -241,6 +278,7 @@ void PtxMachine::read_line(const std::string& whole, int number) {
     std::istringstream name{std::string(line.substr(0, space))};
     for (std::string part; std::getline(name, part, '.');) i.name.push_back(part);
     for (const std::string_view part : split(line.substr(space))) i.operands.push_back(read_operand(part));
+    understand(i);
     code_.push_back(std::move(i));
   }
 }
@@ -301,7 +339,7 @@ void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuf
       for (const Item& item : group.items)
         if (item.pc != at) fail(code_[std::min(at, code_.size() - 1)].line, "the items of a group are not at the same place");
       if (group.items[0].done) break;
-      if (code_[at].name[0] == "mma")
+      if (code_[at].does == Does::multiply)
         for (size_t first = 0; first < group.items.size(); first += 32) multiply(group, first);
       for (Item& item : group.items) ++item.pc;
     }
@@ -312,26 +350,23 @@ void PtxMachine::step(Group& group, Item& item) {
   while (true) {
     const Instruction& i = code_[item.pc];
     const bool skipped = i.guard >= 0 && (item.registers[size_t(i.guard)] & 1) == (i.guard_negated ? 1 : 0);
-    const std::string& op = i.name[0];
-    if (op == "bar" || op == "mma") return;
-    if (op == "ret") {
+    if (i.does == Does::barrier || i.does == Does::multiply) return;
+    if (i.does == Does::ret) {
       item.done = true;
       return;
     }
-    if (op == "bra" && !skipped) {
-      item.pc = labels_.at(i.operands[0].name);
+    if (i.does == Does::branch && !skipped) {
+      item.pc = labels_.find(i.operands[0].name)->second;
       continue;
     }
-    if (!skipped && op != "bra") {
-      if (op == "ld" || op == "st") {
-        access(group, item, i);
-      } else if (i.operands.size() == 2 && i.operands[1].name.starts_with("%ctaid.")) {
-        item.registers[size_t(i.operands[0].index)] = group.id[i.operands[1].name.back() - 'x'];
-      } else {
-        compute(item, i);
-      }
-    }
     ++item.pc;
+    if (skipped || i.does == Does::branch) continue;
+    if (i.does == Does::access)
+      access(group, item, i);
+    else if (i.does == Does::group_id)
+      item.registers[size_t(i.operands[0].index)] = group.id[i.operands[1].name.back() - 'x'];
+    else
+      compute(item, i);
   }
 }
 
@@ -344,39 +379,39 @@ uint64_t PtxMachine::value(const Item& item, const Operand& o) const {
 }
 
 void PtxMachine::compute(Item& item, const Instruction& i) {
-  const std::string &op = i.name[0], &type = i.name.back();
-  if (op == "mov" && i.operands[0].kind == Operand::list) {
+  if (i.does == Does::unpack) {
     const uint64_t x = value(item, i.operands[1]);
     for (size_t k = 0; k < 2; ++k) item.registers[size_t(i.operands[0].list_of[k].index)] = x >> (16 * k) & 0xffff;
     return;
   }
-  std::vector<uint64_t> s;
-  for (size_t k = 1; k < i.operands.size(); ++k) {
-    const Operand& o = i.operands[k];
-    if (o.kind == Operand::list)
-      s.push_back(cut(value(item, o.list_of[0]), 16) | cut(value(item, o.list_of[1]), 16) << 16);
-    else
-      s.push_back(value(item, o));
+  uint64_t sources[3] = {};
+  const size_t count = i.operands.size() - 1;
+  for (size_t k = 0; k < count; ++k) {
+    const Operand& o = i.operands[k + 1];
+    sources[k] = o.kind != Operand::list ? value(item, o) : cut(value(item, o.list_of[0]), 16) | cut(value(item, o.list_of[1]), 16) << 16;
   }
+  const std::span<const uint64_t> s(sources, count);
   uint64_t result = 0;
-  int width = 64;
-  if (op == "mov" || op == "cvta") {
-    result = s[0];
-    width = op == "mov" ? bits_of(type) : 64;
-  } else if (op == "setp") {
-    result = compared(i.name[1], type, s[0], s[1], i.line);
-  } else if (op == "selp") {
-    result = s[2] & 1 ? s[0] : s[1];
-    width = bits_of(type);
-  } else if (op == "cvt") {
-    result = converted(i.name, s, i.line);
-    const std::string& to = i.name[i.name.size() - 2];
-    width = to == "tf32" || to == "f16x2" ? 32 : to.ends_with("x2") ? 16 : std::max(16, bits_of(to));
-  } else {
-    const bool named_twice = op == "mul" || op == "mad" || (op == "max" && i.name.size() > 2);
-    const bool plain = is_real(type) && (op == "mul");
-    result = arithmetic(named_twice && !plain ? op + "." + i.name[1] : op, type, s, i.line);
-    width = op == "mad" && i.name[1] == "wide" ? 64 : bits_of(type);
+  int width = i.type.bits;
+  switch (i.does) {
+    case Does::move:
+      result = s[0];
+      if (i.name[0] == "cvta") width = 64;
+      break;
+    case Does::set:
+      result = compared(i.relation, i.type, s[0], s[1]);
+      width = 1;
+      break;
+    case Does::select: result = s[2] & 1 ? s[0] : s[1]; break;
+    case Does::convert: {
+      result = converted(i, s);
+      const std::string& to = i.name[i.name.size() - 2];
+      width = to == "tf32" || to == "f16x2" ? 32 : to.ends_with("x2") ? 16 : std::max(16, type_of(to).bits);
+      break;
+    }
+    default:
+      result = arithmetic(i.alu, i.type, s, i.line);
+      if (i.alu == Alu::mad_wide) width = 64;
   }
   item.registers[size_t(i.operands[0].index)] = cut(result, width);
 }
@@ -397,11 +432,11 @@ std::byte* PtxMachine::resolve(Group& group, Item& item, const Instruction& i, s
 void PtxMachine::access(Group& group, Item& item, const Instruction& i) {
   const bool is_load = i.name[0] == "ld";
   const Operand &at = i.operands[is_load ? 1 : 0], &data = i.operands[is_load ? 0 : 1];
-  const std::string &space = i.name[1], &type = i.name.back();
-  const size_t each = size_t(bits_of(type)) / 8;
+  const std::string& space = i.name[1];
+  const size_t each = size_t(i.type.bits) / 8;
   if (space == "param") {
     const auto found = std::ranges::find(parameters_, at.name);
-    item.registers[size_t(data.index)] = cut(arguments_[size_t(found - parameters_.begin())], bits_of(type));
+    item.registers[size_t(data.index)] = cut(arguments_[size_t(found - parameters_.begin())], i.type.bits);
     return;
   }
   const std::vector<Operand> one{data};
@@ -411,7 +446,7 @@ void PtxMachine::access(Group& group, Item& item, const Instruction& i) {
     uint64_t x = is_load ? 0 : value(item, lanes[k]);
     if (is_load) {
       std::memcpy(&x, memory, each);
-      item.registers[size_t(lanes[k].index)] = cut(extended(x, type), std::max(16, bits_of(type)));
+      item.registers[size_t(lanes[k].index)] = cut(extended(x, i.type.kind, i.type.bits), std::max(16, i.type.bits));
     } else {
       std::memcpy(memory, &x, each);
     }
@@ -424,7 +459,7 @@ void PtxMachine::multiply(Group& group, size_t first_item) {
   if (group.items.size() - first_item < 32) fail(i.line, "a tensor core needs 32 items");
   const std::string &a_type = i.name[7], &b_type = i.name[8], &sum_type = i.name[6];
   const TensorCore* core = find_tensor_core(Symbol(fmt::format("mma_{}_{}", i.name[3], [&] {
-    if (a_type == b_type && (is_real(a_type) || a_type == "tf32")) return fmt::format("{}_{}", a_type, sum_type);
+    if (a_type == b_type && (a_type[0] == 'f' || a_type == "bf16" || a_type == "tf32")) return fmt::format("{}_{}", a_type, sum_type);
     return fmt::format("{}_{}_{}", a_type, b_type, sum_type);
   }())));
   if (!core) fail(i.line, "no such tensor core");

@@ -38,7 +38,41 @@ class PtxMachine {
     std::string name;   // a label, a variable, a special register
     std::vector<Operand> list_of = {};
   };
+  enum class Does : uint8_t { nothing, barrier, multiply, branch, ret, access, group_id, move, unpack, set, select, convert, compute };
+  enum class Alu : uint8_t {
+    add,
+    sub,
+    mul,
+    mad,
+    mad_wide,
+    fma,
+    div,
+    rem,
+    rcp,
+    sqrt,
+    neg,
+    abs,
+    max,
+    max_nan,
+    min,
+    and_,
+    or_,
+    xor_,
+    not_,
+    shl,
+    shr
+  };
+  enum class Relation : uint8_t { eq, ne, lt, ge, gt, neu, nan };
+  struct Type {
+    char kind = 'b';  // 's', 'u', 'b', 'f', 'p', or 'h' for bf16
+    int bits = 0;
+    bool is_real() const { return kind == 'f' || kind == 'h'; }
+  };
   struct Instruction {
+    Does does = Does::nothing;
+    Alu alu{};
+    Relation relation{};
+    Type type;  // the last part of the name
     int guard = -1;
     bool guard_negated = false;
     std::vector<std::string> name;  // "ld", "global", "f32"
@@ -55,6 +89,11 @@ class PtxMachine {
   struct Group;
 
   void read_line(const std::string& line, int number);
+  static void understand(Instruction& i);
+  static Type type_of(std::string_view name);
+  static uint64_t arithmetic(Alu op, Type type, std::span<const uint64_t> s, int line);
+  static bool compared(Relation how, Type type, uint64_t p, uint64_t q);
+  static uint64_t converted(const Instruction& i, std::span<const uint64_t> s);
   Operand read_operand(std::string_view text);
   int register_index(std::string_view name);
   void step(Group& group, Item& item);
