@@ -8,7 +8,7 @@ set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and
 set(TG_TEST_KINDS fuzz error backend app oracle replay long)
 
 set(TG_TEST_COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")  # what is tested is in the libraries, except:
-set(TG_OPTIMIZED_TESTS dtype schedule)  # these compute what to expect millions of times
+set(TG_OPTIMIZED_TESTS dtype runtime schedule)  # these compute what to expect millions of times
 
 function(tg_add_test target label room)
   set(sources ${ARGN})

@@ -3,6 +3,7 @@
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
 #include "compiler/nvidia/assemble.h"
+#include "compiler/nvidia/nvrtc.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/hip/hip.h"
@@ -12,10 +13,11 @@
 namespace tinygrad::runtime {
 namespace {
 
-constexpr CodePath kCudaCodePaths[] = {{"PTX", compiler::ptx_assembler_missing}};
+constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", compiler::ptx_assembler_missing}};
 constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
+                                       {"CUDA", null_unavailable},
                                        {"PTX", null_unavailable},
                                        {"HIP", null_unavailable},
                                        {"METAL", null_unavailable}};  // renders, and compiles nothing

@@ -52,6 +52,7 @@ Target cuda_target(std::string_view arch) {
   t.renderer = "CUDA";
   t.arch = arch;
   t.vector_bits = 128;
+  t.vector_math = false;
   t.vector_registers = 64;  // of 128 bits: what leaves enough for a full group of work-items
   t.l1_bytes = a->l1_bytes;
   t.l2_bytes = a->l2_bytes;

@@ -101,5 +101,7 @@ const Dialect& hip_dialect();
 const Dialect& metal_dialect();
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
+/// CUDA C++ as NVRTC compiles it, without any header.
+const Dialect& cuda_dialect();
 
 }  // namespace tinygrad::renderer::cstyle

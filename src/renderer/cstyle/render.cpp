@@ -445,6 +445,10 @@ class Renderer {
 
 std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
 
+std::string render_cuda(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(cuda_dialect(), linear, info).render();
+}
+
 std::string render_hip(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(hip_dialect(), linear, info).render(); }
 
 std::string render_metal(const Target&, const UOp& linear, const KernelInfo& info) {

@@ -4,6 +4,8 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/nvidia/assemble.h"
+#include "compiler/nvidia/nvrtc.h"
+#include "renderer/cstyle/cstyle.h"
 #include "renderer/ptx/ptx.h"
 #include "runtime/cuda/device.h"
 
@@ -16,8 +18,15 @@ class CudaDevice final : public cuda::DriverDevice {
  public:
   using DriverDevice::DriverDevice;
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_ptx(target(), linear, info); }
-  std::string compile(const std::string& source) override { return compiler::assemble_ptx(source, target().arch.str()); }
+  std::string render(const UOp& linear, const KernelInfo& info) override {
+    return is_ptx() ? renderer::render_ptx(target(), linear, info) : renderer::render_cuda(target(), linear, info);
+  }
+  std::string compile(const std::string& source) override {
+    return is_ptx() ? compiler::assemble_ptx(source, target().arch.str()) : compiler::compile_cuda(source, target().arch.str());
+  }
+
+ private:
+  bool is_ptx() const { return target().renderer == Symbol("PTX"); }
 };
 
 /// "sm_90a": of newer ones with the instructions that are the architecture's own.
@@ -61,7 +70,7 @@ std::string cuda_unavailable() {
 std::unique_ptr<Device> open_cuda(const DeviceChoice& choice) {
   const auto gpu = std::make_shared<const Gpu>(cuda::driver(), choice.index);
   Target target = target_for(choice, *gpu);
-  target.renderer = choice.renderer.empty() ? "PTX" : choice.renderer.c_str();
+  if (!choice.renderer.empty()) target.renderer = Symbol(choice.renderer);
   return std::make_unique<CudaDevice>(choice, target, gpu);
 }
 

@@ -8,7 +8,7 @@ namespace tinygrad::runtime {
 
 /// Why there is no CUDA device; empty if there is one.
 std::string cuda_unavailable();
-/// CUDA[:INDEX][:PTX[:ARCH]]: a GPU of NVIDIA through its driver. Kernels are PTX of our own. Throws DeviceError.
+/// CUDA[:INDEX][:RENDERER[:ARCH]]: a GPU of NVIDIA through its driver. Kernels are CUDA C, or PTX of our own. Throws DeviceError.
 std::unique_ptr<Device> open_cuda(const DeviceChoice& choice);
 
 }  // namespace tinygrad::runtime
