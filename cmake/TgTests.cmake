@@ -5,7 +5,7 @@ include_guard(GLOBAL)
 set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and labels (base;uop;engine_backend;fuzz), empty for all")
 
 # Folder name = CTest label; everything else is "unit".
-set(TG_TEST_KINDS fuzz error backend app oracle replay long)
+set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
 
 set(TG_TEST_COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")  # what is tested is in the libraries, except:
 set(TG_OPTIMIZED_TESTS dtype runtime schedule)  # these compute what to expect millions of times
@@ -35,6 +35,9 @@ function(tg_add_test target label room)
     set(libs tg_${room})
   else()
     get_property(libs GLOBAL PROPERTY TG_LAST_ROOM)
+  endif()
+  if(room STREQUAL "corpus")  # the models of the apps, on the library's insides
+    list(PREPEND libs tg_apps)
   endif()
   target_link_libraries(${target} PRIVATE tg_options ${libs} GTest::gtest_main)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")

@@ -2,7 +2,6 @@
 
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
-#include "compiler/nvidia/assemble.h"
 #include "compiler/nvidia/nvrtc.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
@@ -13,7 +12,9 @@
 namespace tinygrad::runtime {
 namespace {
 
-constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", compiler::ptx_assembler_missing}};
+std::string always_there() { return {}; }  // the driver has an assembler
+
+constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", always_there}};
 constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},

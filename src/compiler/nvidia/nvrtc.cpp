@@ -92,12 +92,10 @@ std::string nvrtc_missing() {
 }
 
 std::string compile_cuda(const std::string& source, std::string_view arch) {
-  const std::vector<std::string> flags{fmt::format("--gpu-architecture={}", arch), "--std=c++17", "--device-as-default-execution-space"};
-  const std::string key = ContentHasher().add(kVersion).add(fmt::format("{}", fmt::join(flags, " "))).add(source).finish().to_hex();
+  const std::vector<std::string> options{fmt::format("--gpu-architecture={}", arch), "--std=c++17"};
+  const std::string key = ContentHasher().add(kVersion).add(fmt::format("{}", fmt::join(options, " "))).add(source).finish().to_hex();
   if (std::optional<std::string> known = disk_cache().get("nvrtc_cubin", key)) return std::move(*known);
   ProfileSpan span("nvrtc", "compile");
-  std::vector<std::string> options = flags;
-  if (const std::string headers = toolkit_headers(); !headers.empty()) options.push_back("--include-path=" + headers);
   std::string cubin;
   try {
     const Nvrtc api(toolkit_library("nvrtc"));

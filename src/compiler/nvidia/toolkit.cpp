@@ -29,26 +29,20 @@ OpenLibraries& libraries() {
 
 constexpr std::string_view kUsualFolder = "/usr/local/cuda";
 
-/// Folders of the toolkit, the one asked for first.
-std::vector<std::string> folders() {
-  std::vector<std::string> out;
-  if (const std::string& chosen = current_options().cuda_path; !chosen.empty()) out.push_back(chosen);
-  out.emplace_back(kUsualFolder);
-  return out;
+/// Where the toolkit may be.
+std::string folder() {
+  const std::string& chosen = current_options().cuda_path;
+  return chosen.empty() ? std::string(kUsualFolder) : chosen;
 }
 
 /// What dlopen() is asked for, in this order.
 std::vector<std::string> library_names(std::string_view stem) {
   std::vector<std::string> names;
-  const auto add_versions = [&](const std::string& folder) {
-    for (const std::string_view version : {".13", ".12"}) names.push_back(fmt::format("{}lib{}.so{}", folder, stem, version));
+  const auto add_versions = [&](const std::string& where) {
+    for (const std::string_view version : {".13", ".12"}) names.push_back(fmt::format("{}lib{}.so{}", where, stem, version));
   };
-  bool system = current_options().cuda_path.empty();
-  if (system) add_versions("");
-  for (const std::string& folder : folders()) {
-    for (const std::string_view lib : {"/lib64/", "/lib/"}) add_versions(folder + std::string(lib));
-    if (!system) add_versions(""), system = true;
-  }
+  if (current_options().cuda_path.empty()) add_versions("");
+  for (const std::string_view lib : {"/lib64/", "/lib/"}) add_versions(folder() + std::string(lib));
   return names;
 }
 
@@ -75,20 +69,10 @@ const DynamicLibrary& toolkit_library(std::string_view stem) {
 }
 
 std::string toolkit_program(std::string_view name) {
-  const auto in = [&](const std::string& folder) {
-    const std::string path = fmt::format("{}/bin/{}", folder, name);
-    return ::access(path.c_str(), X_OK) == 0 ? path : std::string();
-  };
-  if (const std::string& chosen = current_options().cuda_path; !chosen.empty())
-    if (std::string path = in(chosen); !path.empty()) return path;
-  if (std::string path = find_program(name); !path.empty()) return path;
-  return in(std::string(kUsualFolder));
-}
-
-std::string toolkit_headers() {
-  for (const std::string& folder : folders())
-    if (const std::string path = folder + "/include"; ::access((path + "/cuda_fp16.h").c_str(), R_OK) == 0) return path;
-  return {};
+  if (current_options().cuda_path.empty())
+    if (std::string path = find_program(name); !path.empty()) return path;
+  const std::string path = fmt::format("{}/bin/{}", folder(), name);
+  return ::access(path.c_str(), X_OK) == 0 ? path : std::string();
 }
 
 std::string how_to_install_toolkit() {

@@ -1,6 +1,6 @@
 #pragma once
-/// Parts of NVIDIA's CUDA toolkit, each found at run time: in the folder of the option CUDA_PATH, then where the system has them, then in
-/// /usr/local/cuda.
+/// Parts of NVIDIA's CUDA toolkit, each found at run time: in the folder of the option CUDA_PATH or, without it, where the system has them,
+/// then in /usr/local/cuda.
 
 #include <string>
 #include <string_view>
@@ -14,8 +14,6 @@ namespace tinygrad::compiler {
 const DynamicLibrary& toolkit_library(std::string_view stem);
 /// The path of a program; empty if there is none.
 std::string toolkit_program(std::string_view name);
-/// The folder of the toolkit's headers; empty if there is none.
-std::string toolkit_headers();
 /// How to get what is missing.
 std::string how_to_install_toolkit();
 

@@ -22,7 +22,9 @@ class CudaDevice final : public cuda::DriverDevice {
     return is_ptx() ? renderer::render_ptx(target(), linear, info) : renderer::render_cuda(target(), linear, info);
   }
   std::string compile(const std::string& source) override {
-    return is_ptx() ? compiler::assemble_ptx(source, target().arch.str()) : compiler::compile_cuda(source, target().arch.str());
+    if (!is_ptx()) return compiler::compile_cuda(source, target().arch.str());
+    // Without an assembler of ours the driver takes the text.
+    return compiler::ptx_assembler_missing().empty() ? compiler::assemble_ptx(source, target().arch.str()) : source;
   }
 
  private:
