@@ -6,7 +6,7 @@
 
 #include "device/host_memory.h"
 #include "renderer/ptx/ptx.h"
-#include "runtime/backend/ptx_machine.h"
+#include "support/fake_cuda/ptx_machine.h"
 #include "runtime/backends.h"
 
 namespace tinygrad::test {

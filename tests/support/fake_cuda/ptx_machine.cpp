@@ -1,4 +1,4 @@
-#include "runtime/backend/ptx_machine.h"
+#include "support/fake_cuda/ptx_machine.h"
 
 #include <algorithm>
 #include <bit>

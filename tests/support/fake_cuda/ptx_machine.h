@@ -29,6 +29,7 @@ class PtxMachine {
   void run(std::span<const uint64_t> arguments, std::span<const PtxBuffer> buffers, const LaunchDims& dims);
 
   const std::string& entry() const { return entry_; }
+  size_t parameter_count() const { return parameters_.size(); }
 
  private:
   struct Operand {
