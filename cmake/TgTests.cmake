@@ -5,10 +5,23 @@ include_guard(GLOBAL)
 set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and labels (base;uop;engine_backend;fuzz), empty for all")
 
 # Folder name = CTest label; everything else is "unit".
-set(TG_TEST_KINDS fuzz error backend app oracle replay long)
+set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
 
 set(TG_TEST_COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")  # what is tested is in the libraries, except:
-set(TG_OPTIMIZED_TESTS dtype schedule)  # these compute what to expect millions of times
+set(TG_OPTIMIZED_TESTS dtype runtime schedule)  # these compute what to expect millions of times
+
+# A driver without its hardware, tests/support/fake_NAME/, as the library TG_FAKE_NAME. Further arguments are libraries that it needs.
+function(tg_fake_driver target name)
+  if(NOT TARGET fake_${name})
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/fake_${name}/*.cpp")
+    add_library(fake_${name} SHARED ${sources})
+    target_link_libraries(fake_${name} PRIVATE tg_options ${ARGN})
+    target_include_directories(fake_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  endif()
+  string(TOUPPER ${name} upper)
+  target_compile_definitions(${target} PRIVATE TG_FAKE_${upper}="$<TARGET_FILE:fake_${name}>")
+  add_dependencies(${target} fake_${name})
+endfunction()
 
 function(tg_add_test target label room)
   set(sources ${ARGN})
@@ -36,6 +49,9 @@ function(tg_add_test target label room)
   else()
     get_property(libs GLOBAL PROPERTY TG_LAST_ROOM)
   endif()
+  if(room STREQUAL "corpus")  # the models of the apps, on the library's insides
+    list(PREPEND libs tg_apps)
+  endif()
   target_link_libraries(${target} PRIVATE tg_options ${libs} GTest::gtest_main)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE TINYGRAD_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
@@ -45,6 +61,13 @@ function(tg_add_test target label room)
   if(room STREQUAL "apps")
     target_compile_definitions(${target} PRIVATE TG_PROGRAM="$<TARGET_FILE:tg>")
     add_dependencies(${target} tg)
+  endif()
+  if(room STREQUAL "runtime" AND label STREQUAL "backend")
+    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/fake_cuda/ptx_machine.cpp")
+  endif()
+  if(room STREQUAL "tensor" AND label STREQUAL "backend")
+    tg_fake_driver(${target} cuda tg_target)
+    tg_fake_driver(${target} half_cuda)
   endif()
   if(room STREQUAL "search")
     add_dependencies(${target} tg-worker)

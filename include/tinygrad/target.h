@@ -18,7 +18,8 @@ struct ContentKey;
 
 /// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
 /// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of
-/// bits of the item's number and of the number of the element among those that the item holds.
+/// bits of the item's number and of the number of the element among those that the item holds. Items that differ only in bits of which
+/// no row or column is made hold copies.
 struct TINYGRAD_EXPORT TensorCore {
   /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
   struct Bit {
@@ -38,6 +39,7 @@ struct TINYGRAD_EXPORT TensorCore {
   int m = 0, n = 0, k = 0;
   DType a_type = DType::void_, b_type = DType::void_, out = DType::void_;  ///< the last of c and d
   int items = 0;
+  int kept_bits = 0;  ///< of the mantissa of the factors, which are rounded to so many, ties away from zero; 0: all
   Layout a, b, c;
 
   friend bool operator==(const TensorCore&, const TensorCore&) = default;
@@ -53,6 +55,7 @@ struct TINYGRAD_EXPORT Target {
   int vector_bits = 0;            ///< widest native vector, 0: scalars only
   int vector_registers = 0;       ///< number of architectural vector registers
   bool vector_math = true;        ///< ALU ops take vectors; else vectors are only loaded and stored, at most `vector_bits` at once
+  int most_lanes = 0;             ///< of a vector in memory, if that is less than what fits; 0: no such limit
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
   bool half_memory = false;       ///< without arithmetic on float16, it can be loaded as float32 and stored from it
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
@@ -70,10 +73,13 @@ struct TINYGRAD_EXPORT Target {
   bool computes() const { return (ops_[0] | ops_[1]) != 0; }
   bool supports(Op op) const { return (ops_[int(op) / 64] >> (int(op) % 64)) & 1; }
   bool supports(DType dtype) const { return (dtypes_ >> int(dtype)) & 1; }
+  /// A narrow float that is only converted from and to float32: arithmetic on it is done there.
+  bool converts(DType dtype) const { return (converted_ >> int(dtype)) & 1; }
   /// Integers of 64 bits, signed and unsigned.
   bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
   void set_ops(std::initializer_list<Op> ops);
   void set_dtypes(std::initializer_list<DType> dtypes);
+  void set_converted(std::initializer_list<DType> dtypes);
   /// Tensor cores for it go with it.
   void drop_dtype(DType dtype);
 
@@ -88,11 +94,18 @@ struct TINYGRAD_EXPORT Target {
 
  private:
   uint64_t ops_[2] = {0, 0};
-  uint32_t dtypes_ = 0;
+  uint32_t dtypes_ = 0, converted_ = 0;
 };
 
 /// A CPU of a kind: "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ... Throws ValueError for one it does not know.
 TINYGRAD_EXPORT Target cpu_target(std::string_view arch);
+/// A GPU of NVIDIA, by the name of its real architecture: "sm_80", "sm_90a", "sm_100a", ... Throws ValueError for one it does not know.
+TINYGRAD_EXPORT Target cuda_target(std::string_view arch);
+/// A GPU of AMD: "gfx90a", "gfx942" (waves of 64 items, MFMA), "gfx1100", "gfx1201" (waves of 32, WMMA), ... Throws ValueError for one it
+/// does not know.
+TINYGRAD_EXPORT Target amd_target(std::string_view arch);
+/// Apple's GPUs from A14 and M1 on.
+TINYGRAD_EXPORT Target metal_target();
 /// The interpreted device: GPU-shaped, every op and dtype native, all tensor cores emulated.
 TINYGRAD_EXPORT Target interp_target();
 /// The machine this process runs on, from CPUID and the caches the system reports.

@@ -37,12 +37,20 @@ CodegenOptions CodegenOptions::from(const Options& options) {
   return {.noopt = options.noopt,
           .nolocals = options.nolocals,
           .tensor_cores = options.tc != 0,
+          .allow_tf32 = options.allow_tf32,
           .transcendental = options.transcendental,
           .emulated_dtypes = options.emulated_dtypes,
           .spec = options.spec};
 }
 
 namespace {
+
+/// The target without what options take away.
+Target usable(const Target& target, const CodegenOptions& options) {
+  Target t = without_dtypes(target, options.emulated_dtypes);
+  if (!options.allow_tf32) std::erase_if(t.tensor_cores, [](const TensorCore& core) { return core.kept_bits != 0; });
+  return t;
+}
 
 /// Near memory is estimated by the heuristics: tiles that turn out too large are left out, the kernel does without.
 UOp apply_chosen(const UOp& sink, std::vector<Opt>& opts, const Target& target) {
@@ -131,14 +139,14 @@ UOp simplified_kernel(const UOp& sink) {
 }
 
 Target choices(const Target& target, const CodegenOptions& options) {
-  Target t = without_dtypes(target, options.emulated_dtypes);
+  Target t = usable(target, options);
   if (!options.tensor_cores) t.tensor_cores.clear();
   if (options.nolocals) t.max_group_items = 1;
   return t;
 }
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  const Target has = without_dtypes(target, options.emulated_dtypes);
+  const Target has = usable(target, options);
   Pipeline p(sink, options, trace);
   simplify_kernel(p);
   p.step("apply opts", optimize(p.graph(), has, options));

@@ -2,9 +2,12 @@
 
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
+#include "compiler/nvidia/nvrtc.h"
 #include "runtime/cl/cl.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/cuda/cuda.h"
 #include "runtime/disk/disk.h"
+#include "runtime/hip/hip.h"
 #include "runtime/interp/device.h"
 #include "runtime/npy/npy.h"
 #include "runtime/null/null.h"
@@ -12,11 +15,21 @@
 namespace tinygrad::runtime {
 namespace {
 
+std::string always_there() { return {}; }  // the driver has an assembler
+
+constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", always_there}};
+constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
-constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders, and compiles nothing
+constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
+                                       {"CUDA", null_unavailable},
+                                       {"PTX", null_unavailable},
+                                       {"HIP", null_unavailable},
+                                       {"METAL", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.
 constexpr Backend kBackends[] = {
+    {.name = "CUDA", .unavailable = cuda_unavailable, .code_paths = kCudaCodePaths, .open = open_cuda},
+    {.name = "HIP", .unavailable = hip_unavailable, .code_paths = kHipCodePaths, .open = open_hip},
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},

@@ -1,5 +1,7 @@
 #include "target/target.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -40,8 +42,14 @@ void Target::set_dtypes(std::initializer_list<DType> dtypes) {
   for (DType d : dtypes) dtypes_ |= uint32_t{1} << int(d);
 }
 
+void Target::set_converted(std::initializer_list<DType> dtypes) {
+  converted_ = 0;
+  for (DType d : dtypes) converted_ |= uint32_t{1} << int(d);
+}
+
 void Target::drop_dtype(DType dtype) {
   dtypes_ &= ~(uint32_t{1} << int(dtype));
+  converted_ &= ~(uint32_t{1} << int(dtype));
   std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.a_type == dtype || core.b_type == dtype || core.out == dtype; });
 }
 
@@ -49,11 +57,11 @@ ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
-  h.add(vector_math).add(unaligned_vectors).add(half_memory).add(has_threads).add(has_groups).add(max_group_items);
+  h.add(vector_math).add(unaligned_vectors).add(most_lanes).add(half_memory).add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
-  return h.add(ops_[0]).add(ops_[1]).add(dtypes_).finish();
+  return h.add(ops_[0]).add(ops_[1]).add(dtypes_).add(converted_).finish();
 }
 
 std::string Target::name() const {
@@ -109,8 +117,10 @@ Target interp_target() {
   t.max_group_items = 256;
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
-  for (const char* family : {"sm_80", "small", "avx512_bf16"})
-    for (const TensorCore& core : tensor_cores(family)) t.tensor_cores.push_back(core);
+  for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942",
+                             "gfx1100", "gfx1201", "apple7", "xe_hpg"})
+    for (const TensorCore& core : tensor_cores(family))
+      if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,
   t.set_ops({
 #include "uop/ops.def"

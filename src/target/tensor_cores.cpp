@@ -1,22 +1,15 @@
-#include <algorithm>
-
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
 #include "target/target.h"
+#include "target/tensor_cores/families.h"
 
 namespace tinygrad {
 
 namespace {
 
-using Bits = std::vector<TensorCore::Bit>;
-
-/// "i2 i3 e1": bits of the item and of the element, lowest first.
-Bits bits(std::string_view text) {
-  Bits out;
-  for (size_t i = 0; i + 1 < text.size(); i += 3) out.push_back({text[i] == 'e', uint8_t(text[i + 1] - '0')});
-  return out;
-}
+using namespace tensor_core_families;
 
 int64_t gather(const Bits& from, int64_t item, int64_t element) {
   int64_t out = 0;
@@ -24,72 +17,13 @@ int64_t gather(const Bits& from, int64_t item, int64_t element) {
   return out;
 }
 
-/// mma.sync.m16n8k16 of 16-bit inputs (PTX ISA, 9.7.14.5.8): element pairs are neighbours along k in a and b, along n in c.
-TensorCore mma_16x8x16(Symbol name, DType in, DType out) {
-  return {.name = name,
-          .m = 16,
-          .n = 8,
-          .k = 16,
-          .a_type = in,
-          .b_type = in,
-          .out = out,
-          .items = 32,
-          .a = {bits("i2 i3 i4 e1"), bits("e0 i0 i1 e2")},
-          .b = {bits("e0 i0 i1 e1"), bits("i2 i3 i4")},
-          .c = {bits("i2 i3 i4 e1"), bits("e0 i0 i1")}};
-}
-
-/// A row of a and of c, and a column of b, for each of 8 items.
-TensorCore small_8x8x8(Symbol name, DType in, DType out) {
-  return {.name = name,
-          .m = 8,
-          .n = 8,
-          .k = 8,
-          .a_type = in,
-          .b_type = in,
-          .out = out,
-          .items = 8,
-          .a = {bits("i0 i1 i2"), bits("e0 e1 e2")},
-          .b = {bits("e0 e1 e2"), bits("i0 i1 i2")},
-          .c = {bits("i0 i1 i2"), bits("e0 e1 e2")}};
-}
-
-/// The dot product instructions of AVX-512: to the sum of each lane comes the product of a row of a, the same for all lanes, and the lane's
-/// own column of b, of which the elements are neighbours.
-TensorCore dot_product(Symbol name, int k, DType a, DType b, DType out) {
-  const Bits elements = bits(k == 2 ? "e0" : "e0 e1"), lanes = bits("i0 i1 i2 i3");
-  return {.name = name,
-          .m = 1,
-          .n = 16,
-          .k = k,
-          .a_type = a,
-          .b_type = b,
-          .out = out,
-          .items = 16,
-          .a = {{}, elements},
-          .b = {elements, lanes},
-          .c = {{}, lanes}};
-}
-
-struct Family {
-  std::string_view name;
-  std::vector<TensorCore> cores;
-};
-
 const std::vector<Family>& families() {
-  static const TensorCore bytes[] = {dot_product("vpdpbusd_u8_s8", 4, DType::uint8, DType::int8, DType::int32),
-                                     dot_product("vpdpbusd_s8_u8", 4, DType::int8, DType::uint8, DType::int32)};
-  static const auto& all = *new std::vector<Family>{
-      {"sm_80",
-       {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
-        mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),
-        mma_16x8x16("mma_m16n8k16_f16_f16", DType::float16, DType::float16)}},
-      {"avx512_vnni", {bytes[0], bytes[1]}},
-      {"avx512_bf16", {dot_product("vdpbf16ps", 2, DType::bfloat16, DType::bfloat16, DType::float32), bytes[0], bytes[1]}},
-      {"small",
-       {small_8x8x8("small_m8n8k8_f32", DType::float32, DType::float32),
-        small_8x8x8("small_m8n8k8_f16_f32", DType::float16, DType::float32)}},
-  };
+  static const auto& all = *[] {
+    auto* joined = new std::vector<Family>;
+    for (const auto& vendor : {nvidia, amd, apple, intel, x86, small})
+      for (Family& f : vendor()) joined->push_back(std::move(f));
+    return joined;
+  }();
   return all;
 }
 
@@ -105,9 +39,12 @@ int64_t TensorCore::Layout::row_of(int64_t item, int64_t element) const { return
 int64_t TensorCore::Layout::column_of(int64_t item, int64_t element) const { return gather(column, item, element); }
 
 const std::vector<TensorCore>& tensor_cores(std::string_view family) {
-  for (const Family& f : families())
+  std::vector<std::string_view> known;
+  for (const Family& f : families()) {
     if (f.name == family) return f.cores;
-  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are sm_80, avx512_vnni, avx512_bf16 and small", family));
+    known.push_back(f.name);
+  }
+  throw ValueError(fmt::format("tensor cores: unknown family '{}'; known are {}", family, fmt::join(known, ", ")));
 }
 
 const TensorCore* find_tensor_core(Symbol name) {

@@ -27,6 +27,12 @@ inline UOp kernel(std::vector<UOp> effects, std::vector<Opt> opts = {}, Symbol n
   return sink(effects, KernelArg{.name = name, .opts = std::move(opts), .optimized = false});
 }
 
+inline UOp with_opts(const UOp& kernel, std::vector<Opt> opts) {
+  auto arg = kernel.arg_as<KernelArg>();
+  arg.opts = std::move(opts);
+  return kernel.with_arg(arg);
+}
+
 inline UOp ended(const UOp& effect, std::vector<UOp> ranges) { return end(effect, ranges); }
 
 /// out[i] = a[i] * b[i] + 1

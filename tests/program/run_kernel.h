@@ -22,12 +22,6 @@
 
 namespace tinygrad::codegen::test {
 
-inline UOp with_opts(const UOp& kernel, std::vector<Opt> opts) {
-  auto arg = kernel.arg_as<KernelArg>();
-  arg.opts = std::move(opts);
-  return kernel.with_arg(arg);
-}
-
 /// Small numbers for all that a kernel reads, and a value for each variable.
 inline spec::EvalInputs some_inputs(const UOp& kernel) {
   spec::EvalInputs inputs;
@@ -73,20 +67,20 @@ inline std::string difference(const std::map<int32_t, spec::Array>& want, const 
 
 /// Where a kernel with opts and the evaluator differ, or what was thrown on the way.
 template <class RunLinear>
-std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run) {
+std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run, double bound = 1e-5) {
   try {
-    const UOp linear = full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .spec = 3});
+    const UOp linear = full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .allow_tf32 = true, .spec = 3});
     const spec::EvalInputs inputs = some_inputs(kernel);
     spec::EvalInputs evaluated = inputs;
     spec::evaluate(std::span(&kernel, 1), evaluated);
-    return difference(evaluated.params, run(linear, inputs));
+    return difference(evaluated.params, run(linear, inputs), bound);
   } catch (const std::exception& e) {
     return e.what();
   }
 }
 
-inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts, const Target& target) {
-  return difference_on(kernel, std::move(opts), target, run_on_interp);
+inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts, const Target& target, double bound = 1e-5) {
+  return difference_on(kernel, std::move(opts), target, run_on_interp, bound);
 }
 
 inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts, const char* device_name = "CPU:LLVM") {

@@ -1,4 +1,4 @@
-#include "renderer/llvmir/address_parts.h"
+#include "renderer/address_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace tinygrad {
 namespace {
 
-using renderer::llvmir::address_parts;
+using renderer::address_parts;
 using renderer::llvmir::Liveness;
 
 UOp number(int64_t n) { return constant(DType::int32, n); }

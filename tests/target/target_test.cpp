@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+
+#include <set>
+#include <utility>
+
 #include <tinygrad/errors.h>
 
 namespace tinygrad {
@@ -55,6 +61,99 @@ TEST(Target, SomeCpusMultiplyNarrowNumbers) {
     for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
   }
   EXPECT_EQ(zen4.tensor_cores[0].a_type, DType::bfloat16);
+}
+
+TEST(Target, GpusOfNvidia) {
+  const Target ampere = cuda_target("sm_80"), hopper = cuda_target("sm_90a"), blackwell = cuda_target("sm_100a");
+  EXPECT_EQ(hopper.name(), "CUDA:CUDA:sm_90a");
+  EXPECT_TRUE(ampere.has_groups);
+  EXPECT_TRUE(ampere.converts(DType::bfloat16));
+  EXPECT_FALSE(ampere.supports(DType::bfloat16));
+  EXPECT_FALSE(ampere.converts(DType::fp8e4m3));
+  EXPECT_TRUE(hopper.converts(DType::fp8e4m3));
+  EXPECT_LT(ampere.tensor_cores.size(), hopper.tensor_cores.size());
+  EXPECT_NE(hopper.key(), blackwell.key());
+  for (const char* wrong : {"sm_70", "sm_80a", "sm_90f", "sm_90ab", "sm_", "90", ""}) EXPECT_THROW(cuda_target(wrong), ValueError) << wrong;
+}
+
+TEST(Target, ItemsOfATensorCoreHoldEachElementOnce) {
+  for (const Target& target : {cuda_target("sm_90a"), interp_target()}) {
+    for (const TensorCore& core : target.tensor_cores) {
+      const auto check = [&](const TensorCore::Layout& layout, int rows, int columns) {
+        std::set<std::pair<int64_t, int64_t>> places;
+        for (int item = 0; item < core.items; ++item)
+          for (int e = 0; e < layout.elements(); ++e) places.emplace(layout.row_of(item, e), layout.column_of(item, e));
+        EXPECT_EQ(int(places.size()), rows * columns) << core.name.str();
+        for (const auto& [row, column] : places) EXPECT_TRUE(row < rows && column < columns) << core.name.str();
+      };
+      check(core.a, core.m, core.k);
+      check(core.b, core.k, core.n);
+      check(core.c, core.m, core.n);
+      EXPECT_EQ(*find_tensor_core(core.name), core);
+    }
+  }
+}
+
+/// Every element of a matrix is held by the same number of items, once by each.
+void expect_covers(const TensorCore::Layout& layout, int items, int rows, int columns) {
+  std::map<std::pair<int64_t, int64_t>, int> copies;
+  for (int item = 0; item < items; ++item)
+    for (int e = 0; e < layout.elements(); ++e) ++copies[{layout.row_of(item, e), layout.column_of(item, e)}];
+  EXPECT_EQ(copies.size(), size_t(rows) * size_t(columns));
+  for (const auto& [at, n] : copies) {
+    EXPECT_LT(at.first, rows);
+    EXPECT_LT(at.second, columns);
+    EXPECT_EQ(n, items * layout.elements() / (rows * columns));
+  }
+}
+
+TEST(Target, TensorCoresHoldWholeMatrices) {
+  const Target interp = interp_target();
+  for (const TensorCore& core : interp.tensor_cores) {
+    SCOPED_TRACE(core.name.str());
+    EXPECT_EQ(*find_tensor_core(core.name), core);
+    if (core.m > 1) expect_covers(core.a, core.items, core.m, core.k);
+    if (core.m > 1) expect_covers(core.b, core.items, core.k, core.n);
+    expect_covers(core.c, core.items, core.m, core.n);
+    EXPECT_EQ(core.c.elements() * core.items, core.m * core.n) << "no copies of results";
+  }
+}
+
+/// Where AMD's matrix instruction calculator says that registers are: `--register-layout` of some elements of each matrix.
+TEST(Target, AmdLayoutsAreTheVendors) {
+  struct Place {
+    const char* core;
+    char matrix;
+    int row, column, lane, element;
+  };
+  constexpr Place kPlaces[] = {
+      {"mfma_f32_32x32x8_f16", 'A', 17, 6, 49, 2},         {"mfma_f32_32x32x8_f16", 'D', 21, 9, 41, 9},
+      {"mfma_f32_16x16x16_bf16", 'A', 5, 11, 37, 3},       {"mfma_f32_16x16x16_bf16", 'D', 14, 3, 51, 2},
+      {"mfma_f32_16x16x4_f32", 'B', 2, 7, 39, 0},          {"mfma_f32_32x32x2_f32", 'A', 30, 1, 62, 0},
+      {"mfma_f64_16x16x4_f64", 'D', 11, 4, 52, 2},         {"mfma_i32_16x16x16_i8", 'B', 13, 1, 49, 1},
+      {"mfma_i32_32x32x16_i8", 'A', 3, 14, 35, 6},         {"mfma_f32_16x16x32_fp8", 'B', 27, 2, 50, 3},
+      {"wmma_f32_16x16x16_f16", 'A', 9, 13, 9, 13},        {"wmma_f32_16x16x16_f16", 'A', 9, 13, 25, 13},
+      {"wmma_f32_16x16x16_f16", 'D', 7, 12, 28, 3},        {"wmma_gfx12_f32_16x16x16_f16", 'A', 2, 13, 18, 5},
+      {"wmma_gfx12_f32_16x16x16_bf16", 'B', 10, 6, 6, 6},  {"wmma_gfx12_i32_16x16x16_i8", 'A', 8, 13, 24, 5},
+      {"wmma_gfx12_f32_16x16x16_fp8", 'D', 13, 15, 31, 5},
+  };
+  for (const Place& p : kPlaces) {
+    SCOPED_TRACE(p.core);
+    const TensorCore& core = *find_tensor_core(p.core);
+    const TensorCore::Layout& layout = p.matrix == 'A' ? core.a : p.matrix == 'B' ? core.b : core.c;
+    EXPECT_EQ(layout.row_of(p.lane, p.element), p.row);
+    EXPECT_EQ(layout.column_of(p.lane, p.element), p.column);
+  }
+}
+
+TEST(Target, GpusHaveTheCoresOfTheirKind) {
+  EXPECT_EQ(amd_target("gfx90a").name(), "HIP:HIP:gfx90a");
+  EXPECT_EQ(amd_target("gfx942").tensor_cores.front().items, 64);
+  EXPECT_EQ(amd_target("gfx1100").tensor_cores.front().items, 32);
+  EXPECT_NE(amd_target("gfx1100").tensor_cores, amd_target("gfx1201").tensor_cores);
+  EXPECT_THROW(amd_target("gfx1"), ValueError);
+  EXPECT_FALSE(metal_target().supports(DType::float64));
+  for (const TensorCore& core : metal_target().tensor_cores) EXPECT_EQ(core.a, core.c);
 }
 
 TEST(Target, HostIsOneOfTheKnown) {

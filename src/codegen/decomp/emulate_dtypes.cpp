@@ -141,7 +141,14 @@ class Emulation {
     const Decoded* known = decoded_.find(x);
     if (known && known->dtype == d) return cast(known->bits, storage_of(d));
     if (const Scalar* c = const_value(x)) return constant(Scalar::from_uint(c->cast(d).storage_bits(), storage_of(d)));
-    return cast(encode_float(x, d), storage_of(d));
+    return cast(bits_of(x, d), storage_of(d));
+  }
+  // The target's own conversions, where it has them.
+  UOp bits_of(const UOp& x, DType d) const {
+    return target_.converts(d) ? cast(bitcast(cast(x, d), storage_of(d)), DType::uint32) : encode_float(x, d);
+  }
+  UOp value_of(const UOp& bits, DType d) const {
+    return target_.converts(d) ? cast(bitcast(cast(bits, storage_of(d)), d), DType::float32) : decode_float(bits, d);
   }
   UOp chosen(const UOp& u, const UOps& sources) {
     const DType d = u.dtype();
@@ -160,8 +167,8 @@ class Emulation {
     return u.with_src(sources);
   }
   UOp from_storage(const UOp& bits, DType d) { return decoded(cast(bits, DType::uint32), d); }
-  UOp rounded(const UOp& x, DType d) { return decoded(encode_float(x, d), d); }
-  UOp decoded(const UOp& bits, DType d) { return keep(decode_float(bits, d), bits, d); }
+  UOp rounded(const UOp& x, DType d) { return decoded(bits_of(x, d), d); }
+  UOp decoded(const UOp& bits, DType d) { return keep(value_of(bits, d), bits, d); }
   UOp keep(const UOp& value, const UOp& bits, DType d) {
     decoded_[value] = {bits, d};
     keep_.push_back(value);

@@ -7,7 +7,8 @@
 namespace tinygrad::codegen {
 
 /// Writes floats of 8 and 16 bits that the target does not have by integers in memory and float32 elsewhere. A value is held exactly, in
-/// float32; each op that may need rounding is followed by it, so results are those of the dtype.
+/// float32; each op that may need rounding is followed by it, so results are those of the dtype. Where the target converts the dtype, the
+/// conversions are CASTs, else integer arithmetic.
 UOp emulate_dtypes(const UOp& sink, const Target& target);
 
 /// The target without dtypes that are named in a list, "float16,int64" (the option EMULATED_DTYPES). Throws ValueError for a dtype that

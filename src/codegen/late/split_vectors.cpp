@@ -94,6 +94,7 @@ class Splitter {
     const bool is_private = memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope != Scope::group;
     if (is_private || is_bool(address.dtype())) return 1;  // of single registers; of bytes that are bools
     int64_t n = std::min<int64_t>(width & -width, target_.vector_bits / 8 / item);
+    if (target_.most_lanes != 0) n = std::min<int64_t>(n, target_.most_lanes);
     if (!target_.unaligned_vectors) {
       const int64_t align = memory.is(Op::BUFFER) ? group_alignment : memory.arg_as<ParamArg>().align;
       n = std::min({n, align / item, int64_t{1} << std::min(*power_.find(address.src(1)), 10)});

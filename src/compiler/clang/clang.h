@@ -9,6 +9,9 @@ namespace tinygrad::compiler {
 /// Safe for several threads, each with a process of its own. Throws CompileError if clang is missing or refuses the source.
 std::string compile_c(const std::string& source, const Target& target);
 
+/// The code object (a linked ELF file) of a HIP source for an AMD GPU, likewise. Needs the linker lld beside clang.
+std::string compile_hip(const std::string& source, const Target& target);
+
 /// Why clang cannot be started; empty if it can.
 std::string clang_missing();
 

@@ -56,7 +56,7 @@ struct KernelText {
 /// only loaded and stored there, and given to and by tensor cores: Target::vector_math is false.
 struct GroupDialect {
   std::string_view device_memory, group_memory, private_memory;  ///< in front of the type that a pointer points to: "__global "
-  std::string_view barrier;                                      ///< a statement, for the memory of the group
+  std::string_view barrier;                                      ///< a statement, for the memory of the group; a word of the definitions
   /// A vector at a pointer to its first element, read, and written by a statement; null: through a pointer to vectors.
   std::string (*load_vector)(std::string_view pointer, int lanes);
   std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
@@ -67,6 +67,7 @@ struct GroupDialect {
 /// How a language writes what the others write differently. The words that all of them share are OpenCL's: uint, ulong, half.
 struct Dialect {
   std::string_view name;                           ///< for messages
+  std::string_view preamble = {};                  ///< stands first
   std::string_view types[dtype_count];             ///< of scalars; empty: must be lowered before rendering
   std::string_view literal_suffixes[dtype_count];  ///< of scalars
   std::string_view literal_prefixes[dtype_count];  ///< "(half)", where a suffix is not enough to give a number its type
@@ -94,7 +95,13 @@ struct Dialect {
 
 /// C as clang compiles it for the host.
 const Dialect& clang_dialect();
+/// HIP C++.
+const Dialect& hip_dialect();
+/// Metal's shading language.
+const Dialect& metal_dialect();
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
+/// CUDA C++ as NVRTC compiles it, without any header.
+const Dialect& cuda_dialect();
 
 }  // namespace tinygrad::renderer::cstyle

@@ -40,18 +40,15 @@ std::string Prelude::helper_name(std::string_view name, std::string_view type) c
   return dialect_.overloads ? std::string(name) : fmt::format("{}_{}", name, type);
 }
 
-void Prelude::function(const std::string& text) {
-  word(dialect_.helper);
-  add(functions_, fmt::format("{} {}", dialect_.helper, text));
-}
+void Prelude::function(const std::string& text) { add(functions_, fmt::format("{} {}", word(dialect_.helper), text)); }
 
 std::string Prelude::text() const {
-  std::string out;
+  std::string out(dialect_.preamble);
   for (const auto* part : {&types_, &words_, &functions_}) {
     for (const std::string& line : *part)
       if (!line.empty()) out += line + "\n";
   }
-  if (!out.empty()) out += "\n";
+  if (out.size() > dialect_.preamble.size()) out += "\n";
   return out;
 }
 

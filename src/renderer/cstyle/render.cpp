@@ -156,7 +156,7 @@ class Renderer {
       case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
       case Op::WMMA: return set(u, matrix_product(u));
       case Op::SPECIAL: return special(u);
-      case Op::BARRIER: return line(groups(u).barrier);
+      case Op::BARRIER: return line(prelude_.word(groups(u).barrier));
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
@@ -444,6 +444,16 @@ class Renderer {
 }  // namespace
 
 std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
+
+std::string render_cuda(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(cuda_dialect(), linear, info).render();
+}
+
+std::string render_hip(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(hip_dialect(), linear, info).render(); }
+
+std::string render_metal(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(metal_dialect(), linear, info).render();
+}
 
 std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
   return Renderer(opencl_dialect(), linear, info).render();

@@ -1,6 +1,6 @@
 #include "renderer/llvmir/liveness.h"
 
-#include "renderer/llvmir/address_parts.h"
+#include "renderer/address_parts.h"
 #include "renderer/exact.h"
 
 namespace tinygrad::renderer::llvmir {

@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/address_parts.h"
 #include "renderer/exact.h"
-#include "renderer/llvmir/address_parts.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
 #include "renderer/llvmir/liveness.h"

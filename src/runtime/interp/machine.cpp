@@ -1,6 +1,8 @@
 #include "runtime/interp/machine.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -288,14 +290,36 @@ void Machine::run_elementwise(const Instruction& i) {
 
 namespace {
 
-/// A matrix as the items of a tensor core hold it, row-major.
-template <class Read>
-std::vector<double> gathered(const TensorCore::Layout& layout, int64_t items, int64_t columns, size_t size, Read&& read) {
+/// A matrix as the items of a tensor core hold it, row-major. Items that hold copies must agree; `differs` is called with one that does
+/// not.
+template <class Read, class Differs>
+std::vector<double> gathered(const TensorCore::Layout& layout, int64_t items, int64_t columns, size_t size, Read&& read,
+                             Differs&& differs) {
   std::vector<double> out(size);
+  std::vector<bool> known(size);
   for (int64_t item = 0; item < items; ++item)
-    for (int64_t e = 0; e < layout.elements(); ++e)
-      out[size_t(layout.row_of(item, e) * columns + layout.column_of(item, e))] = read(size_t(item), size_t(e));
+    for (int64_t e = 0; e < layout.elements(); ++e) {
+      const auto at = size_t(layout.row_of(item, e) * columns + layout.column_of(item, e));
+      const double value = read(size_t(item), size_t(e));
+      if (known[at] && std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(out[at])) differs(size_t(item));
+      known[at] = true;
+      out[at] = value;
+    }
   return out;
+}
+
+/// A float32 with fewer bits of the mantissa, ties away from zero, as tensor cores take TF32.
+double with_mantissa(double value, int kept_bits) {
+  if (!std::isfinite(value)) return value;
+  const int dropped = 23 - kept_bits;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value)) + (uint32_t{1} << (dropped - 1));
+  return static_cast<double>(std::bit_cast<float>(bits >> dropped << dropped));
+}
+
+/// A factor, which may be held as the bits of a dtype that the target does not have.
+double factor_of(uint64_t bits, DType held, DType dtype) {
+  const Scalar value = scalar_of(bits, held);
+  return (held == dtype ? value : value.bitcast(dtype)).as_double();
 }
 
 }  // namespace
@@ -310,9 +334,13 @@ void Machine::run_wmma(const Instruction& i) {
   uint64_t* out = data(reg(i.dst));
   for (size_t first = 0; first < items_; first += items) {
     const auto matrix = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
-      return gathered(layout, core.items, columns, size_t(rows * columns), [&](size_t item, size_t e) {
-        return scalar_of(at(i.src[source], e, first + item), reg(i.src[source]).dtype).as_double();
-      });
+      const auto read = [&](size_t item, size_t e) {
+        const DType held = reg(i.src[source]).dtype, types[] = {core.a_type, core.b_type, core.out};
+        const double value = factor_of(at(i.src[source], e, first + item), held, types[source]);
+        return source < 2 && core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
+      };
+      return gathered(layout, core.items, columns, size_t(rows * columns), read,
+                      [&](size_t item) { fail(i, first + item, "the items of a tensor core hold different copies of an element"); });
     };
     const std::vector<double> a = matrix(0, core.a, core.m, core.k), b = matrix(1, core.b, core.k, core.n),
                               c = matrix(2, core.c, core.m, core.n);

@@ -252,10 +252,10 @@ class Parser {
     for (size_t k = 0; k < 3; ++k) {
       src[k] = value(u, u.src(k));
       const Register& r = register_of(src[k]);
-      need(r.lanes == layouts[k]->elements() && r.dtype == (k == 0   ? core->a_type
-                                                            : k == 1 ? core->b_type
-                                                                     : core->out),
-           u, "its sources are not what an item holds");
+      const DType dtype = k == 0 ? core->a_type : k == 1 ? core->b_type : core->out;
+      // A narrow float may come as its bits.
+      const bool fits = r.dtype == dtype || (k < 2 && is_float(dtype) && is_unsigned(r.dtype) && itemsize(r.dtype) == itemsize(dtype));
+      need(r.lanes == layouts[k]->elements() && fits, u, "its sources are not what an item holds");
     }
     Instruction& i = emit_with(u, core->c.elements(), false);
     std::copy(src, src + 3, i.src);

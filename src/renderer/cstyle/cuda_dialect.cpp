@@ -1,0 +1,238 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/cstyle/prelude.h"
+#include "renderer/cstyle/value.h"
+
+// NVRTC has mathematics built in; what it has in headers only, narrow floats and vectors of them, is written here by instructions of PTX.
+namespace tinygrad::renderer::cstyle {
+namespace {
+
+// Of a half, arithmetic is that of its instructions; comparisons, quotients and roots are those of float, which round the same.
+constexpr std::string_view kHalf =
+    "struct half {\n"
+    "  unsigned short bits;\n"
+    "  half() = default;\n"
+    "  __device__ half(float x) { asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x)); }\n"
+    "  __device__ operator float() const { float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits)); return x; }\n"
+    "};\n"
+    "#define HALF_OPERATOR(op, name) \\\n"
+    "  static __device__ half operator op(half a, half b) { half c; asm(name \".f16 %0, %1, %2;\" : \"=h\"(c.bits) : \"h\"(a.bits), "
+    "\"h\"(b.bits)); return c; }\n"
+    "HALF_OPERATOR(+, \"add.rn\")\nHALF_OPERATOR(-, \"sub.rn\")\nHALF_OPERATOR(*, \"mul.rn\")\n"
+    "static __device__ half operator/(half a, half b) { return half((float)a / (float)b); }\n"
+    "static __device__ half operator-(half a) { a.bits ^= 0x8000; return a; }\n"
+    "static __device__ half sqrt(half a) { return half(sqrtf(a)); }\n"
+    "static __device__ half trunc(half a) { return half(truncf(a)); }";
+
+constexpr Definition kDefinitions[] = {
+    {"uchar", "typedef unsigned char uchar;"},
+    {"ushort", "typedef unsigned short ushort;"},
+    {"uint", "typedef unsigned int uint;"},
+    {"ulong", "typedef unsigned long ulong;"},
+    {"half", kHalf},
+    {"bf16", "struct bf16 { unsigned short bits; };"},
+    {"fp8e4m3", "struct fp8e4m3 { unsigned char bits; };"},
+    {"fp8e5m2", "struct fp8e5m2 { unsigned char bits; };"},
+    {"INFINITY", "#define INFINITY __int_as_float(0x7f800000)"},
+    {"NAN", "#define NAN __int_as_float(0x7fc00000)"},
+    {"abs", "", "fabs"},
+    {"inlined", "#define inlined static __device__ __forceinline__"},
+    {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
+};
+
+/// The language's own vectors have other names for lanes and end at four.
+std::string vector_type(std::string_view element, int lanes, int itemsize) {
+  return fmt::format("struct {0}_{1} {{ {0} at[{1}]; }};  // aligned to {2}\n#define {0}{1} {0}_{1}", element, lanes, itemsize);
+}
+std::string vector(std::string_view type, std::string_view lanes) { return fmt::format("{}{{{}}}", type, lanes); }
+std::string lane(std::string_view vector, int64_t at) { return fmt::format("{}.at[{}]", vector, at); }
+
+bool is_bits(DType d) { return d == DType::bfloat16 || is_fp8(d); }
+bool is_wrapped(DType d) { return is_bits(d) || d == DType::float16; }
+
+/// A type that wraps its bits has them as a member.
+std::string bits(Prelude& prelude, std::string_view x, DType from, DType to) {
+  if (is_wrapped(from)) return fmt::format("({})({}).bits", prelude.type(to), x);
+  if (is_bits(to)) return fmt::format("{}{{({}){}}}", prelude.type(to), itemsize(to) == 1 ? "unsigned char" : "unsigned short", x);
+  if (to == DType::float16) {
+    prelude.function(fmt::format("{} half_of_bits(unsigned short x) {{ half h; h.bits = x; return h; }}", prelude.type(to)));
+    return fmt::format("half_of_bits({})", x);
+  }
+  const std::string f = prelude.type(from), t = prelude.type(to);
+  prelude.function(fmt::format("{0} {1}_as_{0}({1} x) {{ {0} y; memcpy(&y, &x, sizeof y); return y; }}", t, f));
+  return fmt::format("{}_as_{}({})", f, t, x);
+}
+
+std::string from_float(Prelude& prelude, std::string_view x, DType to) {
+  const std::string t = prelude.type(to);
+  if (to == DType::bfloat16) {
+    prelude.function("bf16 to_bf16(float x) { bf16 y; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(y.bits) : \"f\"(x)); return y; }");
+    return fmt::format("to_bf16({})", x);
+  }
+  // The instruction saturates; what is at least half a step beyond the largest number is infinity, or NaN.
+  const bool has_infinity = to == DType::fp8e5m2;
+  prelude.function(
+      fmt::format("{0} to_{0}(float x) {{\n  unsigned short y;\n"
+                  "  asm(\"cvt.rn.satfinite.{1}x2.f32 %0, %1, %2;\" : \"=h\"(y) : \"f\"(0.0f), \"f\"(x));\n"
+                  "  return {0}{{(unsigned char)(fabs(x) {2} ? (y & 0x80) | {3} : y)}};\n}}",
+                  t, has_infinity ? "e5m2" : "e4m3", has_infinity ? ">= 61440.0f" : "> 464.0f", has_infinity ? "0x7c" : "0x7f"));
+  return fmt::format("to_{}({})", t, x);
+}
+
+std::string to_float(Prelude& prelude, std::string_view x, DType from) {
+  const std::string t = prelude.type(from);
+  if (from == DType::bfloat16) {
+    prelude.function("float from_bf16(bf16 x) { return __uint_as_float((unsigned int)x.bits << 16); }");
+  } else {
+    prelude.function(
+        fmt::format("float from_{0}({0} x) {{\n  unsigned int two;\n  float y;\n"
+                    "  asm(\"cvt.rn.f16x2.{1}x2 %0, %1;\" : \"=r\"(two) : \"h\"((unsigned short)x.bits));\n"
+                    "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"((unsigned short)two));\n  return y;\n}}",
+                    t, from == DType::fp8e4m3 ? "e4m3" : "e5m2"));
+  }
+  return fmt::format("from_{}({})", t, x);
+}
+
+/// Into halves from what is wider than float, or an integer that float does not hold: once, by its instruction.
+std::string to_half(Prelude& prelude, std::string_view x, DType from) {
+  const bool is_real = is_float(from);
+  const int width = std::max(bitsize(from), 32);
+  const std::string_view constraint = is_real ? "d" : width == 64 ? "l" : "r";
+  const std::string type = fmt::format("{}{}", is_real ? 'f' : is_signed(from) ? 's' : 'u', width), t = prelude.type(from);
+  prelude.type(DType::float16);
+  prelude.function(
+      fmt::format("half {0}_to_half({0} x) {{ half h; asm(\"cvt.rn.f16.{1} %0, %1;\" : \"=h\"(h.bits) : \"{2}\"(x)); return h; }}", t, type,
+                  constraint));
+  return fmt::format("{}_to_half({})", t, x);
+}
+
+std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
+  if (is_bits(from)) return to == DType::float32 ? to_float(prelude, x, from) : std::string();
+  if (is_bits(to)) return from == DType::float32 ? from_float(prelude, x, to) : std::string();
+  if (to == DType::float16 && (from == DType::float64 || bitsize(from) >= 32) && from != DType::float32) return to_half(prelude, x, from);
+  return {};
+}
+
+/// What an instruction calls the elements of a matrix.
+std::string_view element_name(DType d, bool is_factor) {
+  switch (d) {
+    case DType::int8: return "s8";
+    case DType::uint8: return "u8";
+    case DType::int32: return "s32";
+    case DType::fp8e4m3: return "e4m3";
+    case DType::fp8e5m2: return "e5m2";
+    case DType::float16: return "f16";
+    case DType::bfloat16: return "bf16";
+    case DType::float32: return is_factor ? "tf32" : "f32";
+    case DType::float64: return "f64";
+    default: throw InternalError(fmt::format("CUDA: no tensor core has elements of {}", repr(d)));
+  }
+}
+
+/// One matrix as the registers of an instruction.
+struct Registers {
+  std::string_view type, constraint;
+  int count = 0;
+  Registers(DType d, int lanes)
+      : type(d == DType::float64   ? "double"
+             : d == DType::float32 ? "float"
+                                   : "unsigned int"),
+        constraint(d == DType::float64   ? "d"
+                   : d == DType::float32 ? "f"
+                                         : "r"),
+        count(int(size_t(lanes) * itemsize(d) / (d == DType::float64 ? 8 : 4))) {}
+  /// "{%4, %5}"
+  std::string numbers(int& next) const {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += fmt::format("{}%{}", i ? ", " : "", next++);
+    return fmt::format("{{{}}}", out);
+  }
+  std::string operands(std::string_view name, std::string_view written) const {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += fmt::format("{}\"{}{}\"({}[{}])", i ? ", " : "", written, constraint, name, i);
+    return out;
+  }
+};
+
+Expr matrix_product(Prelude& prelude, const WmmaArg& core, const Value& a, const Value& b, const Value& c) {
+  const Registers x(core.a, a.lanes), y(core.b, b.lanes), z(core.out, c.lanes);
+  const auto type = [&](const Value& v) { return prelude.type(v.dtype, v.lanes); };
+  const std::string sum = type(c), out = std::string(element_name(core.out, false));
+  const bool rounds = core.a == DType::float32;
+  const std::string_view kept = rounds ? "unsigned int" : x.type, kept_constraint = rounds ? "r" : x.constraint;
+  Registers p = x, q = y;
+  p.constraint = q.constraint = kept_constraint;
+  int next = 0;
+  const std::string d = z.numbers(next), first = p.numbers(next), second = q.numbers(next);
+  std::string body = fmt::format("{0} c[{1}];\n  memcpy(c, &z, sizeof z);\n", z.type, z.count);
+  if (rounds) {
+    body += fmt::format("  {0} a[{1}], b[{2}];\n", kept, x.count, y.count);
+    for (const auto& [name, from, count] : {std::tuple("a", "x", x.count), std::tuple("b", "y", y.count)})
+      body += fmt::format("  for (int i = 0; i < {}; ++i) asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"({}[i]) : \"f\"({}.at[i]));\n", count,
+                          name, from);
+  } else {
+    body += fmt::format("  {0} a[{1}], b[{2}];\n  memcpy(a, &x, sizeof x);\n  memcpy(b, &y, sizeof y);\n", kept, x.count, y.count);
+  }
+  prelude.function(
+      fmt::format("{0} {1}({2} x, {3} y, {0} z) {{\n  {4}  asm volatile(\"mma.sync.aligned.m{5}n{6}k{7}.row.col.{8}.{9}.{10}.{8} {11}, "
+                  "{12}, {13}, {11};\"\n"
+                  "               : {14} : {15}, {16});\n  memcpy(&z, c, sizeof z);\n  return z;\n}}",
+                  sum, core.name.str(), type(a), type(b), body, core.m, core.n, core.k, out, element_name(core.a, true),
+                  element_name(core.b, true), d, first, second, z.operands("c", "+"), p.operands("a", ""), q.operands("b", "")));
+  return {fmt::format("{}({}, {}, {})", core.name.str(), a.expr.text, b.expr.text, c.expr.text)};
+}
+
+std::string id(AxisKind kind, int dim) {
+  return fmt::format("(int){}.{}", kind == AxisKind::global ? "blockIdx" : "threadIdx", "xyz"[dim]);
+}
+
+std::string kernel(const KernelText& text) {
+  std::vector<std::string> parameters;
+  for (const Parameter& p : text.parameters)
+    parameters.push_back(p.is_memory ? fmt::format("{}* {}{}", p.type, p.is_restricted ? "__restrict__ " : "", p.name)
+                                     : fmt::format("{} {}", p.type, p.name));
+  std::string arrays;
+  for (const GroupArray& a : text.arrays) arrays += fmt::format("  __shared__ __align__(16) {} {}[{}];\n", a.type, a.name, a.size);
+  const std::string bounds = text.items == 0 ? "" : fmt::format("__launch_bounds__({}) ", text.items);
+  return fmt::format("extern \"C\" __global__ void {}{}({}) {{\n{}{}}}\n", bounds, kernel_symbol(text.info.name),
+                     fmt::join(parameters, ", "), arrays, text.body);
+}
+
+constexpr GroupDialect kGroups = {
+    .device_memory = "",
+    .group_memory = "",
+    .private_memory = "",
+    .barrier = "__syncthreads();",
+    .load_vector = nullptr,
+    .store_vector = nullptr,
+    .id = id,
+};
+
+}  // namespace
+
+const Dialect& cuda_dialect() {
+  static const Dialect dialect = {
+      .name = "CUDA",
+      .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "fp8e4m3", "fp8e5m2", "half", "bf16",
+                "float", "double", ""},
+      .literal_suffixes = {"", "", "", "", "", "", "", "u", "l", "ul", "", "", "f", "", "f", "", ""},
+      .literal_prefixes = {"", "", "", "", "", "", "", "", "", "", "", "", "(half)", "", "", "", ""},
+      .definitions = kDefinitions,
+      .helper = "inlined",
+      .restricted = "__restrict__ ",
+      .wraps = false,
+      .vector_type = vector_type,
+      .vector = vector,
+      .lane = lane,
+      .bits = bits,
+      .cast = cast,
+      .matrix_product = matrix_product,
+      .kernel = kernel,
+      .groups = &kGroups,
+  };
+  return dialect;
+}
+
+}  // namespace tinygrad::renderer::cstyle

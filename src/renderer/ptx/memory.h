@@ -1,0 +1,30 @@
+#pragma once
+/// Loads and stores of neighbouring elements, in vectors as wide as their alignment allows.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renderer/ptx/emitter.h"
+#include "uop/uop.h"
+
+namespace tinygrad::renderer::ptx {
+
+/// A place in memory: `space` is "global", "global.nc", "shared" or "local".
+struct Place {
+  std::string_view space;
+  std::string pointer;    ///< a register
+  int64_t offset = 0;     ///< bytes beyond it
+  int64_t alignment = 1;  ///< bytes
+};
+
+/// The largest power of two, at most `most`, that divides an integer expression.
+int64_t known_divisor(const UOp& u, int64_t most);
+
+/// The elements there. Those that a gate, a predicate, leaves out are those of `other`; both are empty without one.
+std::vector<std::string> emit_load(Emitter& out, const Place& place, DType dtype, size_t count, const std::string& gate,
+                                   const std::vector<std::string>& other);
+void emit_store(Emitter& out, const Place& place, DType dtype, const std::vector<std::string>& values, const std::string& gate);
+
+}  // namespace tinygrad::renderer::ptx

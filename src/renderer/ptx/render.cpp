@@ -1,0 +1,429 @@
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tinygrad/errors.h>
+
+#include "renderer/address_parts.h"
+#include "renderer/ptx/emitter.h"
+#include "renderer/ptx/memory.h"
+#include "renderer/ptx/mma.h"
+#include "renderer/ptx/ptx.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+#include "uop/node_map.h"
+
+namespace tinygrad::renderer {
+namespace {
+
+using namespace ptx;
+
+/// The lanes of a value; there are no vectors in registers.
+struct Value {
+  DType dtype = DType::void_;
+  std::vector<Operand> lanes;
+};
+
+/// Memory of any kind. What is private and accessed at numbers alone is registers, one an element.
+struct Memory {
+  std::string_view space;  ///< empty: registers
+  std::string base;        ///< a register with the address
+  int64_t alignment = 16;
+  std::vector<std::string> registers;
+};
+
+/// An INDEX: a run of elements, or one for each lane, as offsets in elements from a base.
+struct Address {
+  UOp memory;
+  std::vector<Place> places;           ///< one for a run
+  std::vector<int64_t> elements = {};  ///< of registers
+  size_t width = 1;
+};
+
+struct OpenLoop {
+  std::string counter, bound, begin, end;
+  std::string_view type;
+};
+
+/// The least version of PTX that knows the architecture.
+std::string_view version_for(std::string_view arch) {
+  if (arch.ends_with('f')) return "8.8";
+  if (arch.starts_with("sm_110")) return "9.0";
+  if (arch.starts_with("sm_103") || arch.starts_with("sm_121")) return "8.8";
+  if (arch.starts_with("sm_12")) return "8.7";
+  if (arch.starts_with("sm_10")) return "8.6";
+  return "8.4";
+}
+
+class Renderer {
+ public:
+  Renderer(const Target& target, const UOp& linear, const KernelInfo& info) : target_(target), linear_(linear), info_(info) {
+    for (const UOp& u : linear.src())
+      if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
+  }
+
+  std::string render() {
+    for (const UOp& u : linear_.src()) visit(u);
+    if (!loops_.empty() || !ifs_.empty()) throw InternalError(fmt::format("PTX: a block of kernel {} has no end", info_.name));
+    out_.line("ret;");
+    std::vector<std::string> parameters;
+    for (const KernelParam& p : info_.params) parameters.push_back(fmt::format("  .param .u64 buffer{}", p.slot));
+    for (size_t i = 0; i < info_.variables.size(); ++i) parameters.push_back(fmt::format("  .param .s64 variable{}", i));
+    return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}}}\n", info_.name,
+                       version_for(target_.arch.str()), target_.arch.str(), kernel_symbol(info_.name), fmt::join(parameters, ",\n"),
+                       group_size(), out_.declarations(), memories_, out_.body());
+  }
+
+ private:
+  [[noreturn]] void fail(const UOp& u, std::string_view what) const {
+    throw InternalError(fmt::format("PTX: {} in kernel {}: {}", print_expr(u), info_.name, what));
+  }
+
+  /// Work-items of a group, where they are known: registers are shared out among so many.
+  std::string group_size() const {
+    if (!std::ranges::all_of(info_.local, &IndexExpr::is_constant)) return {};
+    return fmt::format(".reqntid {}, {}, {}\n", info_.local[0].evaluate({}), info_.local[1].evaluate({}), info_.local[2].evaluate({}));
+  }
+
+  // Values.
+
+  const Value& value(const UOp& u) {
+    const int32_t* at = positions_.find(u);
+    if (!at) fail(u, "is used before it stands in the list");
+    return values_[size_t(*at)];
+  }
+  void set(const UOp& u, std::vector<Operand> lanes) {
+    positions_[u] = int32_t(values_.size());
+    values_.push_back({.dtype = u.dtype(), .lanes = std::move(lanes)});
+  }
+  void set(const UOp& u, std::string one) { set(u, std::vector<Operand>{{.text = std::move(one), .dtype = u.dtype()}}); }
+  void set(const UOp& u, const std::vector<std::string>& lanes) {
+    std::vector<Operand> operands;
+    for (const std::string& x : lanes) operands.push_back({.text = x, .dtype = u.dtype()});
+    set(u, std::move(operands));
+  }
+  const Operand& scalar(const UOp& u) {
+    const Value& v = value(u);
+    if (v.lanes.size() != 1) fail(u, "is a vector where a scalar must be");
+    return v.lanes[0];
+  }
+  std::vector<std::string> registers(const UOp& u) {
+    std::vector<std::string> out;
+    for (const Operand& x : value(u).lanes) out.push_back(out_.in_register(x));
+    return out;
+  }
+
+  void visit(const UOp& u) {
+    switch (u.op()) {
+      case Op::PARAM: return parameter(u);
+      case Op::VAR: return variable(u);
+      case Op::CONST:
+        // Constants of dtype index are the sizes and lane numbers inside other instructions.
+        if (u.dtype() != DType::index) set(u, std::vector{constant_operand(out_, u.arg_as<ConstArg>().value)});
+        return;
+      case Op::SPECIAL: return special(u);
+      case Op::BUFFER: return own_memory(u);
+      case Op::RANGE: return open_loop(u);
+      case Op::END:
+        for (size_t i = 1; i < u.src_count(); ++i) close_loop(u);
+        return;
+      case Op::IF: return open_if(u);
+      case Op::ENDIF: return close_if(u);
+      case Op::BARRIER: return out_.line("bar.sync 0;");
+      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
+      case Op::LOAD: return load(u);
+      case Op::STORE: return store(u);
+      case Op::EXPAND: return set(u, std::vector(size_t(number(u, 1)), scalar(u.src(0))));
+      case Op::STACK: return stack(u);
+      case Op::SHRINK: return shrink(u);
+      case Op::WMMA: return set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
+      case Op::GROUP:
+      case Op::SINK: return;
+      default: break;
+    }
+    if (!u.in(Group::elementwise)) fail(u, "these GPUs have no such instruction");
+    elementwise(u);
+  }
+
+  void elementwise(const UOp& u) {
+    const size_t lanes = value(u.src(0)).lanes.size();
+    std::vector<std::string> result;
+    for (size_t i = 0; i < lanes; ++i) {
+      std::vector<Operand> sources;
+      for (const UOp& s : u.src()) {
+        if (value(s).lanes.size() != lanes) fail(u, "its sources have different numbers of lanes");
+        sources.push_back(value(s).lanes[i]);
+      }
+      result.push_back(u.is(Op::CAST)      ? emit_cast(out_, sources[0], u.dtype())
+                       : u.is(Op::BITCAST) ? emit_bitcast(out_, sources[0], u.dtype())
+                                           : emit_alu(out_, u.op(), u.dtype(), sources));
+    }
+    set(u, result);
+  }
+
+  int64_t number(const UOp& u, size_t source) const {
+    const Scalar* c = const_value(u.src(source));
+    if (!c) fail(u, "has no known number of lanes");
+    return c->as_int();
+  }
+
+  void lane(const UOp& u) { set(u, std::vector{value(u.src(0)).lanes.at(size_t(number(u, 1)))}); }
+  void shrink(const UOp& u) {
+    const std::vector<Operand>& all = value(u.src(0)).lanes;
+    set(u, std::vector<Operand>(all.begin() + number(u, 1), all.begin() + number(u, 2)));
+  }
+  void stack(const UOp& u) {
+    std::vector<Operand> lanes;
+    for (const UOp& s : u.src()) lanes.push_back(scalar(s));
+    set(u, std::move(lanes));
+  }
+
+  void parameter(const UOp& u) {
+    const int32_t slot = u.arg_as<ParamArg>().slot;
+    const std::string generic = out_.fresh(RegisterKind::bits64), base = out_.fresh(RegisterKind::bits64);
+    out_.entry_line(fmt::format("ld.param.u64 {}, [buffer{}];", generic, slot));
+    out_.entry_line(fmt::format("cvta.to.global.u64 {}, {};", base, generic));
+    const int64_t alignment = std::max<int64_t>(u.arg_as<ParamArg>().align, int64_t(itemsize(u.dtype())));
+    memory_[u] = {.space = is_constant(slot) ? "global.nc" : "global", .base = base, .alignment = alignment, .registers = {}};
+  }
+
+  /// Nothing that the kernel stores may be in it.
+  bool is_constant(int32_t slot) const {
+    const auto of_slot = [&](const KernelParam& p) { return p.slot == slot; };
+    const auto self = std::ranges::find_if(info_.params, of_slot);
+    if (self == info_.params.end() || self->written) return false;
+    return std::ranges::none_of(
+        info_.params, [&](const KernelParam& p) { return p.written && (p.alias == 0 || self->alias == 0 || p.alias == self->alias); });
+  }
+
+  void variable(const UOp& u) {
+    const auto at = std::ranges::find(info_.variables, u.arg_as<VarArg>().name);
+    if (at == info_.variables.end()) fail(u, "the variable is not listed");
+    const std::string name = out_.fresh(kind_of(u.dtype()));
+    const std::string_view type = kind_of(u.dtype()) == RegisterKind::bits64 ? "b64" : "b32";  // the lower word
+    out_.entry_line(fmt::format("ld.param.{} {}, [variable{}];", type, name, at - info_.variables.begin()));
+    set(u, name);
+  }
+
+  void special(const UOp& u) {
+    const auto& arg = u.arg_as<SpecialArg>();
+    const std::string name = out_.fresh(RegisterKind::bits32);
+    out_.entry_line(fmt::format("mov.u32 {}, %{}.{};", name, arg.kind == AxisKind::local ? "tid" : "ctaid", "xyz"[arg.dim]));
+    set(u, emit_cast(out_, {.text = name, .dtype = DType::int32}, u.dtype()));
+  }
+
+  // Memory of the kernel's own.
+
+  static std::optional<std::vector<int64_t>> constant_offsets(const UOp& index) {
+    const auto parts = address_parts(index.src(1));
+    if (!parts || parts->base) return std::nullopt;
+    return parts->offsets;
+  }
+
+  void own_memory(const UOp& u) {
+    const auto& arg = u.arg_as<BufferArg>();
+    Memory& m = memory_[u];
+    if (arg.scope != Scope::group && !has_address_.contains(u)) {
+      for (int64_t i = 0; i < arg.size; ++i) m.registers.push_back(out_.fresh(kind_of(u.dtype())));
+      return;
+    }
+    m.space = arg.scope == Scope::group ? "shared" : "local";
+    const std::string name = fmt::format("{}{}", m.space, memory_.size());
+    memories_ += fmt::format("  .{} .align 16 .b8 {}[{}];\n", m.space, name, arg.size * int64_t(itemsize(u.dtype())));
+    m.base = out_.fresh(RegisterKind::bits64);
+    out_.entry_line(fmt::format("mov.u64 {}, {};", m.base, name));
+  }
+
+  // Addresses.
+
+  void address(const UOp& u) {
+    const Memory& m = *memory_.find(u.src(0));
+    Address a{.memory = u.src(0), .places = {}, .width = size_t(u.arg_as<IndexArg>().width)};
+    const int64_t each = int64_t(itemsize(u.dtype()));
+    if (m.space.empty()) {
+      a.elements = *constant_offsets(u);
+    } else if (const auto parts = address_parts(u.src(1))) {
+      const int64_t divisor = parts->base ? known_divisor(*parts->base, 16) * each : 16;
+      const std::string pointer = parts->base ? base_of(u.src(0), *parts->base) : m.base;
+      for (const int64_t offset : parts->offsets) a.places.push_back({m.space, pointer, offset * each, std::min(m.alignment, divisor)});
+    } else {
+      for (const Operand& at : value(u.src(1)).lanes) a.places.push_back({m.space, beyond(m.base, at, each), 0, each});
+    }
+    if (a.width != 1 && a.places.size() > 1) fail(u, "has both lanes and a width");
+    positions_[u] = int32_t(addresses_.size());
+    addresses_.push_back(std::move(a));
+  }
+
+  /// The address of an element, by an index of any integer dtype.
+  std::string beyond(const std::string& base, const Operand& at, int64_t each) {
+    if (bitsize(at.dtype) == 32)
+      return out_.define(DType::uint64, fmt::format("mad.wide.{}", type_name(at.dtype)), fmt::format("{}, {}, {}", at.text, each, base));
+    const std::string wide = emit_cast(out_, at, DType::int64);
+    return out_.define(DType::uint64, "mad.lo.s64", fmt::format("{}, {}, {}", wide, each, base));
+  }
+
+  /// What addresses that differ by numbers share, once for a block and those inside it.
+  std::string base_of(const UOp& memory, const UOp& at) {
+    for (NodeMap<NodeMap<std::string>>& block : bases_)
+      if (const std::string* known = block[memory].find(at)) return *known;
+    const int64_t each = int64_t(itemsize(memory.dtype()));
+    return bases_.back()[memory][at] = beyond(memory_.find(memory)->base, scalar(at), each);
+  }
+
+  const Address& address_of(const UOp& access) {
+    const int32_t* at = positions_.find(access.src(0));
+    if (!at || !access.src(0).is(Op::INDEX)) fail(access, "is no access to memory");
+    return addresses_[size_t(*at)];
+  }
+  static size_t count(const Address& a) { return a.width * std::max(a.places.size(), a.elements.size()); }
+
+  /// Predicates, one for all lanes or one each; none without a gate.
+  std::vector<std::string> gates(const UOp& access, size_t lanes) {
+    if (access.src_count() != 3) return std::vector<std::string>(lanes);
+    std::vector<std::string> out = registers(access.src(2));
+    if (out.size() == 1) out.resize(lanes, out[0]);
+    return out;
+  }
+
+  void load(const UOp& u) {
+    const Address& a = address_of(u);
+    const size_t lanes = count(a);
+    const std::vector<std::string> gate = gates(u, lanes),
+                                   other = u.src_count() == 3 ? registers(u.src(1)) : std::vector<std::string>(lanes);
+    const Memory& m = *memory_.find(a.memory);
+    std::vector<std::string> loaded;
+    if (m.space.empty()) return set(u, kept_in_registers(u, a, m, gate, other));
+    for_each_run(a, gate, [&](const Place& place, size_t first, size_t n) {
+      const std::vector<std::string> part(other.begin() + int64_t(first), other.begin() + int64_t(first + n));
+      for (std::string& x : emit_load(out_, place, u.dtype(), n, gate[first], part)) loaded.push_back(std::move(x));
+    });
+    set(u, loaded);
+  }
+
+  void store(const UOp& u) {
+    const Address& a = address_of(u);
+    const size_t lanes = count(a);
+    const std::vector<std::string> gate = gates(u, lanes), x = registers(u.src(1));
+    if (x.size() != lanes) fail(u, "stores another number of lanes than the address has");
+    const Memory& m = *memory_.find(a.memory);
+    if (m.space.empty()) return write_registers(u, a, m, gate, x);
+    for_each_run(a, gate, [&](const Place& place, size_t first, size_t n) {
+      emit_store(out_, place, u.src(1).dtype(), {x.begin() + int64_t(first), x.begin() + int64_t(first + n)}, gate[first]);
+    });
+  }
+
+  /// Runs of elements with one gate.
+  template <class F>
+  void for_each_run(const Address& a, const std::vector<std::string>& gate, F&& f) {
+    const bool is_run = a.width > 1 && std::ranges::all_of(gate, [&](const std::string& g) { return g == gate[0]; });
+    if (is_run) return f(a.places[0], size_t{0}, a.width);
+    for (size_t i = 0; i < count(a); ++i) {
+      Place one = a.places[a.width > 1 ? 0 : i];
+      if (a.width > 1) one.offset += int64_t(i * itemsize(a.memory.dtype()));
+      f(one, i, size_t{1});
+    }
+  }
+
+  /// The register of an element, given by the number of the lane.
+  const std::string& element(const UOp& u, const Address& a, const Memory& m, size_t i) const {
+    const int64_t at = a.width > 1 ? a.elements[0] + int64_t(i) : a.elements[i];
+    if (at < 0 || at >= int64_t(m.registers.size())) fail(u, "is outside of its memory");
+    return m.registers[size_t(at)];
+  }
+  static std::string_view move_name(DType d) {
+    return is_bool(d) ? "mov.pred" : d == DType::float32 ? "mov.f32" : d == DType::float64 ? "mov.f64" : "";
+  }
+  static std::string move(DType d) {
+    const std::string_view known = move_name(d);
+    return known.empty() ? fmt::format("mov.{}", bits_name(d)) : std::string(known);
+  }
+
+  /// Later stores change the registers, so what was read is a copy.
+  std::vector<std::string> kept_in_registers(const UOp& u, const Address& a, const Memory& m, const std::vector<std::string>& gate,
+                                             const std::vector<std::string>& other) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const std::string& from = element(u, a, m, i);
+      if (!gate[i].empty()) {
+        out.push_back(out_.define(u.dtype(), move(u.dtype()), other[i]));
+        out_.line(fmt::format("@{} {} {}, {};", gate[i], move(u.dtype()), out.back(), from));
+      } else {
+        out.push_back(out_.define(u.dtype(), move(u.dtype()), from));
+      }
+    }
+    return out;
+  }
+  void write_registers(const UOp& u, const Address& a, const Memory& m, const std::vector<std::string>& gate,
+                       const std::vector<std::string>& x) {
+    for (size_t i = 0; i < x.size(); ++i)
+      out_.line(fmt::format("{}{} {}, {};", gate[i].empty() ? "" : fmt::format("@{} ", gate[i]), move(u.src(1).dtype()),
+                            element(u, a, m, i), x[i]));
+  }
+
+  // Control flow. Loops test at the end: a range that may be empty is tested once before.
+
+  void open_loop(const UOp& u) {
+    if (u.arg_as<RangeArg>().kind == AxisKind::thread) fail(u, "these GPUs run no chunks");
+    const Scalar* size = const_value(u.src(0));
+    OpenLoop loop{.counter = out_.fresh(kind_of(u.dtype())),
+                  .bound = size ? literal(size->cast(u.dtype())) : out_.in_register(scalar(u.src(0))),
+                  .begin = out_.fresh_label("loop"),
+                  .end = out_.fresh_label("done"),
+                  .type = type_name(u.dtype())};
+    out_.line(fmt::format("mov.{} {}, 0;", loop.type, loop.counter));
+    if (!size || size->as_int() <= 0) {
+      const std::string empty =
+          out_.define(DType::bool_, fmt::format("setp.ge.{}", loop.type), fmt::format("{}, {}", loop.counter, loop.bound));
+      out_.line(fmt::format("@{} bra {};", empty, loop.end));
+    }
+    out_.label(loop.begin);
+    set(u, loop.counter);
+    loops_.push_back(std::move(loop));
+    bases_.emplace_back();
+  }
+
+  void close_loop(const UOp& u) {
+    if (loops_.empty()) fail(u, "ends a loop that was not begun");
+    const OpenLoop loop = std::move(loops_.back());
+    loops_.pop_back();
+    bases_.pop_back();
+    out_.line(fmt::format("add.{0} {1}, {1}, 1;", loop.type, loop.counter));
+    const std::string more =
+        out_.define(DType::bool_, fmt::format("setp.lt.{}", loop.type), fmt::format("{}, {}", loop.counter, loop.bound));
+    out_.line(fmt::format("@{} bra {};", more, loop.begin));
+    out_.label(loop.end);
+  }
+
+  void open_if(const UOp& u) {
+    ifs_.push_back(out_.fresh_label("endif"));
+    out_.line(fmt::format("@!{} bra {};", out_.in_register(scalar(u.src(0))), ifs_.back()));
+    bases_.emplace_back();
+  }
+  void close_if(const UOp& u) {
+    if (ifs_.empty()) fail(u, "ends an IF that was not begun");
+    out_.label(ifs_.back());
+    ifs_.pop_back();
+    bases_.pop_back();
+  }
+
+  const Target& target_;
+  const UOp& linear_;
+  const KernelInfo& info_;
+  Emitter out_;
+  NodeMap<int32_t> positions_;
+  std::vector<Value> values_;
+  std::vector<Address> addresses_;
+  NodeMap<Memory> memory_;
+  NodeMap<bool> has_address_;  ///< BUFFERs that are not registers
+  std::string memories_;
+  std::vector<OpenLoop> loops_;
+  std::vector<std::string> ifs_;
+  std::vector<NodeMap<NodeMap<std::string>>> bases_{1};  // of each open block
+};
+
+}  // namespace
+
+std::string render_ptx(const Target& target, const UOp& linear, const KernelInfo& info) { return Renderer(target, linear, info).render(); }
+
+}  // namespace tinygrad::renderer

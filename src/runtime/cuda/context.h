@@ -1,0 +1,54 @@
+#pragma once
+/// A GPU as its parts see it.
+
+#include <span>
+
+#include "runtime/cuda/driver.h"
+
+namespace tinygrad::runtime::cuda {
+
+/// The primary context of a GPU and the one stream that everything on it goes through, in order. Never destroyed, as devices are not.
+class Gpu {
+ public:
+  /// Throws DeviceError for a number that the driver does not know.
+  Gpu(const Driver& driver, int number);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  ~Gpu();
+
+  const Driver& api() const { return api_; }
+  Stream stream() const { return stream_; }
+  Context context() const { return context_; }
+  DeviceNumber number() const { return device_; }
+  int attribute(int which) const;
+  /// Makes it the one that the calling thread's calls go to.
+  void enter() const { api_.check(api_.context_set(context_), "entering a device"); }
+  void wait() const;
+
+ private:
+  const Driver& api_;
+  DeviceNumber device_ = 0;
+  Context context_ = nullptr;
+  Stream stream_ = nullptr;
+};
+
+/// A moment on a stream.
+class Moment {
+ public:
+  /// One without `timed` costs less.
+  explicit Moment(const Gpu& gpu, bool timed = false);
+  ~Moment();
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+
+  void record() const { gpu_.api().check(gpu_.api().event_record(event_, gpu_.stream()), "recording an event"); }
+  void wait() const { gpu_.api().check(gpu_.api().event_wait(event_), "waiting for a device"); }
+  double seconds_since(const Moment& begin) const;
+  Event event() const { return event_; }
+
+ private:
+  const Gpu& gpu_;
+  Event event_ = nullptr;
+};
+
+}  // namespace tinygrad::runtime::cuda

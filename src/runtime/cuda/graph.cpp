@@ -1,0 +1,78 @@
+#include <vector>
+
+#include <tinygrad/errors.h>
+
+#include "runtime/cuda/kernel.h"
+
+namespace tinygrad::runtime::cuda {
+namespace {
+
+/// Launches one after another as one object of the driver.
+class CudaGraph final : public tinygrad::Graph {
+ public:
+  explicit CudaGraph(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)), api_(gpu_->api()) {}
+  ~CudaGraph() override {
+    if (api_.context_set(gpu_->context()) != kSuccess) return;
+    if (exec_) api_.graph_exec_destroy(exec_);
+    if (graph_) api_.graph_destroy(graph_);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  /// False if a launch cannot be a part of it.
+  bool build(std::span<const GraphLaunch> launches) {
+    gpu_->enter();
+    api_.check(api_.graph_create(&graph_, 0), "making a graph");
+    Arguments arguments;
+    for (const GraphLaunch& l : launches) {
+      const auto* kernel = dynamic_cast<const CudaKernel*>(l.kernel);
+      KernelNode node;
+      if (!kernel || !kernel->describe(l, arguments, node)) return false;
+      const size_t sources = nodes_.empty() ? 0 : 1;
+      const GraphNode* before = nodes_.empty() ? nullptr : &nodes_.back();
+      GraphNode made = nullptr;
+      api_.check(api_.graph_add_kernel(&made, graph_, before, sources, &node), "adding a kernel to a graph");  // copies the arguments
+      nodes_.push_back(made);
+    }
+    api_.check(api_.graph_instantiate(&exec_, graph_, 0), "making a graph");
+    return true;
+  }
+
+  std::optional<double> launch(std::span<const GraphLaunch> launches, std::span<const uint32_t> changed, bool wait) override {
+    gpu_->enter();
+    for (const uint32_t i : changed) {
+      const auto& kernel = static_cast<const CudaKernel&>(*launches[i].kernel);
+      KernelNode node;
+      if (!kernel.describe(launches[i], arguments_, node))
+        throw DeviceError(api_.name + ": a launch of a graph has no work-groups now; call it without a graph (JIT=2)");
+      api_.check(api_.graph_set_kernel(exec_, nodes_[i], &node), "changing a kernel of a graph");
+    }
+    if (!wait) {
+      api_.check(api_.graph_launch(exec_, gpu_->stream()), "launching a graph");
+      return std::nullopt;
+    }
+    const Moment begin(*gpu_, true), end(*gpu_, true);
+    begin.record();
+    api_.check(api_.graph_launch(exec_, gpu_->stream()), "launching a graph");
+    end.record();
+    end.wait();
+    return end.seconds_since(begin);
+  }
+
+ private:
+  const std::shared_ptr<const Gpu> gpu_;
+  const Driver& api_;
+  cuda::Graph graph_ = nullptr;
+  GraphExec exec_ = nullptr;
+  std::vector<GraphNode> nodes_;
+  Arguments arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<tinygrad::Graph> make_graph(const std::shared_ptr<const Gpu>& gpu, std::span<const GraphLaunch> launches) {
+  auto graph = std::make_unique<CudaGraph>(gpu);
+  return graph->build(launches) ? std::move(graph) : nullptr;
+}
+
+}  // namespace tinygrad::runtime::cuda

@@ -1,0 +1,182 @@
+// Kernels as PTX, run by the machine of the tests, beside the evaluator: work-items, group memory, tensor cores, narrow floats, variables.
+#include <gtest/gtest.h>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+#include "program/run_kernel.h"
+#include "runtime/backend/ptx_device.h"
+#include "support/programs.h"
+
+namespace tinygrad {
+namespace {
+
+using namespace codegen::test;
+using codegen::parse_opts;
+
+std::map<int32_t, spec::Array> run_as_ptx(const UOp& linear, const spec::EvalInputs& inputs, const Target& target) {
+  const KernelInfo info = describe_kernel(linear, "k");
+  tinygrad::test::PtxKernel kernel(info, renderer::render_ptx(target, linear, info));
+  return run_on_host(kernel, info, inputs);
+}
+
+struct Case {
+  const char* name;
+  UOp kernel;
+  const char* opts;
+};
+
+void expect_right(const Case& c, const char* arch = "sm_90a") {
+  SCOPED_TRACE(fmt::format("{}: {} on {}", c.name, c.opts, arch));
+  const Target target = cuda_target(arch);
+  const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return run_as_ptx(linear, inputs, target); };
+  EXPECT_EQ(difference_on(c.kernel, parse_opts(c.opts), target, run), "");
+}
+
+const UOp product = matmul(20, 24, 19), even_product = matmul(16, 32, 16), rows = row_sums(5, 70);
+
+TEST(Ptx, LoopsAndWorkItems) {
+  for (const Case& c : {Case{"elementwise", elementwise(10), ""},
+                        {"elementwise", elementwise(64), "LOCAL(0,8) UPCAST(0,4)"},
+                        {"elementwise", elementwise(64), "LANE(0,4)"},
+                        {"matmul", product, ""},
+                        {"matmul", product, "LOCAL(0,4) LOCAL(1,8) UPCAST(0,2) UNROLL(2,4)"},
+                        {"matmul", product, "PADTO(0,32) PADTO(1,32) PADTO(2,32) LOCAL(0,16) LOCAL(1,16)"},
+                        {"softmax", softmax(6, 37), "LOCAL(0,4) LOCAL(1,8)"},
+                        {"argmax", argmax(5, 50), ""},
+                        {"nested sums", nested_sums(6, 10), "UNROLL(1,3) UPCAST(0,2)"},
+                        {"convolution", convolution(3, 9, 4, 3), "LOCAL(0,3) LOCAL(1,4)"},
+                        {"padded", padded(8, 1, 2), "LOCAL(0,4)"},
+                        {"narrow rows", narrow_rows(6, 13), "LANE(1,4)"},
+                        {"gather", gather(16, 5), "LOCAL(0,5)"}})
+    expect_right(c);
+}
+
+TEST(Ptx, GroupMemoryAndBarriers) {
+  for (const Case& c :
+       {Case{"matmul", product, "GROUP(2,4)"},
+        {"matmul", product, "GROUP(2,2) GROUPTOP(2,2) LOCAL(0,2) LOCAL(1,2)"},
+        {"matmul", product, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
+        {"matmul", even_product, "LOCAL(0,4) LOCAL(1,4) UPCAST(0,2) UPCAST(1,2) UNROLL(2,2) STAGE(2,1,group,3) STAGE(2,2,group,3)"},
+        {"matmul", even_product, "LANE(1,4) LOCAL(0,4) UNROLL(2,4) STAGE(2,2,group,2)"},
+        {"matmul", product, "LOCAL(1,4) UNROLL(2,2) STAGE(2,2,thread,2)"},
+        {"row sums", rows, "GROUPTOP(1,16) UNROLL(1,2)"},
+        {"softmax", softmax(6, 37), "GROUP(2,8)"},
+        {"argmax", argmax(5, 50), "GROUP(1,16)"},
+        {"transpose", transpose(30, 17), "LOCAL(0,8) LOCAL(1,8) STAGE(1,1,group,1)"},
+        {"convolution", convolution(3, 9, 4, 3), "LOCAL(0,3) LOCAL(1,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"}})
+    expect_right(c);
+}
+
+TEST(Ptx, SizesKnownAtLaunch) {
+  for (const char* opts : {"", "UPCAST(0,2) UNROLL(1,4)", "LOCAL(0,4) GROUP(1,8)", "LANE(1,4)"})
+    expect_right({"symbolic row sums", symbolic_row_sums(9, 40), opts});
+}
+
+/// out[i, j] = sum over k of a[i, k] * b[k, j], factors and sum in dtypes of their own
+UOp product_of(int64_t m, int64_t n, int64_t k_size, DType a, DType b, DType sum) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2);
+  const UOp x = cast(read(arg(1, m * k_size, a), i * k_size + k), sum) * cast(read(arg(2, k_size * n, b), k * n + j), sum);
+  return kernel({ended(write(arg(0, m * n, sum), i * n + j, reduce_over(Op::ADD, x, {k})), {i, j})});
+}
+
+TEST(Ptx, EveryTensorCore) {
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100a"}) {
+    const Target target = cuda_target(arch);
+    for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
+      const TensorCore& core = target.tensor_cores[i];
+      if (core.kept_bits != 0) continue;  // rounds its factors: below
+      const UOp kernel = product_of(2 * core.m, 3 * core.n, 2 * core.k, core.a_type, core.b_type, core.out);
+      const std::string opts = fmt::format("TC(0,{})", i), tiled = opts + " UPCAST(0,2) LOCAL(1,3)",
+                        staged = opts + " LOCAL(0,2) STAGE(2,1,group,1) STAGE(2,2,group,1)";
+      for (const std::string& o : {opts, tiled, staged}) {
+        SCOPED_TRACE(core.name.str());
+        const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return run_as_ptx(linear, inputs, target); };
+        const double bound = itemsize(core.out) == 2 ? 1e-2 : 1e-5;
+        try {
+          const UOp linear = codegen::full_rewrite(with_opts(kernel, parse_opts(o)), target, {.noopt = true, .spec = 1});
+          const spec::EvalInputs inputs = some_inputs(kernel);
+          spec::EvalInputs evaluated = inputs;
+          spec::evaluate(std::span(&kernel, 1), evaluated);
+          EXPECT_EQ(difference(evaluated.params, run(linear, inputs), bound), "") << o;
+          EXPECT_EQ(difference(run_on_interp(linear, inputs), run(linear, inputs), 0), "") << o << ": the interpreter has something else";
+          EXPECT_NE(renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find("mma.sync"), std::string::npos);
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << o << ": " << e.what();
+        }
+      }
+    }
+  }
+}
+
+TEST(Ptx, Tf32IsRoundedAsTheUnitRounds) {
+  const Target target = cuda_target("sm_80");
+  const UOp kernel = matmul(16, 8, 16), linear = codegen::full_rewrite(with_opts(kernel, parse_opts("TC(0,-1)")), target,
+                                                                       {.noopt = true, .allow_tf32 = true, .spec = 1});
+  const spec::EvalInputs inputs = some_inputs(kernel);
+  const auto got = run_as_ptx(linear, inputs, target);
+  EXPECT_EQ(difference(run_on_interp(linear, inputs), got, 0), "");
+  spec::EvalInputs evaluated = inputs;
+  spec::evaluate(std::span(&kernel, 1), evaluated);
+  EXPECT_EQ(difference(evaluated.params, got, 3e-3), "");
+  EXPECT_NE(difference(evaluated.params, got, 1e-6), "") << "nothing was rounded";
+  EXPECT_THROW(codegen::full_rewrite(with_opts(kernel, parse_opts("TC(0,-1)")), target, {.noopt = true}), ValueError)
+      << "without being allowed";
+}
+
+TEST(Ptx, NarrowFloats) {
+  for (const DType d : {DType::float16, DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2})
+    for (const char* arch : {"sm_80", "sm_89"}) {
+      expect_right({"elementwise", elementwise(64, {}, d), "LOCAL(0,8)"}, arch);
+      expect_right({"row sums", row_sums(5, 12, {}, Op::ADD, d), "UPCAST(0,5)"}, arch);
+      expect_right({"largest", row_sums(5, 12, {}, Op::MAX, d), "LOCAL(0,5)"}, arch);
+    }
+}
+
+/// Every number that a narrow float has, and what lies between and beyond.
+TEST(Ptx, ConversionsOfNarrowFloats) {
+  for (const DType d : {DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2}) {
+    std::vector<float> x;
+    for (uint64_t bits = 0; bits < uint64_t{1} << (8 * itemsize(d)); bits += itemsize(d) == 1 ? 1 : 37) {
+      const double v = Scalar::from_storage_bits(bits, d).as_double(), next = Scalar::from_storage_bits(bits + 1, d).as_double();
+      for (const double y : {v, (v + next) / 2, v * 1.0001, v * 1e3}) x.push_back(float(y));
+    }
+    const auto n = int64_t(x.size());
+    const UOp i = loop(n, 0), narrow = arg(0, n, d), wide = arg(1, n), value = cast(read(arg(2, n), i), d);
+    const UOp both = kernel({ended(group(std::vector<UOp>{write(narrow, i, value), write(wide, i, cast(value, DType::float32))}), {i})});
+    const Target target = cuda_target("sm_90a");
+    const UOp linear = codegen::full_rewrite(both, target, {.noopt = true});
+    spec::EvalInputs inputs = some_inputs(both);
+    for (auto& [slot, array] : inputs.params)
+      if (slot == 2) std::memcpy(array.bytes.data(), x.data(), x.size() * sizeof(float));
+    const auto got = run_as_ptx(linear, inputs, target);
+    int wrong = 0;
+    for (size_t k = 0; k < x.size() && wrong < 5; ++k) {
+      const Scalar want = Scalar::of(x[k]).cast(d);
+      if (got.at(0)[k] != want && ++wrong) ADD_FAILURE() << repr(d) << " of " << x[k] << ": " << got.at(0)[k].to_string();
+      if (got.at(1)[k] != want.cast(DType::float32) && ++wrong)
+        ADD_FAILURE() << repr(d) << " of " << x[k] << " as float32: " << got.at(1)[k].to_string();
+    }
+  }
+}
+
+TEST(Ptx, VectorsAreAccessedAsWideAsTheyAreAligned) {
+  const auto text = [](int align) {
+    const UOp i = loop(16, 0);
+    const auto aligned = [&](int slot) {
+      return param(DType::float32, 64, ParamArg{.slot = slot, .align = uint16_t(align), .alias = uint16_t(slot + 1)});
+    };
+    const UOp j = range(4, 1, AxisKind::lane), at = i * 4 + j;
+    const UOp k = kernel({ended(write(aligned(0), at, read(aligned(1), at) + 1), {i, j})});
+    const Target target = cuda_target("sm_80");
+    const UOp linear = codegen::full_rewrite(k, target, {.noopt = true});
+    return renderer::render_ptx(target, linear, describe_kernel(linear, "k"));
+  };
+  EXPECT_NE(text(16).find("ld.global.nc.v4.f32"), std::string::npos) << text(16);
+  EXPECT_NE(text(16).find("st.global.v4.f32"), std::string::npos);
+  EXPECT_NE(text(8).find("ld.global.nc.v2.f32"), std::string::npos);
+  EXPECT_EQ(text(0).find(".v2"), std::string::npos) << text(0);
+}
+
+}  // namespace
+}  // namespace tinygrad

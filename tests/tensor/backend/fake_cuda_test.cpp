@@ -1,0 +1,219 @@
+// The CUDA backend over a driver without a GPU, which runs our PTX: memory, copies, launches, graphs, peers, and what goes wrong.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/tinygrad.h>
+
+#include "base/dylib.h"
+#include "device/buffer.h"
+#include "runtime/backends.h"
+#include "runtime/cuda/cuda.h"
+#include "support/fake_cuda/fake_cuda.h"
+
+namespace tinygrad {
+namespace {
+
+using Floats = std::vector<float>;
+using test::FakeCuda;
+
+FakeCuda& control() {
+  static const DynamicLibrary& library = *new DynamicLibrary(DynamicLibrary::open({TG_FAKE_CUDA}));
+  return *library.symbol<FakeCuda*()>("fake_cuda")();
+}
+
+KernelInfo named(const std::string& name) {
+  KernelInfo info;
+  info.name = name;
+  return info;
+}
+
+class FakeCudaTest : public testing::Test {
+ protected:
+  FakeCudaTest() {
+    control().failing.clear();
+    control().memory_bytes = size_t{1} << 30;
+    control().version = 12040;
+    control().devices = 2;
+  }
+  ~FakeCudaTest() override { control().failing.clear(); }
+
+  static void fail(const char* call, int error, int after = 0) {
+    control().failing = call;
+    control().error = error;
+    control().fail_after = after;
+  }
+
+  // A toolkit that is not there: then the driver gets PTX.
+  const Context on_device_{{.ccache = false, .cuda_driver_path = TG_FAKE_CUDA, .cuda_path = "/nonexistent", .dev = "CUDA:PTX"}};
+};
+
+std::string why_not(const std::string& path) {
+  const Context context{{.cuda_driver_path = path}};
+  return runtime::cuda_unavailable();
+}
+
+TEST_F(FakeCudaTest, DriversThatCannotBeUsed) {
+  EXPECT_NE(why_not("/nonexistent/libcuda.so.1").find("CUDA_DRIVER_PATH"), std::string::npos) << why_not("/nonexistent/libcuda.so.1");
+  EXPECT_NE(why_not(TG_FAKE_HALF_CUDA).find("no symbol"), std::string::npos) << why_not(TG_FAKE_HALF_CUDA);
+  // A path of its own: what opened once is kept.
+  const std::string copy = testing::TempDir() + "tinygrad_other_cuda.so";
+  std::filesystem::copy_file(TG_FAKE_CUDA, copy, std::filesystem::copy_options::overwrite_existing);
+  const DynamicLibrary library = DynamicLibrary::open({copy});
+  FakeCuda& other = *library.symbol<FakeCuda*()>("fake_cuda")();
+  other.version = 11080;
+  EXPECT_NE(why_not(copy).find("11.8"), std::string::npos) << why_not(copy);
+  other.version = 12040;
+  other.devices = 0;
+  EXPECT_NE(why_not(copy).find("no device"), std::string::npos) << why_not(copy);
+  other.devices = 1;
+  EXPECT_EQ(why_not(copy), "");
+  std::filesystem::remove(copy);
+}
+
+TEST_F(FakeCudaTest, ComputesWhatTheCpuDoes) {
+  const auto work = [](const char* device) {
+    const Context on{{.dev = device}};
+    const Tensor x = (Tensor::arange(24 * 20).cast(DType::float32) * 0.01).reshape({24, 20}), y = x.transpose().contiguous();
+    return Tensor::cat(
+               {x.matmul(y).reshape({-1}), x.softmax().reshape({-1}), x.cast(DType::bfloat16).sum(AxisList{0}).cast(DType::float32)})
+        .tolist();
+  };
+  const Floats here = work("CUDA:PTX"), there = work("CPU");
+  ASSERT_EQ(here.size(), there.size());
+  for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4 * std::max(1.0f, std::abs(there[i]))) << i;
+  EXPECT_GT(control().kernels_run, 0u);
+}
+
+TEST_F(FakeCudaTest, CopiesInPieces) {
+  std::vector<float> values((size_t{10} << 20) / sizeof(float) + 3);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Tensor t = Tensor(values).to("CUDA").realize();
+  EXPECT_EQ(t.tolist(), values);
+}
+
+TEST_F(FakeCudaTest, CopiesOnTheDeviceMayOverlap) {
+  Device& device = runtime::open_device("CUDA");
+  const BufferPtr buffer = Buffer::make(device, 1000, DType::uint8);
+  std::vector<uint8_t> values(1000), expected, got(1000);
+  std::iota(values.begin(), values.end(), uint8_t{0});
+  for (const auto& [to, from] : {std::pair(30, 0), std::pair(0, 30), std::pair(500, 0), std::pair(7, 7)}) {
+    buffer->copyin(std::as_bytes(std::span(values)));
+    expected = values;
+    std::memmove(expected.data() + to, values.data() + from, 470);
+    auto* base = static_cast<std::byte*>(buffer->handle());
+    device.allocator().copy(base + to, base + from, 470);
+    buffer->copyout(std::as_writable_bytes(std::span(got)));
+    EXPECT_EQ(got, expected) << to << " from " << from;
+  }
+}
+
+TEST_F(FakeCudaTest, ReplaysAreGraphs) {
+  const auto f = jit([](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 5; ++i) y = (y + 1).contiguous();
+    return y;
+  });
+  const Tensor a({1.0f, 2.0f}), b({5.0f, 6.0f});
+  const size_t before = control().graph_launches;
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(f(i % 2 ? a : b).tolist(), i % 2 ? (Floats{6, 7}) : (Floats{10, 11})) << i;
+  EXPECT_GT(control().graph_launches, before);
+}
+
+TEST_F(FakeCudaTest, DevicesCopyFromEachOther) {
+  const size_t before = control().peer_copies;
+  const Tensor here = (Tensor({1.0f, 2.0f, 3.0f}) + 1).realize(), there = here.to("CUDA:1");
+  EXPECT_EQ((there * 2).tolist(), (Floats{4, 6, 8}));
+  EXPECT_EQ(control().peer_copies, before + 1);
+}
+
+TEST_F(FakeCudaTest, MemoryThatIsUsedUp) {
+  Device& device = runtime::open_device("CUDA");
+  device.allocator().empty_cache();
+  control().memory_bytes = control().bytes + (size_t{1} << 20);
+  {
+    const BufferPtr freed = Buffer::make(device, 700 << 10, DType::uint8);
+    freed->ensure_allocated();
+  }
+  const BufferPtr other = Buffer::make(device, 800 << 10, DType::uint8);
+  EXPECT_NO_THROW(other->ensure_allocated()) << "the cache is emptied first";
+  const BufferPtr large = Buffer::make(device, 2 << 20, DType::uint8);
+  EXPECT_THROW(large->ensure_allocated(), OutOfMemoryError);
+  control().memory_bytes = size_t{1} << 30;
+  EXPECT_NO_THROW(large->ensure_allocated());
+}
+
+TEST_F(FakeCudaTest, KernelsThatFailLater) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  Tensor y = (x + 1).realize();
+  fail("kernel", 719);
+  Tensor z = (x * 3).realize();
+  EXPECT_THROW(z.tolist(), DeviceError);
+  EXPECT_THROW(z.tolist(), DeviceError) << "what it wrote is lost";
+  EXPECT_EQ((x * 5).tolist(), (Floats{5, 10})) << "the next works";
+  EXPECT_EQ(y.tolist(), (Floats{2, 3}));
+}
+
+TEST_F(FakeCudaTest, CallsThatFail) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  int n = 7;
+  for (const char* call :
+       {"cuLaunchKernel", "cuModuleLoadData", "cuModuleGetFunction", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize", "cuEventRecord"}) {
+    fail(call, 999);
+    const float by = float(++n);
+    try {
+      const Tensor y = (x * by + Tensor({by, by})).realize();
+      EXPECT_THROW(y.tolist(), DeviceError) << call;
+    } catch (const DeviceError&) {}
+    EXPECT_EQ(control().failing, "") << call << " was not made";
+    EXPECT_EQ((x * by).tolist(), (Floats{by, 2 * by})) << "after " << call;
+  }
+}
+
+TEST_F(FakeCudaTest, LaunchesThatAreTooLarge) {
+  const std::string text = "// k\n.visible .entry kernel_k(\n)\n{\n  ret;\n}\n";
+  Device& device = runtime::open_device("CUDA");
+  const KernelInfo info = named("k");
+  const auto kernel = device.load(info, {}, text);
+  const auto launch = [&](LaunchDims dims) { kernel->launch({}, {}, dims, false); };
+  EXPECT_THROW(launch({.global = {1, 1 << 16, 1}}), DeviceError);
+  EXPECT_THROW(launch({.global = {int64_t{1} << 32, 1, 1}}), DeviceError);
+  EXPECT_THROW(launch({.local = {64, 32, 1}}), DeviceError);
+  const size_t before = control().launches;
+  EXPECT_NO_THROW(launch({.global = {0, 1, 1}})) << "nothing to do";
+  EXPECT_EQ(control().launches, before);
+  EXPECT_NO_THROW(launch({.global = {3, 1, 1}, .local = {32, 1, 1}}));
+  EXPECT_GT(kernel->launch({}, {}, {}, true).value(), 0);
+  EXPECT_THROW(device.load(info, {}, "no PTX"), DeviceError);
+}
+
+TEST_F(FakeCudaTest, HostsReachPinnedMemory) {
+  Device& device = runtime::open_device("CUDA");
+  const BufferPtr pinned = Buffer::make(device, 16, DType::float32, {.host = true}), own = Buffer::make(device, 16, DType::float32);
+  EXPECT_NE(pinned->data(), nullptr);
+  EXPECT_EQ(pinned->view(8, 2, DType::float32)->data(), pinned->data() + 8);
+  EXPECT_THROW(own->data(), DeviceError);
+}
+
+TEST_F(FakeCudaTest, NothingIsLeftBehind) {
+  Device& device = runtime::open_device("CUDA");
+  device.allocator().empty_cache();
+  const FakeCuda before = control();
+  {
+    const BufferPtr b = Buffer::make(device, 1 << 20, DType::uint8);
+    b->ensure_allocated();
+    const auto kernel = device.load(named("k"), {}, "// k\n.visible .entry kernel_k(\n)\n{\n  ret;\n}\n");
+    kernel->launch({}, {}, {}, true);
+    EXPECT_GT(control().modules, before.modules);
+  }
+  device.allocator().empty_cache();
+  EXPECT_EQ(control().allocations, before.allocations);
+  EXPECT_EQ(control().modules, before.modules);
+  EXPECT_EQ(control().events, before.events);
+}
+
+}  // namespace
+}  // namespace tinygrad
