@@ -11,6 +11,7 @@
 #include "runtime/interp/device.h"
 #include "runtime/npy/npy.h"
 #include "runtime/null/null.h"
+#include "runtime/webgpu/webgpu.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -32,6 +33,7 @@ constexpr Backend kBackends[] = {
     {.name = "HIP", .unavailable = hip_unavailable, .code_paths = kHipCodePaths, .open = open_hip},
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
+    {.name = "WEBGPU", .unavailable = webgpu_unavailable, .open = open_webgpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
     {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
