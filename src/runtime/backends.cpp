@@ -1,8 +1,10 @@
 #include "runtime/backends.h"
 
 #include "compiler/clang/clang.h"
+#include "compiler/hexagon/hexagon.h"
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/dsp/dsp.h"
 #include "runtime/interp/device.h"
 #include "runtime/null/null.h"
 
@@ -10,12 +12,14 @@ namespace tinygrad::runtime {
 namespace {
 
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
+constexpr CodePath kDspCodePaths[] = {{"CLANG", compiler::hexagon_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.
 constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
+    {.name = "DSP", .may_be_default = false, .unavailable = dsp_unavailable, .code_paths = kDspCodePaths, .open = open_dsp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
 };
 
