@@ -92,8 +92,12 @@ struct Dialect {
   const GroupDialect* groups = nullptr;  ///< null: a kernel runs in one thread
 };
 
-/// C as clang compiles it for the host.
+/// C as clang compiles it for CPUs of 64 bits.
 const Dialect& clang_dialect();
+/// The same for a Hexagon, whose `long` has 32 bits. The kernel is where its image begins to run, too.
+const Dialect& hexagon_dialect();
+/// A function for a CPU around a body; `number` has 64 bits.
+std::string cpu_kernel(const KernelText& text, std::string_view number);
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
 

@@ -445,6 +445,10 @@ class Renderer {
 
 std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
 
+std::string render_hexagon(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(hexagon_dialect(), linear, info).render();
+}
+
 std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
   return Renderer(opencl_dialect(), linear, info).render();
 }
