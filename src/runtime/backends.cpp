@@ -1,7 +1,6 @@
 #include "runtime/backends.h"
 
 #include "compiler/clang/clang.h"
-#include "compiler/hexagon/hexagon.h"
 #include "compiler/llvm/llvm.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/dsp/dsp.h"
@@ -12,7 +11,7 @@ namespace tinygrad::runtime {
 namespace {
 
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
-constexpr CodePath kDspCodePaths[] = {{"CLANG", compiler::hexagon_missing}};
+constexpr CodePath kDspCodePaths[] = {{"CLANG", dsp_compiler_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.

@@ -30,7 +30,7 @@ std::vector<std::string> processor_flags(const Target& target) {
     add(fmt::format("-march={}", target.arch.str()), std::string("-mabi=lp64d"));
   } else if (to.starts_with("hexagon")) {
     add(fmt::format("-mcpu={}", cpu), fmt::format("-mhvx={}", target.arch.str()), std::string("-mhvx-length=128B"));
-    add(std::string("-G0"), std::string("-fvisibility=hidden"));  // addresses are relative to where the code is
+    add(std::string("-G0"));  // no small data at a place of its own
     if (target.vector_floats) add(std::string("-mhvx-ieee-fp"));
   } else {
     add(cpu == "generic" ? fmt::format("-march={}", target.arch.str()) : fmt::format("-mcpu={}", cpu));
@@ -50,6 +50,7 @@ std::vector<std::string> flags(const Target& target) {
       // Vectors that do not fit the registers are kept on an aligned stack.
       "-mstackrealign"};
   const std::vector<std::string> processor = processor_flags(target);
+  if (!processor[0].starts_with("--target=x86_64")) out.insert(out.end(), {"-fvisibility=hidden", "-ffunction-sections"});
   out.insert(out.end(), processor.begin(), processor.end());
   return out;
 }

@@ -94,7 +94,7 @@ struct Dialect {
 
 /// C as clang compiles it for CPUs of 64 bits.
 const Dialect& clang_dialect();
-/// The same for a Hexagon, whose `long` has 32 bits. The kernel is where its image begins to run, too.
+/// The same for a Hexagon, whose `long` has 32 bits.
 const Dialect& hexagon_dialect();
 /// A function for a CPU around a body; `number` has 64 bits.
 std::string cpu_kernel(const KernelText& text, std::string_view number);

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "renderer/cstyle/dialect.h"
 
 namespace tinygrad::renderer::cstyle {
@@ -25,11 +23,7 @@ std::span<const Definition> definitions() {
   return all;
 }
 
-std::string kernel(const KernelText& text) {
-  const std::string name = kernel_symbol(text.info.name);
-  return cpu_kernel(text, "long long") +
-         fmt::format("extern __typeof__({0}) _start __attribute__((alias(\"{0}\"), visibility(\"default\")));\n", name);
-}
+std::string kernel(const KernelText& text) { return cpu_kernel(text, "long long"); }
 
 }  // namespace
 

@@ -1,12 +1,10 @@
-#include "runtime/dsp/shared_heap.h"
+#include "runtime/emulated/shared_heap.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <iterator>
 #include <new>
-
-#include <tinygrad/errors.h>
 
 namespace tinygrad::runtime {
 namespace {
@@ -61,11 +59,9 @@ void SharedHeap::free(void* memory, size_t size) noexcept {
   }
 }
 
-size_t SharedHeap::offset(const void* memory) const {
+bool SharedHeap::contains(const void* memory) const {
   const auto at = reinterpret_cast<uintptr_t>(memory), begin = reinterpret_cast<uintptr_t>(base_);
-  if (at < begin || at - begin >= bytes)
-    throw DeviceError("DSP: a kernel was given memory that is not the device's; copy it there first (Tensor::to)");
-  return at - begin;
+  return at >= begin && at - begin < bytes;
 }
 
 }  // namespace tinygrad::runtime

@@ -1,4 +1,4 @@
-#include "compiler/hexagon/hexagon.h"
+#include "compiler/image/image.h"
 
 #include <vector>
 
@@ -13,16 +13,17 @@
 #include "base/subprocess.h"
 #include "base/temporary_folder.h"
 #include "compiler/clang/clang.h"
-#include "compiler/hexagon/sources.h"
+#include "compiler/image/sources.h"
 
 namespace tinygrad::compiler {
 namespace {
 
-constexpr std::string_view kVersion = "hexagon-1";
+constexpr std::string_view kVersion = "image-1";
 
 // One segment, without alignment to pages: the image is copied. What is left of relocations is an error.
 const std::vector<std::string> kImageFlags = {"-pie", "--no-dynamic-linker", "-z", "text", "-z", "norelro", "-N", "--gc-sections"};
-const std::vector<std::string> kProgramFlags = {"-static"};
+
+bool is_hexagon(const Target& target) { return std::string_view(processor_names(target.arch.str()).triple).starts_with("hexagon"); }
 
 /// Of LLVM's tools, the first that is in PATH; empty if there is none.
 std::string find_tool(std::string_view name) {
@@ -42,39 +43,36 @@ std::string linked(const std::vector<std::string>& objects, const std::vector<st
   hasher.add(kVersion).add(fmt::format("{}", fmt::join(flags, " ")));
   for (const std::string& o : objects) hasher.add(o);
   const std::string key = hasher.finish().to_hex();
-  if (std::optional<std::string> known = disk_cache().get("hexagon_image", key)) return std::move(*known);
+  if (std::optional<std::string> known = disk_cache().get("linked_image", key)) return std::move(*known);
   ProfileSpan span("lld", "compile");
   const TemporaryFolder folder;
   std::vector<std::string> command{find_tool("ld.lld")};
-  if (command[0].empty()) throw CompileError(hexagon_missing());
+  if (command[0].empty()) throw CompileError(image_missing());
   command.insert(command.end(), flags.begin(), flags.end());
   for (size_t i = 0; i < objects.size(); ++i) command.push_back(folder.put(fmt::format("{}.o", i), objects[i]));
   command.insert(command.end(), {"-o", folder.file("image")});
   run_tool(command);
   std::string image = read_file(folder.file("image"));
-  disk_cache().put("hexagon_image", key, image);
+  disk_cache().put("linked_image", key, image);
   return image;
 }
 
 }  // namespace
 
-std::string hexagon_missing() {
+std::string image_missing() {
   std::string missing = clang_missing();
   if (missing.empty() && find_tool("ld.lld").empty()) missing = "lld: no ld.lld in PATH. Install it (`apt-get install lld-19`)";
   return missing;
 }
 
-std::string compile_hexagon(const std::string& source, const Target& target) {
-  return linked({compile_c(source, target), compile_c(hexagon_functions(), target)}, kImageFlags);
+std::string link_image(const std::string& object, std::string_view entry, const Target& target) {
+  std::vector<std::string> objects{object, compile_c(memory_functions(), target)};
+  if (is_hexagon(target)) objects.push_back(compile_c(hexagon_functions(), target));
+  std::vector<std::string> flags = kImageFlags;
+  flags.insert(flags.end(), {"-e", std::string(entry)});
+  return linked(objects, flags);
 }
 
-std::string compile_hexagon_runner(const Target& target) { return linked({compile_c(hexagon_runner(), target)}, kProgramFlags); }
-
-std::string disassemble_hexagon(const std::string& image, const Target& target) {
-  const std::string tool = find_tool("llvm-objdump");
-  if (tool.empty()) throw CompileError("disassemble: no llvm-objdump in PATH. Install it (`apt-get install llvm-19`)");
-  const TemporaryFolder folder;
-  return run_tool({tool, "-d", "--no-show-raw-insn", fmt::format("--mattr=+hvx{}", target.arch.str()), folder.put("image", image)});
-}
+std::string compile_runner(const Target& target) { return linked({compile_c(runner_program(), target)}, {"-static"}); }
 
 }  // namespace tinygrad::compiler

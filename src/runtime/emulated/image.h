@@ -8,9 +8,10 @@ namespace tinygrad::runtime {
 /// The code and data of a linked kernel as they lie in memory, wherever that is.
 struct Image {
   std::string bytes;
-  uint32_t entry = 0;  ///< where in them the kernel begins
+  uint64_t entry = 0;  ///< where in them the kernel begins
+  uint32_t pointer_bytes = 0;
 
-  /// Of an ELF file as compile_hexagon() makes it. Throws FormatError for any other bytes.
+  /// Of an ELF file as link_image() makes it. Throws FormatError for any other bytes.
   explicit Image(std::string_view elf);
 };
 

@@ -8,7 +8,7 @@
 
 namespace tinygrad::runtime {
 
-/// Memory that a DSP, or what stands for it, can reach too: pieces of one file that both have mapped. Safe for several threads.
+/// Memory that a process for another processor can reach, too: pieces of one file that both have mapped. Safe for several threads.
 class SharedHeap {
  public:
   static constexpr size_t alignment = 128;  ///< a vector register
@@ -22,8 +22,9 @@ class SharedHeap {
   /// nullptr where there is none.
   void* allocate(size_t size);
   void free(void* memory, size_t size) noexcept;
-  /// Where in the file something is; throws DeviceError if it is not.
-  size_t offset(const void* memory) const;
+  bool contains(const void* memory) const;
+  /// Where in the file something of it is.
+  size_t offset(const void* memory) const { return static_cast<size_t>(static_cast<const std::byte*>(memory) - base_); }
 
  private:
   MemoryFile file_;
@@ -33,9 +34,10 @@ class SharedHeap {
 };
 
 /// Buffers in it.
-class DspAllocator final : public HostMemory<LruAllocator> {
+class SharedAllocator final : public HostMemory<LruAllocator> {
  public:
-  DspAllocator(std::string device, SharedHeap& heap) : HostMemory(std::move(device)), heap_(heap) {}
+  SharedAllocator(std::string device, SharedHeap& heap) : HostMemory(std::move(device)), heap_(heap) {}
+  ~SharedAllocator() override { empty_cache(); }
 
  protected:
   void* system_allocate(size_t size, const BufferSpec&) override { return heap_.allocate(size); }

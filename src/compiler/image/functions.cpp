@@ -1,6 +1,26 @@
-#include "compiler/hexagon/sources.h"
+#include "compiler/image/sources.h"
 
 namespace tinygrad::compiler {
+
+const char* memory_functions() {
+  return R"c(
+typedef __SIZE_TYPE__ size;
+
+void* memcpy(void* to, const void* from, size bytes) {
+  for (size i = 0; i < bytes; ++i) ((char*)to)[i] = ((const char*)from)[i];
+  return to;
+}
+void* memmove(void* to, const void* from, size bytes) {
+  if ((char*)to <= (const char*)from) return memcpy(to, from, bytes);
+  for (size i = bytes; i-- > 0;) ((char*)to)[i] = ((const char*)from)[i];
+  return to;
+}
+void* memset(void* to, int value, size bytes) {
+  for (size i = 0; i < bytes; ++i) ((char*)to)[i] = value;
+  return to;
+}
+)c";
+}
 
 const char* hexagon_functions() {
   return R"c(
@@ -176,19 +196,7 @@ double roundeven(double x) {
   return __builtin_fabs(x) < 0x1p52 ? __builtin_copysign(x + least - least, x) : x;
 }
 
-void* memcpy(void* to, const void* from, uint bytes) {
-  for (uint i = 0; i < bytes; ++i) ((char*)to)[i] = ((const char*)from)[i];
-  return to;
-}
-void* memmove(void* to, const void* from, uint bytes) {
-  if ((char*)to <= (const char*)from) return memcpy(to, from, bytes);
-  for (uint i = bytes; i-- > 0;) ((char*)to)[i] = ((const char*)from)[i];
-  return to;
-}
-void* memset(void* to, int value, uint bytes) {
-  for (uint i = 0; i < bytes; ++i) ((char*)to)[i] = value;
-  return to;
-}
+void* memcpy(void*, const void*, uint);
 void* __hexagon_memcpy_likely_aligned_min32bytes_mult8bytes(void* to, const void* from, uint bytes) { return memcpy(to, from, bytes); }
 )c";
 }
