@@ -1,5 +1,7 @@
 #include "base/temporary_folder.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +28,12 @@ std::string TemporaryFolder::file(std::string_view name) const { return fmt::for
 std::string TemporaryFolder::put(std::string_view name, std::string_view bytes) const {
   write_file_atomic(file(name), bytes);
   return file(name);
+}
+
+std::string TemporaryFolder::put_program(std::string_view name, std::string_view bytes) const {
+  std::string path = put(name, bytes);
+  if (::chmod(path.c_str(), S_IRWXU) != 0) throw IoError(fmt::format("cannot make {} a program: {}", path, std::strerror(errno)));
+  return path;
 }
 
 }  // namespace tinygrad

@@ -16,6 +16,8 @@ class TemporaryFolder {
   std::string file(std::string_view name) const;
   /// The same, of one that now has these bytes.
   std::string put(std::string_view name, std::string_view bytes) const;
+  /// One that may be run.
+  std::string put_program(std::string_view name, std::string_view bytes) const;
 
  private:
   std::string path_;

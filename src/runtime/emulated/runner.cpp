@@ -66,7 +66,7 @@ uint64_t Runner::address_of(const void* memory) const { return memory ? memory_ 
 void Runner::start() {
   const TemporaryFolder folder;  // the program is open when it answers
   std::vector<std::string> command = emulator_;
-  command.push_back(folder.put("runner", program_));
+  command.push_back(folder.put_program("runner", program_));
   process_ = std::make_unique<ChildProcess>(command, heap_.file());
   ++number_;
   const uint64_t size = SharedHeap::bytes;
