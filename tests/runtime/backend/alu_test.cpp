@@ -14,6 +14,7 @@
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "shape/shape.h"
+#include "target/target.h"
 
 namespace tinygrad {
 namespace {
@@ -25,7 +26,8 @@ constexpr DType kDTypes[] = {DType::bool_,  DType::int8,  DType::uint8,  DType::
                              DType::uint32, DType::int64, DType::uint64, DType::float16, DType::float32, DType::float64};
 constexpr int kLanes = 8;
 
-Device& cpu() { return runtime::open_device("CPU"); }
+/// The one of the test's Context.
+Device& device() { return runtime::open_device(runtime::default_device_name().str()); }
 
 /// Values at which ops differ, then random bits.
 std::vector<Scalar> values_to_try(DType d, uint64_t seed) {
@@ -74,7 +76,7 @@ BufferPtr upload(const std::vector<Scalar>& values) {
   const DType d = values[0].dtype();
   std::vector<std::byte> bytes(values.size() * itemsize(d));
   for (size_t i = 0; i < values.size(); ++i) values[i].to_bytes(bytes.data() + i * itemsize(d));
-  const BufferPtr buffer = Buffer::make(cpu(), static_cast<int64_t>(values.size()), d);
+  const BufferPtr buffer = Buffer::make(device(), static_cast<int64_t>(values.size()), d);
   buffer->copyin(bytes);
   return buffer;
 }
@@ -106,13 +108,13 @@ class Checks {
       const UOp value = body(builder_, builder_.load(x, at, lanes), builder_.load(y, at, lanes), builder_.load(z, at, lanes));
       builder_.store(out, at, value, lanes);
       builder_.end(r);
-      buffers_.insert(buffers_.end(), {Buffer::make(cpu(), n, result), upload(in.a), upload(in.b), upload(in.c)});
+      buffers_.insert(buffers_.end(), {Buffer::make(device(), n, result), upload(in.a), upload(in.b), upload(in.c)});
       checks_.push_back({what, lanes, in, expected, static_cast<size_t>(slot)});
     }
   }
 
   void run() {
-    Program program(cpu(), builder_.linear(), "alu");
+    Program program(device(), builder_.linear(), "alu");
     program.run(buffers_);
     for (const Check& c : checks_) compare(c, download(*buffers_[c.slot]));
   }
@@ -142,7 +144,7 @@ class Checks {
 };
 
 /// A renderer and a dtype.
-class CpuAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
+class DeviceAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
  protected:
   DType dtype() const { return std::get<1>(GetParam()); }
 
@@ -163,11 +165,11 @@ class CpuAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
   Context device_{{.dev = std::get<0>(GetParam())}};
   Checks checks_;
 };
-class CpuFloatAlu : public CpuAlu {};
-class CpuIntAlu : public CpuAlu {};
-class CpuBoolAlu : public CpuAlu {};
+class DeviceFloatAlu : public DeviceAlu {};
+class DeviceIntAlu : public DeviceAlu {};
+class DeviceBoolAlu : public DeviceAlu {};
 
-TEST_P(CpuAlu, RingOps) {
+TEST_P(DeviceAlu, RingOps) {
   check_binary(Op::ADD, scalar::add);
   check_binary(Op::SUB, scalar::sub);
   check_binary(Op::MUL, scalar::mul);
@@ -175,7 +177,7 @@ TEST_P(CpuAlu, RingOps) {
   checks_.run();
 }
 
-TEST_P(CpuAlu, Comparisons) {
+TEST_P(DeviceAlu, Comparisons) {
   check_binary(Op::CMPLT, scalar::cmplt);
   check_binary(Op::CMPNE, scalar::cmpne);
   check_binary(Op::CMPEQ, scalar::cmpeq);
@@ -183,7 +185,7 @@ TEST_P(CpuAlu, Comparisons) {
   checks_.run();
 }
 
-TEST_P(CpuAlu, Ternary) {
+TEST_P(DeviceAlu, Ternary) {
   const Operands choice = operands(DType::bool_, dtype(), dtype());
   checks_.add(
       "WHERE", choice, dtype(), [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp& z) { return b.alu(Op::WHERE, {x, y, z}); },
@@ -197,7 +199,7 @@ TEST_P(CpuAlu, Ternary) {
   checks_.run();
 }
 
-TEST_P(CpuFloatAlu, FloatOps) {
+TEST_P(DeviceFloatAlu, FloatOps) {
   check_binary(Op::FDIV, scalar::fdiv);
   check_unary(Op::RECIPROCAL, scalar::reciprocal);
   check_unary(Op::SQRT, scalar::sqrt);
@@ -205,14 +207,14 @@ TEST_P(CpuFloatAlu, FloatOps) {
   checks_.run();
 }
 
-TEST_P(CpuBoolAlu, Bits) {
+TEST_P(DeviceBoolAlu, Bits) {
   check_binary(Op::AND, scalar::and_);
   check_binary(Op::OR, scalar::or_);
   check_binary(Op::XOR, scalar::xor_);
   checks_.run();
 }
 
-TEST_P(CpuIntAlu, BitsAndDivision) {
+TEST_P(DeviceIntAlu, BitsAndDivision) {
   check_binary(Op::AND, scalar::and_);
   check_binary(Op::OR, scalar::or_);
   check_binary(Op::XOR, scalar::xor_);
@@ -223,7 +225,7 @@ TEST_P(CpuIntAlu, BitsAndDivision) {
   checks_.run();
 }
 
-TEST_P(CpuIntAlu, ConstantDivisorsAndAmounts) {
+TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
   struct Case {
     Op op;
     Scalar (*definition)(const Scalar&, const Scalar&);
@@ -245,9 +247,10 @@ TEST_P(CpuIntAlu, ConstantDivisorsAndAmounts) {
   checks_.run();
 }
 
-TEST_P(CpuAlu, ConversionsFromIt) {
+TEST_P(DeviceAlu, ConversionsFromIt) {
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
+    if (!device().supports(to)) continue;
     checks_.add(
         fmt::format("CAST to {}", repr(to)), in, to,
         [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
@@ -261,16 +264,41 @@ TEST_P(CpuAlu, ConversionsFromIt) {
   checks_.run();
 }
 
-std::string param_name(const testing::TestParamInfo<std::tuple<const char*, DType>>& tested) {
-  const std::string_view text = repr(std::get<1>(tested.param));
-  return std::string(std::get<0>(tested.param)).substr(4) + "_" + std::string(text.substr(text.find('.') + 1));
+using Case = std::tuple<const char*, DType>;
+
+/// "DSP:CLANG" is "DSP_CLANG", and what is on the CPU goes by the rest.
+std::string param_name(const testing::TestParamInfo<Case>& tested) {
+  const std::string_view text = repr(std::get<1>(tested.param)), choice = std::get<0>(tested.param);
+  std::string name(choice.starts_with("CPU:") ? choice.substr(4) : choice);
+  for (char& c : name)
+    if (c == ':' || c == '-') c = '_';
+  return name + "_" + std::string(text.substr(text.find('.') + 1));
 }
 
 const auto kRenderers = testing::Values("CPU:LLVM", "CPU:CLANG");
-INSTANTIATE_TEST_SUITE_P(All, CpuAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes)), param_name);
-INSTANTIATE_TEST_SUITE_P(Bools, CpuBoolAlu, testing::Combine(kRenderers, testing::Values(DType::bool_)), param_name);
-INSTANTIATE_TEST_SUITE_P(Floats, CpuFloatAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 9, kDTypes + 12)), param_name);
-INSTANTIATE_TEST_SUITE_P(Integers, CpuIntAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 1, kDTypes + 9)), param_name);
+INSTANTIATE_TEST_SUITE_P(All, DeviceAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes)), param_name);
+INSTANTIATE_TEST_SUITE_P(Bools, DeviceBoolAlu, testing::Combine(kRenderers, testing::Values(DType::bool_)), param_name);
+INSTANTIATE_TEST_SUITE_P(Floats, DeviceFloatAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 9, kDTypes + 12)), param_name);
+INSTANTIATE_TEST_SUITE_P(Integers, DeviceIntAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 1, kDTypes + 9)), param_name);
+
+/// Processors under an emulator, with the dtypes that they have.
+std::vector<Case> emulated(const DType* first, const DType* last) {
+  std::vector<Case> out;
+  const auto add = [&](const char* choice, const Target& target) {
+    for (const DType* d = first; d != last; ++d)
+      if (target.supports(*d)) out.push_back({choice, *d});
+  };
+  add("DSP:CLANG", dsp_target("v66"));
+  add("CPU:LLVM:neoverse-n1", cpu_target("neoverse-n1"));
+  add("CPU:CLANG:armv8-a", cpu_target("armv8-a"));
+  add("CPU:LLVM:rv64gcv", cpu_target("rv64gcv"));
+  add("CPU:CLANG:rv64gcv_zvl256b", cpu_target("rv64gcv_zvl256b"));
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(EmulatedAll, DeviceAlu, testing::ValuesIn(emulated(kDTypes, std::end(kDTypes))), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedBools, DeviceBoolAlu, testing::ValuesIn(emulated(kDTypes, kDTypes + 1)), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedFloats, DeviceFloatAlu, testing::ValuesIn(emulated(kDTypes + 9, kDTypes + 12)), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedIntegers, DeviceIntAlu, testing::ValuesIn(emulated(kDTypes + 1, kDTypes + 9)), param_name);
 
 }  // namespace
 }  // namespace tinygrad
