@@ -56,6 +56,7 @@ struct TINYGRAD_EXPORT Target {
   int vector_registers = 0;       ///< number of architectural vector registers
   bool vector_math = true;        ///< ALU ops take vectors; else vectors are only loaded and stored, at most `vector_bits` at once
   int most_lanes = 0;             ///< of a vector in memory, if that is less than what fits; 0: no such limit
+  bool vector_floats = true;      ///< vectors hold floats, too
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
   bool half_memory = false;       ///< without arithmetic on float16, it can be loaded as float32 and stored from it
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
@@ -85,7 +86,7 @@ struct TINYGRAD_EXPORT Target {
   void drop_dtype(DType dtype);
 
   /// Native lanes of a dtype, 1 where there are no vectors.
-  int lanes(DType dtype) const { return vector_bits == 0 ? 1 : vector_bits / bitsize(dtype); }
+  int lanes(DType dtype) const { return vector_bits == 0 || (is_float(dtype) && !vector_floats) ? 1 : vector_bits / bitsize(dtype); }
   /// Everything that may change a kernel, for cache keys.
   ContentKey key() const;
   /// "CPU:LLVM:znver4"
@@ -98,7 +99,8 @@ struct TINYGRAD_EXPORT Target {
   uint32_t dtypes_ = 0, converted_ = 0;
 };
 
-/// A CPU of a kind: "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", ... Throws ValueError for one it does not know.
+/// A CPU of a kind: "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), "znver4", "neoverse-n1", "rv64gcv", ... Throws ValueError for one it does
+/// not know.
 TINYGRAD_EXPORT Target cpu_target(std::string_view arch);
 /// A GPU of NVIDIA, by the name of its real architecture: "sm_80", "sm_90a", "sm_100a", ... Throws ValueError for one it does not know.
 TINYGRAD_EXPORT Target cuda_target(std::string_view arch);

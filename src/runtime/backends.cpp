@@ -7,6 +7,7 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/disk/disk.h"
+#include "runtime/dsp/dsp.h"
 #include "runtime/hip/hip.h"
 #include "runtime/interp/device.h"
 #include "runtime/npy/npy.h"
@@ -21,6 +22,7 @@ std::string always_there() { return {}; }  // the driver has an assembler
 constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", always_there}};
 constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
 constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
+constexpr CodePath kDspCodePaths[] = {{"CLANG", dsp_compiler_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
                                        {"CUDA", null_unavailable},
                                        {"PTX", null_unavailable},
@@ -35,6 +37,7 @@ constexpr Backend kBackends[] = {
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
     {.name = "WEBGPU", .unavailable = webgpu_unavailable, .open = open_webgpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
+    {.name = "DSP", .may_be_default = false, .unavailable = dsp_unavailable, .code_paths = kDspCodePaths, .open = open_dsp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
     {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
     {.name = "NPY", .may_be_default = false, .unavailable = npy_unavailable, .open = open_npy},

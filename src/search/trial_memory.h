@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "renderer/kernel_info.h"
-#include "search/memory_file.h"
+#include "base/memory_file.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {

@@ -84,7 +84,7 @@ bool is_program(const std::filesystem::path& path) {
 
 }  // namespace
 
-Worker::Worker(const std::string& program, int memory_file, const WorkerSetup& setup) : process_(program, memory_file) {
+Worker::Worker(const std::string& program, int memory_file, const WorkerSetup& setup) : process_({program}, memory_file) {
   if (const WorkerResult ready = ask(encode(setup), start_seconds); !ready.ran())
     throw DeviceError(fmt::format("search: {} does not work: {}", program, ready.error));
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "search/worker_process.h"
+#include "base/child_process.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {
@@ -36,7 +36,7 @@ class Worker {
   WorkerResult gone(bool in_time);
   WorkerResult dismiss(std::string why);
 
-  WorkerProcess process_;
+  ChildProcess process_;
 };
 
 /// The path of tg-worker: the option WORKER_PATH, or the one beside the library, in a folder bin beside the library's, or beside the

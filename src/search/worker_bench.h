@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "runtime/cpu/cpu_code.h"
-#include "search/memory_file.h"
+#include "base/memory_file.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {

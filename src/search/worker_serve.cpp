@@ -9,7 +9,7 @@
 
 #include <tinygrad/errors.h>
 
-#include "search/memory_file.h"
+#include "base/memory_file.h"
 #include "search/worker_bench.h"
 #include "search/worker_protocol.h"
 

@@ -8,27 +8,73 @@
 namespace tinygrad {
 namespace {
 
+constexpr const char* kX86 = "x86_64-unknown-linux-gnu";
+constexpr const char* kArm = "aarch64-unknown-linux-gnu";
+constexpr const char* kRiscV = "riscv64-unknown-linux-gnu";
+constexpr const char* kHexagon = "hexagon-unknown-linux-musl";
+
 struct CpuArch {
   std::string_view name;
+  const char* triple;
   int vector_bits;
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
-  std::string_view cores = {};  ///< the family of its tensor cores
+  std::string_view cores = {};                 ///< the family of its tensor cores
+  std::string_view cpu = name, features = {};  ///< as LLVM has them
 };
 
-// The caches are those of a core of the first machines of the kind, and a share of the last level.
+// The caches are those of a core of the first machines of the kind, and a share of the last level. Vectors whose width is the machine's to
+// choose are taken to have the least one that the name promises.
 constexpr CpuArch kCpuArchs[] = {
-    {"x86-64-v2", 128, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"x86-64-v3", 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"x86-64-v4", 512, 32, 32 << 10, 1 << 20, 16 << 20},
-    {"haswell", 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"skylake-avx512", 512, 32, 32 << 10, 1 << 20, 16 << 20},
-    {"icelake-server", 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
-    {"sapphirerapids", 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"},
-    {"znver2", 256, 16, 32 << 10, 512 << 10, 16 << 20},
-    {"znver3", 256, 16, 32 << 10, 512 << 10, 32 << 20},
-    {"znver4", 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
+    {"x86-64-v2", kX86, 128, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
+    {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
+    {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
+    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"},
+    {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20},
+    {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20},
+    {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
+    {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic"},
+    {"cortex-a72", kArm, 128, 32, 32 << 10, 1 << 20, 1 << 20},
+    {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20},
+    {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20},
+    {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
+    {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
 };
+
+struct DspArch {
+  std::string_view name;
+  bool vector_floats;
+  std::string_view cpu, features;
+};
+
+constexpr DspArch kDspArchs[] = {
+    {"v66", false, "hexagonv66", "+hvxv66,+hvx-length128b"},
+    {"v68", true, "hexagonv68", "+hvxv68,+hvx-length128b"},
+};
+
+/// The one of a name in a table; throws ValueError.
+template <class Arch, size_t n>
+const Arch& find_arch(std::string_view device, const Arch (&table)[n], std::string_view name) {
+  std::string known;
+  for (const Arch& a : table) {
+    if (a.name == name) return a;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
+  }
+  throw ValueError(fmt::format("{}: unknown architecture '{}'; known are {}", device, name, known));
+}
+
+/// What C has, on integers and floats.
+void set_c_ops(Target& t) {
+  t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
+             Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
+             Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});
+  // bfloat16 and fp8 have neither registers nor conversions; float16 has conversions and is computed in float32 by the compiler.
+  t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
+                DType::uint64, DType::float16, DType::float32, DType::float64});
+}
 
 }  // namespace
 
@@ -57,7 +103,8 @@ ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
-  h.add(vector_math).add(unaligned_vectors).add(most_lanes).add(half_memory).add(has_threads).add(has_groups).add(max_group_items);
+  h.add(vector_math).add(vector_floats).add(unaligned_vectors).add(most_lanes).add(half_memory);
+  h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
@@ -75,33 +122,46 @@ std::string Target::name() const {
 }
 
 Target cpu_target(std::string_view arch) {
-  std::string known;
-  for (const CpuArch& a : kCpuArchs) {
-    if (a.name != arch) {
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
-      continue;
-    }
-    Target t;
-    t.device = "CPU";
-    t.renderer = "LLVM";
-    t.arch = arch;
-    t.vector_bits = a.vector_bits;
-    t.vector_registers = a.vector_registers;
-    t.l1_bytes = a.l1_bytes;
-    t.l2_bytes = a.l2_bytes;
-    t.l3_bytes = a.l3_bytes;
-    t.has_threads = true;
-    t.max_buffers = 64;
-    if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
-    t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
-               Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
-               Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});
-    // bfloat16 and fp8 have neither registers nor conversions; float16 has conversions and is computed in float32 by the compiler.
-    t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
-                  DType::uint64, DType::float16, DType::float32, DType::float64});
-    return t;
-  }
-  throw ValueError(fmt::format("CPU: unknown architecture '{}'; known are {}", arch, known));
+  const CpuArch& a = find_arch("CPU", kCpuArchs, arch);
+  Target t;
+  t.device = "CPU";
+  t.renderer = "LLVM";
+  t.arch = arch;
+  t.vector_bits = a.vector_bits;
+  t.vector_registers = a.vector_registers;
+  t.l1_bytes = a.l1_bytes;
+  t.l2_bytes = a.l2_bytes;
+  t.l3_bytes = a.l3_bytes;
+  t.has_threads = true;
+  t.max_buffers = 64;
+  if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
+  set_c_ops(t);
+  if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
+  return t;
+}
+
+Target dsp_target(std::string_view arch) {
+  const DspArch& a = find_arch("DSP", kDspArchs, arch);
+  Target t;
+  t.device = "DSP";
+  t.renderer = "CLANG";
+  t.arch = arch;
+  t.vector_bits = 1024;
+  t.vector_registers = 32;
+  t.vector_floats = a.vector_floats;
+  t.l1_bytes = 32 << 10;
+  t.l2_bytes = 1 << 20;
+  t.max_buffers = 64;
+  set_c_ops(t);
+  t.drop_dtype(DType::float16);
+  return t;
+}
+
+ProcessorNames processor_names(std::string_view arch) {
+  for (const DspArch& a : kDspArchs)
+    if (a.name == arch) return {kHexagon, std::string(a.cpu), std::string(a.features)};
+  const CpuArch& a = find_arch("CPU", kCpuArchs, arch);
+  return {a.triple, std::string(a.cpu), std::string(a.features)};
 }
 
 Target interp_target() {

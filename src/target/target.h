@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,5 +33,14 @@ struct OpenClLimits {
   int max_buffers = 64;           ///< that a kernel takes as arguments
 };
 Target opencl_target(const OpenClLimits& limits);
+/// A Hexagon with vectors (HVX) of 128 bytes: "v66"; "v68" has float vectors, too. ValueError for one it does not know.
+Target dsp_target(std::string_view arch);
+
+/// What compilers call the processor of an architecture that cpu_target() or dsp_target() knows.
+struct ProcessorNames {
+  const char* triple;
+  std::string cpu, features;  ///< "+v,+zvl128b", beyond those of the processor
+};
+ProcessorNames processor_names(std::string_view arch);
 
 }  // namespace tinygrad

@@ -6,7 +6,7 @@
 
 #include <tinygrad/errors.h>
 
-#include "search/memory_file.h"
+#include "base/memory_file.h"
 #include "search/worker_serve.h"
 
 namespace tinygrad::search {

@@ -10,6 +10,7 @@
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/nest.h"
 #include "codegen/opt/tensor_core.h"
+#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 
@@ -237,9 +238,24 @@ std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Targe
   return out;
 }
 
+bool computes_floats(const UOp& sink) {
+  const auto is_computed = [](const UOp& u) {
+    return (u.in(Group::alu) || u.is(Op::REDUCE) || u.is(Op::CAST)) && (is_float(u.dtype()) || is_float(u.src(0).dtype()));
+  };
+  return std::ranges::any_of(toposort(sink), is_computed);
+}
+
+/// The target as a kernel can use it: without vectors where those hold no floats.
+Target usable_target(const UOp& sink, const Target& target) {
+  Target t = target;
+  if (!t.vector_floats && computes_floats(sink)) t.vector_bits = 0;
+  return t;
+}
+
 }  // namespace
 
-std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
+std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole) {
+  const Target target = usable_target(sink, whole);
   std::vector<Opt> opts;
   const bool one_nest = sink.src_count() == 1;
   for (const UOp& effect : sink.src()) {
@@ -254,8 +270,9 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& target) {
   return opts;
 }
 
-std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count) {
-  if (target.has_groups || sink.src_count() != 1) return {};
+std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& whole, size_t count) {
+  if (whole.has_groups || sink.src_count() != 1) return {};
+  const Target target = usable_target(sink, whole);
   const Nest nest = analyze_nest(sink, sink.src(0));
   return CpuHeuristic(nest, target, {}, usable_cores(sink, nest, target)).ranked(updates_in_place(sink), count);
 }

@@ -20,7 +20,45 @@ constexpr std::string_view kVersion = "clang-1";
 
 constexpr const char* kRocmClang = "/opt/rocm/llvm/bin/clang";
 
-/// The compiler of the option CLANG_PATH, or the first of these in PATH; empty if there is none.
+/// How the processor is called.
+std::vector<std::string> processor_flags(const Target& target) {
+  const auto [triple, cpu, features] = processor_names(target.arch.str());
+  const std::string_view to = triple;
+  std::vector<std::string> out{fmt::format("--target={}", to)};
+  const auto add = [&](auto... flag) { (out.push_back(std::move(flag)), ...); };
+  if (to.starts_with("x86_64")) {
+    add(fmt::format("-march={}", target.arch.str()), fmt::format("-mprefer-vector-width={}", target.vector_bits));
+  } else if (to.starts_with("riscv64")) {
+    add(fmt::format("-march={}", target.arch.str()), std::string("-mabi=lp64d"));
+  } else if (to.starts_with("hexagon")) {
+    add(fmt::format("-mcpu={}", cpu), fmt::format("-mhvx={}", target.arch.str()), std::string("-mhvx-length=128B"));
+    add(std::string("-G0"));  // no small data at a place of its own
+    if (target.vector_floats) add(std::string("-mhvx-ieee-fp"));
+  } else {
+    add(cpu == "generic" ? fmt::format("-march={}", target.arch.str()) : fmt::format("-mcpu={}", cpu));
+  }
+  return out;
+}
+
+std::vector<std::string> flags(const Target& target) {
+  std::vector<std::string> out = {
+      "-x", "c", "-std=c2x", "-O2", "-w",
+      // Multiply-adds may be fused within an expression; each other result is rounded to its type, halves included.
+      "-ffp-contract=on", "-fno-math-errno", "-Xclang", "-ffloat16-excess-precision=none",
+      // Integers wrap, addresses that are not used may be anywhere, and a pointer to vectors may point into scalars.
+      "-fno-strict-overflow", "-fno-strict-aliasing", "-fsigned-char",
+      // Nothing around the kernel: no headers, library or unwinder.
+      "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-nostdinc", "-fPIC",
+      // Vectors that do not fit the registers are kept on an aligned stack.
+      "-mstackrealign"};
+  const std::vector<std::string> processor = processor_flags(target);
+  if (!processor[0].starts_with("--target=x86_64")) out.insert(out.end(), {"-fvisibility=hidden", "-ffunction-sections"});
+  out.insert(out.end(), processor.begin(), processor.end());
+  return out;
+}
+
+}  // namespace
+
 std::string find_clang() {
   const std::string& path = current_options().clang_path;
   if (!path.empty()) return path.find('/') == path.npos ? find_program(path) : ::access(path.c_str(), X_OK) == 0 ? path : "";
@@ -28,21 +66,6 @@ std::string find_clang() {
     if (std::string found = find_program(name); !found.empty()) return found;
   return ::access(kRocmClang, X_OK) == 0 ? kRocmClang : "";
 }
-
-std::vector<std::string> flags(const Target& target) {
-  return {"-x", "c", "-std=c2x", "-O2", "-w", fmt::format("-march={}", target.arch.str()),
-          fmt::format("-mprefer-vector-width={}", target.vector_bits),
-          // Multiply-adds may be fused within an expression; each other result is rounded to its type, halves included.
-          "-ffp-contract=on", "-fno-math-errno", "-Xclang", "-ffloat16-excess-precision=none",
-          // Integers wrap, addresses that are not used may be anywhere, and a pointer to vectors may point into scalars.
-          "-fno-strict-overflow", "-fno-strict-aliasing", "-fsigned-char",
-          // Nothing around the kernel: no headers, library or unwinder.
-          "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-nostdinc", "-fPIC",
-          // Vectors that do not fit the registers are kept on an aligned stack.
-          "-mstackrealign", "--target=x86_64-unknown-linux-gnu"};
-}
-
-}  // namespace
 
 std::string clang_missing() {
   if (!find_clang().empty()) return {};

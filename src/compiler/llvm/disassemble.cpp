@@ -6,6 +6,7 @@
 
 #include "compiler/llvm/llvm.h"
 #include "compiler/llvm/llvm_api.h"
+#include "target/target.h"
 
 namespace tinygrad::compiler {
 namespace {
@@ -39,9 +40,11 @@ std::vector<uint8_t> text_section(const LlvmApi& llvm, const std::string& object
 
 std::string disassemble_llvm(const std::string& object, std::string_view arch) {
   const LlvmApi& llvm = llvm_api();
+  const auto [triple, cpu, features] = processor_names(arch);
+  need_processors_of(triple);
   std::vector<uint8_t> code = text_section(llvm, object);
   const std::unique_ptr<void, void (*)(LLVMDisasmContextRef)> disassembler(
-      llvm.CreateDisasmCPU("x86_64-unknown-linux-gnu", std::string(arch).c_str(), nullptr, 0, nullptr, nullptr), llvm.DisasmDispose);
+      llvm.CreateDisasmCPUFeatures(triple, cpu.c_str(), features.c_str(), nullptr, 0, nullptr, nullptr), llvm.DisasmDispose);
   if (!disassembler) throw CompileError(fmt::format("disassemble: LLVM has no disassembler for {}", arch));
   std::string text;
   char line[256];

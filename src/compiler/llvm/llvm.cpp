@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "base/profile.h"
 #include "compiler/llvm/llvm_api.h"
+#include "target/target.h"
 
 namespace tinygrad::compiler {
 namespace {
@@ -18,7 +19,6 @@ namespace {
 // Part of every cache key: to be changed with the passes or the code generator's options. It stands for the version of LLVM too, which
 // a warm start does not know.
 constexpr std::string_view kVersion = "llvm-3";
-constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 // Kernels are one function whose vectors, unrolling and fusion are decided, so what is left is cleaning up and keeping addresses cheap:
 // half the time of default<O2> for code that is as fast. The SLP vectorizer alone took a third of that, and made vectors of index
 // arithmetic.
@@ -57,7 +57,7 @@ void collect_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
 class Compilation {
  public:
   Compilation(const LlvmApi& llvm, const std::string& source, std::string_view arch)
-      : llvm_(llvm), source_(source), arch_(arch), context_(llvm.ContextCreate(), llvm.ContextDispose) {
+      : llvm_(llvm), source_(source), processor_(processor_names(arch)), context_(llvm.ContextCreate(), llvm.ContextDispose) {
     llvm_.ContextSetDiagnosticHandler(context_.get(), collect_diagnostic, &diagnostics_);
   }
 
@@ -82,10 +82,12 @@ class Compilation {
   }
 
   Owned<LLVMTargetMachineRef> target_machine() {
+    const auto& [triple, cpu, features] = processor_;
+    need_processors_of(triple);
     LLVMTargetRef target = nullptr;
     char* message = nullptr;
-    if (llvm_.GetTargetFromTriple(kTriple, &target, &message)) refuse("finding the target x86-64", take(message), source_);
-    return {llvm_.CreateTargetMachine(target, kTriple, arch_.c_str(), "", kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
+    if (llvm_.GetTargetFromTriple(triple, &target, &message)) refuse(fmt::format("finding the target {}", triple), take(message), source_);
+    return {llvm_.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(), kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
             llvm_.DisposeTargetMachine};
   }
 
@@ -128,7 +130,7 @@ class Compilation {
 
   const LlvmApi& llvm_;
   const std::string& source_;
-  const std::string arch_;
+  const ProcessorNames processor_;
   std::string diagnostics_;
   Owned<LLVMContextRef> context_;
 };

@@ -5,7 +5,7 @@
 
 namespace tinygrad::compiler {
 
-/// The relocatable object (ELF, x86-64) of an LLVM IR module for an architecture ("x86-64-v3", "znver4"), from the disk cache where it is
+/// The relocatable object (ELF) of an LLVM IR module for a CPU architecture ("x86-64-v3", "neoverse-n1"), from the disk cache where it is
 /// known: then LLVM is not opened. Safe for several threads, which compile in parallel. Throws CompileError if LLVM is missing or refuses
 /// the source.
 std::string compile_llvmir(const std::string& source, std::string_view arch);

@@ -1,8 +1,9 @@
 #include "compiler/llvm/llvm_api.h"
 
+#include <list>
 #include <map>
 #include <mutex>
-#include <vector>
+#include <set>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -15,10 +16,15 @@
 namespace tinygrad::compiler {
 namespace {
 
+struct OpenLibrary {
+  LlvmApi api;
+  std::set<std::string_view> processors;  ///< that were made known to it
+};
+
 struct OpenLibraries {
   std::mutex mutex;
-  std::map<std::string, LlvmApi> by_path;
-  std::vector<DynamicLibrary> kept;  // LLVM does not survive being unloaded
+  std::map<std::string, OpenLibrary> by_path;
+  std::list<DynamicLibrary> kept;  // LLVM does not survive being unloaded
 };
 
 // Never destroyed: LLVM's own state must not outlive the library, nor threads that compile.
@@ -60,23 +66,46 @@ LlvmApi open_api(const std::string& path) {
   if (!library) fail(why);
   LlvmApi api = functions_of(*library);
   libraries().kept.push_back(std::move(*library));
-  api.InitializeX86TargetInfo();
-  api.InitializeX86Target();
-  api.InitializeX86TargetMC();
-  api.InitializeX86AsmPrinter();
-  api.InitializeX86Disassembler();
+  api.handle = &libraries().kept.back();
   if (log_enabled(1)) log_line(fmt::format("opened {}", api.library));
   return api;
+}
+
+/// With the lock held.
+OpenLibrary& library_of_option() {
+  const std::string& path = current_options().llvm_path;
+  auto found = libraries().by_path.find(path);
+  if (found == libraries().by_path.end()) found = libraries().by_path.emplace(path, OpenLibrary{open_api(path), {}}).first;
+  return found->second;
+}
+
+/// What LLVM's functions call the processors of a triple.
+std::string_view family_of(std::string_view triple) {
+  constexpr std::pair<std::string_view, std::string_view> families[] = {
+      {"x86_64", "X86"}, {"aarch64", "AArch64"}, {"riscv64", "RISCV"}, {"hexagon", "Hexagon"}};
+  for (const auto& [architecture, family] : families)
+    if (triple.starts_with(architecture)) return family;
+  throw InternalError(fmt::format("LLVM: no processors are known for {}", triple));
 }
 
 }  // namespace
 
 const LlvmApi& llvm_api() {
-  const std::string& path = current_options().llvm_path;
   std::lock_guard lock(libraries().mutex);
-  auto found = libraries().by_path.find(path);
-  if (found == libraries().by_path.end()) found = libraries().by_path.emplace(path, open_api(path)).first;
-  return found->second;
+  return library_of_option().api;
+}
+
+void need_processors_of(std::string_view triple) {
+  const std::string_view family = family_of(triple);
+  std::lock_guard lock(libraries().mutex);
+  OpenLibrary& library = library_of_option();
+  if (library.processors.contains(family)) return;
+  for (const std::string_view part : {"TargetInfo", "Target", "TargetMC", "AsmPrinter", "Disassembler"}) {
+    const auto initialize = library.api.handle->find<void()>(fmt::format("LLVMInitialize{}{}", family, part).c_str());
+    if (!initialize) throw CompileError(fmt::format("LLVM: {} was built without the processors of {}", library.api.library, triple));
+    initialize();
+  }
+  library.processors.insert(family);
 }
 
 bool llvm_is_open() {

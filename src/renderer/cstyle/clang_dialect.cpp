@@ -57,8 +57,12 @@ std::string declaration(const Parameter& p) {
   return fmt::format("{}{} {}{}", p.type, p.is_memory ? "*" : "", p.is_restricted ? "restrict " : "", p.name);
 }
 
-/// The body is a function of its own: only parameters of functions can be `restrict`.
-std::string kernel(const KernelText& text) {
+std::string kernel(const KernelText& text) { return cpu_kernel(text, "long"); }
+
+}  // namespace
+
+// The body is a function of its own: only parameters of functions can be `restrict`.
+std::string cpu_kernel(const KernelText& text, std::string_view number) {
   std::vector<std::string> declared, given;
   for (const Parameter& p : text.parameters) declared.push_back(declaration(p));
   for (const KernelParam& p : text.info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
@@ -70,11 +74,9 @@ std::string kernel(const KernelText& text) {
   for (int64_t offset : text.scratch) given.push_back(offset ? fmt::format("scratch + {}", offset) : "scratch");
   return fmt::format(
       "static inline void run({}) {{\n{}}}\n\n"
-      "void {}(void* const* bufs, const long* vars, long begin, long end, void* scratch) {{\n  run({});\n}}\n",
-      fmt::join(declared, ", "), text.body, kernel_symbol(text.info.name), fmt::join(given, ", "));
+      "void {}(void* const* bufs, const {}* vars, {} begin, {} end, void* scratch) {{\n  run({});\n}}\n",
+      fmt::join(declared, ", "), text.body, kernel_symbol(text.info.name), number, number, number, fmt::join(given, ", "));
 }
-
-}  // namespace
 
 const Dialect& clang_dialect() {
   static const Dialect dialect = {

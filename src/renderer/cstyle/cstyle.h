@@ -8,7 +8,10 @@
 
 namespace tinygrad::renderer {
 
-// Beside render_c(), for work-groups: a kernel is one function, kernel_symbol() of its name, that takes the memory of KernelInfo::params in
+/// render_c() for a Hexagon, with `long long` for `long`.
+std::string render_hexagon(const Target& target, const UOp& linear, const KernelInfo& info);
+
+// Beside those, for work-groups: a kernel is one function, kernel_symbol() of its name, that takes the memory of KernelInfo::params in
 // their order and then all variables, 64 bits each, in theirs.
 
 /// CUDA C++ as NVRTC compiles it, without CUDA's headers.

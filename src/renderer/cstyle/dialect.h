@@ -93,12 +93,16 @@ struct Dialect {
   const GroupDialect* groups = nullptr;  ///< null: a kernel runs in one thread
 };
 
-/// C as clang compiles it for the host.
+/// C as clang compiles it for CPUs of 64 bits.
 const Dialect& clang_dialect();
 /// HIP C++.
 const Dialect& hip_dialect();
 /// Metal's shading language.
 const Dialect& metal_dialect();
+/// The same for a Hexagon, whose `long` has 32 bits.
+const Dialect& hexagon_dialect();
+/// A function for a CPU around a body; `number` has 64 bits.
+std::string cpu_kernel(const KernelText& text, std::string_view number);
 /// OpenCL C 1.2.
 const Dialect& opencl_dialect();
 /// CUDA C++ as NVRTC compiles it, without any header.

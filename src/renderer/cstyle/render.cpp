@@ -449,6 +449,10 @@ std::string render_cuda(const Target&, const UOp& linear, const KernelInfo& info
   return Renderer(cuda_dialect(), linear, info).render();
 }
 
+std::string render_hexagon(const Target&, const UOp& linear, const KernelInfo& info) {
+  return Renderer(hexagon_dialect(), linear, info).render();
+}
+
 std::string render_hip(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(hip_dialect(), linear, info).render(); }
 
 std::string render_metal(const Target&, const UOp& linear, const KernelInfo& info) {

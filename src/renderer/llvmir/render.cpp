@@ -49,15 +49,18 @@ class Renderer {
     if (!loops_.empty())
       throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
     out_.line("ret void");
+    const auto [triple, cpu, features] = processor_names(target_.arch.str());
     // "stackrealign": by default LLVM finds out too late that it must spill vectors, and does so across cache lines.
     return fmt::format(
-        "target triple = \"x86_64-unknown-linux-gnu\"\n\n"
+        "target triple = \"{}\"\n\n"
         "define void @{}(ptr noalias %bufs, ptr noalias %vars, i64 %chunk_begin, i64 %chunk_end, ptr noalias align {}{} %scratch) #0 "
         "{{\nentry:\n{}}}\n\n"
-        "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"stackrealign\" \"target-cpu\"=\"{}\" \"prefer-vector-width\"=\"{}\" "
+        "{}\nattributes #0 = {{ nounwind willreturn \"no-builtins\" \"stackrealign\" \"target-cpu\"=\"{}\"{} "
+        "\"prefer-vector-width\"=\"{}\" "
         "}}\n{}",
-        kernel_symbol(info_.name), ScratchLayout::alignment, scratch_.bytes() ? fmt::format(" dereferenceable({})", scratch_.bytes()) : "",
-        out_.body(), out_.declarations(), target_.arch.str(), target_.vector_bits, aliases_.metadata());
+        triple, kernel_symbol(info_.name), ScratchLayout::alignment,
+        scratch_.bytes() ? fmt::format(" dereferenceable({})", scratch_.bytes()) : "", out_.body(), out_.declarations(), cpu,
+        features.empty() ? "" : fmt::format(" \"target-features\"=\"{}\"", features), target_.vector_bits, aliases_.metadata());
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "renderer/llvmir/llvmir.h"
 #include "runtime/cpu/cpu_code.h"
 #include "runtime/cpu/host_allocator.h"
+#include "runtime/emulated/device.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -49,32 +50,47 @@ class CpuKernel final : public Kernel {
   std::vector<Alignment> aligned_;
 };
 
-class CpuDevice final : public Device {
+/// On a CPU that is here or one that is emulated.
+template <class Base>
+class CpuDevice : public Base {
  public:
-  CpuDevice(const DeviceChoice& choice, const Target& target)
-      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical())) {}
+  using Base::Base;
+  using Base::target;
 
-  std::string render(const UOp& linear, const KernelInfo& info) override {
+  std::string render(const UOp& linear, const KernelInfo& info) final {
     return is_c() ? renderer::render_c(target(), linear, info) : renderer::render_llvmir(target(), linear, info);
   }
-  std::string compile(const std::string& source) override {
+  std::string compile(const std::string& source) final {
     return is_c() ? compiler::compile_c(source, target()) : compiler::compile_llvmir(source, target().arch.str());
   }
-  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<CpuKernel>(info, binary);
-  }
-  bool runs_in_worker() const override { return true; }
-  std::string disassemble(const std::string& binary) override { return compiler::disassemble_llvm(binary, target().arch.str()); }
 
  private:
   bool is_c() const { return target().renderer == Symbol("CLANG"); }
 };
 
-/// A generic level that the host has, or the host's own name: code for it runs here.
+class HostCpu : public Device {
+ public:
+  HostCpu(const DeviceChoice& choice, const Target& target)
+      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical())) {}
+
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) final {
+    return std::make_unique<CpuKernel>(info, binary);
+  }
+  bool runs_in_worker() const final { return true; }
+  std::string disassemble(const std::string& binary) final { return compiler::disassemble_llvm(binary, target().arch.str()); }
+};
+
+bool is_of_host(const Target& target) {
+  const auto triple = [](const Target& t) { return std::string_view(processor_names(t.arch.str()).triple); };
+  return triple(target) == triple(host_cpu_target());
+}
+
+/// A generic level that the host has, the host's own name, or a processor of another kind, which can be emulated.
 Target runnable_target(const std::string& arch) {
   Target host = host_cpu_target();
   if (arch.empty() || host.arch == Symbol(arch)) return host;
   Target wanted = cpu_target(arch);
+  if (!is_of_host(wanted)) return wanted;
   if (!arch.starts_with("x86-64-v") || wanted.vector_bits > host.vector_bits) {
     throw DeviceError(fmt::format("CPU: this processor is {}; it cannot run code for {}", host.arch.str(), arch));
   }
@@ -97,7 +113,8 @@ std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
     throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
   Target target = runnable_target(choice.arch);
   if (!choice.renderer.empty()) target.renderer = Symbol(choice.renderer);
-  return std::make_unique<CpuDevice>(choice, target);
+  if (is_of_host(target)) return std::make_unique<CpuDevice<HostCpu>>(choice, target);
+  return std::make_unique<CpuDevice<EmulatedDevice>>(choice, target);
 }
 
 }  // namespace tinygrad::runtime

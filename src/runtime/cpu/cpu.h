@@ -8,7 +8,8 @@ namespace tinygrad::runtime {
 
 /// Why kernels cannot run on this machine's processor; empty if they can.
 std::string cpu_unavailable();
-/// CPU[:LLVM|CLANG[:ARCH]]. Throws DeviceError for another renderer and for an architecture that this processor does not have.
+/// CPU[:LLVM|CLANG[:ARCH]]. A processor of another kind than the host's is emulated. Throws DeviceError for another renderer, for an
+/// architecture that this processor does not have, and where there is no emulator.
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice);
 
 }  // namespace tinygrad::runtime

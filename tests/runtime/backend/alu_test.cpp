@@ -15,6 +15,7 @@
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "shape/shape.h"
+#include "target/target.h"
 
 namespace tinygrad {
 namespace {
@@ -253,6 +254,7 @@ TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
 TEST_P(DeviceAlu, ConversionsFromIt) {
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
+    if (!device().supports(to)) continue;
     checks_.add(
         fmt::format("CAST to {}", repr(to)), in, to,
         [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
@@ -266,10 +268,15 @@ TEST_P(DeviceAlu, ConversionsFromIt) {
   checks_.run();
 }
 
-std::string param_name(const testing::TestParamInfo<std::tuple<const char*, DType>>& tested) {
-  const std::string_view text = repr(std::get<1>(tested.param));
-  const std::string_view device = std::get<0>(tested.param);
-  return std::string(device.substr(device.find(':') + 1)) + "_" + std::string(text.substr(text.find('.') + 1));
+using Case = std::tuple<const char*, DType>;
+
+/// "DSP:CLANG" is "DSP_CLANG", and what is on the CPU goes by the rest.
+std::string param_name(const testing::TestParamInfo<Case>& tested) {
+  const std::string_view text = repr(std::get<1>(tested.param)), choice = std::get<0>(tested.param);
+  std::string name(choice.starts_with("CPU:") ? choice.substr(4) : choice);
+  for (char& c : name)
+    if (c == ':' || c == '-') c = '_';
+  return name + "_" + std::string(text.substr(text.find('.') + 1));
 }
 
 const auto kRenderers = testing::Values("CPU:LLVM", "CPU:CLANG", "PTXSIM:PTX");
@@ -277,6 +284,25 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceAlu, testing::Combine(kRenderers, testing::V
 INSTANTIATE_TEST_SUITE_P(Bools, DeviceBoolAlu, testing::Combine(kRenderers, testing::Values(DType::bool_)), param_name);
 INSTANTIATE_TEST_SUITE_P(Floats, DeviceFloatAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 9, kDTypes + 12)), param_name);
 INSTANTIATE_TEST_SUITE_P(Integers, DeviceIntAlu, testing::Combine(kRenderers, testing::ValuesIn(kDTypes + 1, kDTypes + 9)), param_name);
+
+/// Processors under an emulator, with the dtypes that they have.
+std::vector<Case> emulated(const DType* first, const DType* last) {
+  std::vector<Case> out;
+  const auto add = [&](const char* choice, const Target& target) {
+    for (const DType* d = first; d != last; ++d)
+      if (target.supports(*d)) out.push_back({choice, *d});
+  };
+  add("DSP:CLANG", dsp_target("v66"));
+  add("CPU:LLVM:neoverse-n1", cpu_target("neoverse-n1"));
+  add("CPU:CLANG:armv8-a", cpu_target("armv8-a"));
+  add("CPU:LLVM:rv64gcv", cpu_target("rv64gcv"));
+  add("CPU:CLANG:rv64gcv_zvl256b", cpu_target("rv64gcv_zvl256b"));
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(EmulatedAll, DeviceAlu, testing::ValuesIn(emulated(kDTypes, std::end(kDTypes))), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedBools, DeviceBoolAlu, testing::ValuesIn(emulated(kDTypes, kDTypes + 1)), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedFloats, DeviceFloatAlu, testing::ValuesIn(emulated(kDTypes + 9, kDTypes + 12)), param_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedIntegers, DeviceIntAlu, testing::ValuesIn(emulated(kDTypes + 1, kDTypes + 9)), param_name);
 
 }  // namespace
 }  // namespace tinygrad

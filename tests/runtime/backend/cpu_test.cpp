@@ -36,8 +36,17 @@ class CpuKernels : public testing::TestWithParam<const char*> {
  protected:
   Context device_{{.dev = GetParam()}};
 };
-INSTANTIATE_TEST_SUITE_P(Renderers, CpuKernels, testing::Values("CPU:LLVM", "CPU:CLANG"),
-                         [](const auto& tested) { return std::string(tested.param).substr(4); });
+/// "CPU:LLVM:rv64gcv" is "LLVM_rv64gcv".
+std::string choice_name(const testing::TestParamInfo<const char*>& tested) {
+  std::string name = std::string(tested.param).substr(4);
+  for (char& c : name)
+    if (c == ':' || c == '-') c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Renderers, CpuKernels, testing::Values("CPU:LLVM", "CPU:CLANG"), choice_name);
+INSTANTIATE_TEST_SUITE_P(Emulated, CpuKernels,
+                         testing::Values("CPU:LLVM:neoverse-n1", "CPU:CLANG:neoverse-n1", "CPU:LLVM:rv64gcv_zvl256b", "CPU:CLANG:rv64gcv"),
+                         choice_name);
 
 TEST_P(CpuKernels, AddsVectorsInALoop) {
   ProgramBuilder b;

@@ -13,7 +13,7 @@
 
 #include "base/temp_dir.h"
 #include "search/backend/broken_kernels.h"
-#include "search/memory_file.h"
+#include "base/memory_file.h"
 
 namespace tinygrad::search {
 namespace {

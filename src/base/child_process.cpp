@@ -1,4 +1,4 @@
-#include "search/worker_process.h"
+#include "base/child_process.h"
 
 #include <spawn.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace tinygrad::search {
+namespace tinygrad {
 namespace {
 
 class Attributes {
@@ -50,29 +50,31 @@ Child state_of(pid_t process) {
   return info.si_pid == 0 ? Child::running : Child::ended;
 }
 
-pid_t spawn(const std::string& program, int socket, int memory_file) {
+pid_t spawn(const std::vector<std::string>& command, int socket, int memory_file) {
   SpawnActions actions;
   actions.use(socket, 0);
   actions.discard(1);
   actions.discard(2);
   actions.use(memory_file, 3);
   const Attributes attributes;
-  char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
+  std::vector<char*> arguments;
+  for (const std::string& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
+  arguments.push_back(nullptr);
   pid_t process = -1;
-  if (const int error = ::posix_spawn(&process, program.c_str(), actions.get(), attributes.get(), arguments, environ))
-    throw DeviceError(fmt::format("search: {} cannot be started: {}", program, std::strerror(error)));
+  if (const int error = ::posix_spawn(&process, arguments[0], actions.get(), attributes.get(), arguments.data(), environ))
+    throw DeviceError(fmt::format("{} cannot be started: {}", command[0], std::strerror(error)));
   return process;
 }
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::string& program, int memory_file) {
+ChildProcess::ChildProcess(const std::vector<std::string>& command, int memory_file) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    throw DeviceError(fmt::format("search: no socket: {}", std::strerror(errno)));
+    throw DeviceError(fmt::format("no socket: {}", std::strerror(errno)));
   socket_ = sockets[0];
   try {
-    process_ = spawn(program, sockets[1], memory_file);
+    process_ = spawn(command, sockets[1], memory_file);
   } catch (...) {
     ::close(sockets[1]);
     end();
@@ -81,12 +83,12 @@ WorkerProcess::WorkerProcess(const std::string& program, int memory_file) {
   ::close(sockets[1]);
 }
 
-void WorkerProcess::wait(double seconds) const {
+void ChildProcess::wait(double seconds) const {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (state_of(process_) == Child::running && std::chrono::steady_clock::now() < until) ::usleep(200);
 }
 
-std::optional<int> WorkerProcess::end() noexcept {
+std::optional<int> ChildProcess::end() noexcept {
   std::optional<int> ended_with;
   if (process_ > 0 && state_of(process_) != Child::reaped) {
     ::kill(process_, SIGKILL);
@@ -101,4 +103,4 @@ std::optional<int> WorkerProcess::end() noexcept {
   return ended_with;
 }
 
-}  // namespace tinygrad::search
+}  // namespace tinygrad

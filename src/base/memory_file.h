@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tinygrad::search {
+namespace tinygrad {
 
 /// Memory that other processes can map too. It cannot be made smaller, so that nobody else makes reading it an error.
 class MemoryFile {
@@ -28,4 +28,4 @@ class MemoryFile {
   uint64_t size_ = 0;
 };
 
-}  // namespace tinygrad::search
+}  // namespace tinygrad

@@ -1,0 +1,206 @@
+// Devices that are processes under an emulator: other CPUs than the host's, and the DSP.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+
+#include "runtime/backends.h"
+#include "runtime/emulated/image.h"
+#include "runtime/emulated/shared_heap.h"
+#include "runtime/program_builder.h"
+
+namespace tinygrad {
+namespace {
+
+using test::buffer_from;
+using test::Program;
+using test::ProgramBuilder;
+using test::values_of;
+
+std::vector<int32_t> counted(size_t n, int32_t first = 0) {
+  std::vector<int32_t> out(n);
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+
+/// out[i] = 3 x[i] + 1, 32 lanes at a time.
+UOp tripled(DType d, int64_t n) {
+  ProgramBuilder b;
+  const UOp out = b.param(d, n, 0, 1), x = b.param(d, n, 1, 2), r = b.range(n / 32), at = b.alu(Op::MUL, {r, b.number(32)});
+  const UOp product = b.alu(Op::MUL, {b.load(x, at, 32), b.splat(b.constant(d, 3), 32)});
+  b.store(out, at, b.alu(Op::ADD, {product, b.splat(b.constant(d, 1), 32)}), 32);
+  b.end(r);
+  return b.linear();
+}
+
+/// Stores far outside of all memory.
+UOp astray() {
+  ProgramBuilder b;
+  const UOp out = b.param(DType::int32, 8, 0), n = b.var("n", int64_t{1} << 40);
+  b.store(out, n, b.constant(DType::int32, 1));
+  return b.linear();
+}
+
+/// By the option DEV.
+class Emulated : public testing::TestWithParam<const char*> {
+ protected:
+  Device& device() { return runtime::open_device(std::string_view(GetParam()).substr(0, 3)); }
+  BufferPtr ints(const std::vector<int32_t>& values) { return buffer_from(device(), values, DType::int32); }
+  void expect_that_it_works() {
+    Program p(device(), tripled(DType::int32, 64), "tripled");
+    const BufferPtr buffers[] = {ints(std::vector<int32_t>(64)), ints(counted(64))};
+    p.run(buffers);
+    std::vector<int32_t> expected;
+    for (int32_t i = 0; i < 64; ++i) expected.push_back(3 * i + 1);
+    EXPECT_EQ(values_of<int32_t>(*buffers[0]), expected);
+  }
+
+  Context choice_{{.dev = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(All, Emulated, testing::Values("DSP", "CPU:LLVM:neoverse-n1", "CPU:CLANG:rv64gcv"), [](const auto& tested) {
+  std::string name = tested.param;
+  std::erase_if(name, [](char c) { return c == ':' || c == '-'; });
+  return name;
+});
+
+TEST_P(Emulated, MemoryOfTheHostIsCopiedThereAndBack) {
+  Program p(device(), tripled(DType::int32, 64), "tripled");
+  std::vector<int32_t> out(64), in = counted(64);
+  const BufferPtr buffers[] = {Buffer::make(device(), 64, DType::int32, {.external_ptr = out.data(), .owner = {}}),
+                               Buffer::make(device(), 64, DType::int32, {.external_ptr = in.data(), .owner = {}})};
+  p.run(buffers);
+  EXPECT_EQ(out[63], 3 * 63 + 1);
+  EXPECT_EQ(in, counted(64));
+}
+
+TEST_P(Emulated, AKernelThatCrashesIsAnErrorAndTheNextOneRuns) {
+  expect_that_it_works();
+  Program p(device(), astray(), "astray");
+  const BufferPtr memory[] = {ints(counted(8))};
+  try {
+    p.run(memory, std::vector<int64_t>{int64_t{1} << 30});
+    ADD_FAILURE() << "no error";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("the process that runs kernels was ended by signal 11"), std::string::npos) << e.what();
+  }
+  expect_that_it_works();
+  EXPECT_EQ(values_of<int32_t>(*memory[0]), counted(8));
+  p.run(memory, std::vector<int64_t>{2});
+  EXPECT_EQ(values_of<int32_t>(*memory[0])[2], 1);
+}
+
+TEST_P(Emulated, TooMuchMemoryIsAnErrorAndTheNextAllocationWorks) {
+  EXPECT_THROW(Buffer::make(device(), int64_t{2} << 30, DType::uint8)->ensure_allocated(), OutOfMemoryError);
+  expect_that_it_works();
+}
+
+TEST_P(Emulated, AForkedChildCannotUseIt) {
+  Program p(device(), tripled(DType::int32, 64), "tripled");
+  const BufferPtr buffers[] = {ints(std::vector<int32_t>(64)), ints(counted(64))};
+  p.run(buffers);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      p.run(buffers);
+    } catch (const DeviceError&) {
+      ::_exit(7);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  expect_that_it_works();
+}
+
+struct Instructions {
+  const char *choice, *of_vectors;
+  DType dtype;
+};
+
+TEST(EmulatedCode, HasInstructionsForVectors) {
+  for (const Instructions& i :
+       {Instructions{"DSP", "v0", DType::int32}, Instructions{"DSP", ".ub = ", DType::uint8},
+        Instructions{"CPU:CLANG:neoverse-n1", ".4s", DType::float32}, Instructions{"CPU:LLVM:rv64gcv", "vsetvli", DType::float32}}) {
+    Context guard{{.dev = i.choice}};
+    Device& device = runtime::open_device(std::string_view(i.choice).substr(0, 3));
+    const UOp linear = tripled(i.dtype, 128);
+    const std::string text = device.disassemble(device.compile(device.render(linear, describe_kernel(linear, "k"))));
+    EXPECT_NE(text.find(i.of_vectors), std::string::npos) << i.choice << "\n" << text;
+  }
+}
+
+TEST(EmulatedCode, TargetsDifferInFloatsAndWidth) {
+  const Context guard{{.dev = "DSP:CLANG:v66"}};
+  const Target& dsp = runtime::open_device("DSP").target();
+  EXPECT_EQ(dsp.name(), "DSP:CLANG:v66");
+  EXPECT_EQ(dsp.lanes(DType::uint8), 128);
+  EXPECT_EQ(dsp.lanes(DType::float32), 1);
+  EXPECT_FALSE(dsp.supports(DType::float16));
+}
+
+TEST(EmulatedErrors, SayWhatToInstall) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nonexistent", 1);
+  for (const char* choice : {"DSP:CLANG:v66", "CPU:LLVM:cortex-a72"}) {
+    Context guard{{.dev = choice}};
+    try {
+      runtime::open_device(std::string_view(choice).substr(0, 3));
+      ADD_FAILURE() << choice << " opens";
+    } catch (const DeviceError& e) {
+      EXPECT_NE(std::string(e.what()).find("apt-get install qemu-user-static"), std::string::npos) << e.what();
+    }
+  }
+  for (const DeviceStatus& d : available_devices()) {
+    if (d.name == "DSP") {
+      EXPECT_NE(d.reason.find("qemu-user-static"), std::string::npos) << d.reason;
+    }
+  }
+  ::setenv("PATH", path.c_str(), 1);
+}
+
+TEST(EmulatedErrors, NameTheProcessorsThatAreKnown) {
+  for (const auto& [choice, said] :
+       {std::pair{"CPU:LLVM:pentium", "neoverse-n1"}, std::pair{"DSP:CLANG:v1", "v66"}, std::pair{"DSP:CLANG:v68", "cannot run"}}) {
+    Context guard{{.dev = choice}};
+    try {
+      runtime::open_device(std::string_view(choice).substr(0, 3));
+      ADD_FAILURE() << choice << " opens";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(said), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(SharedHeap, GivesOutWhatWasGivenBack) {
+  runtime::SharedHeap heap;
+  std::vector<std::pair<void*, size_t>> blocks;
+  for (size_t n : {1u, 127u, 128u, 129u, 1u << 20, 64u << 20}) blocks.emplace_back(heap.allocate(n), n);
+  for (const auto& [memory, size] : blocks) {
+    ASSERT_TRUE(heap.contains(memory));
+    EXPECT_EQ(heap.offset(memory) % runtime::SharedHeap::alignment, 0u);
+    static_cast<std::byte*>(memory)[size - 1] = std::byte{1};
+  }
+  const size_t most = runtime::SharedHeap::bytes - runtime::SharedHeap::mailbox_bytes - runtime::SharedHeap::alignment;
+  EXPECT_EQ(heap.allocate(most), nullptr);
+  for (size_t i : {4u, 0u, 2u, 1u, 5u, 3u}) heap.free(blocks[i].first, blocks[i].second);
+  void* all = heap.allocate(most);
+  EXPECT_NE(all, nullptr);
+  heap.free(all, most);
+  EXPECT_EQ(heap.allocate(SIZE_MAX), nullptr);
+}
+
+TEST(Image, RefusesWhatIsNone) {
+  const Context guard{{.dev = "DSP"}};
+  const std::string object = runtime::open_device("DSP").compile("void f(void) {}");
+  for (const std::string& bytes : {std::string(), std::string("ELF"), std::string(200, 'x'), object, object.substr(0, 60)})
+    EXPECT_THROW(runtime::Image{bytes}, FormatError) << bytes.size();
+}
+
+}  // namespace
+}  // namespace tinygrad
