@@ -225,6 +225,7 @@ TEST(Opts, DotProductsGiveTheSame) {
         if (k % 16 != 0 && std::string_view(o).starts_with("BLOCK")) continue;
         SCOPED_TRACE(fmt::format("{}x{}x{} {} {}: {}", m, n, k, repr(a), repr(b), o));
         EXPECT_GT(count(compiled(kernel, o, dot_product_target), Op::WMMA), 0u);
+        EXPECT_EQ(test::difference_on_interp(kernel, parse_opts(o), dot_product_target), "");
         if (processor_has_dot_products()) {
           EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(o)), "");
         }
@@ -242,6 +243,7 @@ TEST(Opts, DotProductsOfFewOrMaskedTermsGiveTheSame) {
                                parse_opts("TC(0,-1) UPCAST(0,5) STAGE(0,2,thread,1)"), chosen}) {
         SCOPED_TRACE(to_string(opts));
         EXPECT_GT(count(full_rewrite(test::with_opts(kernel, opts), dot_product_target, {.noopt = true, .spec = 1}), Op::WMMA), 0u);
+        EXPECT_EQ(test::difference_on_interp(kernel, opts, dot_product_target), "");
         if (!processor_has_dot_products()) continue;
         for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) EXPECT_EQ(test::difference_on_cpu(kernel, opts, device), "") << device;
       }

@@ -11,7 +11,6 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 constexpr double compile_cycles = 4;  // of an operation, spread over tens of thousands of runs
 
 }  // namespace
@@ -50,121 +49,6 @@ int64_t CpuCost::outer_trips(int axis) const {
   if (!has(outer_, axis)) return 1;
   const int64_t size = nest_.axes[size_t(axis)].size;
   return block_ && outer_ >> axis == 1 ? size / block_ : size;
-}
-
-double CpuCost::results_cost() const {
-  if (!outer_) return 0;
-  double vectors = 2;
-  for (size_t i = 0; i < nest_.axes.size(); ++i)
-    vectors *= nest_.axes[i].is_reduce ? double(outer_trips(int(i))) : double(nest_.axes[i].size) / double(lanes_of(int(i)));
-  return vectors;
-}
-
-int64_t CpuCost::results_bytes() const {
-  const uint64_t moves = near_axes();
-  int64_t bytes = nest_.item_bytes;
-  for (size_t i = 0; i < nest_.axes.size() && bytes <= target_.l2_bytes; ++i)
-    if (!nest_.axes[i].is_reduce) bytes *= has(moves, int(i)) ? lanes_of(int(i)) * copies_of(int(i)) : nest_.axes[i].size;
-  return bytes;
-}
-
-double CpuCost::fill_cost() const {
-  double sum = 0;
-  for (const NestedWork& w : nest_.works)
-    if (is_staged(w) && !is_windowed(w)) sum += fill_cost(w);
-  return sum;
-}
-
-double CpuCost::fill_cost(const NestedWork& w) const {
-  double elements = 1, vectors = 1;
-  for (size_t i = 0; i < nest_.axes.size(); ++i)
-    if (has(w.depends, int(i))) elements *= double(nest_.axes[i].size), vectors /= double(lanes_of(int(i)));
-  Lanes moving;
-  for (const Lane& l : lanes_)
-    if (has(w.depends, l.axis)) moving.axes.push_back(l);
-  const double bytes = elements * double(itemsize(w.node.dtype()));
-  return elements * (2 * share_as_it_lies(w, moving) + 8 * vectors) + (bytes > double(target_.l2_bytes) ? bytes / bytes_a_cycle(bytes) : 0);
-}
-
-int64_t CpuCost::tile_bytes(uint64_t arguments) const {
-  int64_t bytes = 0;
-  for (const NestedWork& w : nest_.works) {
-    if (!w.is_access || !(argument_of(w) & arguments)) continue;
-    int64_t elements = int64_t(itemsize(w.node.dtype()));
-    for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
-      if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? whole_vectors(int(i)) : lanes_of(int(i)) * copies_of(int(i));
-    bytes += elements;
-  }
-  return bytes;
-}
-
-int64_t CpuCost::whole_vectors(int axis) const {
-  const int64_t lanes = lanes_of(axis);
-  return (inner_size(axis) + lanes - 1) / lanes * lanes;
-}
-
-bool CpuCost::has_window(const NestedWork& w) const {
-  const auto is_reduce = [&](const AxisStep& s) { return nest_.axes[size_t(s.axis)].is_reduce; };
-  return std::ranges::any_of(
-      w.windows, [&](const auto& steps) { return std::ranges::any_of(steps, is_reduce) && !std::ranges::all_of(steps, is_reduce); });
-}
-
-double CpuCost::reached(const NestedWork& w, std::span<const double> iterations) const {
-  const double lanes = std::max(1, target_.lanes(w.node.dtype()));
-  double elements = 1;
-  for (const auto& steps : w.windows) {
-    double window = 1, apart = 1;
-    bool is_row = false;
-    for (const AxisStep& s : steps) {
-      const double n = double(lanes_of(s.axis) * copies_of(s.axis)), i = iterations[size_t(s.axis)];
-      if (steps.size() > 1 && !is_even(s.axis)) {
-        apart *= std::ceil(i / n) * n;
-        continue;
-      }
-      window += double(s.size) * (i - 1);
-      is_row = is_row || std::abs(w.strides[size_t(s.axis)]) == 1;
-    }
-    elements *= apart * (is_row && steps.size() > 1 ? std::ceil(window / lanes) * lanes : window);
-  }
-  return elements;
-}
-
-CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
-  constexpr double cycles_a_vector = 12, cycles_an_element = 3;
-  const auto is_apart = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
-  const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::none_of(lanes_, is_apart);
-  const double bytes = double(itemsize(w.node.dtype()));
-  const double each = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
-  std::vector<double> iterations;
-  for (const NestAxis& a : nest_.axes) iterations.push_back(double(a.size));
-  const double most = double(target_.l2_bytes - tile_bytes(near_));
-  Window best;
-  double fills = 1;
-  std::vector<int> loops = loops_inside_out();
-  for (size_t n = loops.size(); n-- > 0;) {
-    const int i = loops[n];
-    const double held = std::min(double(lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
-    fills *= std::ceil(iterations[size_t(i)] / held);
-    iterations[size_t(i)] = held;
-    const double elements = reached(w, iterations);
-    if (const Window found{i, fills * elements * each, elements * bytes};
-        (found.bytes <= most || n == 0) && (best.axis < 0 || found.cycles < best.cycles))
-      best = found;
-  }
-  return best;
-}
-
-double CpuCost::windows_cost() const {
-  double sum = 0;
-  for (const NestedWork& w : nest_.works)
-    if (is_windowed(w)) sum += window_of(w).cycles;
-  return sum;
-}
-double CpuCost::windows_bytes() const {
-  double sum = 0;
-  for (const NestedWork& w : nest_.works)
-    if (is_windowed(w)) sum += window_of(w).bytes;
-  return sum;
 }
 
 int64_t CpuCost::copies_of(int axis) const {
@@ -275,68 +159,8 @@ int64_t CpuCost::widest() const {
   return n;
 }
 
-double CpuCost::bytes_a_cycle(double of) const {
-  return of > double(std::max(target_.l2_bytes, target_.l3_bytes)) ? memory_bytes_a_cycle : l3_bytes_a_cycle;
-}
-
-double CpuCost::traffic(const Tile& t) const {
-  if (nest_.total_cost < worth_tiling || target_.l2_bytes == 0) return 0;
-  double sum = 0;
-  const std::vector<int> loops = loops_inside_out();
-  for (const NestedWork& w : nest_.works) {
-    if (!is_reduced(w)) continue;
-    double bytes = double(itemsize(w.node.dtype())), times = 1;
-    const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
-    for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (has(w.depends, int(i))) bytes *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(size(int(i)), held(int(i), t));
-    double rate = l3_bytes_a_cycle;
-    for (int i : loops) {
-      const double left = has(outer_, i) ? double(outer_trips(i)) : std::max(1.0, size(i) / held(i, t));
-      if (has(w.depends, i)) {
-        bytes *= left;
-      } else if (left > 1 && bytes > double(target_.l2_bytes)) {
-        times *= left;
-        rate = bytes_a_cycle(bytes);
-      }
-    }
-    sum += bytes * (times - 1) / rate;
-  }
-  return sum;
-}
-
 double CpuCost::held(int axis, const Tile& t) const {
   return double(lanes_of(axis) * (t.axis[0] == axis ? t.count[0] : 1) * (t.axis[1] == axis ? t.count[1] : 1));
-}
-
-double CpuCost::near_traffic(const Tile& t) const {
-  double tile = 0, loaded = 0;
-  for (const NestedWork& w : nest_.works) {
-    if (!is_near(w)) continue;
-    double elements = 1, loads = w.trips;
-    for (size_t i = 0; i < nest_.axes.size(); ++i) {
-      if (!has(w.depends, int(i)))
-        loads /= has(w.inside, int(i)) ? held(int(i), t) : 1;
-      else
-        elements *= nest_.axes[i].is_reduce ? double(inner_size(int(i))) : std::min(double(nest_.axes[i].size), held(int(i), t));
-    }
-    tile += elements * double(itemsize(w.node.dtype()));
-    loaded += loads * double(itemsize(w.node.dtype()));
-  }
-  return tile > double(target_.l1_bytes) ? loaded / l2_bytes_a_cycle : 0;
-}
-
-std::vector<int> CpuCost::loops_inside_out() const {
-  const uint64_t moves = near_axes();
-  std::vector<int> out;
-  const auto add = [&](auto&& which) {
-    for (size_t i = nest_.axes.size(); i-- > 0;)
-      if (which(int(i))) out.push_back(int(i));
-  };
-  const auto is_output = [&](int i) { return !nest_.axes[size_t(i)].is_reduce; };
-  add([&](int i) { return is_output(i) && !has(moves, i); });
-  add([&](int i) { return has(outer_, i); });
-  add([&](int i) { return is_output(i) && has(moves, i); });
-  return out;
 }
 
 double CpuCost::masked_work(const NestedWork& w, const Tile& t) const {

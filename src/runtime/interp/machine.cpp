@@ -328,15 +328,18 @@ double factor_of(uint64_t bits, DType held, DType dtype) {
 void Machine::run_wmma(const Instruction& i) {
   const TensorCore& core = *program_.cores[size_t(i.extra)];
   const auto items = size_t(core.items);
-  if (items_ % items != 0) fail(i, 0, fmt::format("a group of {} items, the tensor core takes {} at a time", items_, items));
-  for (size_t item = 0; item < items_; ++item)
+  const bool in_lanes = reg(i.dst).lanes != core.c.elements();
+  if (!in_lanes && items_ % items != 0) fail(i, 0, fmt::format("a group of {} items, the tensor core takes {} at a time", items_, items));
+  for (size_t item = 0; item < items_ && !in_lanes; ++item)
     if (!active(item)) fail(i, item, "the item does not take part in what the tensor core does with others");
   uint64_t* out = data(reg(i.dst));
-  for (size_t first = 0; first < items_; first += items) {
+  for (size_t first = 0; first < items_; first += in_lanes ? 1 : items) {
     const auto matrix = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
       const auto read = [&](size_t item, size_t e) {
         const DType held = reg(i.src[source]).dtype, types[] = {core.a_type, core.b_type, core.out};
-        const double value = factor_of(at(i.src[source], e, first + item), held, types[source]);
+        const auto elements = size_t(layout.elements());
+        const size_t lane = in_lanes && size_t(reg(i.src[source]).lanes) != elements ? item * elements + e : e;
+        const double value = factor_of(at(i.src[source], lane, in_lanes ? first : first + item), held, types[source]);
         return source < 2 && core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
       };
       return gathered(layout, core.items, columns, size_t(rows * columns), read,
@@ -350,7 +353,11 @@ void Machine::run_wmma(const Instruction& i) {
         const auto n = size_t(core.n), depth = size_t(core.k);
         double sum = c[row * n + column];
         for (size_t k = 0; k < depth; ++k) sum += a[row * depth + k] * b[k * n + column];
-        out[size_t(e) * items_ + first + item] = Scalar::from_double(sum, core.out).bits();
+        const uint64_t bits = Scalar::from_double(sum, core.out).bits();
+        if (in_lanes)
+          out[(item * size_t(core.c.elements()) + size_t(e)) * items_ + first] = bits;
+        else
+          out[size_t(e) * items_ + first + item] = bits;
       }
   }
 }

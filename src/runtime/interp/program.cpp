@@ -249,15 +249,19 @@ class Parser {
     need(u.dtype() == core->out, u, "has another dtype than what the core gives");
     int32_t src[3];
     const TensorCore::Layout* layouts[] = {&core->a, &core->b, &core->c};
+    // On a CPU the items are lanes, and may share what all of them hold alike.
+    const int64_t lanes = core->c.elements() * core->items;
+    const bool in_lanes = register_of(value(u, u.src(2))).lanes == lanes;
     for (size_t k = 0; k < 3; ++k) {
       src[k] = value(u, u.src(k));
       const Register& r = register_of(src[k]);
       const DType dtype = k == 0 ? core->a_type : k == 1 ? core->b_type : core->out;
       // A narrow float may come as its bits.
       const bool fits = r.dtype == dtype || (k < 2 && is_float(dtype) && is_unsigned(r.dtype) && itemsize(r.dtype) == itemsize(dtype));
-      need(r.lanes == layouts[k]->elements() && fits, u, "its sources are not what an item holds");
+      const int64_t held = layouts[k]->elements();
+      need((r.lanes == held || (in_lanes && r.lanes == held * core->items)) && fits, u, "its sources are not what an item holds");
     }
-    Instruction& i = emit_with(u, core->c.elements(), false);
+    Instruction& i = emit_with(u, in_lanes ? lanes : core->c.elements(), false);
     std::copy(src, src + 3, i.src);
     i.extra = int32_t(program_.cores.size());
     program_.cores.push_back(core);
