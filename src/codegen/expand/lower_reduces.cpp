@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/decomp/long_ops.h"
+#include "codegen/expand/reduce_steps.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
@@ -34,14 +35,6 @@ struct Loop {
 
 /// Stores that change accumulators, by how many of the inner loops they are in.
 using Steps = std::vector<UOps>;
-
-/// An accumulator that steps without looking at others, and where it is.
-struct Accumulator {
-  UOp identity;
-  UOp next;     ///< over stand-ins, of which the first is what is carried
-  UOps values;  ///< that it takes
-  UOp place;
-};
 
 UOps without_lanes(UOps ranges) {
   ranges.erase(std::remove_if(ranges.begin(), ranges.end(), is_lane), ranges.end());
@@ -274,28 +267,10 @@ class Lowering {
 
   static UOp base_of(const UOp& place) { return place.src(0).src(0); }
 
-  /// What a REDUCE does in each step, over stand-ins for what is carried and for the values it takes: small, and the same node for every
-  /// copy of a tile.
-  struct Step {
-    UOps identities, values;
-    UOps carried, taken;  ///< the stand-ins
-    UOps next;
-  };
-
-  static Step step_of(const UOp& reduce) {
-    Step s{reduce_identities(reduce), reduced_values(reduce), {}, {}, {}};
-    int32_t slot = 0;
-    const auto add = [&](UOps& to, DType dtype) { to.push_back(UOp(Op::PARAM, dtype, {}, ParamArg{.slot = --slot})); };
-    for (const UOp& identity : s.identities) add(s.carried, identity.dtype());
-    for (const UOp& v : s.values) add(s.taken, v.dtype());
-    s.next = reduce_step(reduce, s.carried, s.taken);
-    return s;
-  }
-
   /// Makes the accumulators of one REDUCE and the stores that change them; the INDEX of each. Accumulators that start and step alike, as
   /// the maxima of several sums over the same values, are one.
   UOps accumulate(const UOp& reduce, const Loop& loop, std::vector<Accumulator>& alone, Steps& steps) {
-    const Step step = step_of(reduce);
+    const ReduceStep step = step_of(reduce);
     const std::vector<bool> vectors = needs_lanes(reduce, step);
     const std::vector<size_t> depths = inner_depths(loop, step);
     UOps places;
@@ -321,57 +296,8 @@ class Lowering {
     return places;
   }
 
-  /// sum + where(c, x, 0) as where(c, sum + x, sum): one masked instruction with what makes x. The sum is never -0.
-  static UOp kept_where_nothing_is_added(const UOp& sum, const UOp& next) {
-    if (!next.is(Op::ADD) || !is_float(next.dtype())) return next;
-    const UOp added = next.src(0) == sum ? next.src(1) : next.src(1) == sum ? next.src(0) : UOp();
-    UOp condition, x = added;
-    while (x && x.is(Op::WHERE) && (is_const(x.src(1), 0) || is_const(x.src(2), 0))) {
-      const bool otherwise = is_const(x.src(1), 0);
-      const UOp adds = otherwise ? logical_not(x.src(0)) : x.src(0);
-      condition = condition ? condition & adds : adds;
-      x = UOp(x.src(otherwise ? 2 : 1));
-    }
-    return condition ? where(condition, sum + x, sum) : next;
-  }
-
-  /// The step of a carried value that looks at no other one, without a place.
-  static std::optional<Accumulator> stepped_alone(const Step& step, size_t number) {
-    const auto nodes = toposort(step.next[number]);
-    for (size_t i = 0; i < step.carried.size(); ++i)
-      if (i != number && has(nodes, step.carried[i])) return {};
-    Accumulator out{step.identities[number], {}, {}, {}};
-    NodeMap<UOp> renamed;
-    int32_t slot = 0;
-    const auto rename = [&](const UOp& u) { renamed[u] = UOp(Op::PARAM, u.dtype(), {}, ParamArg{.slot = --slot}); };
-    rename(step.carried[number]);
-    for (size_t i = 0; i < step.taken.size(); ++i) {
-      if (!has(nodes, step.taken[i])) continue;
-      rename(step.taken[i]);
-      out.values.push_back(step.values[i]);
-    }
-    out.next = substitute(step.next[number], renamed);
-    return out;
-  }
-
-  /// Adds those carried values that depend on one of the ranges, directly or through others.
-  static void add_dependent(const Step& step, std::span<const UOp> ranges, std::vector<bool>& out) {
-    for (bool changed = !ranges.empty(); changed;) {
-      changed = false;
-      for (size_t i = 0; i < step.next.size(); ++i) {
-        if (out[i]) continue;
-        const auto nodes = toposort(step.next[i]);
-        bool depends = false;
-        for (size_t k = 0; k < step.values.size(); ++k)
-          depends = depends || (is_open_over(step.values[k], ranges) && has(nodes, step.taken[k]));
-        for (size_t k = 0; k < step.next.size(); ++k) depends = depends || (out[k] && has(nodes, step.carried[k]));
-        if (depends) out[i] = changed = true;
-      }
-    }
-  }
-
   /// Which carried values differ along the vector axis: all if it is reduced, else those that depend on it.
-  static std::vector<bool> needs_lanes(const UOp& reduce, const Step& step) {
+  static std::vector<bool> needs_lanes(const UOp& reduce, const ReduceStep& step) {
     const auto closed = closed_ranges(reduce);
     std::vector<bool> out(step.next.size(), !is_general_reduce(reduce) || std::any_of(closed.begin(), closed.end(), is_lane));
     if (const std::optional<UOp> lane = lane_of(reduce)) add_dependent(step, std::span(&*lane, 1), out);
@@ -379,7 +305,7 @@ class Lowering {
   }
 
   /// How many of the inner loops each carried value has an element for each iteration of.
-  static std::vector<size_t> inner_depths(const Loop& loop, const Step& step) {
+  static std::vector<size_t> inner_depths(const Loop& loop, const ReduceStep& step) {
     std::vector<size_t> out(step.next.size(), 0);
     for (size_t depth = 1; depth <= loop.inner.size(); ++depth) {
       std::vector<bool> depends(step.next.size(), false);

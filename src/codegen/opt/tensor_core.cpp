@@ -224,7 +224,7 @@ UOps written_out(const UOp& value, const UOp& range) {
 }
 
 /// What a REDUCE carries, where its first values are stacks along its element ranges.
-UOps expand_reduce(const UOp& reduce) {
+UOps write_out_elements(const UOp& reduce) {
   UOps elements, loops;
   for (const UOp& r : closed_ranges(reduce)) (is_element(r) ? elements : loops).push_back(r);
   if (elements.empty()) return reduce_results(reduce);
@@ -268,7 +268,7 @@ UOp expand_elements(const UOp& sink) {
   NodeMap<UOps> expanded;
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     UOp out = u.with_src(sources);
-    if (is_general_reduce(u)) expanded[u] = expand_reduce(out);
+    if (is_general_reduce(u)) expanded[u] = write_out_elements(out);
     if (u.is(Op::GETTUPLE) && is_general_reduce(u.src(0))) return expanded[u.src(0)][size_t(u.arg_as<TupleArg>().index)];
     return out;
   });
