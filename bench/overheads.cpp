@@ -1,5 +1,5 @@
-// A device whose kernels do nothing, and whose memory is never touched: nanoseconds that a replay takes for each kernel, and that memory from
-// the cache takes, as one JSON object.
+// A device whose kernels do nothing, and whose memory is never touched: nanoseconds that a replay takes for each kernel, and that memory
+// from the cache takes, as one JSON object.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

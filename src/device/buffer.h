@@ -55,8 +55,10 @@ class Buffer final : public Resource {
   void copy_from(Buffer& from);
 
   /// Marks the content of the base as lost, because a store to it may have run in part: reading throws DeviceError with the reason. The
-  /// mark goes when the whole base is written by copyin or copy_from.
+  /// mark goes when the whole base is written by copyin or copy_from, or by a store that ends with written_whole().
   void poison(std::string_view reason) noexcept;
+  /// All of it was written, by whatever way.
+  void written_whole();
   bool poisoned() const { return base().poisoned_.load(std::memory_order_acquire); }
   /// Throws DeviceError if the content is lost.
   void check_readable() const;
@@ -65,7 +67,6 @@ class Buffer final : public Resource {
 
  private:
   Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset);
-  void written_whole();
   bool copy_from_peer(void* to, Buffer& from, void* source);
   void copy_through_host(void* to, Buffer& from, void* source);
   std::string describe() const;

@@ -185,9 +185,12 @@ std::unique_ptr<Capture::Lease> Capture::free_or_new_lease() {
   return l;
 }
 
-void Capture::give_back(std::unique_ptr<Lease> lease) {
+void Capture::give_back(std::unique_ptr<Lease> lease) noexcept {
   const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(lease));
+  try {
+    free_.push_back(std::move(lease));
+  } catch (const std::bad_alloc&) {  // then it is not kept
+  }
 }
 
 void Capture::free_leases() {

@@ -73,7 +73,7 @@ class Capture {
   };
   /// Memory that nobody else uses until it is given back. Throws OutOfMemoryError.
   std::unique_ptr<Lease> lease();
-  void give_back(std::unique_ptr<Lease> lease);
+  void give_back(std::unique_ptr<Lease> lease) noexcept;
   /// Frees the memory of leases that nobody has.
   void free_leases();
   /// The memory of a slot of kind lease.

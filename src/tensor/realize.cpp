@@ -63,6 +63,16 @@ class Realization {
   const std::vector<CellPtr>& readers() const { return readers_; }
   UOp sink() const { return tinygrad::sink(effects_); }
 
+  /// Memory that was lost and has been written as a whole can be read again.
+  void restore_written() const {
+    for (const UOp& a : stores_) {
+      Buffer& buffer = buffer_of(buffer_of_state(a));
+      if (!buffer.poisoned()) continue;
+      for (const UOp& effect : a.src().subspan(1))
+        if (effect.is(Op::STORE) && stored_value(effect.src(0)) == a.src(0)) buffer.written_whole();
+    }
+  }
+
   /// Lets all live tensors read what is in memory now. Of several with one value one gets its memory, the others have a copy, when they
   /// need it.
   void publish() {
@@ -191,6 +201,7 @@ void run(Realization& r) {
   const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, schedule::ScheduleOptions::from(options));
   engine::run_schedule(schedule, options);
   if (recorder) recorder->ran(sink, schedule);
+  r.restore_written();
   r.publish();
 }
 

@@ -38,6 +38,7 @@ class SharedAllocator final : public HostMemory<LruAllocator> {
  public:
   SharedAllocator(std::string device, SharedHeap& heap) : HostMemory(std::move(device)), heap_(heap) {}
   ~SharedAllocator() override { empty_cache(); }
+  bool uses_host_memory() const override { return false; }  // only what both sides have mapped
 
  protected:
   void* system_allocate(size_t size, const BufferSpec&) override { return heap_.allocate(size); }
