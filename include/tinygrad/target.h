@@ -54,7 +54,6 @@ struct TINYGRAD_EXPORT Target {
   int vector_registers = 0;       ///< number of architectural vector registers
   bool vector_math = true;        ///< ALU ops take vectors; else vectors are only loaded and stored, at most `vector_bits` at once
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
-  bool half_memory = false;       ///< without arithmetic on float16, it can be loaded as float32 and stored from it
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)

@@ -49,7 +49,7 @@ ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
-  h.add(vector_math).add(unaligned_vectors).add(half_memory).add(has_threads).add(has_groups).add(max_group_items);
+  h.add(vector_math).add(unaligned_vectors).add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
