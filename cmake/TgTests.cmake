@@ -139,6 +139,21 @@ function(tg_test_packaging)
                package.fetch_content package.toy_device package.size PROPERTY LABELS package)
 endfunction()
 
+# The kernels of the backend tests on a driver that checks every access and finds races. Where it is not installed there is no such test.
+function(tg_test_oclgrind)
+  find_file(TG_OCLGRIND liboclgrind-rt-icd.so PATHS /usr/lib/oclgrind /usr/local/lib/oclgrind)
+  if(NOT TG_OCLGRIND OR NOT TARGET test_runtime_backend)
+    return()
+  endif()
+  file(WRITE "${PROJECT_BINARY_DIR}/oclgrind/oclgrind.icd" "${TG_OCLGRIND}\n")
+  add_test(NAME runtime.oclgrind COMMAND test_runtime_backend "--gtest_filter=Devices/Kernels.*/CL-*Heuristics*")
+  set_tests_properties(runtime.oclgrind PROPERTIES
+    LABELS backend
+    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0"
+    PASS_REGULAR_EXPRESSION "PASSED  . 4 tests"
+    FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
+endfunction()
+
 function(tg_tests)
   include(GoogleTest)
   add_custom_target(tests)
@@ -170,6 +185,7 @@ function(tg_tests)
     endforeach()
     tg_add_test(test_${room} unit ${room} ${unit})
   endforeach()
+  tg_test_oclgrind()
   get_property(made GLOBAL PROPERTY TG_TESTS_MADE)
   foreach(name IN LISTS TG_TESTS)
     if(NOT name IN_LIST made)

@@ -58,7 +58,6 @@ struct TINYGRAD_EXPORT Target {
   int most_lanes = 0;             ///< of a vector in memory, if that is less than what fits; 0: no such limit
   bool vector_floats = true;      ///< vectors hold floats, too
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
-  bool half_memory = false;       ///< without arithmetic on float16, it can be loaded as float32 and stored from it
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)

@@ -10,7 +10,6 @@ Target opencl_target(const OpenClLimits& limits) {
   t.vector_bits = 128;
   t.vector_registers = 64;
   t.vector_math = false;
-  t.half_memory = true;
   t.l1_bytes = 32 << 10;
   t.l2_bytes = limits.cache_bytes;
   t.has_groups = true;
