@@ -52,7 +52,7 @@ TEST(Hip, CodeObjectsSayWhatALaunchNeeds) {
 }
 
 TEST(Hip, ArgumentsAreAddressesThenVariablesOf64Bits) {
-  const UOp n = variable("n", 1, 64), i = range(cast(n, DType::index), RangeArg{.id = 0});
+  const UOp n = variable("class", 1, 64), i = range(cast(n, DType::index), RangeArg{.id = 0});
   const Made made = make(kernel({ended(write(arg(0, 64), i, read(arg(1, 64), i) * 2), {i})}), amd_target("gfx942"));
   EXPECT_EQ(made.kernel.at(".kernarg_segment_size"), 24) << made.source;
   ASSERT_EQ(made.kernel.at(".args").size(), 3u);
