@@ -10,6 +10,7 @@
 #include "runtime/dsp/dsp.h"
 #include "runtime/hip/hip.h"
 #include "runtime/interp/device.h"
+#include "runtime/metal/metal.h"
 #include "runtime/npy/npy.h"
 #include "runtime/null/null.h"
 #include "runtime/webgpu/webgpu.h"
@@ -33,6 +34,7 @@ constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
 constexpr Backend kBackends[] = {
     {.name = "CUDA", .unavailable = cuda_unavailable, .code_paths = kCudaCodePaths, .open = open_cuda},
     {.name = "HIP", .unavailable = hip_unavailable, .code_paths = kHipCodePaths, .open = open_hip},
+    {.name = "METAL", .unavailable = metal_unavailable, .open = open_metal},
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
     {.name = "WEBGPU", .unavailable = webgpu_unavailable, .open = open_webgpu},

@@ -52,7 +52,7 @@ TEST(Hip, CodeObjectsSayWhatALaunchNeeds) {
 }
 
 TEST(Hip, ArgumentsAreAddressesThenVariablesOf64Bits) {
-  const UOp n = variable("n", 1, 64), i = range(cast(n, DType::index), RangeArg{.id = 0});
+  const UOp n = variable("class", 1, 64), i = range(cast(n, DType::index), RangeArg{.id = 0});
   const Made made = make(kernel({ended(write(arg(0, 64), i, read(arg(1, 64), i) * 2), {i})}), amd_target("gfx942"));
   EXPECT_EQ(made.kernel.at(".kernarg_segment_size"), 24) << made.source;
   ASSERT_EQ(made.kernel.at(".args").size(), 3u);
@@ -68,7 +68,7 @@ TEST(Hip, EveryTensorCoreIsAnInstruction) {
     for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
       const TensorCore& core = target.tensor_cores[i];
       SCOPED_TRACE(fmt::format("{} {}", arch, core.name.str()));
-      const UOp product = narrow_matmul(2 * core.m, 2 * core.n, 2 * core.k, core.a_type, core.b_type, core.out);
+      const UOp product = narrow_matmul(2 * core.m, core.n + 3, 2 * core.k, core.a_type, core.b_type, core.out);
       const Made made = make(with_opts(product, {{OptOp::TC, 0, int32_t(i)}}), target);
       EXPECT_NE(made.source.find(core.name.str()), std::string::npos) << made.source;
       EXPECT_EQ(made.kernel.at(".max_flat_workgroup_size"), core.items);

@@ -20,7 +20,7 @@
 
 #include "base/subprocess.h"
 #include "program/run_kernel.h"
-#include "renderer/metal_shim/items.h"
+#include "renderer/items.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad::codegen::test {
@@ -56,6 +56,7 @@ class CpuItems {
                                      "-std=c++20",
                                      "-O1",
                                      "-w",
+                                     "-Wno-narrowing",
                                      "-fPIC",
                                      "-shared",
                                      "-nostdinc++",

@@ -99,8 +99,9 @@ std::string compiled(const std::vector<std::string>& options, const std::string&
 /// As for C, with the precision that C has: quotients and square roots are rounded correctly, denormal numbers stay.
 std::vector<std::string> hip_flags(const Target& target) {
   return {"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", fmt::format("--offload-arch={}", target.arch.str()), "-nogpuinc",
-          "-nogpulib", "-nostdinc", "-O3", "-w", "-ffp-contract=on", "-fno-math-errno", "-fno-strict-overflow", "-fno-strict-aliasing",
-          "-fsigned-char", "-fno-exceptions", "-fno-ident", "-fhip-fp32-correctly-rounded-divide-sqrt", "-fno-gpu-flush-denormals-to-zero",
+          "-nogpulib", "-nostdinc", "-O3", "-w", "-Wno-narrowing", "-ffp-contract=on", "-fno-math-errno", "-fno-strict-overflow",
+          "-fno-strict-aliasing", "-fsigned-char", "-fno-exceptions", "-fno-ident", "-fhip-fp32-correctly-rounded-divide-sqrt",
+          "-fno-gpu-flush-denormals-to-zero",
           // What every ROCm from 4.3 on loads.
           "-mcode-object-version=4"};
 }

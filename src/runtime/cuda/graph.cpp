@@ -12,7 +12,7 @@ class CudaGraph final : public tinygrad::Graph {
  public:
   explicit CudaGraph(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)), api_(gpu_->api()) {}
   ~CudaGraph() override {
-    if (api_.context_set(gpu_->context()) != kSuccess) return;
+    api_.context_set(gpu_->context());
     if (exec_) api_.graph_exec_destroy(exec_);
     if (graph_) api_.graph_destroy(graph_);
   }

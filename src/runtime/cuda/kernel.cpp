@@ -30,7 +30,8 @@ CudaKernel::CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, con
 
 CudaKernel::~CudaKernel() {
   // Whatever it runs ends before the module goes.
-  if (gpu_->api().context_set(gpu_->context()) == kSuccess) gpu_->api().module_unload(module_);
+  gpu_->api().context_set(gpu_->context());
+  gpu_->api().module_unload(module_);
 }
 
 void CudaKernel::check(std::span<void* const> buffers, const LaunchDims& dims) const {

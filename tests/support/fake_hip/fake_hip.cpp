@@ -18,14 +18,15 @@ using tinygrad::test::FakeHip;
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotReady = 600, kInvalidImage = 200, kNotFound = 500, kLaunchFailure = 719,
               kNoDevice = 100;
 
-struct Event {
-  bool done = true;
-  double ms = 0;
-};
-
 struct HipStream {
   int device;
   std::deque<std::function<int()>> work;
+};
+
+struct Event {
+  HipStream* stream = nullptr;  ///< that it was recorded in last
+  bool done = true;
+  double ms = 0;
 };
 
 struct Function {
@@ -84,8 +85,9 @@ bool is_memory(const void* at, size_t bytes) {
   return begin + bytes <= next->first + next->second;
 }
 
-int run_all(HipStream& stream) {
-  while (!stream.work.empty()) {
+/// What a stream holds, as far as an event.
+int run_stream(HipStream& stream, const Event* end = nullptr) {
+  while (!stream.work.empty() && !(end && end->done)) {
     const auto work = std::move(stream.work.front());
     stream.work.pop_front();
     state().now_ms += 0.5;
@@ -98,7 +100,7 @@ int run_all(HipStream& stream) {
 }
 
 void run_everything() {
-  for (HipStream* s : state().streams) run_all(*s);
+  for (HipStream* s : state().streams) run_stream(*s);
 }
 
 Function functions[] = {
@@ -232,14 +234,14 @@ EXPORT int hipStreamCreateWithFlags(void** stream, unsigned) {
 }
 EXPORT int hipStreamDestroy(void* stream) {
   return call("hipStreamDestroy", [&]() -> int {
-    run_all(*static_cast<HipStream*>(stream));
+    run_stream(*static_cast<HipStream*>(stream));
     state().streams.erase(static_cast<HipStream*>(stream));
     --state().control.streams;
     return delete static_cast<HipStream*>(stream), 0;
   });
 }
 EXPORT int hipStreamSynchronize(void* stream) {
-  return call("hipStreamSynchronize", [&]() -> int { return run_all(*static_cast<HipStream*>(stream)); });
+  return call("hipStreamSynchronize", [&]() -> int { return run_stream(*static_cast<HipStream*>(stream)); });
 }
 EXPORT int hipDeviceSynchronize() {
   return call("hipDeviceSynchronize", [&]() -> int { return run_everything(), 0; });
@@ -247,8 +249,8 @@ EXPORT int hipDeviceSynchronize() {
 EXPORT int hipStreamWaitEvent(void* stream, void* event, unsigned) {
   return call("hipStreamWaitEvent", [&]() -> int {
     static_cast<HipStream*>(stream)->work.push_back([event] {
-      if (!static_cast<Event*>(event)->done) run_everything();
-      return 0;
+      auto* const e = static_cast<Event*>(event);
+      return e->done ? 0 : run_stream(*e->stream, e);
     });
     return 0;
   });
@@ -266,15 +268,16 @@ EXPORT int hipEventRecord(void* event, void* stream) {
   return call("hipEventRecord", [&]() -> int {
     auto* e = static_cast<Event*>(event);
     e->done = false;
+    e->stream = static_cast<HipStream*>(stream);
     static_cast<HipStream*>(stream)->work.push_back([e] { return e->done = true, e->ms = state().now_ms, 0; });
     return 0;
   });
 }
 EXPORT int hipEventSynchronize(void* event) {
   return call("hipEventSynchronize", [&]() -> int {
-    for (HipStream* s : state().streams)
-      if (const int error = run_all(*s)) return error;
-    return static_cast<Event*>(event)->done ? 0 : kNotReady;
+    auto* const e = static_cast<Event*>(event);
+    const int error = e->done ? 0 : run_stream(*e->stream, e);
+    return error ? error : e->done ? 0 : kNotReady;
   });
 }
 EXPORT int hipEventElapsedTime(float* ms, void* from, void* to) {
