@@ -28,14 +28,28 @@ int64_t part_within(int64_t size, int64_t most, int64_t most_quotient) {
   return 0;
 }
 
-/// Loops become dimensions, the innermost the first; one that is too long for a dimension becomes two where it divides so. What is over
-/// three dimensions or a dimension's limit stays a loop.
+/// Axes of known sizes as the digits of one dimension, the last the lowest.
+void join(std::span<const UOp> axes, AxisKind kind, uint8_t dim, NodeMap<UOp>& map) {
+  int64_t count = 1;
+  for (const UOp& r : axes) count *= constant_size(r);
+  const UOp joined = special(index_const(count), kind, dim);
+  int64_t below = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const UOp digit = floor_div(joined, below);
+    map[axes[i]] = i == 0 ? digit : floor_mod(digit, constant_size(axes[i]));
+    below *= constant_size(axes[i]);
+  }
+}
+
+/// Loops become dimensions, the innermost the first; one that is too long for a dimension becomes two where it divides so, and the third
+/// dimension is made of all that are left. What is over a limit stays a loop.
 void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UOp>& map) {
-  UOps loops;
+  UOps loops, last;
   for (const UOp& r : closed)
     if (r.arg_as<RangeArg>().kind == AxisKind::loop) loops.push_back(r);
   std::sort(loops.begin(), loops.end(), is_around);
   uint8_t dim = 0;
+  int64_t count = 1;
   for (size_t i = loops.size(); i-- > 0 && dim < 3;) {
     const UOp& r = loops[i];
     const int64_t size = constant_size(r);
@@ -48,8 +62,14 @@ void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UO
       }
     }
     if (size == 0 ? !ranges_of(r.src(0)).empty() : size > target.max_global[dim]) continue;
-    map[r] = special(r.src(0), AxisKind::global, dim++);
+    if (dim < 2 || (size == 0 && last.empty())) {
+      map[r] = special(r.src(0), AxisKind::global, dim++);
+    } else if (size != 0 && count * size <= target.max_global[2]) {
+      last.insert(last.begin(), r);
+      count *= size;
+    }
   }
+  if (!last.empty()) join(last, AxisKind::global, 2, map);
 }
 
 /// All axes of work-items become dimensions; the third is made of those that are left.
@@ -59,17 +79,7 @@ void assign_items(std::span<const UOp> items, NodeMap<UOp>& map) {
     const UOp& r = items[items.size() - 1 - i];
     map[r] = special(r.src(0), AxisKind::local, uint8_t(i));
   }
-  const std::span<const UOp> rest = items.first(items.size() - own);
-  if (rest.empty()) return;
-  int64_t count = 1;
-  for (const UOp& r : rest) count *= constant_size(r);
-  const UOp joined = special(index_const(count), AxisKind::local, 2);
-  int64_t below = 1;
-  for (size_t i = rest.size(); i-- > 0;) {
-    const UOp digit = floor_div(joined, below);
-    map[rest[i]] = i == 0 ? digit : floor_mod(digit, constant_size(rest[i]));
-    below *= constant_size(rest[i]);
-  }
+  if (items.size() > own) join(items.first(items.size() - own), AxisKind::local, 2, map);
 }
 
 bool is_argument(UOp memory) {

@@ -5,8 +5,9 @@
 namespace tinygrad::codegen {
 
 /// On targets with work-groups: the loops over output elements become indices of the launch grid, axes of kind local and group the index in
-/// the group. Dimension 0 is the innermost loop; loops over three dimensions, or over the target's limits, stay loops. Of work-items that
-/// compute the same, the first stores it. Kernels of several loop nests run as one work-item. On other targets nothing changes.
+/// the group. Dimension 0 is the innermost loop, dimension 2 all but the two innermost; loops over the limits of the target stay loops. Of
+/// work-items that compute the same, the first stores it. Kernels of several loop nests run as one work-item. On other targets nothing
+/// changes.
 UOp assign_launch_dims(const UOp& sink, const Target& target);
 
 }  // namespace tinygrad::codegen

@@ -1,5 +1,8 @@
 #include "compiler/nvidia/nvrtc.h"
 
+#include <filesystem>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -42,6 +45,27 @@ struct Nvrtc {
     bind(error_string, "nvrtcGetErrorString");
   }
 };
+
+/// What NVRTC opens itself by its name, which the loader finds in a folder of its own only if it is open.
+void open_builtins(const std::string& nvrtc) {
+  namespace fs = std::filesystem;
+  if (nvrtc.find('/') == nvrtc.npos) return;  // where the system has libraries
+  std::error_code none;
+  for (const auto& file : fs::directory_iterator(fs::path(nvrtc).parent_path(), none)) {
+    if (!file.path().filename().string().starts_with("libnvrtc-builtins.so.")) continue;
+    if (auto library = DynamicLibrary::try_open({file.path().string()}))
+      (void)new DynamicLibrary(std::move(*library));  // kept, as NVRTC is
+  }
+}
+
+const DynamicLibrary& nvrtc_library() {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& prepared = *new std::set<std::string>;
+  const DynamicLibrary& library = toolkit_library("nvrtc");
+  const std::lock_guard lock(mutex);
+  if (prepared.insert(library.name()).second) open_builtins(library.name());
+  return library;
+}
 
 /// One compilation, ended with the object.
 class Compilation {
@@ -98,7 +122,7 @@ std::string compile_cuda(const std::string& source, std::string_view arch) {
   ProfileSpan span("nvrtc", "compile");
   std::string cubin;
   try {
-    const Nvrtc api(toolkit_library("nvrtc"));
+    const Nvrtc api(nvrtc_library());
     cubin = Compilation(api, source).run(options);
   } catch (const CompileError& e) {
     throw CompileError(fmt::format("{}\n{}", e.what(), source));

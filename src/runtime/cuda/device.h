@@ -5,7 +5,7 @@
 
 #include <tinygrad/device.h>
 
-#include "runtime/cuda/context.h"
+#include "runtime/cuda/gpu.h"
 
 namespace tinygrad::runtime::cuda {
 

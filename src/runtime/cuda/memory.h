@@ -6,7 +6,7 @@
 
 #include <tinygrad/allocator.h>
 
-#include "runtime/cuda/context.h"
+#include "runtime/cuda/gpu.h"
 
 namespace tinygrad::runtime::cuda {
 

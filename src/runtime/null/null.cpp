@@ -55,10 +55,8 @@ Target cuda_or_oldest(std::string_view arch) { return cuda_target(arch.empty() ?
 
 // The first is what a plain NULL means.
 constexpr Language kLanguages[] = {
-    {"LLVM", cpu_or_host, renderer::render_llvmir},
-    {"CUDA", cuda_or_oldest, renderer::render_cuda},
-    {"PTX", cuda_or_oldest, renderer::render_ptx},
-    {"HIP", amd_or_oldest, renderer::render_hip},
+    {"LLVM", cpu_or_host, renderer::render_llvmir}, {"CUDA", cuda_or_oldest, renderer::render_cuda},
+    {"PTX", cuda_or_oldest, renderer::render_ptx},  {"HIP", amd_or_oldest, renderer::render_hip},
     {"METAL", metal, renderer::render_metal},
 };
 

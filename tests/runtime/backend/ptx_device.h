@@ -6,8 +6,8 @@
 
 #include "device/host_memory.h"
 #include "renderer/ptx/ptx.h"
-#include "support/fake_cuda/ptx_machine.h"
 #include "runtime/backends.h"
+#include "support/fake_cuda/ptx_machine.h"
 
 namespace tinygrad::test {
 

@@ -112,15 +112,17 @@ TEST_F(FakeCudaTest, CopiesOnTheDeviceMayOverlap) {
 }
 
 TEST_F(FakeCudaTest, ReplaysAreGraphs) {
-  const auto f = jit([](const Tensor& x) {
+  const Tensor twice = (Tensor::eye(4) * 2).contiguous().realize();
+  const auto f = jit([&](const Tensor& x) {
     Tensor y = x;
-    for (int i = 0; i < 5; ++i) y = (y + 1).contiguous();
+    for (int i = 0; i < 4; ++i) y = y.matmul(twice).contiguous();
     return y;
   });
-  const Tensor a({1.0f, 2.0f}), b({5.0f, 6.0f});
-  const size_t before = control().graph_launches;
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(f(i % 2 ? a : b).tolist(), i % 2 ? (Floats{6, 7}) : (Floats{10, 11})) << i;
-  EXPECT_GT(control().graph_launches, before);
+  const Tensor a = Tensor::ones({2, 4}).contiguous().realize(), b = Tensor::full({2, 4}, 3.0).contiguous().realize();
+  const FakeCuda before = control();
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(f(i % 2 ? a : b).tolist(), Floats(8, i % 2 ? 16 : 48)) << i;
+  EXPECT_GT(control().graph_launches, before.graph_launches);
+  EXPECT_LT(control().launches, before.launches + 6 * 4) << "replays launch no kernels one by one";
 }
 
 TEST_F(FakeCudaTest, DevicesCopyFromEachOther) {
@@ -148,9 +150,10 @@ TEST_F(FakeCudaTest, MemoryThatIsUsedUp) {
 
 TEST_F(FakeCudaTest, KernelsThatFailLater) {
   const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
-  Tensor y = (x + 1).realize();
+  const Tensor y = (x + 1).realize();
+  synchronize("CUDA");
   fail("kernel", 719);
-  Tensor z = (x * 3).realize();
+  const Tensor z = (x * 3).realize();
   EXPECT_THROW(z.tolist(), DeviceError);
   EXPECT_THROW(z.tolist(), DeviceError) << "what it wrote is lost";
   EXPECT_EQ((x * 5).tolist(), (Floats{5, 10})) << "the next works";

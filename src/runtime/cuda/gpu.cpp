@@ -1,4 +1,4 @@
-#include "runtime/cuda/context.h"
+#include "runtime/cuda/gpu.h"
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
