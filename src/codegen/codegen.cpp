@@ -6,6 +6,7 @@
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/emulate_long.h"
+#include "codegen/decomp/widen_integers.h"
 #include "codegen/expand/assign_launch_dims.h"
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/expand/group_reduces.h"
@@ -139,6 +140,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
   p.step("emulate dtypes", emulate_dtypes(p.graph(), has));
+  p.step("widen integers", widen_integers(p.graph(), has));
   p.step("index width", choose_index_width(p.graph(), has));
   p.step("decompose ops", decompose_ops(p.graph(), has, options.transcendental));
   p.step("emulate long", emulate_long(p.graph(), has));

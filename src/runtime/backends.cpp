@@ -6,6 +6,7 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/interp/device.h"
 #include "runtime/null/null.h"
+#include "runtime/webgpu/webgpu.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -17,6 +18,7 @@ constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders,
 constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
+    {.name = "WEBGPU", .may_be_default = false, .unavailable = webgpu_unavailable, .open = open_webgpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
 };

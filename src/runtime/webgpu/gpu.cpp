@@ -1,0 +1,295 @@
+#include "runtime/webgpu/gpu.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+namespace tinygrad::runtime::webgpu {
+
+namespace {
+
+constexpr int kLaunchesAtOnce = 64;
+constexpr uint64_t kUniformBytes = 64 << 10;
+constexpr size_t kCopyBytes = size_t{32} << 20;  // through memory that both sides reach
+
+/// Real hardware before what runs on the processor.
+int rank(Adapter adapter) {
+  AdapterInfo info;
+  api().AdapterGetInfo(adapter, &info);
+  const AdapterType type = info.type;
+  api().AdapterInfoFreeMembers(info);
+  return type == AdapterType::unknown ? 2 : type == AdapterType::cpu ? 3 : static_cast<int>(type) - 1;
+}
+
+Instance instance() {
+  static const Instance made = api().CreateInstance(nullptr);
+  if (!made) throw DeviceError("WEBGPU: wgpu-native could not be started");
+  return made;
+}
+
+std::vector<Adapter>& find_adapters() {
+  const EnumerateOptions options{.next = nullptr, .backends = kPrimaryBackends};
+  auto& found = *new std::vector<Adapter>(api().InstanceEnumerateAdapters(instance(), &options, nullptr));
+  if (!found.empty()) found.resize(api().InstanceEnumerateAdapters(instance(), &options, found.data()));
+  std::stable_sort(found.begin(), found.end(), [](Adapter a, Adapter b) { return rank(a) < rank(b); });
+  return found;
+}
+
+}  // namespace
+
+std::span<const Adapter> adapters() {
+  static const std::vector<Adapter>& found = find_adapters();
+  return found;
+}
+
+Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(adapter) {
+  api().AdapterGetLimits(adapter, &limits_);
+  std::vector<Feature> features;
+  for (const Feature f : {Feature::timestamp_query, Feature::shader_f16})
+    if (has(f)) features.push_back(f);
+  DeviceDescriptor d;
+  d.feature_count = features.size();
+  d.features = features.data();
+  d.limits = &limits_;
+  d.lost.data1 = d.error.data1 = this;
+  d.lost.callback = [](const GpuDevice*, uint32_t reason, StringView text, void* self, void*) {
+    if (reason == kDestroyed || reason == kCancelled) return;
+    auto& gpu = *static_cast<Gpu*>(self);
+    std::lock_guard lock(gpu.error_mutex_);
+    gpu.lost_ = text.str();
+    gpu.is_lost_ = true;
+  };
+  d.error.callback = [](const GpuDevice*, ErrorType type, StringView text, void* self, void*) {
+    auto& gpu = *static_cast<Gpu*>(self);
+    std::lock_guard lock(gpu.error_mutex_);
+    if (gpu.error_ != ErrorType::none) return;
+    gpu.error_ = type;
+    gpu.error_text_ = text.str();
+  };
+  std::string why;
+  DeviceCallbackInfo opened;
+  opened.data1 = &device_;
+  opened.data2 = &why;
+  opened.callback = [](uint32_t status, GpuDevice device, StringView text, void* to, void* reason) {
+    *static_cast<GpuDevice*>(to) = status == kSuccess ? device : nullptr;
+    *static_cast<std::string*>(reason) = text.str();
+  };
+  api().AdapterRequestDevice(adapter, &d, opened);
+  api().InstanceProcessEvents(instance());
+  if (!device_) throw DeviceError(fmt::format("{}: the adapter gives no device: {}", name_, why));
+  queue_ = api().DeviceGetQueue(device_);
+  uniforms_ = make_buffer(kUniformBytes, BufferUsage::uniform | BufferUsage::copy_to);
+  if (has(Feature::timestamp_query)) {
+    const QuerySetDescriptor queries{.label = {}, .count = 2};
+    queries_ = api().DeviceCreateQuerySet(device_, &queries);
+    timestamps_ = make_buffer(16, BufferUsage::query_resolve | BufferUsage::copy_from);
+  }
+  throw_error("opening it");
+}
+
+// Errors.
+
+void Gpu::check_alive() const {
+  if (!is_lost_) return;
+  std::lock_guard lock(error_mutex_);
+  throw DeviceError(fmt::format("{}: the device is lost: {}; start the program again", name_, lost_));
+}
+
+std::optional<std::pair<ErrorType, std::string>> Gpu::take_error() {
+  std::lock_guard lock(error_mutex_);
+  if (error_ == ErrorType::none) return std::nullopt;
+  return std::pair(std::exchange(error_, ErrorType::none), std::move(error_text_));
+}
+
+void Gpu::throw_error(std::string_view doing) {
+  check_alive();
+  const auto error = take_error();
+  if (!error) return;
+  const std::string text = fmt::format("{}: {}: {}", name_, doing, error->second);
+  if (error->first == ErrorType::out_of_memory) throw OutOfMemoryError(text);
+  throw DeviceError(text);
+}
+
+template <class T>
+T Gpu::made(std::string_view what, T object) {
+  throw_error(what);
+  if (!object) throw DeviceError(fmt::format("{}: {} failed", name_, what));
+  return object;
+}
+
+// Memory.
+
+OwnedBuffer Gpu::make_buffer(uint64_t bytes, uint64_t usage) {
+  check_alive();
+  if (bytes > limits_.buffer_size) return {};
+  const BufferDescriptor d{.label = {}, .usage = usage, .size = bytes};
+  const Lock lock(mutex_);
+  OwnedBuffer buffer(api().DeviceCreateBuffer(device_, &d));
+  const auto error = take_error();
+  if (!error) return buffer;
+  if (error->first == ErrorType::out_of_memory) return {};
+  throw DeviceError(fmt::format("{}: a buffer of {} bytes: {}", name_, bytes, error->second));
+}
+
+void Gpu::write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(from);
+  for (size_t done = 0; done < bytes; done += kCopyBytes) {
+    const Lock lock(mutex_);
+    flush();
+    api().QueueWriteBuffer(queue_, to, offset + done, at + done, std::min(kCopyBytes, bytes - done));
+    // The library has copied it to memory of its own, which waiting makes free again.
+    if (bytes > kCopyBytes) synchronize();
+  }
+  throw_error("copying to it");
+}
+
+void Gpu::read(void* to, const Place& from, size_t bytes) {
+  const OwnedBuffer between = make_buffer(std::min(bytes, kCopyBytes), BufferUsage::map_read | BufferUsage::copy_to);
+  if (!between) throw OutOfMemoryError(fmt::format("{}: no memory to copy {} bytes to the host through", name_, bytes));
+  for (size_t done = 0; done < bytes; done += kCopyBytes) {
+    const size_t part = std::min(kCopyBytes, bytes - done);
+    copy({between.get(), 0, part}, {from.buffer, from.offset + done, from.left}, part);
+    flush();
+    std::pair<bool, std::string> mapped{false, {}};
+    MapCallbackInfo info;
+    info.data1 = &mapped;
+    info.callback = [](uint32_t status, StringView text, void* result, void*) {
+      *static_cast<std::pair<bool, std::string>*>(result) = {status == kSuccess, text.str()};
+    };
+    api().BufferMapAsync(between.get(), 1, 0, part, info);
+    synchronize();
+    if (!mapped.first) throw DeviceError(fmt::format("{}: copying from it: {}", name_, mapped.second));
+    std::memcpy(static_cast<std::byte*>(to) + done, api().BufferGetConstMappedRange(between.get(), 0, part), part);
+    api().BufferUnmap(between.get());
+  }
+}
+
+void Gpu::copy(const Place& to, const Place& from, uint64_t bytes) {
+  const Lock lock(mutex_);
+  flush();
+  const Encoder encoder = api().DeviceCreateCommandEncoder(device_, nullptr);
+  api().CommandEncoderCopyBufferToBuffer(encoder, from.buffer, from.offset, to.buffer, to.offset, bytes);
+  submit(encoder);
+  throw_error("copying in it");
+}
+
+// Kernels.
+
+OwnedModule Gpu::make_module(const std::string& wgsl) {
+  check_alive();
+  ShaderSource source;
+  source.code = std::string_view(wgsl);
+  const Labeled d{.next = &source.chain, .label = {}};
+  const Lock lock(mutex_);
+  // Codegen proves or gates every access and every loop ends, so no checks are put into kernels.
+  OwnedModule module(api().DeviceCreateShaderModuleTrusted(device_, &d, 0));
+  if (const auto error = take_error()) throw CompileError(fmt::format("{}: {}\n{}", name_, error->second, wgsl));
+  return module;
+}
+
+OwnedGroupLayout Gpu::make_group_layout(std::span<const BindGroupLayoutEntry> entries) {
+  const BindGroupLayoutDescriptor d{.label = {}, .count = entries.size(), .entries = entries.data()};
+  const Lock lock(mutex_);
+  return made("the layout of a kernel's arguments", OwnedGroupLayout(api().DeviceCreateBindGroupLayout(device_, &d)));
+}
+
+OwnedLayout Gpu::make_layout(BindGroupLayout group) {
+  const PipelineLayoutDescriptor d{.label = {}, .count = 1, .layouts = &group};
+  const Lock lock(mutex_);
+  return made("the layout of a kernel", OwnedLayout(api().DeviceCreatePipelineLayout(device_, &d)));
+}
+
+OwnedPipeline Gpu::make_pipeline(const PipelineDescriptor& descriptor) {
+  check_alive();
+  const Lock lock(mutex_);
+  OwnedPipeline pipeline(api().DeviceCreateComputePipeline(device_, &descriptor));
+  const auto error = take_error();
+  if (error) throw CompileError(fmt::format("{}: kernel {}: {}", name_, descriptor.entry.str(), error->second));
+  return pipeline;
+}
+
+OwnedGroup Gpu::make_group(BindGroupLayout layout, std::span<const BindGroupEntry> entries) {
+  const BindGroupDescriptor d{.label = {}, .layout = layout, .count = entries.size(), .entries = entries.data()};
+  const Lock lock(mutex_);
+  return made("a kernel's arguments", OwnedGroup(api().DeviceCreateBindGroup(device_, &d)));
+}
+
+Place Gpu::uniforms(const void* from, size_t bytes) {
+  const Lock lock(mutex_);
+  const uint64_t step = (bytes + limits_.uniform_alignment - 1) / limits_.uniform_alignment * limits_.uniform_alignment;
+  if (next_uniform_ + step > kUniformBytes) {
+    // Writes come before what is submitted after them, so what still reads the old values goes first.
+    flush();
+    next_uniform_ = 0;
+  }
+  const uint64_t at = std::exchange(next_uniform_, next_uniform_ + step);
+  api().QueueWriteBuffer(queue_, uniforms_.get(), at, from, bytes);
+  return {uniforms_.get(), at, bytes};
+}
+
+void Gpu::dispatch(Pass pass, const Dispatch& d) {
+  api().ComputePassEncoderSetPipeline(pass, d.pipeline);
+  api().ComputePassEncoderSetBindGroup(pass, 0, d.group, 0, nullptr);
+  api().ComputePassEncoderDispatchWorkgroups(pass, d.groups[0], d.groups[1], d.groups[2]);
+}
+
+void Gpu::launch(const Dispatch& d) {
+  check_alive();
+  const Lock lock(mutex_);
+  if (!pass_) {
+    encoder_ = api().DeviceCreateCommandEncoder(device_, nullptr);
+    pass_ = api().CommandEncoderBeginComputePass(encoder_, nullptr);
+  }
+  dispatch(pass_, d);
+  if (++recorded_ < kLaunchesAtOnce) return;
+  flush();
+  throw_error("running kernels");
+}
+
+double Gpu::launch_timed(const Dispatch& d) {
+  synchronize();
+  const Lock lock(mutex_);
+  const Encoder encoder = api().DeviceCreateCommandEncoder(device_, nullptr);
+  const TimestampWrites writes{.queries = queries_};
+  const PassDescriptor description{.label = {}, .timestamps = queries_ ? &writes : nullptr};
+  const Pass pass = api().CommandEncoderBeginComputePass(encoder, &description);
+  dispatch(pass, d);
+  api().ComputePassEncoderEnd(pass);
+  api().ComputePassEncoderRelease(pass);
+  if (queries_) api().CommandEncoderResolveQuerySet(encoder, queries_, 0, 2, timestamps_.get(), 0);
+  const auto start = std::chrono::steady_clock::now();
+  submit(encoder);
+  synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!queries_) return seconds;
+  uint64_t ticks[2] = {};
+  read(ticks, {timestamps_.get(), 0, sizeof(ticks)}, sizeof(ticks));
+  return double(ticks[1] - ticks[0]) * double(api().QueueGetTimestampPeriod(queue_)) * 1e-9;
+}
+
+void Gpu::submit(Encoder encoder) {
+  const CommandBuffer commands = api().CommandEncoderFinish(encoder, nullptr);
+  api().CommandEncoderRelease(encoder);
+  api().QueueSubmit(queue_, 1, &commands);
+  api().CommandBufferRelease(commands);
+}
+
+void Gpu::flush() {
+  const Lock lock(mutex_);
+  if (!pass_) return;
+  api().ComputePassEncoderEnd(pass_);
+  api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
+  recorded_ = 0;
+  submit(std::exchange(encoder_, nullptr));
+}
+
+void Gpu::synchronize() {
+  flush();
+  api().DevicePoll(device_, 1, nullptr);
+  throw_error("running kernels");
+}
+
+}  // namespace tinygrad::runtime::webgpu

@@ -1,0 +1,127 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/webgpu/api.h"
+
+namespace tinygrad::runtime::webgpu {
+
+/// The adapters of this machine, the fastest kind first. Throws DeviceError if the library cannot be opened. They stay until the end.
+std::span<const Adapter> adapters();
+
+/// A thing of the library, released with this handle.
+template <class T, void (*Api::*release)(T)>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(T object) : object_(object) {}
+  ~Owned() { reset(); }
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  T get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  void reset() {
+    if (object_) (api().*release)(object_);
+    object_ = nullptr;
+  }
+
+ private:
+  T object_ = nullptr;
+};
+using OwnedBuffer = Owned<GpuBuffer, &Api::BufferRelease>;
+using OwnedModule = Owned<ShaderModule, &Api::ShaderModuleRelease>;
+using OwnedGroupLayout = Owned<BindGroupLayout, &Api::BindGroupLayoutRelease>;
+using OwnedLayout = Owned<PipelineLayout, &Api::PipelineLayoutRelease>;
+using OwnedPipeline = Owned<Pipeline, &Api::ComputePipelineRelease>;
+using OwnedGroup = Owned<BindGroup, &Api::BindGroupRelease>;
+
+/// A place in a buffer of the library.
+struct Place {
+  GpuBuffer buffer = nullptr;
+  uint64_t offset = 0;
+  uint64_t left = 0;  ///< bytes of the buffer from here on
+};
+
+/// What one launch is made of.
+struct Dispatch {
+  Pipeline pipeline = nullptr;
+  BindGroup group = nullptr;
+  uint32_t groups[3] = {1, 1, 1};
+};
+
+/// A device of the library with its one queue. Work is recorded and submitted some launches at a time, at the latest when somebody waits.
+/// Errors of the library become exceptions at the call that made them, or else at the next wait. Safe for several threads.
+class Gpu {
+ public:
+  /// Throws DeviceError.
+  Gpu(std::string name, Adapter adapter);
+
+  const std::string& name() const { return name_; }
+  const Limits& limits() const { return limits_; }
+  bool has(Feature feature) const { return api().AdapterHasFeature(adapter_, feature) != 0; }
+
+  /// Null when there is no memory.
+  OwnedBuffer make_buffer(uint64_t bytes, uint64_t usage);
+  /// Offsets and sizes are multiples of 4.
+  void write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes);
+  void read(void* to, const Place& from, size_t bytes);
+  void copy(const Place& to, const Place& from, uint64_t bytes);
+
+  /// Throws CompileError with what the library says of the text.
+  OwnedModule make_module(const std::string& wgsl);
+  OwnedGroupLayout make_group_layout(std::span<const BindGroupLayoutEntry> entries);
+  OwnedLayout make_layout(BindGroupLayout group);
+  OwnedPipeline make_pipeline(const PipelineDescriptor& descriptor);
+  OwnedGroup make_group(BindGroupLayout layout, std::span<const BindGroupEntry> entries);
+
+  /// A place for `bytes` of uniforms of the next launch, until that is made.
+  Place uniforms(const void* from, size_t bytes);
+  void launch(const Dispatch& dispatch);
+  /// Runs it alone and waits; the seconds that it took on the device.
+  double launch_timed(const Dispatch& dispatch);
+  /// Waits for all launches; throws what went wrong with them.
+  void synchronize();
+
+ private:
+  using Lock = std::unique_lock<std::recursive_mutex>;
+
+  void submit(Encoder encoder);
+  void flush();
+  void dispatch(Pass pass, const Dispatch& d);
+  void check_alive() const;
+  /// The first error since the last call.
+  std::optional<std::pair<ErrorType, std::string>> take_error();
+  void throw_error(std::string_view doing);
+  template <class T>
+  T made(std::string_view what, T object);
+
+  const std::string name_;
+  const Adapter adapter_;
+  GpuDevice device_ = nullptr;
+  Queue queue_ = nullptr;
+  Limits limits_;
+
+  std::recursive_mutex mutex_;  // of what is recorded and of calls that may fail, so that an error is that of its call
+  Encoder encoder_ = nullptr;
+  Pass pass_ = nullptr;
+  int recorded_ = 0;
+  OwnedBuffer uniforms_, timestamps_;
+  uint64_t next_uniform_ = 0;
+  QuerySet queries_ = nullptr;
+
+  mutable std::mutex error_mutex_;
+  ErrorType error_ = ErrorType::none;
+  std::string error_text_, lost_;
+  std::atomic<bool> is_lost_{false};
+};
+
+}  // namespace tinygrad::runtime::webgpu
