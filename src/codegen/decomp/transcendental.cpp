@@ -28,7 +28,9 @@ UOp exp2_of_sum(const UOp& x, const UOp& rest) {
   // Adding 1.5 * 2^mantissa leaves the nearest integer in the low bits.
   const UOp shifter = l.num(std::ldexp(1.5, l.mantissa));
   const UOp shifted = in + shifter, n = l.to_bits(shifted) - l.to_bits(shifter);
-  const UOp f = in - (shifted - shifter) + rest;
+  // A float32 is made of n anew: compilers that may reassociate, as those of WGSL, take what was added and is taken off for nothing.
+  const UOp nearest = wide ? shifted - shifter : cast(n, x.dtype());
+  const UOp f = in - nearest + rest;
   const UOp p = f * polynomial(f, wide ? std::span<const double>(exp2_float64) : exp2_float32) + l.num(1);
   // Two factors, each a normal number; the second product alone may round, to a denormal.
   const UOp half = n >> l.bits(1);

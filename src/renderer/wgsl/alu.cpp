@@ -44,7 +44,7 @@ class Alu {
       case Op::MAX: return is_float(d) ? maximum() : call("max", {x().text, y().text});
       case Op::CMPLT: return is_bool(d) ? binary(prefixed("!", x()), "&", Binds::bit_and, y()) : infix("<", Binds::order);
       case Op::CMPEQ: return infix("==", Binds::equality);
-      case Op::CMPNE: return is_negation() ? prefixed("!", x()) : infix("!=", Binds::equality);
+      case Op::CMPNE: return is_negation() ? prefixed("!", x()) : differs(x(), y(), d);
       case Op::AND: return infix("&", Binds::bit_and);
       case Op::OR: return infix("|", Binds::bit_or);
       case Op::XOR: return is_bool(d) ? infix("!=", Binds::equality) : infix("^", Binds::bit_xor);
@@ -96,7 +96,7 @@ class Alu {
                     "let same = bitcast<f32>(bitcast<u32>(a) & bitcast<u32>(b));\n"
                     "  return select(select(select(a + b, same, a == b), b, a < b), a, a > b);");
   }
-  Expr at_least(const Expr& v, const Expr& least) { return function("at_least", v, least, "return select(b, a, a > b || a != a);"); }
+  Expr at_least(const Expr& v, const Expr& least) { return function("at_least", v, least, "return select(a, b, a <= b);"); }
 
   Expr amount() const { return is_unsigned(sources_[1].dtype) ? y() : call("u32", {y().text}); }
   std::optional<int64_t> known_amount() const {

@@ -7,8 +7,6 @@ namespace tinygrad::renderer::wgsl {
 
 namespace {
 
-using cstyle::binary;
-
 /// The value modulo 2^32 as a float in [-2^31, 2^31), which is exact; what no int64 holds is 0.
 constexpr std::string_view kToInt = R"(fn to_int(x: f32) -> i32 {
   let cut = trunc(select(0.0f, x, abs(x) < 9223372036854775808.0f));
@@ -35,7 +33,7 @@ Expr to_integer(Prelude& prelude, const Term& x, DType to) {
 Expr write_cast(Prelude& prelude, const Term& x, DType to) {
   if (x.dtype == to) return x.expr;
   const std::string_view type = type_of(prelude, to);
-  if (is_bool(to)) return binary(x.expr, "!=", Binds::equality, number(prelude, Scalar::from_int(0, x.dtype)));
+  if (is_bool(to)) return differs(x.expr, number(prelude, Scalar::from_int(0, x.dtype)), x.dtype);
   if (is_float(to)) {
     if (!is_bool(x.dtype)) return call(type, {x.expr.text});
     return select(x.expr, number(prelude, Scalar::from_int(1, to)), number(prelude, Scalar::from_int(0, to)));
@@ -48,14 +46,14 @@ Expr write_bitcast(Prelude& prelude, const Term& x, DType to) {
   if (x.dtype == to || (is_bool(x.dtype) && is_bool(to))) return x.expr;
   if (is_bool(x.dtype) || is_bool(to) || (is_int(x.dtype) && is_int(to))) return write_cast(prelude, x, to);
   const std::string_view type = type_of(prelude, to);
-  // A half has the bits of the lower part of a word.
+  // The bits of a half are the lower part of a word.
   if (x.dtype == DType::float16) {
-    const Expr word = call("bitcast<u32>", {fmt::format("vec2<f16>({}, 0.0h)", x.expr.text)});
+    const Expr word = call("pack2x16float", {fmt::format("vec2<f32>(f32({}), 0.0f)", x.expr.text)});
     return is_unsigned(to) ? word : cut(call("i32", {word.text}), to);
   }
   if (to == DType::float16) {
     const Expr word = is_unsigned(x.dtype) ? x.expr : call("u32", {x.expr.text});
-    return {call("bitcast<vec2<f16>>", {word.text}).text + ".x"};
+    return call(type, {call("unpack2x16float", {word.text}).text + ".x"});
   }
   return call(fmt::format("bitcast<{}>", type), {x.expr.text});
 }

@@ -37,6 +37,11 @@ Expr call(std::string_view function, std::initializer_list<std::string_view> arg
 
 Expr select(const Expr& condition, const Expr& yes, const Expr& no) { return call("select", {no.text, yes.text, condition.text}); }
 
+Expr differs(const Expr& x, const Expr& y, DType dtype) {
+  if (!is_float(dtype)) return cstyle::binary(x, "!=", Binds::equality, y);
+  return cstyle::prefixed("!", cstyle::binary(x, "==", Binds::equality, y));
+}
+
 Expr number(Prelude& prelude, const Scalar& value) {
   const DType d = value.dtype();
   const std::string_view type = type_of(prelude, d);

@@ -44,6 +44,8 @@ bool is_narrow(DType dtype);  ///< an integer of 8 or 16 bits
 Expr call(std::string_view function, std::initializer_list<std::string_view> arguments);
 Expr select(const Expr& condition, const Expr& yes, const Expr& no);
 Expr number(Prelude& prelude, const Scalar& value);
+/// x is not y. Of floats that are not ordered, naga's != is false.
+Expr differs(const Expr& x, const Expr& y, DType dtype);
 
 Expr write_alu(Prelude& prelude, Op op, std::span<const Term> sources);
 Expr write_cast(Prelude& prelude, const Term& x, DType to);

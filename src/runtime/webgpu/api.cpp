@@ -7,12 +7,13 @@ namespace tinygrad::runtime::webgpu {
 
 // The layouts of the headers, on the 64-bit systems that wgpu-native is built for.
 static_assert(sizeof(void*) != 8 ||
-              (sizeof(EnumerateOptions) == 16 && sizeof(AdapterInfo) == 96 && sizeof(Limits) == 152 && sizeof(MapCallbackInfo) == 40 &&
-               sizeof(ErrorCallbackInfo) == 32 && sizeof(DeviceDescriptor) == 144 && sizeof(BufferDescriptor) == 48 &&
-               sizeof(ShaderSource) == 32 && sizeof(Labeled) == 24 && sizeof(BindGroupLayoutEntry) == 120 &&
-               sizeof(BindGroupLayoutDescriptor) == 40 && sizeof(PipelineLayoutDescriptor) == 48 && sizeof(Constant) == 32 &&
-               sizeof(PipelineDescriptor) == 80 && sizeof(BindGroupEntry) == 56 && sizeof(BindGroupDescriptor) == 48 &&
-               sizeof(TimestampWrites) == 24 && sizeof(PassDescriptor) == 32 && sizeof(QuerySetDescriptor) == 32));
+              (sizeof(InstanceExtras) == 112 && sizeof(InstanceDescriptor) == 32 && sizeof(EnumerateOptions) == 16 &&
+               sizeof(AdapterInfo) == 96 && sizeof(Limits) == 152 && sizeof(MapCallbackInfo) == 40 && sizeof(ErrorCallbackInfo) == 32 &&
+               sizeof(DeviceDescriptor) == 144 && sizeof(BufferDescriptor) == 48 && sizeof(ShaderSource) == 32 && sizeof(Labeled) == 24 &&
+               sizeof(BindGroupLayoutEntry) == 120 && sizeof(BindGroupLayoutDescriptor) == 40 && sizeof(PipelineLayoutDescriptor) == 48 &&
+               sizeof(Constant) == 32 && sizeof(PipelineDescriptor) == 80 && sizeof(BindGroupEntry) == 56 &&
+               sizeof(BindGroupDescriptor) == 48 && sizeof(TimestampWrites) == 24 && sizeof(PassDescriptor) == 32 &&
+               sizeof(QuerySetDescriptor) == 32));
 
 namespace {
 

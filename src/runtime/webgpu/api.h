@@ -42,14 +42,32 @@ struct Chained {
   const Chained* next = nullptr;
   uint32_t type = 0;
 };
-inline constexpr uint32_t kShaderSourceWgsl = 2;
+inline constexpr uint32_t kShaderSourceWgsl = 2, kInstanceExtras = 0x30004;
+
+/// Vulkan, Metal and Direct3D: those with all of WebGPU's compute.
+inline constexpr uint64_t kPrimaryBackends = 1 << 0 | 1 << 2 | 1 << 3;
+struct InstanceExtras {  // 112
+  Chained chain{nullptr, kInstanceExtras};
+  uint64_t backends = kPrimaryBackends;
+  uint64_t flags = 0;  ///< no debugging and no validation by the driver
+  uint32_t dx12_compiler = 0, gles_version = 0, gl_fence = 0;
+  StringView dxc_path;
+  uint32_t dxc_model = 0, dx12_presentation = 0;
+  const uint8_t *budget_for_creation = nullptr, *budget_for_loss = nullptr;
+  uint32_t display_type = 0;
+  void* display[2] = {};
+};
+struct InstanceDescriptor {  // 32
+  const Chained* next = nullptr;
+  size_t feature_count = 0;
+  const uint32_t* features = nullptr;
+  const void* limits = nullptr;
+};
 
 struct EnumerateOptions {  // 16
   const Chained* next = nullptr;
-  uint64_t backends = 0;
+  uint64_t backends = kPrimaryBackends;
 };
-/// Vulkan, Metal and Direct3D: those with all of WebGPU's compute.
-inline constexpr uint64_t kPrimaryBackends = 1 << 0 | 1 << 2 | 1 << 3;
 
 enum class AdapterType : uint32_t { discrete = 1, integrated = 2, cpu = 3, unknown = 4 };
 struct AdapterInfo {  // 96

@@ -25,13 +25,17 @@ int rank(Adapter adapter) {
 }
 
 Instance instance() {
-  static const Instance made = api().CreateInstance(nullptr);
+  static const Instance made = [] {
+    const InstanceExtras extras;
+    const InstanceDescriptor d{.next = &extras.chain};
+    return api().CreateInstance(&d);
+  }();
   if (!made) throw DeviceError("WEBGPU: wgpu-native could not be started");
   return made;
 }
 
 std::vector<Adapter>& find_adapters() {
-  const EnumerateOptions options{.next = nullptr, .backends = kPrimaryBackends};
+  const EnumerateOptions options;
   auto& found = *new std::vector<Adapter>(api().InstanceEnumerateAdapters(instance(), &options, nullptr));
   if (!found.empty()) found.resize(api().InstanceEnumerateAdapters(instance(), &options, found.data()));
   std::stable_sort(found.begin(), found.end(), [](Adapter a, Adapter b) { return rank(a) < rank(b); });
