@@ -17,11 +17,8 @@ constexpr size_t kCopyBytes = size_t{32} << 20;  // through memory that both sid
 
 /// Real hardware before what runs on the processor.
 int rank(Adapter adapter) {
-  AdapterInfo info;
-  api().AdapterGetInfo(adapter, &info);
-  const AdapterType type = info.type;
-  api().AdapterInfoFreeMembers(info);
-  return type == AdapterType::unknown ? 2 : type == AdapterType::cpu ? 3 : static_cast<int>(type) - 1;
+  const AdapterType type = type_of(adapter);
+  return type == AdapterType::discrete ? 0 : type == AdapterType::integrated ? 1 : type == AdapterType::unknown ? 2 : 3;
 }
 
 Instance instance() {
@@ -43,6 +40,13 @@ std::vector<Adapter>& find_adapters() {
 }
 
 }  // namespace
+
+AdapterType type_of(Adapter adapter) {
+  AdapterInfo info;
+  api().AdapterGetInfo(adapter, &info);
+  api().AdapterInfoFreeMembers(info);
+  return info.type;
+}
 
 std::span<const Adapter> adapters() {
   static const std::vector<Adapter>& found = find_adapters();

@@ -15,6 +15,8 @@ namespace tinygrad::runtime::webgpu {
 /// The adapters of this machine, the fastest kind first. Throws DeviceError if the library cannot be opened. They stay until the end.
 std::span<const Adapter> adapters();
 
+AdapterType type_of(Adapter adapter);
+
 /// A thing of the library, released with this handle.
 template <class T, void (*Api::*release)(T)>
 class Owned {
@@ -67,6 +69,8 @@ class Gpu {
 
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
+  /// Whether the adapter is a processor with software that makes it one.
+  bool is_software() const { return type_of(adapter_) == AdapterType::cpu; }
   bool has(Feature feature) const { return api().AdapterHasFeature(adapter_, feature) != 0; }
 
   /// Null when there is no memory.
