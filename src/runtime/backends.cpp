@@ -18,7 +18,7 @@ constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}};  // renders,
 constexpr Backend kBackends[] = {
     {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
     {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
-    {.name = "WEBGPU", .may_be_default = false, .unavailable = webgpu_unavailable, .open = open_webgpu},
+    {.name = "WEBGPU", .unavailable = webgpu_unavailable, .open = open_webgpu},
     {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
     {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
 };

@@ -2,7 +2,8 @@
 #include <map>
 #include <shared_mutex>
 
-#include "device/allocator.h"
+#include <tinygrad/allocator.h>
+
 #include "runtime/webgpu/gpu.h"
 
 namespace tinygrad::runtime::webgpu {
@@ -11,6 +12,7 @@ namespace tinygrad::runtime::webgpu {
 class WebGpuAllocator final : public LruAllocator {
  public:
   explicit WebGpuAllocator(Gpu& gpu) : LruAllocator(gpu.name()), gpu_(gpu) {}
+  ~WebGpuAllocator() override { empty_cache(); }
 
   Place place(const void* handle) const;
 

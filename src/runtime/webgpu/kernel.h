@@ -3,7 +3,8 @@
 #include <memory>
 #include <mutex>
 
-#include "device/kernel.h"
+#include <tinygrad/device.h>
+
 #include "runtime/webgpu/allocator.h"
 
 namespace tinygrad::runtime::webgpu {

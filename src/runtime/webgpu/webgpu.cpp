@@ -15,7 +15,7 @@ namespace {
 using namespace webgpu;
 
 /// Software runs the items of a group as vectors, one after another: those of a large group wait for each other for nothing.
-constexpr uint32_t most_items_of_software = 32;
+constexpr uint32_t most_items_of_software = 64;
 
 Target target_of(const Gpu& gpu) {
   const Limits& l = gpu.limits();
@@ -41,6 +41,7 @@ class WebGpuDevice final : public Device {
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<WebGpuKernel>(*gpu_, static_cast<const WebGpuAllocator&>(allocator()), info, binary);
   }
+  bool is_async() const override { return true; }
   void synchronize() override { gpu_->synchronize(); }
 
  private:
