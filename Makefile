@@ -17,6 +17,7 @@ setup-min:
 setup-test:
 	@tools/setup --test
 	@tools/venv
+	@tools/venv --webgpu
 
 $(BUILD)/build.ninja:
 	cmake --preset release

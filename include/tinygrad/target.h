@@ -59,6 +59,7 @@ struct TINYGRAD_EXPORT Target {
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)
   bool has_groups = false;   ///< kernels run as a grid of work-groups (SPECIAL), with group memory and barriers
   int64_t max_group_items = 0;
+  int64_t full_group = 256;  ///< work-items that hide each other's waiting: what heuristics put into a group at most
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
   std::vector<TensorCore> tensor_cores;  ///< best first

@@ -11,6 +11,8 @@ Target webgpu_target(const WebGpuLimits& limits) {
   t.l2_bytes = 1 << 20;
   t.has_groups = true;
   t.max_group_items = limits.invocations;
+  // Software runs the items of a group as vectors, one after another: those of a large group wait for each other for nothing.
+  if (limits.is_software) t.full_group = 32;
   for (int64_t& n : t.max_global) n = limits.groups_per_dimension;
   t.group_memory_bytes = limits.group_memory_bytes;
   t.max_buffers = limits.max_buffers;

@@ -9,6 +9,7 @@ struct WebGpuLimits {
   int64_t groups_per_dimension = 65535;   ///< maxComputeWorkgroupsPerDimension
   int64_t group_memory_bytes = 16 << 10;  ///< maxComputeWorkgroupStorageSize
   int max_buffers = 8;                    ///< maxStorageBuffersPerShaderStage
+  bool is_software = false;               ///< a processor is the adapter
   bool has_float16 = false;               ///< the feature shader-f16
 };
 

@@ -21,7 +21,15 @@ UOp special(const UOp& size, AxisKind kind, uint8_t dim) {
   return UOp(Op::SPECIAL, DType::index, {size}, SpecialArg{.kind = kind, .dim = dim});
 }
 
-/// Loops become dimensions, the innermost the first. What is over three dimensions or a dimension's limit stays a loop.
+/// The largest divisor of a size such that neither it nor the quotient is over its limit; 0 if there is none.
+int64_t part_within(int64_t size, int64_t most, int64_t most_quotient) {
+  for (int64_t n = most; n > 1 && size / n <= most_quotient; --n)
+    if (size % n == 0) return n;
+  return 0;
+}
+
+/// Loops become dimensions, the innermost the first; one that is too long for a dimension becomes two where it divides so. What is over
+/// three dimensions or a dimension's limit stays a loop.
 void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UOp>& map) {
   UOps loops;
   for (const UOp& r : closed)
@@ -32,6 +40,13 @@ void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UO
     const UOp& r = loops[i];
     const int64_t size = constant_size(r);
     // The size of a dimension may be an expression of variables.
+    if (size > target.max_global[dim] && dim < 2) {
+      if (const int64_t part = part_within(size, target.max_global[dim], target.max_global[dim + 1])) {
+        const UOp inner = special(index_const(part), AxisKind::global, dim++);
+        map[r] = special(index_const(size / part), AxisKind::global, dim++) * part + inner;
+        continue;
+      }
+    }
     if (size == 0 ? !ranges_of(r.src(0)).empty() : size > target.max_global[dim]) continue;
     map[r] = special(r.src(0), AxisKind::global, dim++);
   }

@@ -9,7 +9,6 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr int64_t full_group = 256;    // work-items that hide each other's waiting
 constexpr int64_t few_outputs = 2048;  // less than the work-items that a device runs at once
 constexpr int64_t long_reduction = 32;
 
@@ -32,6 +31,7 @@ class GroupHeuristic {
     left_[axis] /= n;
   }
 
+  int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
   /// The first core whose tile divides the sizes, with up to 2x2 tiles for each of its groups of items.
@@ -62,7 +62,7 @@ class GroupHeuristic {
     if (outputs > few_outputs || updates_in_place(sink_)) return false;
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce || left_[i] < long_reduction) continue;
-      for (int64_t n = std::min(full_group, target_.max_group_items); n >= 8; n /= 2) {
+      for (int64_t n = most_items(); n >= 8; n /= 2) {
         if (left_[i] % n != 0 || left_[i] < 2 * n) continue;
         add(OptOp::GROUP, i, n);
         items_ *= n;
@@ -96,7 +96,7 @@ class GroupHeuristic {
   /// dimension of the group.
   void spread() {
     std::vector<Opt> local;
-    const int64_t most = std::min(full_group, target_.max_group_items);
+    const int64_t most = most_items();
     for (size_t i = nest_.axes.size(); i-- > 0 && local.size() < 2;) {
       if (nest_.axes[i].is_reduce) continue;
       const int64_t wanted = local.empty() ? 32 : 8;

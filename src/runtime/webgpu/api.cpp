@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/options.h"
+
 namespace tinygrad::runtime::webgpu {
 
 // The layouts of the headers, on the 64-bit systems that wgpu-native is built for.
@@ -15,28 +17,25 @@ static_assert(sizeof(void*) != 8 ||
                sizeof(BindGroupDescriptor) == 48 && sizeof(TimestampWrites) == 24 && sizeof(PassDescriptor) == 32 &&
                sizeof(QuerySetDescriptor) == 32));
 
-namespace {
-
-/// The library's structures change from one major version to the next.
-DynamicLibrary open() {
+DynamicLibrary open_library(const std::string& path) {
   std::string why;
-  auto library = DynamicLibrary::try_open({"libwgpu_native.so", "libwgpu_native-release.so", "libwgpu_native.dylib"}, &why);
+  auto library = !path.empty() ? DynamicLibrary::try_open({path}, &why)
+                               : DynamicLibrary::try_open({"libwgpu_native.so", "libwgpu_native-release.so", "libwgpu_native.dylib"}, &why);
   if (!library) {
     throw DeviceError(
-        fmt::format("WEBGPU: {}; install wgpu-native {} where the system finds libraries, or set LD_LIBRARY_PATH to the "
-                    "folder that it is in (PyPI's wgpu has it as wgpu/resources/libwgpu_native-release.so)",
+        fmt::format("WEBGPU: {}; install wgpu-native {} where the system finds libraries, or say with WEBGPU_PATH where it is (PyPI's wgpu "
+                    "has it as wgpu/resources/libwgpu_native-release.so)",
                     why, kMajorVersion));
   }
   const auto version = library->find<uint32_t()>("wgpuGetVersion");
   const uint32_t number = version ? version() : 0;
   if (number >> 24 != kMajorVersion) {
-    throw DeviceError(fmt::format("WEBGPU: {} is wgpu-native {}.{}; version {} is needed (PyPI's wgpu 0.32 has it)", library->name(),
-                                  number >> 24, number >> 16 & 0xff, kMajorVersion));
+    throw DeviceError(fmt::format("WEBGPU: {} is {}; wgpu-native {} is needed (PyPI's wgpu 0.32 has it)", library->name(),
+                                  version ? fmt::format("version {}.{}", number >> 24, number >> 16 & 0xff) : "another library",
+                                  kMajorVersion));
   }
   return std::move(*library);
 }
-
-}  // namespace
 
 Api::Api(DynamicLibrary opened) : library(std::move(opened)) {
 #define TG_WGPU(result, name, ...) name = library.symbol<result(__VA_ARGS__)>("wgpu" #name);
@@ -45,7 +44,7 @@ Api::Api(DynamicLibrary opened) : library(std::move(opened)) {
 }
 
 const Api& api() {
-  static const Api& opened = *new Api(open());  // its threads outlive main()
+  static const Api& opened = *new Api(open_library(current_options().webgpu_path));  // its threads outlive main()
   return opened;
 }
 

@@ -232,7 +232,11 @@ struct Api {
 #undef TG_WGPU
 };
 
-/// Opened once. Throws DeviceError saying what to install, or what is wrong with what is.
+/// The library at `path`, or the one that the system finds. Throws DeviceError for none and, because the structures change from one major
+/// version to the next, for one of another version.
+DynamicLibrary open_library(const std::string& path);
+
+/// Opened once, as the option WEBGPU_PATH has it. Throws DeviceError saying what to install, or what is wrong with what is.
 const Api& api();
 
 }  // namespace tinygrad::runtime::webgpu

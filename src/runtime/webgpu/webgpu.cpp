@@ -14,16 +14,13 @@ namespace {
 
 using namespace webgpu;
 
-/// Software runs the items of a group as vectors, one after another: those of a large group wait for each other for nothing.
-constexpr uint32_t most_items_of_software = 64;
-
 Target target_of(const Gpu& gpu) {
   const Limits& l = gpu.limits();
-  const uint32_t items = std::min({l.group_invocations, l.group_size_x, l.group_size_y});
-  return webgpu_target({.invocations = gpu.is_software() ? std::min(items, most_items_of_software) : items,
+  return webgpu_target({.invocations = std::min({l.group_invocations, l.group_size_x, l.group_size_y}),
                         .groups_per_dimension = l.groups_per_dimension,
                         .group_memory_bytes = l.group_memory,
                         .max_buffers = static_cast<int>(l.storage_buffers_per_stage),
+                        .is_software = gpu.is_software(),
                         .has_float16 = gpu.has(Feature::shader_f16)});
 }
 

@@ -12,6 +12,7 @@
 #include "codegen/kernels.h"
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
+#include "runtime/webgpu/api.h"
 #include "runtime/webgpu/webgpu.h"
 
 namespace tinygrad {
@@ -199,6 +200,19 @@ TEST_F(WebGpuErrors, MemoryOfAnotherDevice) {
   float host[4] = {};
   void* const handles[] = {host, host, host};
   EXPECT_THROW(p.kernel->launch(handles, {}, p.info.launch_dims({}), true), DeviceError);
+}
+
+TEST_F(WebGpuErrors, LibrariesThatAreMissingOrAnother) {
+  const auto message = [](const char* path) -> std::string {
+    try {
+      runtime::webgpu::open_library(path);
+      return "no error";
+    } catch (const DeviceError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_NE(message("/nonexistent/libwgpu_native.so").find("WEBGPU_PATH"), std::string::npos);
+  EXPECT_NE(message("libm.so.6").find("is another library; wgpu-native 29 is needed"), std::string::npos) << message("libm.so.6");
 }
 
 TEST_F(WebGpuErrors, AdaptersThatAreNotThere) { EXPECT_THROW(runtime::open_device("WEBGPU:99"), DeviceError); }
