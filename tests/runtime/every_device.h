@@ -30,6 +30,10 @@ class EveryDevice : public testing::TestWithParam<std::string> {
  protected:
   Device& device() { return runtime::open_device(GetParam().substr(0, GetParam().find(':'))); }
   bool has_groups() { return device().target().has_groups; }
+  /// What a device lacks of the others is computed by what it has.
+  bool takes(DType d) { return d != DType::float64 || device().supports(d); }
+  /// WGSL lets drivers divide within 2.5 units in the last place.
+  double division_ulps() { return device().target().renderer == Symbol("WGSL") ? 2.5 : 0; }
 
   Context choice_{{.dev = GetParam()}};
 };

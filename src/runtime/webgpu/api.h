@@ -227,9 +227,11 @@ struct Api {
   explicit Api(DynamicLibrary library);
 
   DynamicLibrary library;
+  // NOLINTBEGIN(readability-identifier-naming)
 #define TG_WGPU(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
 #include "runtime/webgpu/functions.def"
 #undef TG_WGPU
+  // NOLINTEND(readability-identifier-naming)
 };
 
 /// The library at `path`, or the one that the system finds. Throws DeviceError for none and, because the structures change from one major

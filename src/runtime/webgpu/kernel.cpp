@@ -29,12 +29,13 @@ Pipeline WebGpuKernel::pipeline(const Firsts& firsts) {
   const std::lock_guard lock(mutex_);
   OwnedPipeline& made = pipelines_[firsts];
   if (made) return made.get();
-  std::vector<std::string> names;
+  std::vector<std::string> names(firsts.size());
   std::vector<Constant> constants;
-  for (size_t i = 0; i < firsts.size(); ++i)
-    if (firsts[i] != 0) names.push_back(renderer::wgsl_first(info_.params[i].slot));
-  for (size_t i = 0; i < firsts.size(); ++i)
-    if (firsts[i] != 0) constants.push_back({.key = std::string_view(names[constants.size()]), .value = double(firsts[i])});
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    if (firsts[i] == 0) continue;
+    names[i] = renderer::wgsl_first(info_.params[i].slot);
+    constants.push_back({.key = std::string_view(names[i]), .value = double(firsts[i])});
+  }
   PipelineDescriptor d;
   d.layout = layout_.get();
   d.module = module_.get();

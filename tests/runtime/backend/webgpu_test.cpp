@@ -123,6 +123,21 @@ TEST_F(WebGpu, LaunchesThatAreSubmittedTogetherSeeEachOther) {
   EXPECT_EQ(values_of<int32_t>(*buffer), std::vector<int32_t>(64, 999 * 500));
 }
 
+/// A dimension has at most 65535 groups.
+TEST_F(WebGpu, LongLoopsAreTwoDimensions) {
+  constexpr int64_t n = 200000;
+  Program p(gpu(), codegen::full_rewrite(elementwise(n), gpu().target(), {.noopt = true}), "k");
+  const LaunchDims dims = p.info.launch_dims({});
+  EXPECT_EQ(dims.global[0] * dims.global[1], n);
+  EXPECT_LE(std::max(dims.global[0], dims.global[1]), 65535);
+  const BufferPtr buffers[] = {Buffer::make(gpu(), n, DType::float32), buffer_from(gpu(), std::vector<float>(n, 2), DType::float32),
+                               buffer_from(gpu(), ramp<float>(n), DType::float32)};
+  p.run(buffers);
+  std::vector<float> want = ramp<float>(n);
+  for (float& x : want) x = 2 * x + 1;
+  EXPECT_EQ(values_of<float>(*buffers[0]), want);
+}
+
 TEST_F(WebGpu, IsSafeForSeveralThreads) {
   std::vector<std::thread> threads;
   std::vector<std::vector<float>> results(4);
