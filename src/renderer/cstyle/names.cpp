@@ -7,13 +7,13 @@ namespace {
 
 /// Words that a user's variable may be called and that mean something in C or in the text around it.
 constexpr std::string_view kWords[] = {
-    "auto",   "bool",    "break",    "case",       "char",        "const",    "constexpr", "continue", "default", "do",      "double",
-    "else",   "enum",    "extern",   "false",      "float",       "for",      "goto",      "half",     "if",      "inline",  "int",
-    "llong",  "long",    "nullptr",  "register",   "restrict",    "return",   "run",       "short",    "signed",  "sizeof",  "static",
-    "struct", "switch",  "true",     "typedef",    "typeof",      "uchar",    "uint",      "ullong",   "ulong",   "union",   "unsigned",
-    "ushort", "void",    "volatile", "while",      "begin",       "end",      "bufs",      "vars",     "abs",     "max",     "sqrt",
-    "trunc",  "rint",    "signbit",  "convert",    "shuffle",     "quotient", "remainder", "gather",   "scatter", "inlined", "load",
-    "store",  "maximum", "at_least", "shift_left", "shift_right",
+    "auto",   "bool",   "break",    "case",     "char",       "const",       "constexpr", "continue", "default", "do",      "double",
+    "else",   "enum",   "extern",   "false",    "float",      "for",         "goto",      "half",     "if",      "inline",  "int",
+    "llong",  "long",   "nullptr",  "register", "restrict",   "return",      "run",       "short",    "signed",  "sizeof",  "static",
+    "struct", "switch", "true",     "typedef",  "typeof",     "uchar",       "uint",      "ullong",   "ulong",   "union",   "unsigned",
+    "ushort", "void",   "volatile", "while",    "begin",      "end",         "bufs",      "vars",     "abs",     "max",     "sqrt",
+    "trunc",  "rint",   "signbit",  "convert",  "shuffle",    "quotient",    "remainder", "gather",   "scatter", "inlined", "load",
+    "store",  "less",   "maximum",  "at_least", "shift_left", "shift_right",
 };
 
 /// Also "float8", "as_int", "to_long".

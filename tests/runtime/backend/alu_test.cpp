@@ -251,6 +251,7 @@ TEST_P(DeviceAlu, ConversionsFromIt) {
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
     if (!device().supports(to)) continue;
+    if (const char* only = std::getenv("ONLY_TO"); only && repr(to) != std::string("dtypes.") + only) continue;
     checks_.add(
         fmt::format("CAST to {}", repr(to)), in, to,
         [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
@@ -266,7 +267,7 @@ TEST_P(DeviceAlu, ConversionsFromIt) {
 
 using Case = std::tuple<const char*, DType>;
 
-/// "DSP:CLANG" is "DSP_CLANG", and what is on the CPU goes by the rest.
+/// "DSP:CLANG:v66" is "DSP_CLANG_v66", and what is on the CPU goes by the rest.
 std::string param_name(const testing::TestParamInfo<Case>& tested) {
   const std::string_view text = repr(std::get<1>(tested.param)), choice = std::get<0>(tested.param);
   std::string name(choice.starts_with("CPU:") ? choice.substr(4) : choice);
@@ -288,7 +289,7 @@ std::vector<Case> emulated(const DType* first, const DType* last) {
     for (const DType* d = first; d != last; ++d)
       if (target.supports(*d)) out.push_back({choice, *d});
   };
-  add("DSP:CLANG", dsp_target("v66"));
+  add("DSP:CLANG:v66", dsp_target("v66"));
   add("CPU:LLVM:neoverse-n1", cpu_target("neoverse-n1"));
   add("CPU:CLANG:armv8-a", cpu_target("armv8-a"));
   add("CPU:LLVM:rv64gcv", cpu_target("rv64gcv"));
