@@ -10,6 +10,7 @@
 
 #include <tinygrad/context.h>
 
+#include "base/subprocess.h"
 #include "dtype/scalar_ops.h"
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
@@ -247,11 +248,20 @@ TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
   checks_.run();
 }
 
+/// Of what stands for a RISC-V: 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
+bool emulator_converts_vectors() {
+  for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
+    if (const std::string path = find_program(name); !path.empty())
+      return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
+  return true;
+}
+
 TEST_P(DeviceAlu, ConversionsFromIt) {
+  if (is_float(dtype()) && device().target().arch.str().starts_with("rv64") && !emulator_converts_vectors())
+    GTEST_SKIP() << "this qemu-riscv64 ends at conversions of floats to integers in vectors";
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
     if (!device().supports(to)) continue;
-    if (const char* only = std::getenv("ONLY_TO"); only && repr(to) != std::string("dtypes.") + only) continue;
     checks_.add(
         fmt::format("CAST to {}", repr(to)), in, to,
         [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
