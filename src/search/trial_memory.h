@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "renderer/kernel_info.h"
 #include "base/memory_file.h"
+#include "renderer/kernel_info.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "base/memory_file.h"
 #include "base/thread_pool.h"
 #include "runtime/cpu/cpu_code.h"
-#include "base/memory_file.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {

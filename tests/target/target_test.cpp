@@ -48,6 +48,31 @@ TEST(Target, KeyHasEveryFact) {
   EXPECT_NE(t.key(), base.key());
 }
 
+TEST(Target, OtherProcessorsThanTheHosts) {
+  const Target arm = cpu_target("neoverse-n1"), risc_v = cpu_target("rv64gcv_zvl256b"), dsp = dsp_target("v66");
+  EXPECT_EQ(arm.lanes(DType::float32), 4);
+  EXPECT_EQ(risc_v.lanes(DType::float32), 8);
+  EXPECT_TRUE(arm.supports(DType::float16));
+  EXPECT_FALSE(risc_v.supports(DType::float16));
+  EXPECT_EQ(dsp.name(), "DSP:CLANG:v66");
+  EXPECT_EQ(dsp.lanes(DType::uint8), 128);
+  EXPECT_EQ(dsp.lanes(DType::float32), 1);
+  EXPECT_EQ(dsp_target("v68").lanes(DType::float32), 32);
+  EXPECT_THROW(dsp_target("v1"), ValueError);
+  Target floats = dsp;
+  floats.vector_floats = true;
+  EXPECT_NE(floats.key(), dsp.key());
+}
+
+TEST(Target, CompilersKnowProcessorsByOtherNames) {
+  EXPECT_EQ(processor_names("znver4").cpu, "znver4");
+  EXPECT_STREQ(processor_names("znver4").triple, "x86_64-unknown-linux-gnu");
+  EXPECT_EQ(processor_names("armv8-a").cpu, "generic");
+  EXPECT_NE(processor_names("rv64gcv_zvl256b").features.find("+zvl256b"), std::string::npos);
+  EXPECT_EQ(processor_names("v66").cpu, "hexagonv66");
+  EXPECT_THROW(processor_names("z80"), ValueError);
+}
+
 TEST(Target, SomeCpusMultiplyNarrowNumbers) {
   EXPECT_TRUE(cpu_target("x86-64-v4").tensor_cores.empty());
   EXPECT_EQ(cpu_target("icelake-server").tensor_cores.size(), 2u);

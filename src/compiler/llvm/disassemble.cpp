@@ -11,7 +11,7 @@
 namespace tinygrad::compiler {
 namespace {
 
-/// The bytes of the object's .text, empty if it has none.
+/// The bytes of the object's code.
 std::vector<uint8_t> text_section(const LlvmApi& llvm, const std::string& object) {
   const std::unique_ptr<LLVMOpaqueMemoryBuffer, void (*)(LLVMMemoryBufferRef)> buffer(
       llvm.CreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "object"), llvm.DisposeMemoryBuffer);
@@ -28,10 +28,9 @@ std::vector<uint8_t> text_section(const LlvmApi& llvm, const std::string& object
   std::vector<uint8_t> bytes;
   for (; !llvm.ObjectFileIsSectionIteratorAtEnd(binary.get(), section.get()); llvm.MoveToNextSection(section.get())) {
     const char* name = llvm.GetSectionName(section.get());
-    if (!name || std::string_view(name) != ".text") continue;
+    if (!name || !std::string_view(name).starts_with(".text")) continue;  // functions may have sections of their own
     const char* contents = llvm.GetSectionContents(section.get());
-    bytes.assign(contents, contents + llvm.GetSectionSize(section.get()));
-    break;
+    bytes.insert(bytes.end(), contents, contents + llvm.GetSectionSize(section.get()));
   }
   return bytes;
 }

@@ -113,6 +113,7 @@ class Alu {
     if (lanes_ > 1 && is_bool(dtype_)) mask_bits_ = bitsize(d_);
     if (o->binds == Binds::shift) return narrowed(binary(s_[0].expr, o->token, o->binds, {std::to_string(s_[1].constant->as_uint())}));
     const Expr a = beside_vector(0), b = beside_vector(1);
+    if (op_ == Op::CMPLT && compares_by_call()) return prelude_.dialect().less(prelude_, a, b);
     if (op_ == Op::CMPLT && !is_float(d_)) inverse_ = binary(a, ">=", o->binds, b);
     if (op_ == Op::CMPNE) inverse_ = binary(a, "==", o->binds, b);
     if (op_ == Op::CMPEQ) inverse_ = binary(a, "!=", o->binds, b);
@@ -220,6 +221,8 @@ class Alu {
     return choice(condition, yes.expr, no.expr);
   }
 
+  bool compares_by_call() const { return prelude_.dialect().less && d_ == DType::float32 && lanes_ == 1; }
+
   Expr maximum() {
     const std::string t = type();
     if (!is_float(d_)) {
@@ -229,16 +232,16 @@ class Alu {
     }
     for (size_t i : {1u, 0u}) {
       const auto& c = s_[i].constant;
-      if (!c || c->is_nan() || (c->is_zero() && !c->is_positive_zero())) continue;
+      if (!c || c->is_nan() || (c->is_zero() && !c->is_positive_zero()) || compares_by_call()) continue;
       prelude_.function(fmt::format("{0} {1}({0} x, {0} least) {{ return x <= least ? least : x; }}", t, helper("at_least")));
       return call(helper("at_least"), {s_[1 - i].expr, s_[i].expr});
     }
     const std::string is_negative =
         lanes_ == 1 ? fmt::format("{}(a)", prelude_.word("signbit")) : fmt::format("({})a", signed_type(bitsize(d_)));
-    prelude_.function(
-        fmt::format("{0} {2}({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
-                    "  {0} x = {1} ? b : a, y = {1} ? a : b;\n  return y != y ? y : y > x ? y : x;\n}}",
-                    t, is_negative, helper("maximum")));
+    prelude_.function(fmt::format(
+        "{0} {2}({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
+        "  {0} x = {1} ? b : a, y = {1} ? a : b;\n  return y != y ? y : {3} ? y : x;\n}}",
+        t, is_negative, helper("maximum"), compares_by_call() ? prelude_.dialect().less(prelude_, {"x"}, {"y"}).text : "y > x"));
     return call(helper("maximum"), {s_[0].expr, s_[1].expr});
   }
 

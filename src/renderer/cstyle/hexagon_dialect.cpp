@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "renderer/cstyle/dialect.h"
+#include <fmt/format.h>
+
+#include "renderer/cstyle/prelude.h"
 
 namespace tinygrad::renderer::cstyle {
 namespace {
@@ -9,6 +11,7 @@ namespace {
 constexpr Definition kDefinitions[] = {
     {"llong", "typedef long long llong;"},
     {"ullong", "typedef unsigned long long ullong;"},
+    {"less", "#define less(a, b) __builtin_HEXAGON_F2_sfcmpgt(b, a)"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffll - 1)"},
 };
 
@@ -22,6 +25,9 @@ std::span<const Definition> definitions() {
   }();
   return all;
 }
+
+/// LLVM makes `sfmax` of `a < b ? b : a`, which is another number where one of them is a NaN.
+Expr less(Prelude& prelude, const Expr& a, const Expr& b) { return {fmt::format("{}({}, {})", prelude.word("less"), a.text, b.text)}; }
 
 std::string kernel(const KernelText& text) { return cpu_kernel(text, "long long"); }
 
@@ -38,6 +44,7 @@ const Dialect& hexagon_dialect() {
     rename(DType::int64, "llong", "ll");
     rename(DType::uint64, "ullong", "ull");
     d.definitions = definitions();
+    d.less = less;
     d.kernel = kernel;
     return d;
   }();

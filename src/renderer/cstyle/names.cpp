@@ -18,7 +18,7 @@ constexpr std::string_view kWords[] = {
     "compl",       "concept",   "constant", "decltype", "delete",        "device",   "explicit",  "export",   "friend",      "global",
     "kernel",      "local",     "metal",    "mutable",  "namespace",     "new",      "noexcept",  "not",      "operator",    "or",
     "private",     "protected", "public",   "requires", "static_assert", "template", "this",      "thread",   "threadgroup", "throw",
-    "try",         "typeid",    "typename", "using",    "variables",     "virtual",  "xor",
+    "try",         "typeid",    "typename", "using",    "variables",     "virtual",  "xor",       "less",
 };
 
 /// Also "float8", "as_int", "to_long".

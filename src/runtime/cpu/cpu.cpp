@@ -13,6 +13,7 @@
 #include "runtime/cpu/cpu_code.h"
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/emulated/device.h"
+#include "runtime/promised_alignment.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -20,20 +21,11 @@ namespace {
 class CpuKernel final : public Kernel {
  public:
   CpuKernel(const KernelInfo& info, const std::string& binary)
-      : code_(std::as_bytes(std::span(binary)), kernel_symbol(info.name), static_cast<size_t>(info.scratch_bytes)) {
-    for (const KernelParam& p : info.params) {
-      // Smaller promises hold for any buffer of elements.
-      if (p.align > itemsize(p.dtype)) aligned_.push_back({static_cast<size_t>(p.slot), p.align});
-    }
-  }
+      : code_(std::as_bytes(std::span(binary)), kernel_symbol(info.name), static_cast<size_t>(info.scratch_bytes)), promised_(info) {}
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override {
-    for (const auto& [slot, align] : aligned_) {
-      if (reinterpret_cast<uintptr_t>(buffers[slot]) % align != 0) {
-        throw DeviceError(fmt::format("CPU: buffer {} of a kernel must be aligned to {} bytes; copy it first", slot, align));
-      }
-    }
+    promised_.check(buffers);
     const auto start = wait ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     code_.run(buffers, variables, dims.chunks, []() -> ComputePool& { return compute_pool(); });
     if (!wait) return std::nullopt;
@@ -41,13 +33,8 @@ class CpuKernel final : public Kernel {
   }
 
  private:
-  struct Alignment {
-    size_t slot;
-    uint16_t bytes;
-  };
-
   CpuCode code_;
-  std::vector<Alignment> aligned_;
+  const PromisedAlignment promised_;
 };
 
 /// On a CPU that is here or one that is emulated.

@@ -9,6 +9,7 @@
 #include "base/subprocess.h"
 #include "compiler/image/image.h"
 #include "compiler/llvm/llvm.h"
+#include "runtime/promised_alignment.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -80,7 +81,12 @@ class Arguments {
 class EmulatedKernel final : public Kernel {
  public:
   EmulatedKernel(std::string_view device, SharedHeap& heap, Runner& runner, const KernelInfo& info, std::string_view elf)
-      : heap_(heap), runner_(runner), image_(elf), params_(info.params), scratch_bytes_(static_cast<size_t>(info.scratch_bytes)) {
+      : heap_(heap),
+        runner_(runner),
+        image_(elf),
+        params_(info.params),
+        promised_(info),
+        scratch_bytes_(static_cast<size_t>(info.scratch_bytes)) {
     if (scratch_bytes_ == 0) return;
     scratch_ = heap_.allocate(scratch_bytes_);
     if (!scratch_)
@@ -93,6 +99,7 @@ class EmulatedKernel final : public Kernel {
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override {
+    promised_.check(buffers);
     const auto start = std::chrono::steady_clock::now();
     Arguments arguments(heap_, params_, buffers, variables);
     if (dims.chunks > 0) runner_.run(image_, place_, arguments.handles(), variables, dims.chunks, scratch_);
@@ -106,6 +113,7 @@ class EmulatedKernel final : public Kernel {
   Runner& runner_;
   const Image image_;
   const std::vector<KernelParam> params_;
+  const PromisedAlignment promised_;
   const size_t scratch_bytes_;
   void* scratch_ = nullptr;
   Runner::Place place_;  // the runner's lock guards it
@@ -115,7 +123,7 @@ class EmulatedKernel final : public Kernel {
 
 EmulatedDevice::EmulatedDevice(const DeviceChoice& choice, const Target& target)
     : Device(choice.canonical(), target, std::make_unique<SharedAllocator>(choice.canonical(), heap())),
-      runner_(target.name(), heap(), emulator_command(target), compiler::compile_runner(target)) {}
+      runner_(target.name(), heap(), emulator_command(target), [this] { return compiler::compile_runner(this->target()); }) {}
 
 std::unique_ptr<Kernel> EmulatedDevice::load(const KernelInfo& info, const UOp&, const std::string& binary) {
   const std::string image = compiler::link_image(binary, kernel_symbol(info.name), target());

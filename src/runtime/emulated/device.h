@@ -12,7 +12,7 @@ namespace tinygrad::runtime {
 /// object, as for a device of that kind that is there.
 class EmulatedDevice : private SharedHeap, public Device {
  public:
-  /// Throws DeviceError where there is no emulator, and CompileError where its program cannot be compiled.
+  /// Throws DeviceError where there is no emulator.
   EmulatedDevice(const DeviceChoice& choice, const Target& target);
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) final;

@@ -42,8 +42,8 @@ bool receive_all(int socket, void* bytes, size_t size) {
 
 }  // namespace
 
-Runner::Runner(std::string device, SharedHeap& heap, std::vector<std::string> emulator, std::string program)
-    : device_(std::move(device)), heap_(heap), emulator_(std::move(emulator)), program_(std::move(program)), owner_(::getpid()) {}
+Runner::Runner(std::string device, SharedHeap& heap, std::vector<std::string> emulator, std::function<std::string()> make_program)
+    : device_(std::move(device)), heap_(heap), emulator_(std::move(emulator)), make_program_(std::move(make_program)), owner_(::getpid()) {}
 
 void Runner::run(const Image& image, Place& place, std::span<void* const> buffers, std::span<const int64_t> variables, int64_t chunks,
                  const void* scratch) {
@@ -66,7 +66,7 @@ uint64_t Runner::address_of(const void* memory) const { return memory ? memory_ 
 void Runner::start() {
   const TemporaryFolder folder;  // the program is open when it answers
   std::vector<std::string> command = emulator_;
-  command.push_back(folder.put_program("runner", program_));
+  command.push_back(folder.put_program("runner", make_program_()));
   process_ = std::make_unique<ChildProcess>(command, heap_.file());
   ++number_;
   const uint64_t size = SharedHeap::bytes;

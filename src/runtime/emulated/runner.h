@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,8 +20,8 @@ namespace tinygrad::runtime {
 /// threads, whose launches take turns.
 class Runner {
  public:
-  /// The program is run by the emulator, a path and arguments. `device` is for messages.
-  Runner(std::string device, SharedHeap& heap, std::vector<std::string> emulator, std::string program);
+  /// The emulator, a path and arguments, runs the program, which is made at the first launch. `device` is for messages.
+  Runner(std::string device, SharedHeap& heap, std::vector<std::string> emulator, std::function<std::string()> make_program);
 
   /// A kernel's place in the process; of one that is gone, nowhere.
   struct Place {
@@ -50,7 +51,7 @@ class Runner {
   const std::string device_;
   SharedHeap& heap_;
   const std::vector<std::string> emulator_;
-  const std::string program_;
+  const std::function<std::string()> make_program_;
   std::mutex mutex_;
   std::unique_ptr<ChildProcess> process_;
   uint64_t number_ = 0;  ///< of the process

@@ -10,6 +10,7 @@
 
 #include <tinygrad/context.h>
 
+#include "base/subprocess.h"
 #include "dtype/scalar_ops.h"
 #include "runtime/backend/ptx_device.h"
 #include "runtime/backends.h"
@@ -251,7 +252,17 @@ TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
   checks_.run();
 }
 
+/// Of what stands for a RISC-V: 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
+bool emulator_converts_vectors() {
+  for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
+    if (const std::string path = find_program(name); !path.empty())
+      return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
+  return true;
+}
+
 TEST_P(DeviceAlu, ConversionsFromIt) {
+  if (is_float(dtype()) && device().target().arch.str().starts_with("rv64") && !emulator_converts_vectors())
+    GTEST_SKIP() << "this qemu-riscv64 ends at conversions of floats to integers in vectors";
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
     if (!device().supports(to)) continue;
@@ -270,7 +281,7 @@ TEST_P(DeviceAlu, ConversionsFromIt) {
 
 using Case = std::tuple<const char*, DType>;
 
-/// "DSP:CLANG" is "DSP_CLANG", and what is on the CPU goes by the rest.
+/// "DSP:CLANG:v66" is "DSP_CLANG_v66", and what is on the CPU goes by the rest.
 std::string param_name(const testing::TestParamInfo<Case>& tested) {
   const std::string_view text = repr(std::get<1>(tested.param)), choice = std::get<0>(tested.param);
   std::string name(choice.starts_with("CPU:") ? choice.substr(4) : choice);
@@ -292,7 +303,7 @@ std::vector<Case> emulated(const DType* first, const DType* last) {
     for (const DType* d = first; d != last; ++d)
       if (target.supports(*d)) out.push_back({choice, *d});
   };
-  add("DSP:CLANG", dsp_target("v66"));
+  add("DSP:CLANG:v66", dsp_target("v66"));
   add("CPU:LLVM:neoverse-n1", cpu_target("neoverse-n1"));
   add("CPU:CLANG:armv8-a", cpu_target("armv8-a"));
   add("CPU:LLVM:rv64gcv", cpu_target("rv64gcv"));

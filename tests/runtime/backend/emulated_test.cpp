@@ -9,10 +9,13 @@
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
+#include "codegen/codegen.h"
+#include "codegen/kernels.h"
 #include "runtime/backends.h"
 #include "runtime/emulated/image.h"
 #include "runtime/emulated/shared_heap.h"
 #include "runtime/program_builder.h"
+#include "target/target.h"
 
 namespace tinygrad {
 namespace {
@@ -28,12 +31,13 @@ std::vector<int32_t> counted(size_t n, int32_t first = 0) {
   return out;
 }
 
-/// out[i] = 3 x[i] + 1, 32 lanes at a time.
+/// out[i] = 3 x[i] + 1, all lanes of 128 bytes at a time.
 UOp tripled(DType d, int64_t n) {
   ProgramBuilder b;
-  const UOp out = b.param(d, n, 0, 1), x = b.param(d, n, 1, 2), r = b.range(n / 32), at = b.alu(Op::MUL, {r, b.number(32)});
-  const UOp product = b.alu(Op::MUL, {b.load(x, at, 32), b.splat(b.constant(d, 3), 32)});
-  b.store(out, at, b.alu(Op::ADD, {product, b.splat(b.constant(d, 1), 32)}), 32);
+  const int lanes = 128 / static_cast<int>(itemsize(d));
+  const UOp out = b.param(d, n, 0, 1), x = b.param(d, n, 1, 2), r = b.range(n / lanes), at = b.alu(Op::MUL, {r, b.number(lanes)});
+  const UOp product = b.alu(Op::MUL, {b.load(x, at, lanes), b.splat(b.constant(d, 3), lanes)});
+  b.store(out, at, b.alu(Op::ADD, {product, b.splat(b.constant(d, 1), lanes)}), lanes);
   b.end(r);
   return b.linear();
 }
@@ -83,7 +87,7 @@ TEST_P(Emulated, AKernelThatCrashesIsAnErrorAndTheNextOneRuns) {
   Program p(device(), astray(), "astray");
   const BufferPtr memory[] = {ints(counted(8))};
   try {
-    p.run(memory, std::vector<int64_t>{int64_t{1} << 30});
+    p.run(memory, std::vector<int64_t>{int64_t{3} << 27});  // beyond the memory that is shared
     ADD_FAILURE() << "no error";
   } catch (const DeviceError& e) {
     EXPECT_NE(std::string(e.what()).find("the process that runs kernels was ended by signal 11"), std::string::npos) << e.what();
@@ -118,21 +122,30 @@ TEST_P(Emulated, AForkedChildCannotUseIt) {
   expect_that_it_works();
 }
 
-struct Instructions {
-  const char *choice, *of_vectors;
-  DType dtype;
-};
+std::string code_of(const char* choice, const UOp& linear) {
+  const Context guard{{.dev = choice}};
+  Device& device = runtime::open_device(std::string_view(choice).substr(0, 3));
+  return device.disassemble(device.compile(device.render(linear, describe_kernel(linear, "k"))));
+}
 
 TEST(EmulatedCode, HasInstructionsForVectors) {
-  for (const Instructions& i :
-       {Instructions{"DSP", "v0", DType::int32}, Instructions{"DSP", ".ub = ", DType::uint8},
-        Instructions{"CPU:CLANG:neoverse-n1", ".4s", DType::float32}, Instructions{"CPU:LLVM:rv64gcv", "vsetvli", DType::float32}}) {
-    Context guard{{.dev = i.choice}};
-    Device& device = runtime::open_device(std::string_view(i.choice).substr(0, 3));
-    const UOp linear = tripled(i.dtype, 128);
-    const std::string text = device.disassemble(device.compile(device.render(linear, describe_kernel(linear, "k"))));
-    EXPECT_NE(text.find(i.of_vectors), std::string::npos) << i.choice << "\n" << text;
+  for (const DType d : {DType::int32, DType::int16, DType::uint8})
+    EXPECT_NE(code_of("DSP", tripled(d, 256)).find("vmem"), std::string::npos) << repr(d);
+  EXPECT_NE(code_of("CPU:CLANG:neoverse-n1", tripled(DType::float32, 128)).find("4s"), std::string::npos);
+  EXPECT_NE(code_of("CPU:LLVM:rv64gcv", tripled(DType::float32, 128)).find("vsetvli"), std::string::npos);
+}
+
+/// What the heuristics make of a kernel.
+UOp chosen(const UOp& kernel) { return codegen::full_rewrite(kernel, dsp_target("v66")); }
+
+TEST(EmulatedCode, HeuristicsUseVectorsForIntegersAndNoneForFloats) {
+  using codegen::test::elementwise;
+  using codegen::test::row_sums;
+  for (const DType d : {DType::int8, DType::uint8, DType::int16, DType::int32}) {
+    EXPECT_NE(code_of("DSP", chosen(elementwise(4096, {}, d))).find("vmem"), std::string::npos) << repr(d);
+    EXPECT_NE(code_of("DSP", chosen(row_sums(64, 256, {}, Op::ADD, d))).find("vmem"), std::string::npos) << repr(d);
   }
+  EXPECT_EQ(code_of("DSP", chosen(elementwise(4096))).find("vmem"), std::string::npos);
 }
 
 TEST(EmulatedCode, TargetsDifferInFloatsAndWidth) {
@@ -144,10 +157,21 @@ TEST(EmulatedCode, TargetsDifferInFloatsAndWidth) {
   EXPECT_FALSE(dsp.supports(DType::float16));
 }
 
+/// While it lives, no program is found.
+class EmptyPath {
+ public:
+  EmptyPath() { ::setenv("PATH", "/nonexistent", 1); }
+  ~EmptyPath() { ::setenv("PATH", path_.c_str(), 1); }
+  EmptyPath(const EmptyPath&) = delete;
+  EmptyPath& operator=(const EmptyPath&) = delete;
+
+ private:
+  const std::string path_ = std::getenv("PATH");
+};
+
 TEST(EmulatedErrors, SayWhatToInstall) {
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", "/nonexistent", 1);
-  for (const char* choice : {"DSP:CLANG:v66", "CPU:LLVM:cortex-a72"}) {
+  const EmptyPath nowhere;
+  for (const char* choice : {"DSP:CLANG", "CPU:LLVM:cortex-a72"}) {
     Context guard{{.dev = choice}};
     try {
       runtime::open_device(std::string_view(choice).substr(0, 3));
@@ -161,7 +185,6 @@ TEST(EmulatedErrors, SayWhatToInstall) {
       EXPECT_NE(d.reason.find("qemu-user-static"), std::string::npos) << d.reason;
     }
   }
-  ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST(EmulatedErrors, NameTheProcessorsThatAreKnown) {
