@@ -77,6 +77,14 @@ TEST(Tg, DevicesSayWhyOneDoesNotWork) {
   EXPECT_NE(ran.out.find("CPU        does not work: "), std::string::npos) << ran.out;
 }
 
+TEST(Tg, DevicesSayWhatToInstall) {
+  const Ran ran = run_tg("devices", "OCL_ICD_VENDORS=/nonexistent");
+  EXPECT_EQ(ran.status, 0);
+  const size_t at = ran.out.find("CL         does not work: ");
+  ASSERT_NE(at, std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.substr(at, ran.out.find('\n', at) - at).find("pocl-opencl-icd"), std::string::npos) << ran.out;
+}
+
 // With its kernels in the disk cache a program compiles nothing: it runs where there is no LLVM.
 TEST(Tg, SecondRunNeedsNoLlvm) {
   const TempFolder folder;
