@@ -74,14 +74,14 @@ OpenClLimits limits_of(DeviceId id) {
 }
 
 std::unique_ptr<Opened> open(const DeviceChoice& choice) {
-  const std::vector<FoundDevice> found = find_devices();
+  const std::vector<DeviceId> found = find_devices();
   const std::string name = choice.canonical();
   if (static_cast<size_t>(choice.index) >= found.size()) {
     throw DeviceError(fmt::format("{}: there {} {} OpenCL device{} on this machine", name, found.size() == 1 ? "is" : "are", found.size(),
                                   found.size() == 1 ? "" : "s"));
   }
   auto opened = std::make_unique<Opened>();
-  opened->device = found[static_cast<size_t>(choice.index)].id;
+  opened->device = found[static_cast<size_t>(choice.index)];
   int32_t error = success;
   opened->context = api().CreateContext(nullptr, 1, &opened->device, Complaints::note, &opened->complaints, &error);
   check(error, name, "opening the device");

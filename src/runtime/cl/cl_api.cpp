@@ -63,20 +63,20 @@ const Api& api() {
   return opened;
 }
 
-std::vector<FoundDevice> find_devices() {
+std::vector<DeviceId> find_devices() {
   uint32_t count = 0;
   if (api().GetPlatformIDs(0, nullptr, &count) != success || count == 0) {
     throw DeviceError(fmt::format("CL: OpenCL finds no driver; {}", kInstall));
   }
   std::vector<Platform> platforms(count);
   check(api().GetPlatformIDs(count, platforms.data(), nullptr), "CL", "asking for platforms");
-  std::vector<FoundDevice> found;
+  std::vector<DeviceId> found;
   for (Platform platform : platforms) {
     uint32_t devices = 0;
     if (api().GetDeviceIDs(platform, device_type_all, 0, nullptr, &devices) != success || devices == 0) continue;
     std::vector<DeviceId> ids(devices);
     check(api().GetDeviceIDs(platform, device_type_all, devices, ids.data(), nullptr), "CL", "asking for devices");
-    for (DeviceId id : ids) found.push_back({platform, id});
+    found.insert(found.end(), ids.begin(), ids.end());
   }
   if (found.empty()) throw DeviceError(fmt::format("CL: the OpenCL drivers find no device; {}", kInstall));
   return found;

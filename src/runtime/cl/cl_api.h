@@ -30,10 +30,9 @@ enum Error : int32_t {
   invalid_buffer_size = -61,
 };
 
-constexpr uint32_t device_max_compute_units = 0x1002, device_max_work_group_size = 0x1004, device_max_work_item_sizes = 0x1005,
-                   device_max_parameter_size = 0x1017, device_single_fp_config = 0x101B, device_global_mem_cache_size = 0x101E,
-                   device_local_mem_size = 0x1023, device_name = 0x102B, driver_version = 0x102D, device_extensions = 0x1030,
-                   device_double_fp_config = 0x1032;
+constexpr uint32_t device_max_work_group_size = 0x1004, device_max_parameter_size = 0x1017, device_single_fp_config = 0x101B,
+                   device_global_mem_cache_size = 0x101E, device_local_mem_size = 0x1023, device_name = 0x102B, driver_version = 0x102D,
+                   device_extensions = 0x1030, device_double_fp_config = 0x1032;
 constexpr uint64_t device_type_all = 0xFFFFFFFF, correctly_rounded_divide_sqrt = 1 << 7;
 constexpr uint64_t queue_profiling_enable = 1 << 1, mem_read_write = 1 << 0;
 constexpr uint32_t program_binary_sizes = 0x1165, program_binaries = 0x1166, program_build_log = 0x1183;
@@ -82,13 +81,8 @@ struct Api {
 /// Opened at the first use and kept. Throws DeviceError saying what was tried and what to install.
 const Api& api();
 
-/// A device with the platform that it belongs to.
-struct FoundDevice {
-  Platform platform = nullptr;
-  DeviceId id = nullptr;
-};
-/// Of all platforms, in their order.
-std::vector<FoundDevice> find_devices();
+/// Of all platforms, in their order. Throws DeviceError, saying what to install, where there is none.
+std::vector<DeviceId> find_devices();
 
 /// "CL_OUT_OF_RESOURCES (-5)"
 std::string error_name(int32_t code);
