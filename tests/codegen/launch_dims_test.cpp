@@ -33,7 +33,8 @@ struct Launch {
 
 Launch launch_of(const Target& target) {
   Launch launch;
-  for (const UOp& u : full_rewrite(five_loops(), target, {.noopt = true, .spec = 3}).src()) {
+  const UOp linear = full_rewrite(five_loops(), target, {.noopt = true, .spec = 3});
+  for (const UOp& u : linear.src()) {
     if (u.is(Op::SPECIAL)) launch.dims[u.arg_as<SpecialArg>().dim] = const_value(u.src(0))->as_int();
     if (u.is(Op::RANGE)) launch.loops.push_back(const_value(u.src(0))->as_int());
   }

@@ -1,7 +1,7 @@
 #pragma once
 // As much of CUDA C as rendered kernels use, but for instructions in assembly, for clang on a CPU: they run with their meaning, an item in
 // a thread.
-#include "../metal_shim/items.h"
+#include "../items.h"
 
 #define __global__
 #define __device__
