@@ -23,14 +23,14 @@ DynamicLibrary open_library(const std::string& path) {
                                : DynamicLibrary::try_open({"libwgpu_native.so", "libwgpu_native-release.so", "libwgpu_native.dylib"}, &why);
   if (!library) {
     throw DeviceError(
-        fmt::format("WEBGPU: {}; install wgpu-native {} where the system finds libraries, or say with WEBGPU_PATH where it is (PyPI's wgpu "
+        fmt::format("{}; install wgpu-native {} where the system finds libraries, or say with WEBGPU_PATH where it is (PyPI's wgpu "
                     "has it as wgpu/resources/libwgpu_native-release.so)",
                     why, kMajorVersion));
   }
   const auto version = library->find<uint32_t()>("wgpuGetVersion");
   const uint32_t number = version ? version() : 0;
   if (number >> 24 != kMajorVersion) {
-    throw DeviceError(fmt::format("WEBGPU: {} is {}; wgpu-native {} is needed (PyPI's wgpu 0.32 has it)", library->name(),
+    throw DeviceError(fmt::format("{} is {}; wgpu-native {} is needed (PyPI's wgpu 0.32 has it)", library->name(),
                                   version ? fmt::format("version {}.{}", number >> 24, number >> 16 & 0xff) : "another library",
                                   kMajorVersion));
   }

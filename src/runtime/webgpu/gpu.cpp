@@ -41,7 +41,7 @@ Instance instance() {
     const InstanceDescriptor d{.next = &extras.chain};
     return api().CreateInstance(&d);
   }();
-  if (!made) throw DeviceError("WEBGPU: wgpu-native could not be started");
+  if (!made) throw DeviceError("wgpu-native could not be started");
   return made;
 }
 

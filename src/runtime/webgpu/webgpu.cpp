@@ -57,7 +57,7 @@ std::string webgpu_unavailable() {
 }
 
 std::unique_ptr<Device> open_webgpu(const DeviceChoice& choice) {
-  if (const std::string why = webgpu_unavailable(); !why.empty()) throw DeviceError(why);
+  if (const std::string why = webgpu_unavailable(); !why.empty()) throw DeviceError(fmt::format("{}: {}", choice.canonical(), why));
   if (static_cast<size_t>(choice.index) >= adapters().size())
     throw DeviceError(fmt::format("{}: this machine has {} WebGPU adapters", choice.canonical(), adapters().size()));
   return std::make_unique<WebGpuDevice>(choice, std::make_unique<Gpu>(choice.canonical(), adapters()[static_cast<size_t>(choice.index)]));

@@ -7,6 +7,7 @@ typedef int int2 __attribute__((ext_vector_type(2), aligned(4)));
 #define INFINITY __builtin_inff()
 #define inlined static inline __attribute__((always_inline, overloadable))
 #define signbit __builtin_signbit
+#define convert __builtin_convertvector
 inlined float8 maximum(float8 a, float8 b) {  // a NaN wins, and 0 is more than -0
   float8 x = (int8)a ? b : a, y = (int8)a ? a : b;
   return y != y ? y : y > x ? y : x;
@@ -42,28 +43,26 @@ static inline void run(float* out0, const float* in1) {
       int8 c0 = y3 != y3;
       float8 y4 = c0 ? 0.0f : y3;
       float8 y5 = 129.0f < y4 ? 129.0f : y4 < -152.0f ? -152.0f : y4;
-      float8 y6 = y5 + 12582912.0f;
-      float8 y7 = y5 - (y6 - 12582912.0f) + 0.0f;
-      float8 y8 = y7 * (((((y7 * 0.00015453163f + 0.0013390863f) * y7 + 0.009618083f) * y7 + 0.05550357f) * y7 + 0.2402265f) * y7 + 0.6931472f);
-      int8 n1 = (int8)y6 - 1262485504;
+      int8 n1 = (int8)(y5 + 12582912.0f) - 1262485504;
+      float8 y6 = y5 - convert(n1, float8) + 0.0f;
+      float8 y7 = y6 * (((((y6 * 0.00015453163f + 0.0013390863f) * y6 + 0.009618083f) * y6 + 0.05550357f) * y6 + 0.2402265f) * y6 + 0.6931472f);
       int8 n2 = n1 >> 1;
-      acc1 += c0 ? y3 : (y8 + 1.0f) * (float8)((n2 + 127) << 23) * (float8)((n1 - n2 + 127) << 23);
+      acc1 += c0 ? y3 : (y7 + 1.0f) * (float8)((n2 + 127) << 23) * (float8)((n1 - n2 + 127) << 23);
     }
-    float4 y9 = acc1.lo + acc1.hi;
-    float2 y10 = y9.lo + y9.hi;
-    float y11 = y10.s0 + y10.s1;
+    float4 y8 = acc1.lo + acc1.hi;
+    float2 y9 = y8.lo + y8.hi;
+    float y10 = y9.s0 + y9.s1;
     for (int j = 0; j < 32; j++) {
       int n3 = n0 + j;
-      float y12 = in1[n3] - y2;
-      bool c1 = y12 != y12;
-      float y13 = c1 ? 0.0f : y12;
-      float y14 = 129.0f < y13 ? 129.0f : y13 < -152.0f ? -152.0f : y13;
-      float y15 = y14 + 12582912.0f;
-      float y16 = y14 - (y15 - 12582912.0f) + 0.0f;
-      float y17 = ((((y16 * 0.00015453163f + 0.0013390863f) * y16 + 0.009618083f) * y16 + 0.05550357f) * y16 + 0.2402265f) * y16 + 0.6931472f;
-      int n4 = as_int(y15) - 1262485504;
+      float y11 = in1[n3] - y2;
+      bool c1 = y11 != y11;
+      float y12 = c1 ? 0.0f : y11;
+      float y13 = 129.0f < y12 ? 129.0f : y12 < -152.0f ? -152.0f : y12;
+      int n4 = as_int(y13 + 12582912.0f) - 1262485504;
+      float y14 = y13 - (float)n4 + 0.0f;
+      float y15 = ((((y14 * 0.00015453163f + 0.0013390863f) * y14 + 0.009618083f) * y14 + 0.05550357f) * y14 + 0.2402265f) * y14 + 0.6931472f;
       int n5 = n4 >> 1;
-      out0[n3] = (c1 ? y12 : (y16 * y17 + 1.0f) * as_float((n5 + 127) << 23) * as_float((n4 - n5 + 127) << 23)) / y11;
+      out0[n3] = (c1 ? y11 : (y14 * y15 + 1.0f) * as_float((n5 + 127) << 23) * as_float((n4 - n5 + 127) << 23)) / y10;
     }
   }
 }
