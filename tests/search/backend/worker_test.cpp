@@ -11,9 +11,9 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/memory_file.h"
 #include "base/temp_dir.h"
 #include "search/backend/broken_kernels.h"
-#include "base/memory_file.h"
 
 namespace tinygrad::search {
 namespace {
