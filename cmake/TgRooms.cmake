@@ -79,7 +79,8 @@ function(tg_apps)
   set(options "$<$<CONFIG:Release>:-Os>")  # what takes time is in the library, but for what measures the machine
   target_compile_options(tg_apps PRIVATE ${options})
   foreach(measuring roofline exact)
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/apps/bench/${measuring}.cpp" PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/apps/bench/${measuring}.cpp"
+                                PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>" SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
   target_precompile_headers(tg_apps PRIVATE ${TG_PRECOMPILED} <nlohmann/json.hpp>)
   add_library(tg_main OBJECT "${main}")
