@@ -64,8 +64,10 @@ class MemoryFile {
 
 int wait_for(pid_t child, std::string_view program) {
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno == ECHILD) return 0;  // it has ended, and the system has thrown away how
     if (errno != EINTR) refuse("waiting for it", program, errno);
+  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 

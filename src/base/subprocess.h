@@ -7,7 +7,7 @@ namespace tinygrad {
 
 /// What a program left behind.
 struct ProcessResult {
-  int exit_code = 0;  ///< minus the signal's number where one ended it
+  int exit_code = 0;  ///< minus the signal's number where one ended it; 0, too, where the process ignores SIGCHLD and nobody learns it
   std::string out, err;
 };
 
