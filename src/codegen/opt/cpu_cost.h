@@ -135,7 +135,7 @@ class CpuCost {
   /// Elements of a tile for the load, which loops over so many iterations of each axis fill.
   double reached(const NestedWork& w, std::span<const double> iterations) const;
   /// Loops over an axis with a masked end, or in blocks, are in no window with others.
-  bool is_even(int axis) const { return nest_.axes[size_t(axis)].size % (lanes_of(axis) * copies_of(axis)) == 0; }
+  bool is_split_evenly(int axis) const { return nest_.axes[size_t(axis)].size % (lanes_of(axis) * copies_of(axis)) == 0; }
   /// Elements of an axis in a step.
   double held(int axis, const Tile& t) const;
   /// Of so much memory, which the second cache does not hold.

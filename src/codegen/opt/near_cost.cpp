@@ -77,7 +77,7 @@ double CpuCost::reached(const NestedWork& w, std::span<const double> iterations)
     bool is_row = false;
     for (const AxisStep& s : steps) {
       const double n = double(lanes_of(s.axis) * copies_of(s.axis)), i = iterations[size_t(s.axis)];
-      if (steps.size() > 1 && !is_even(s.axis)) {
+      if (steps.size() > 1 && !is_split_evenly(s.axis)) {
         apart *= std::ceil(i / n) * n;
         continue;
       }
