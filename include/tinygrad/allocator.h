@@ -66,7 +66,8 @@ class TINYGRAD_EXPORT Allocator {
   std::atomic<size_t> in_use_{0}, peak_{0};
 };
 
-/// Keeps freed memory for allocations of the same size and spec, unless LRU=0. When memory is used up the cache is emptied and the
+/// Keeps freed memory for allocations of the same size and spec, unless LRU=0. Together with what is in use it never keeps more than twice
+/// the most that ever was in use: sizes that were not asked for lately go first. When memory is used up the cache is emptied and the
 /// allocation tried once more. Whoever derives from it calls empty_cache() in its destructor.
 class TINYGRAD_EXPORT LruAllocator : public Allocator {
  public:
@@ -84,6 +85,8 @@ class TINYGRAD_EXPORT LruAllocator : public Allocator {
  private:
   void* take(size_t bytes, const BufferSpec& spec) override;
   void give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept override;
+
+  bool keep(void* handle, size_t bytes, const BufferSpec& spec) noexcept;
 
   struct Cache;
   const std::unique_ptr<Cache> cache_;

@@ -1,5 +1,6 @@
 #include <tinygrad/allocator.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +13,13 @@
 #include "base/spin_lock.h"
 
 namespace tinygrad {
+namespace {
+
+/// What a device's memory in use and in the cache may add up to, as a multiple of the most that ever was in use. More than 1, for sizes
+/// differ and are kept apart: a step that frees one size before it asks for the next finds both again.
+constexpr size_t held_of_peak = 2;
+
+}  // namespace
 
 Allocator::~Allocator() = default;
 
@@ -67,11 +75,31 @@ struct LruAllocator::Cache {
   struct Hash {
     size_t operator()(const Key& k) const { return hash_combine(k.bytes, (uint64_t(uintptr_t(k.spec.external_ptr)) << 1) + k.spec.host); }
   };
-  using Lists = std::unordered_map<Key, std::vector<void*>, Hash>;
+  struct List {
+    std::vector<void*> handles;
+    uint64_t used = 0;  // when something was last taken or given back
+  };
+  using Lists = std::unordered_map<Key, List, Hash>;
+
+  /// Takes the lists out that were used least lately, until at most `most` bytes are left. Nothing has changed when there is no memory to.
+  std::vector<Lists::node_type> shrink(size_t most) {
+    std::vector<Lists::iterator> oldest;
+    std::vector<Lists::node_type> out;
+    oldest.reserve(lists.size());
+    out.reserve(lists.size());
+    for (auto it = lists.begin(); it != lists.end(); ++it) oldest.push_back(it);
+    std::ranges::sort(oldest, {}, [](auto it) { return it->second.used; });
+    for (auto it = oldest.begin(); it != oldest.end() && bytes > most; ++it) {
+      bytes -= (*it)->first.bytes * (*it)->second.handles.size();
+      out.push_back(lists.extract(*it));
+    }
+    return out;
+  }
 
   mutable SpinLock lock;
   Lists lists;
   size_t bytes = 0;
+  uint64_t now = 0;
 };
 
 LruAllocator::LruAllocator(std::string device) : Allocator(std::move(device)), cache_(std::make_unique<Cache>()) {}
@@ -80,9 +108,11 @@ LruAllocator::~LruAllocator() = default;
 void* LruAllocator::take(size_t bytes, const BufferSpec& spec) {
   {
     const std::lock_guard lock(cache_->lock);
-    if (const auto found = cache_->lists.find({bytes, spec}); found != cache_->lists.end() && !found->second.empty()) {
-      void* handle = found->second.back();
-      found->second.pop_back();
+    if (const auto found = cache_->lists.find({bytes, spec}); found != cache_->lists.end() && !found->second.handles.empty()) {
+      Cache::List& list = found->second;
+      void* handle = list.handles.back();
+      list.handles.pop_back();
+      list.used = ++cache_->now;
       cache_->bytes -= bytes;
       return handle;
     }
@@ -93,17 +123,33 @@ void* LruAllocator::take(size_t bytes, const BufferSpec& spec) {
   return system_allocate(bytes, spec);
 }
 
-void LruAllocator::give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept {
-  if (current_options().lru) {
-    try {
-      const std::lock_guard lock(cache_->lock);
-      cache_->lists[{bytes, spec}].push_back(handle);
-      cache_->bytes += bytes;
-      return;
-    } catch (const std::bad_alloc&) {  // then the system gets it back
-    }
+/// Keeps memory for later; false when it cannot.
+bool LruAllocator::keep(void* handle, size_t bytes, const BufferSpec& spec) noexcept {
+  if (!current_options().lru) return false;
+  try {
+    const std::lock_guard lock(cache_->lock);
+    Cache::List& list = cache_->lists[{bytes, spec}];
+    list.handles.push_back(handle);
+    list.used = ++cache_->now;
+    cache_->bytes += bytes;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  system_free(handle, bytes, spec);
+}
+
+void LruAllocator::give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept {
+  if (!keep(handle, bytes, spec)) return system_free(handle, bytes, spec);
+  std::vector<Cache::Lists::node_type> out;
+  try {
+    const std::lock_guard lock(cache_->lock);
+    const size_t in_use = bytes_in_use(), most = held_of_peak * peak_bytes();
+    if (in_use + cache_->bytes > most) out = cache_->shrink(most - std::min(most, in_use));
+  } catch (const std::bad_alloc&) {  // the next one that comes back tries again
+  }
+  for (const auto& list : out) {
+    for (void* old : list.mapped().handles) system_free(old, list.key().bytes, list.key().spec);
+  }
 }
 
 void LruAllocator::empty_cache() noexcept {
@@ -113,8 +159,8 @@ void LruAllocator::empty_cache() noexcept {
     taken.swap(cache_->lists);
     cache_->bytes = 0;
   }
-  for (const auto& [key, handles] : taken) {
-    for (void* handle : handles) system_free(handle, key.bytes, key.spec);
+  for (const auto& [key, list] : taken) {
+    for (void* handle : list.handles) system_free(handle, key.bytes, key.spec);
   }
 }
 
