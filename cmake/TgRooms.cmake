@@ -2,6 +2,9 @@
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 
+# Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
+set(TG_SMALL_ROOMS ops renderer nn frontend)
+
 # The names in cmake/rooms.txt, in order.
 function(tg_read_rooms out)
   set(file "${PROJECT_SOURCE_DIR}/cmake/rooms.txt")
@@ -19,10 +22,16 @@ function(tg_room name)
   if(sources)
     add_library(tg_${name} STATIC ${sources})
     set(scope PUBLIC)
-    if(above)
-      target_precompile_headers(tg_${name} REUSE_FROM tg_base)
-    else()
+    set(precompiled tg_base)  # who has the precompiled headers: they are for one set of options
+    if(name IN_LIST TG_SMALL_ROOMS)
+      list(GET TG_SMALL_ROOMS 0 first)
+      set(precompiled tg_${first})
+      target_compile_options(tg_${name} PRIVATE "$<$<CONFIG:Release>:-Os>")
+    endif()
+    if(precompiled STREQUAL "tg_${name}")
       target_precompile_headers(tg_${name} PRIVATE ${TG_PRECOMPILED})
+    else()
+      target_precompile_headers(tg_${name} REUSE_FROM ${precompiled})
     endif()
     target_include_directories(tg_${name} SYSTEM PRIVATE ${arg_INCLUDES})
     set_property(GLOBAL APPEND PROPERTY TG_ROOM_OBJECTS "$<TARGET_OBJECTS:tg_${name}>")

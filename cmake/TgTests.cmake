@@ -153,7 +153,7 @@ function(tg_test_oclgrind)
   set_tests_properties(runtime.oclgrind PROPERTIES
     LABELS backend
     ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0"
-    PASS_REGULAR_EXPRESSION "PASSED  . 4 tests"
+    PASS_REGULAR_EXPRESSION "PASSED  . 5 tests"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
 endfunction()
 
