@@ -8,13 +8,14 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace tinygrad::compiler::test {
 
-/// The metadata of its only kernel, and under "target" what it is for.
-inline nlohmann::json kernel_metadata(std::string_view object) {
+/// The metadata of its kernels; under "target", in each, what it is for.
+inline std::vector<nlohmann::json> kernels_metadata(std::string_view object) {
   const auto at = [&]<class T>(T value, size_t offset) {
     if (offset + sizeof(T) > object.size()) throw std::runtime_error("the code object is cut off");
     std::memcpy(&value, object.data() + offset, sizeof(T));
@@ -32,16 +33,21 @@ inline nlohmann::json kernel_metadata(std::string_view object) {
       constexpr unsigned kMetadata = 32;  // NT_AMDGPU_METADATA
       if (note.n_type == kMetadata && object.substr(name, 6) == "AMDGPU") {
         const nlohmann::json all = nlohmann::json::from_msgpack(object.substr(content, note.n_descsz));
-        const nlohmann::json& kernels = all.at("amdhsa.kernels");
-        if (kernels.size() != 1) throw std::runtime_error("not one kernel");
-        nlohmann::json kernel = kernels[0];
-        kernel["target"] = all.at("amdhsa.target");
-        return kernel;
+        std::vector<nlohmann::json> kernels = all.at("amdhsa.kernels");
+        for (nlohmann::json& k : kernels) k["target"] = all.at("amdhsa.target");
+        return kernels;
       }
       place = content + (note.n_descsz + 3) / 4 * 4;
     }
   }
   throw std::runtime_error("the code object has no metadata");
+}
+
+/// That of its only kernel.
+inline nlohmann::json kernel_metadata(std::string_view object) {
+  const std::vector<nlohmann::json> kernels = kernels_metadata(object);
+  if (kernels.size() != 1) throw std::runtime_error("not one kernel");
+  return kernels[0];
 }
 
 }  // namespace tinygrad::compiler::test

@@ -1,17 +1,29 @@
 #pragma once
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace tinygrad::test {
 
+/// The corpus as the device NULL renders it for a language and an architecture, without what differs from another kernel in names and
+/// numbers alone.
+std::vector<std::string> rendered_corpus(const std::string& renderer, const std::string& arch);
+
+/// What stands behind "void " in front of the parameters: the name of the only kernel of a source of the C family.
+std::string kernel_in(const std::string& source);
+
+/// Kernels of the C family as one text, that a compiler starts once for: each in a namespace of its own. Their names must differ.
+std::string as_one_text(std::span<const std::string> sources);
+
 struct Compiled {
-  size_t kernels = 0, failed = 0, with_tensor_cores = 0;
+  size_t kernels = 0, failed = 0;
   std::string first_failure = {};
 };
 
-/// Compiles every different source of the corpus once, as the device NULL renders it for a language and an architecture. `compile` throws
-/// an Error for what fails; sources with `tensor_core` in them use one.
-Compiled compile_all(const std::string& renderer, const std::string& arch, const std::function<void(const std::string& source)>& compile,
-                     std::string_view tensor_core);
+/// Compiles sources in parallel, together those of up to `most_bytes` that have different names. `compile` throws an Error for what fails;
+/// what failed together is tried one by one.
+Compiled compile_all(std::span<const std::string> sources, size_t most_bytes,
+                     const std::function<void(std::span<const std::string> sources)>& compile);
 
 }  // namespace tinygrad::test

@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "models/models.h"
+
 namespace tinygrad::test {
 
 struct Corpus {
   std::string name;
-  std::string default_float;  ///< for a Context around sources()
-  /// Sources of the kernels, for the device of the option DEV.
-  std::function<std::vector<std::string>()> sources;
+  std::string default_float;  ///< for a Context around make()
+  /// On the device of the option DEV.
+  std::function<apps::Workload()> make;
 };
 
 const std::vector<Corpus>& corpus();

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <tinygrad/errors.h>
 
 #include "codegen/codegen.h"
@@ -62,6 +63,23 @@ TEST(Nvidia, ConversionsAreTheTargetsOwn) {
   EXPECT_TRUE(has(bf16.ptx, "cvt.rn.bf16.f32") && has(bf16.cuda, "cvt.rn.bf16.f32")) << bf16.ptx << bf16.cuda;
   EXPECT_TRUE(has(fp8.ptx, "cvt.rn.satfinite.e4m3x2.f32") && has(fp8.cuda, "cvt.rn.satfinite.e4m3x2.f32")) << fp8.ptx << fp8.cuda;
   EXPECT_FALSE(has(emulated.ptx, "e4m3") || has(emulated.cuda, "e4m3"));
+}
+
+/// out[i] = a[i], of another dtype
+UOp conversion(DType from, DType to) {
+  const UOp i = loop(64, 0);
+  return kernel({ended(write(arg(0, 64, to), i, cast(read(arg(1, 64, from), i), to)), {i})});
+}
+
+TEST(Nvidia, FloatsThatAreBitsAreConvertedThroughFloat) {
+  for (const auto& [d, type] :
+       {std::pair(DType::bfloat16, "bf16"), std::pair(DType::fp8e4m3, "fp8e4m3"), std::pair(DType::fp8e5m2, "fp8e5m2")})
+    for (const DType to : {DType::int32, DType::uint64, DType::float16, DType::float64, DType::bfloat16, DType::fp8e5m2}) {
+      if (to == d) continue;
+      const std::string cuda = render(conversion(d, to)).cuda;
+      EXPECT_TRUE(has(cuda, fmt::format("from_{}({}{{", type, type))) << cuda;
+      EXPECT_FALSE(has(cuda, fmt::format("){}{{", type))) << cuda;
+    }
 }
 
 TEST(Nvidia, VariablesAreArgumentsOf64Bits) {

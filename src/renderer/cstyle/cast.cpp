@@ -62,22 +62,22 @@ class Cast {
 
  private:
   std::string type(DType d) { return prelude_.type(d, lanes_); }
-  Expr to_type(const Expr& x, DType from) {
-    if (from == to_) return x;
-    const bool reads_bits = is_int(from) && is_int(to_) && bitsize(from) == bitsize(to_);
-    if (lanes_ > 1 && !reads_bits) return convert(prelude_, x, to_, lanes_);
+  Expr to_type(const Expr& x, DType from) { return converted(x, from, to_); }
+  Expr converted(const Expr& x, DType from, DType to) {
+    if (from == to) return x;
+    const bool reads_bits = is_int(from) && is_int(to) && bitsize(from) == bitsize(to);
+    if (lanes_ > 1 && !reads_bits) return convert(prelude_, x, to, lanes_);
     if (const auto special = prelude_.dialect().cast) {
-      if (std::string text = special(prelude_, x.text, from, to_); !text.empty()) return {std::move(text)};
+      if (std::string text = special(prelude_, x.text, from, to); !text.empty()) return {std::move(text)};
     }
-    return prefixed(fmt::format("({})", type(to_)), x);
+    return prefixed(fmt::format("({})", type(to)), x);
   }
   std::string float_literal(double value, DType d) { return prelude_.literal(Scalar::from_double(value, d)).text; }
 
   /// Halves go through float, whose range they are well inside.
   std::pair<Expr, DType> widened() {
     if (bitsize(from_) >= 32) return {x_.expr, from_};
-    const Expr wide = lanes_ > 1 ? convert(prelude_, x_.expr, DType::float32, lanes_) : prefixed("(float)", x_.expr);
-    return {wide, DType::float32};
+    return {converted(x_.expr, from_, DType::float32), DType::float32};
   }
 
   Expr to_integer() {

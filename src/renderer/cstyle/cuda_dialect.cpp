@@ -108,9 +108,16 @@ std::string to_half(Prelude& prelude, std::string_view x, DType from) {
   return fmt::format("{}_to_half({})", t, x);
 }
 
+/// Floats that are bits only go through float, which holds all of them.
 std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
-  if (is_bits(from)) return to == DType::float32 ? to_float(prelude, x, from) : std::string();
-  if (is_bits(to)) return from == DType::float32 ? from_float(prelude, x, to) : std::string();
+  if (is_bits(from)) {
+    const std::string wide = to_float(prelude, x, from);
+    if (to == DType::float32) return wide;
+    const std::string special = cast(prelude, wide, DType::float32, to);
+    return special.empty() ? fmt::format("({}){}", prelude.type(to), wide) : special;
+  }
+  if (is_bits(to) && from == DType::float32) return from_float(prelude, x, to);
+  if (is_bits(to) && bitsize(from) <= 16) return from_float(prelude, fmt::format("(float)({})", x), to);
   if (to == DType::float16 && (from == DType::float64 || bitsize(from) >= 32) && from != DType::float32) return to_half(prelude, x, from);
   return {};
 }

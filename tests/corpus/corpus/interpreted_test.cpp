@@ -1,0 +1,140 @@
+// What the kernels of models mean on GPUs: each, with the opts that its target has for the full size and loops made shorter, is run by the
+// interpreted device, tensor cores and all, and compared with the same loops without opts and with those in float64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <tinygrad/context.h>
+#include <tinygrad/errors.h>
+#include <tinygrad/tensor.h>
+
+#include "base/thread_pool.h"
+#include "codegen/codegen.h"
+#include "codegen/opt/kernel_axes.h"
+#include "corpus/shrink.h"
+#include "corpus/workloads.h"
+#include "renderer/kernel_info.h"
+#include "runtime/interp/kernel.h"
+#include "search/accuracy.h"
+#include "search/exact_kernel.h"
+#include "search/trial_memory.h"
+#include "uop/graph.h"
+#include "uop/node_map.h"
+
+namespace tinygrad::test {
+namespace {
+
+constexpr double most_operations = 1 << 20;
+
+/// The different kernels that the models are made of on a device.
+std::vector<UOp> scheduled_corpus(const std::string& device) {
+  NodeSet known;
+  std::vector<UOp> out;
+  for (const Corpus& c : corpus()) {
+    const Context context{{.default_float = c.default_float, .dev = device}};
+    const apps::Workload work = c.make();
+    const UOp linear = Tensor::schedule_linear(work.results);
+    for (const UOp& call : linear.src())
+      if (const UOp& kernel = call.src(0); kernel.is(Op::SINK) && known.insert(kernel)) out.push_back(kernel);
+  }
+  return out;
+}
+
+/// With the opts that the heuristics choose for it at full size.
+UOp small_kernel(const UOp& kernel, const Target& target) {
+  std::vector<codegen::Step> steps;
+  codegen::full_rewrite_to_sink(kernel, target, {.spec = 0}, &steps);
+  const auto step = [&](std::string_view name) { return std::ranges::find(steps, name, &codegen::Step::name)->result; };
+  const KernelArg chosen = step("apply opts").arg_as<KernelArg>();
+  const UOp small = shrunk(step("merge ranges"), chosen.opts, target, most_operations);
+  return small.with_arg(KernelArg{.name = "small", .opts = chosen.opts});
+}
+
+struct Interpreted {
+  KernelInfo info;
+  UOp linear;
+
+  Interpreted(const UOp& kernel, const Target& target) : linear(codegen::full_rewrite(kernel, target, {.noopt = true, .spec = 1})) {
+    info = describe_kernel(linear, "small");
+  }
+
+  void run(const search::TrialMemory& memory) const {
+    std::vector<void*> handles;
+    for (const search::TrialMemory::Slot& s : memory.slots()) {
+      const std::span<std::byte> content = memory.content(s), result = s.place.written ? memory.result(s) : content;
+      if (s.place.written) std::ranges::copy(content, result.begin());
+      handles.push_back(result.data());
+    }
+    runtime::interp::make_kernel(info, linear)->launch(handles, {}, info.launch_dims({}), true);
+  }
+};
+
+/// What is wrong with the kernel on the target; empty if nothing is.
+std::string complaint(const UOp& small, const Target& target) {
+  const UOp plain = small.with_arg(KernelArg{.name = "small"});
+  const Interpreted unoptimized(plain, interp_target()), optimized(small, target);
+  const search::TrialMemory memory(unoptimized.info, {});
+  std::optional<search::TrialMemory> exact_memory;
+  if (const auto exact = search::exact_kernel(plain)) {
+    const Interpreted in_doubles(*exact, interp_target());
+    in_doubles.run(exact_memory.emplace(in_doubles.info, std::span<const int64_t>(), memory));
+  }
+  unoptimized.run(memory);
+  const search::Accuracy accuracy(memory, exact_memory ? &*exact_memory : nullptr);
+  optimized.run(memory);
+  return accuracy.complaint(memory);
+}
+
+class Interpreter : public testing::TestWithParam<const char*> {};
+
+TEST_P(Interpreter, ModelsComputeTheSame) {
+  const std::string device = GetParam();
+  const std::string_view arch = std::string_view(device).substr(device.rfind(':') + 1);
+  const Target target = arch.starts_with("sm_") ? cuda_target(arch) : amd_target(arch);
+  const std::vector<UOp> kernels = scheduled_corpus(device);
+  std::mutex mutex;
+  NodeSet different;
+  size_t with_cores = 0, failed = 0;
+  double largest = 0;
+  std::string first_failure;
+  task_pool().parallel_for(kernels.size(), [&](size_t i) {
+    std::string wrong;
+    UOp small;
+    try {
+      small = small_kernel(kernels[i], target);
+      const std::vector<Opt>& opts = small.arg_as<KernelArg>().opts;
+      {
+        const std::lock_guard lock(mutex);
+        if (!different.insert(small)) return;
+        with_cores += std::ranges::count(opts, OptOp::TC, &Opt::op) > 0;
+        largest = std::max(largest, operations(small));
+      }
+      wrong = complaint(small, target);
+    } catch (const Error& e) {
+      wrong = e.what();
+    }
+    if (wrong.empty()) return;
+    const std::lock_guard lock(mutex);
+    if (failed++ == 0) first_failure = fmt::format("{}\n{}", wrong, print_graph(small ? small : kernels[i]));
+  });
+  fmt::print("{}: {} kernels, {} with tensor cores, up to {:.0f} operations, {} failed\n", device, different.size(), with_cores, largest,
+             failed);
+  EXPECT_EQ(failed, 0u) << first_failure.substr(0, 8000);
+  EXPECT_GE(different.size(), 300u);
+  EXPECT_GT(with_cores, 0u);
+  EXPECT_LE(largest, most_operations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, Interpreter, testing::Values("NULL:PTX:sm_80", "NULL:PTX:sm_90a", "NULL:HIP:gfx942", "NULL:HIP:gfx1201"),
+                         [](const auto& tested) {
+                           const std::string device = tested.param;
+                           return device.substr(device.rfind(':') + 1);
+                         });
+
+}  // namespace
+}  // namespace tinygrad::test

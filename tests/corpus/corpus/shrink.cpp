@@ -1,0 +1,106 @@
+#include "corpus/shrink.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <tinygrad/errors.h>
+
+#include "codegen/opt/apply_opts.h"
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/rebuild.h"
+#include "shape/ranges.h"
+#include "symbolic/bounds.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::test {
+namespace {
+
+using codegen::constant_size;
+using codegen::kernel_axes;
+
+/// How many iterations of an axis are one of what an opt leaves of it. A tensor core takes powers of two.
+int64_t taken_by(const Opt& opt, int64_t before, int64_t after) {
+  if (after >= before) return 1;
+  const int64_t share = (before + after - 1) / after;
+  return opt.op == OptOp::TC ? int64_t(std::bit_ceil(uint64_t(share))) : opt.arg ? opt.arg : before;
+}
+
+/// For each axis, how many of its iterations all opts together make one.
+std::vector<int64_t> taken(const UOp& kernel, const std::vector<Opt>& opts, const Target& target) {
+  std::vector<UOp> axes = kernel_axes(kernel);
+  std::vector<int64_t> out(axes.size(), 1);
+  std::vector<Opt> applied;
+  for (const Opt& opt : opts) {
+    applied.push_back(opt);
+    const std::vector<UOp> left = kernel_axes(codegen::apply_opts(kernel, applied, target));
+    if (opt.op == OptOp::SWAP || left.size() != axes.size()) throw ValueError("shrunk: an opt that numbers the axes anew");
+    for (size_t i = 0; i < out.size(); ++i) out[i] *= taken_by(opt, constant_size(axes[i]), constant_size(left[i]));
+    axes = left;
+  }
+  return out;
+}
+
+struct Axis {
+  UOp range;
+  int64_t taken = 1;
+  int64_t rounds = 1;
+
+  int64_t full() const { return constant_size(range); }
+  int64_t size() const {
+    const int64_t n = taken * rounds + full() % taken;
+    return full() == 0 ? 0 : std::min(n, full());
+  }
+};
+
+/// With the sizes of the axes; memory no larger than what is accessed then.
+UOp resized(const UOp& kernel, const std::vector<Axis>& axes) {
+  NodeMap<UOp> ranges;
+  for (const Axis& a : axes)
+    if (a.size() != a.full()) ranges[a.range] = UOp(Op::RANGE, DType::index, {index_const(a.size())}, a.range.arg());
+  const UOp shorter = substitute(kernel, ranges);
+  NodeMap<int64_t> used;
+  for (const UOp& u : toposort(shorter)) {
+    if (!u.is(Op::INDEX) || u.src(0).dtype() == DType::void_) continue;
+    UOp memory = u.src(0);
+    while (memory.is(Op::AFTER)) memory = UOp(memory.src(0));
+    if (!memory.is(Op::PARAM)) continue;
+    const int64_t all = const_value(memory.src(0))->as_int(), last = symbolic::bounds(u.src(1)).max;
+    used[memory] = std::max(used[memory], std::clamp<int64_t>(last, 0, all - 1) + 1);
+  }
+  return codegen::rebuild(shorter, [&](const UOp& u, const UOps& sources) {
+    const int64_t* n = u.is(Op::PARAM) ? used.find(u) : nullptr;
+    return n ? u.with_src(UOps{index_const(*n)}) : u.with_src(sources);
+  });
+}
+
+}  // namespace
+
+double operations(const UOp& kernel) {
+  double total = 0;
+  for (const UOp& u : toposort(kernel)) {
+    if (u.dtype() == DType::index || !(in_group(u.op(), Group::elementwise) || u.is(Op::REDUCE))) continue;
+    double n = 1;
+    for (const UOp& r : ranges_of(u)) n *= double(constant_size(r));
+    for (const UOp& r : closed_ranges(u)) n *= double(constant_size(r));
+    total += n;
+  }
+  return total;
+}
+
+UOp shrunk(const UOp& kernel, const std::vector<Opt>& opts, const Target& target, double most_operations) {
+  const std::vector<int64_t> shares = taken(kernel, opts, target);
+  std::vector<Axis> axes;
+  // Enough rounds of a sum that a pipeline of tiles is filled, runs and ends.
+  for (const UOp& r : kernel_axes(kernel)) axes.push_back({r, shares[axes.size()], codegen::is_reduced(r) ? 4 : 2});
+  for (;;) {
+    const UOp small = resized(kernel, axes);
+    Axis* longest = nullptr;
+    for (Axis& a : axes)
+      if (a.rounds > 1 && a.size() > a.taken && (!longest || a.rounds > longest->rounds)) longest = &a;
+    if (operations(small) <= most_operations || !longest) return small;
+    --longest->rounds;
+  }
+}
+
+}  // namespace tinygrad::test
