@@ -78,9 +78,11 @@ void add_bench(CLI::App& app) {
 
 void add_devices(CLI::App& app) {
   static bool json = false;
-  CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and why the others don't");
+  static std::string name;
+  CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and what to install for the others");
+  command->add_option("DEVICE", name, "Say what kernels may use on this one: NAME[:INDEX][:RENDERER[:ARCH]]");
   command->add_flag("--json", json, "Print one JSON object a line: device, works, default, reason");
-  command->callback([] { list_devices(json); });
+  command->callback([] { name.empty() ? list_devices(json) : describe_device(name, json); });
 }
 
 int run(int argc, char** argv) {
