@@ -1,6 +1,7 @@
 // tg: results on standard output, progress and errors on standard error, exit status 0 only on success. Here is its command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 
@@ -109,6 +110,8 @@ int run(int argc, char** argv) {
 }  // namespace tinygrad::apps
 
 int main(int argc, char** argv) {
+  // Mesa's Vulkan layer that chooses a device asks the desktop, and complains on standard error where there is none.
+  if (!std::getenv("XDG_RUNTIME_DIR")) ::setenv("NODEVICE_SELECT", "1", 0);
   try {
     return tinygrad::apps::run(argc, argv);
   } catch (const std::exception& e) {

@@ -16,7 +16,7 @@ def package(name):
 
 
 def wgpu():
-    return next((p.name.split("-")[1] for p in VENV.glob("lib/python3*/site-packages/wgpu-*.dist-info")), "?")
+    return next((p.name.removesuffix(".dist-info").split("-")[1] for p in VENV.glob("lib/python3*/site-packages/wgpu-*.dist-info")), "?")
 
 
 def gpu():
@@ -46,7 +46,7 @@ ROWS = [
         "clang 18 or newer (`apt-get install clang-19`)",
         lambda: f"the processor; clang {package('clang-19')}"),
     Row("CPU:LLVM:neoverse-n1", "CPU CPU:(LLVM|CLANG):(neoverse|armv8|cortex|apple)",
-        "Kernels of 64-bit ARM processors, `CPU:CLANG:neoverse-n1` too. No threads: the emulator's process runs one kernel at a time.",
+        "Kernels of 64-bit ARM processors, `CPU:CLANG:neoverse-n1` too. One thread runs them.",
         "clang, lld and qemu (`apt-get install clang-19 lld-19 qemu-user-static`)",
         lambda: f"qemu-aarch64 {package('qemu-user-static')}"),
     Row("CPU:LLVM:rv64gcv", "CPU CPU:(LLVM|CLANG):rv64",
@@ -55,8 +55,8 @@ ROWS = [
         "clang, lld and qemu (`apt-get install clang-19 lld-19 qemu-user-static`)",
         lambda: f"qemu-riscv64 {package('qemu-user-static')}"),
     Row("CL", r"CL\b",
-        "OpenCL 1.2. No dtype narrower than float16 or bfloat16 of its own, as the language has none; float16 and float64 where the driver has "
-        "`cl_khr_fp16` and `cl_khr_fp64`, which PoCL 3.1 has not and has; no tensor cores. Devices share no memory: copies between them go through the host.",
+        "OpenCL 1.2. It has no bfloat16 and fp8; float16 and float64 where the driver has "
+        "`cl_khr_fp16` and `cl_khr_fp64`, which PoCL 3.1 has not and has; no tensor cores. Devices share no memory: copies between them go through the host. No graphs of launches.",
         "an OpenCL loader and driver (`apt-get install ocl-icd-libopencl1 pocl-opencl-icd`)",
         lambda: f"PoCL {package('pocl-opencl-icd')}, on the processor; the corpus under oclgrind, too"),
     Row("WEBGPU", r"WEBGPU\b",
@@ -73,12 +73,12 @@ ROWS = [
         "clang, lld and qemu (`apt-get install clang-19 lld-19 qemu-user-static`)",
         lambda: f"qemu-hexagon {package('qemu-user-static')}"),
     Row("NULL", r"NULL\b", "Renders and runs nothing: for measuring what is before. `NULL:CUDA:sm_90a`, `NULL:PTX`, `NULL:HIP:gfx942` and `NULL:METAL` "
-        "render for GPUs that are not there.", "nothing", lambda: "nobody", counts=False),
+        "render for GPUs that are not there.", "nothing", lambda: "no one: only rendered", counts=False),
     Row("DISK", r"DISK\b", "Files as tensors, `DISK:PATH`: memory-mapped, copied to devices without a detour. No kernels.", "nothing",
-        lambda: "nobody", counts=False),
-    Row("NPY", r"NPY\b", "Arrays of the host, such as NumPy's, in place. No kernels.", "nothing", lambda: "nobody", counts=False),
+        lambda: "no one: it has none", counts=False),
+    Row("NPY", r"NPY\b", "Arrays of the host, such as NumPy's, in place. No kernels.", "nothing", lambda: "no one: it has none", counts=False),
     Row("CUDA", r"CUDA\S* CUDA:CUDA:",
-        "CUDA C. Tensor cores are those of `mma.sync`, not yet `wgmma` and `tcgen05`. Without a GPU: every kernel of the corpus is compiled for sm_80, "
+        "CUDA C; replays are CUDA graphs. Tensor cores are those of `mma.sync`, not yet `wgmma` and `tcgen05`. Without a GPU: every kernel of the corpus is compiled for sm_80, "
         "sm_90a and sm_100a, the text runs on the processor with a thread for each work-item, and the driver's calls go to a driver of the tests.",
         "NVIDIA's driver 525 or newer and NVRTC 12.4 or newer (`pip install nvidia-cuda-nvrtc`)", gpu,
         without="FakeCuda|CudaC|CudaOfModels|NvidiaToolkit", stand_in="no GPU: assembled, and run by stand-ins", rendered="NULL:CUDA:sm_90a"),
@@ -87,7 +87,7 @@ ROWS = [
         "NVIDIA's driver 525 or newer", gpu,
         without="FakeCuda|Ptx|PTXSIM|PtxOfModels", stand_in="no GPU: assembled, and run by stand-ins", rendered="NULL:PTX:sm_90a"),
     Row("HIP", r"HIP\b",
-        "C++ for clang. MFMA on gfx90a and gfx942, WMMA on gfx1100 and gfx1201; LLVM 19 knows no gfx950. Without a GPU: code objects of the corpus "
+        "C++ for clang; replays are graphs. MFMA on gfx90a and gfx942, WMMA on gfx1100 and gfx1201; LLVM 19 knows no gfx950. Without a GPU: code objects of the corpus "
         "are made for these four and their metadata read, the text runs on the processor, and the runtime's calls go to one of the tests.",
         "ROCm 5 or newer (`apt-get install libamdhip64-5`) and clang", lambda: "an AMD GPU",
         without=r"test_runtime Hip\.|HipOnCpu|HipOfModels", stand_in="no GPU: compiled, and run by stand-ins", rendered="NULL:HIP:gfx942"),

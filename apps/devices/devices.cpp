@@ -55,7 +55,8 @@ Json facts(Device& device) {
   if (!t.computes()) return out;
   out.update({{"dtypes", dtypes_that(has)},
               {"converted", dtypes_that([&](DType d) { return t.converts(d); })},
-              {"emulated", dtypes_that([&](DType d) { return !has(d) && !t.converts(d); })},
+              {"emulated", dtypes_that([&](DType d) { return !has(d) && !t.converts(d) && d != DType::float64; })},
+              {"missing", dtypes_that([&](DType d) { return !has(d) && d == DType::float64; })},
               {"vector_bits", t.vector_bits},
               {"threads", t.has_threads},
               {"group_items", t.has_groups ? t.max_group_items : 0},

@@ -9,6 +9,7 @@
 
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
+#include <tinygrad/errors.h>
 
 #include "base/subprocess.h"
 #include "device/buffer.h"
@@ -28,10 +29,16 @@ inline std::vector<std::string> every_device() {
   return names;
 }
 
-/// Those for tests of tensors, which compile many kernels: without CPUs and DSPs whose kernels a clang is started for.
+/// Those for tests of tensors, which compile many kernels: without the CPUs and DSPs that a clang is started for.
 inline std::vector<std::string> tensor_devices() {
   std::vector<std::string> names = every_device();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("CPU:") || name == "DSP"; });
+  return names;
+}
+/// Those of them that compile a kernel in a tenth of a second: without drivers that may be LLVM's on the processor.
+inline std::vector<std::string> quick_devices() {
+  std::vector<std::string> names = tensor_devices();
+  std::erase_if(names, [](const std::string& name) { return name == "CL" || name == "WEBGPU"; });
   return names;
 }
 
@@ -44,6 +51,18 @@ inline bool converts_vectors(Device& device) {
   return true;
 }
 inline constexpr const char* kNoConversions = "this qemu-riscv64 ends at conversions of floats to integers in vectors";
+
+/// Why the device that the option DEV names does not open here; empty if it does. Tests of what a machine may lack are skipped with it, and
+/// tools/backends sees that they were.
+inline std::string why_not(const std::string& dev) {
+  try {
+    const Context chosen{{.dev = dev}};
+    runtime::open_device(runtime::default_device_name().str());
+    return {};
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
 
 /// By device.
 class EveryDevice : public testing::TestWithParam<std::string> {

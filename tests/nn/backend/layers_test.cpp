@@ -14,7 +14,7 @@ namespace {
 using Doubles = std::vector<double>;
 
 class Layers : public test::EveryDevice {};
-INSTANTIATE_TEST_SUITE_P(All, Layers, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
+INSTANTIATE_TEST_SUITE_P(All, Layers, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 void expect_near(const Doubles& got, const Doubles& want, double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), want.size());

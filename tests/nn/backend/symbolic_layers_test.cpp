@@ -34,7 +34,7 @@ class SymbolicLayers : public test::EveryDevice {
     EXPECT_TRUE(jitted.captured());
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, SymbolicLayers, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
+INSTANTIATE_TEST_SUITE_P(All, SymbolicLayers, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(SymbolicLayers, GiveWhatTheyGiveForNumbers) {
   Tensor::manual_seed(5);

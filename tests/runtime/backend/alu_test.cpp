@@ -151,6 +151,10 @@ class Checks {
 /// A renderer and a dtype.
 class DeviceAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
  protected:
+  void SetUp() override {
+    test::register_ptx_device();
+    if (const std::string why = test::why_not(std::get<0>(GetParam())); !why.empty()) GTEST_SKIP() << why;
+  }
   DType dtype() const { return std::get<1>(GetParam()); }
 
   void check_binary(Op op, Scalar (*definition)(const Scalar&, const Scalar&)) {

@@ -16,7 +16,7 @@ namespace {
 using Floats = std::vector<float>;
 
 class FunctionsOn : public test::EveryDevice {};
-INSTANTIATE_TEST_SUITE_P(All, FunctionsOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
+INSTANTIATE_TEST_SUITE_P(All, FunctionsOn, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(FunctionsOn, ComputesWhatTheFunctionDoes) {
   const Tensor w({2.0, 3.0});

@@ -32,7 +32,7 @@ class MethodsOn : public test::EveryDevice {
   Tensor m_{Tensor({{1.0, 5.0, 3.0}, {4.0, 2.0, 6.0}})};
   Tensor v_{Tensor({3, 1, 2})};
 };
-INSTANTIATE_TEST_SUITE_P(All, MethodsOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
+INSTANTIATE_TEST_SUITE_P(All, MethodsOn, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(MethodsOn, Created) {
   EXPECT_EQ(m_.constant(2).dtype(), DType::float32);
