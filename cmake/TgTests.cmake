@@ -160,7 +160,7 @@ function(tg_test_oclgrind)
   add_test(NAME runtime.oclgrind COMMAND test_runtime_backend "--gtest_filter=Devices/Kernels.*/CL-*Heuristics*")
   set_tests_properties(runtime.oclgrind PROPERTIES
     LABELS backend
-    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0"
+    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0;TG_TEST_RECORD="
     PASS_REGULAR_EXPRESSION "PASSED  . 5 tests"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
 endfunction()
