@@ -1,6 +1,7 @@
 // tg: results on standard output, progress and errors on standard error, exit status 0 only on success. Here is its command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 
@@ -78,9 +79,11 @@ void add_bench(CLI::App& app) {
 
 void add_devices(CLI::App& app) {
   static bool json = false;
-  CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and why the others don't");
+  static std::string name;
+  CLI::App* command = app.add_subcommand("devices", "List the backends, which of them work here, and what to install for the others");
+  command->add_option("DEVICE", name, "Say what kernels may use on this one: NAME[:INDEX][:RENDERER[:ARCH]]");
   command->add_flag("--json", json, "Print one JSON object a line: device, works, default, reason");
-  command->callback([] { list_devices(json); });
+  command->callback([] { name.empty() ? list_devices(json) : describe_device(name, json); });
 }
 
 int run(int argc, char** argv) {
@@ -107,6 +110,8 @@ int run(int argc, char** argv) {
 }  // namespace tinygrad::apps
 
 int main(int argc, char** argv) {
+  // Mesa's Vulkan layer that chooses a device asks the desktop, and complains on standard error where there is none.
+  if (!std::getenv("XDG_RUNTIME_DIR")) ::setenv("NODEVICE_SELECT", "1", 0);
   try {
     return tinygrad::apps::run(argc, argv);
   } catch (const std::exception& e) {

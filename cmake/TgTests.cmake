@@ -52,6 +52,7 @@ function(tg_add_test target label room)
   if(room STREQUAL "corpus")  # the models of the apps, on the library's insides
     list(PREPEND libs tg_apps)
   endif()
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:tests_record>)
   target_link_libraries(${target} PRIVATE tg_options ${libs} GTest::gtest_main)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE TINYGRAD_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
@@ -98,6 +99,13 @@ function(tg_precompile_for_tests)
   set_target_properties(tests_precompiled PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(tests_precompiled PRIVATE ${TG_TEST_COMPILE_OPTIONS} -fPIE)  # as executables are compiled
   target_precompile_headers(tests_precompiled PRIVATE ${TG_PRECOMPILED} <gtest/gtest.h>)
+endfunction()
+
+# What each test was and which devices it used, for tools/backends.
+function(tg_record_tests)
+  add_library(tests_record OBJECT "${PROJECT_SOURCE_DIR}/tests/support/record.cpp")
+  target_link_libraries(tests_record PRIVATE tg_options GTest::gtest nlohmann_json::nlohmann_json)
+  target_compile_options(tests_record PRIVATE ${TG_TEST_COMPILE_OPTIONS})
 endfunction()
 
 # Every public header compiles alone.
@@ -152,7 +160,7 @@ function(tg_test_oclgrind)
   add_test(NAME runtime.oclgrind COMMAND test_runtime_backend "--gtest_filter=Devices/Kernels.*/CL-*Heuristics*")
   set_tests_properties(runtime.oclgrind PROPERTIES
     LABELS backend
-    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0"
+    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0;TG_TEST_RECORD="
     PASS_REGULAR_EXPRESSION "PASSED  . 5 tests"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
 endfunction()
@@ -162,6 +170,7 @@ function(tg_tests)
   add_custom_target(tests)
   add_custom_target(tests_unit)
   tg_precompile_for_tests()
+  tg_record_tests()
   tg_find_test_libraries(tinygrad)
   if(NOT TG_TESTS)
     tg_check_public_headers()

@@ -28,7 +28,8 @@ struct DeviceStatus {
   std::string reason;  ///< why it does not work
 };
 
-/// All kinds of devices, in order of preference, each followed by its other renderers as the option DEV names them ("CPU:CLANG").
+/// All kinds of devices, in order of preference, each followed by its other renderers and the processors that it emulates, as the option
+/// DEV names them ("CPU:CLANG", "CPU:LLVM:rv64gcv").
 TINYGRAD_EXPORT std::vector<DeviceStatus> available_devices();
 /// The device that tensors are on when none is named: that of the option DEV, else the first that works. Throws DeviceError.
 TINYGRAD_EXPORT std::string default_device();
@@ -39,13 +40,16 @@ TINYGRAD_EXPORT void synchronize(std::string_view device);
 /// Whether kernels of a device compute with a dtype as it is; others are computed through dtypes that it has.
 TINYGRAD_EXPORT bool is_dtype_supported(DType dtype, std::string_view device);
 
-/// What a device was opened as, and its memory, in bytes.
+/// What a device was opened as, its memory in bytes, and what it has run.
 struct DeviceStatistics {
-  std::string target;  ///< "CPU:LLVM:znver4"
+  std::string name, target;  ///< "CPU", "CPU:LLVM:znver4"
   size_t in_use = 0, peak = 0, cached = 0;
+  uint64_t kernels = 0;  ///< launches
 };
 /// Opens the device if it is not. Throws DeviceError.
 TINYGRAD_EXPORT DeviceStatistics device_statistics(std::string_view device);
+/// Of all devices that the process has opened, once for each renderer and architecture.
+TINYGRAD_EXPORT std::vector<DeviceStatistics> opened_devices();
 
 // What follows is for those who write a backend.
 
@@ -148,7 +152,7 @@ class TINYGRAD_EXPORT Device {
 
   /// synchronize(); if that throws, what was written since the last time is lost.
   void wait();
-  LaunchLog& launches() { return *launches_; }
+  LaunchLog& launches() const { return *launches_; }
 
  protected:
   Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator);
@@ -165,6 +169,7 @@ struct CodePath {
   std::string_view renderer;  ///< "LLVM"
   /// Why kernels that are not in the disk cache cannot be compiled; empty if they can. May take long.
   std::string (*missing_compiler)() = nullptr;
+  std::string_view arch = {};  ///< of a processor that is emulated; empty: the machine's
 };
 
 /// A kind of device that can be opened. What it names must live as long as the process.

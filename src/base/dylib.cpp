@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include <string_view>
 #include <utility>
 
 namespace tinygrad {
@@ -12,8 +13,10 @@ std::optional<DynamicLibrary> DynamicLibrary::try_open(std::initializer_list<std
   std::string tried;
   for (const std::string& name : names) {
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynamicLibrary(handle, name);
-    const char* reason = ::dlerror();
-    tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", name, reason ? reason : "unknown error");
+    const char* said = ::dlerror();
+    const std::string_view reason = said ? said : "unknown error";
+    const bool absent = reason == name + ": cannot open shared object file: No such file or directory";
+    tried += fmt::format("{}{}{}", tried.empty() ? "" : ", ", name, absent ? "" : fmt::format(" ({})", reason));
   }
   if (why) *why = fmt::format("cannot open a shared library; tried {}", tried);
   return std::nullopt;

@@ -49,7 +49,7 @@ void check_renderer(const Backend& backend, const DeviceChoice& choice) {
   std::string names;
   for (const CodePath& c : backend.code_paths) {
     if (c.renderer == choice.renderer) return;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", c.renderer);
+    if (c.arch.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", c.renderer);
   }
   throw DeviceError(fmt::format("{}: unknown renderer '{}'; known are {}. A device is NAME[:INDEX]; the option DEV picks its renderer",
                                 backend.name, choice.renderer, names.empty() ? "none" : names));
@@ -179,10 +179,38 @@ std::vector<DeviceStatus> registered_devices() {
     out.push_back({.name = std::move(name), .works = works, .reason = std::move(reason)});
   };
   for (const Backend& b : backends()) {
-    const std::string unavailable = b.unavailable();
+    std::string unavailable = b.unavailable();
+    if (const std::string prefix = fmt::format("{}: ", b.name); unavailable.starts_with(prefix)) unavailable.erase(0, prefix.size());
     const auto reason = [&](const CodePath& c) { return unavailable.empty() ? c.missing_compiler() : unavailable; };
     add(std::string(b.name), b.code_paths.empty() ? unavailable : reason(b.code_paths[0]));
-    for (size_t i = 1; i < b.code_paths.size(); ++i) add(fmt::format("{}:{}", b.name, b.code_paths[i].renderer), reason(b.code_paths[i]));
+    for (size_t i = 1; i < b.code_paths.size(); ++i) {
+      const CodePath& c = b.code_paths[i];
+      add(fmt::format("{}:{}{}{}", b.name, c.renderer, c.arch.empty() ? "" : ":", c.arch), reason(c));
+    }
+  }
+  return out;
+}
+
+DeviceStatistics statistics_of(Device& device) {
+  const Allocator& a = device.allocator();
+  return {.name = std::string(device.name().str()),
+          .target = device.target().name(),
+          .in_use = a.bytes_in_use(),
+          .peak = a.peak_bytes(),
+          .cached = a.bytes_cached(),
+          .kernels = device.launches().kernels()};
+}
+
+std::vector<DeviceStatistics> opened_devices() {
+  std::vector<OpenDevice*> known;
+  {
+    const std::lock_guard lock(registry().mutex);
+    for (auto& [choice, entry] : registry().devices) known.push_back(&entry);
+  }
+  std::vector<DeviceStatistics> out;
+  for (OpenDevice* entry : known) {
+    const std::lock_guard opening(entry->mutex);
+    if (entry->device) out.push_back(statistics_of(*entry->device));
   }
   return out;
 }

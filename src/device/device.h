@@ -13,5 +13,6 @@ namespace tinygrad {
 void register_backends(std::span<const Backend> backends);
 /// All of them, and which work.
 std::vector<DeviceStatus> registered_devices();
+DeviceStatistics statistics_of(Device& device);
 
 }  // namespace tinygrad

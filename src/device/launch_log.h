@@ -7,8 +7,8 @@
 
 namespace tinygrad {
 
-/// Numbers what is launched on a device whose launches return early, so that an error which comes up at a wait is laid to everything
-/// that may have run since the wait before: buffers keep the number of the launch that last wrote them.
+/// Counts the kernels of a device, and numbers what is launched on one whose launches return early, so that an error which comes up at a
+/// wait is laid to everything that may have run since the wait before: buffers keep the number of the launch that last wrote them.
 class LaunchLog {
  public:
   /// The number of a launch that is about to be made, from 1. Until end() nothing says that it has finished.
@@ -31,12 +31,15 @@ class LaunchLog {
   /// Why the launch of a number is lost, or empty.
   std::string why_lost(uint64_t number) const;
 
+  void add_kernels(uint64_t count) { kernels_.fetch_add(count, std::memory_order_relaxed); }
+  uint64_t kernels() const { return kernels_.load(std::memory_order_relaxed); }
+
  private:
   struct Loss {
     uint64_t after, last;
     std::string why;
   };
-  std::atomic<uint64_t> running_{0}, last_{0}, good_{0};
+  std::atomic<uint64_t> running_{0}, last_{0}, good_{0}, kernels_{0};
   std::atomic<bool> has_losses_{false};
   mutable std::mutex mutex_;
   std::vector<Loss> losses_;

@@ -115,9 +115,11 @@ void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> 
   if (!step.dims_known) return;
   const std::span<const int64_t> values(variable_values_.data() + step.first_variable, step.variable_count);
   step.dims = info.launch_dims(values);
-  ++known_kernels_;
-  ops_ += uint64_t(info.flops.evaluate(values));
-  bytes_ += uint64_t(info.bytes.evaluate(values));
+  auto known = std::ranges::find(known_, step.device, &Known::device);
+  if (known == known_.end()) known = known_.insert(known, {.device = step.device});
+  ++known->kernels;
+  known->ops += uint64_t(info.flops.evaluate(values));
+  known->bytes += uint64_t(info.bytes.evaluate(values));
 }
 
 /// Runs of kernels on one device that has graphs: the first graph has at most `first_size` launches, so that the device can begin while the
@@ -246,9 +248,7 @@ void Capture::run_all(Lease& lease) const {
     }
   }
   if (timed) return;
-  GlobalCounters::global_ops += ops_;
-  GlobalCounters::global_mem += bytes_;
-  GlobalCounters::kernel_count += known_kernels_;
+  for (const Known& k : known_) count_launches(*k.device, k.kernels, k.ops, k.bytes);
 }
 
 void Capture::run_step(const Step& s, Lease& lease, bool timed) const {
@@ -287,7 +287,7 @@ void Capture::run_batch(Lease& lease, const Batch& batch, LeasedGraph& leased) c
     if (s.dims_known) continue;
     const auto values = variables_of(s, lease);
     if (changed[i]) leased.launches[i].dims = s.program->info.launch_dims(values);
-    count_launch(s.program->info, values);
+    count_launch(*s.device, s.program->info, values);
   }
   leased.graph->launch(leased.launches, numbers);
   std::ranges::fill(changed, uint8_t{0});

@@ -102,6 +102,11 @@ class Capture {
   struct Patch {
     uint32_t index, source, step;
   };
+  /// Launches of a device whose cost does not depend on variables, and that cost.
+  struct Known {
+    const Device* device = nullptr;
+    uint64_t kernels = 0, ops = 0, bytes = 0;
+  };
   /// Steps, one after another, that are one object of their device.
   struct Batch {
     uint32_t first = 0, count = 0;
@@ -136,7 +141,7 @@ class Capture {
   std::vector<Patch> handle_patches_, variable_patches_;
   std::vector<int64_t> variable_values_;
   size_t kernels_ = 0;
-  uint64_t known_kernels_ = 0, ops_ = 0, bytes_ = 0;  // launches whose cost does not depend on variables, and that cost
+  std::vector<Known> known_;
   bool has_copies_ = false;
 
   std::mutex mutex_;

@@ -24,17 +24,22 @@ bool is_profiled(const Device& device) { return current_options().profile && !de
 
 bool times_launches() { return log_enabled(2) || current_options().profile; }
 
-void count_launch(const KernelInfo& info, std::span<const int64_t> variables) {
-  GlobalCounters::global_ops += uint64_t(info.flops.evaluate(variables));
-  GlobalCounters::global_mem += uint64_t(info.bytes.evaluate(variables));
-  GlobalCounters::kernel_count += 1;
+void count_launches(const Device& device, uint64_t kernels, uint64_t ops, uint64_t bytes) {
+  GlobalCounters::global_ops += ops;
+  GlobalCounters::global_mem += bytes;
+  GlobalCounters::kernel_count += kernels;
+  device.launches().add_kernels(kernels);
+}
+
+void count_launch(const Device& device, const KernelInfo& info, std::span<const int64_t> variables) {
+  count_launches(device, 1, uint64_t(info.flops.evaluate(variables)), uint64_t(info.bytes.evaluate(variables)));
 }
 
 void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables) {
   const KernelInfo& info = program.info;
   const bool timed = log_enabled(2) || is_profiled(device);
   const auto seconds = program.kernel->launch(handles, variables, info.launch_dims(variables), timed);
-  count_launch(info, variables);
+  count_launch(device, info, variables);
   if (!seconds) return;
   GlobalCounters::time_sum_s += *seconds;
   if (log_enabled(2)) log_launch(info, device, variables, *seconds);

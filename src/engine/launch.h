@@ -10,10 +10,11 @@ namespace tinygrad::engine {
 
 /// Whether each launch is to be made by launch(), alone: DEBUG=2 shows its time, PROFILE records it.
 bool times_launches();
-/// Adds a launch to GlobalCounters.
-void count_launch(const KernelInfo& info, std::span<const int64_t> variables);
+/// Adds launches to GlobalCounters and to what their device has run.
+void count_launches(const Device& device, uint64_t kernels, uint64_t ops, uint64_t bytes);
+void count_launch(const Device& device, const KernelInfo& info, std::span<const int64_t> variables);
 
-/// Launches a program; adds to GlobalCounters, logs a line for DEBUG=2 and records the time for PROFILE.
+/// Launches a program; counts it, logs a line for DEBUG=2 and records the time for PROFILE.
 void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables);
 
 /// The launches of a scope: an error of theirs that only a later wait finds is laid to what they wrote (Buffer::written_by).

@@ -22,7 +22,10 @@ std::string always_there() { return {}; }  // the driver has an assembler
 
 constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", always_there}};
 constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
-constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing}, {"CLANG", compiler::clang_missing}};
+constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing},
+                                      {"CLANG", compiler::clang_missing},
+                                      {"LLVM", [] { return emulated_cpu_missing("neoverse-n1"); }, "neoverse-n1"},
+                                      {"LLVM", [] { return emulated_cpu_missing("rv64gcv"); }, "rv64gcv"}};
 constexpr CodePath kDspCodePaths[] = {{"CLANG", dsp_compiler_missing}};
 constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
                                        {"CUDA", null_unavailable},
@@ -82,11 +85,7 @@ void synchronize(std::string_view device) { runtime::open_device(device).wait();
 
 bool is_dtype_supported(DType dtype, std::string_view device) { return runtime::open_device(device).supports(dtype); }
 
-DeviceStatistics device_statistics(std::string_view device) {
-  Device& d = runtime::open_device(device);
-  const Allocator& a = d.allocator();
-  return {.target = d.target().name(), .in_use = a.bytes_in_use(), .peak = a.peak_bytes(), .cached = a.bytes_cached()};
-}
+DeviceStatistics device_statistics(std::string_view device) { return statistics_of(runtime::open_device(device)); }
 
 void register_backend(const Backend& backend) {
   runtime::install_backends();

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -7,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "device/fake_device.h"
+#include "device/launch_log.h"
 
 namespace tinygrad {
 namespace {
@@ -17,7 +19,8 @@ std::atomic<int> opened{0};
 std::atomic<bool> may_open{false};
 
 std::string works() { return {}; }
-std::string absent() { return "no such hardware"; }
+std::string absent() { return "GONE: no such hardware"; }
+std::string no_emulator() { return "no emulator"; }
 std::unique_ptr<Device> open_fake(const DeviceChoice& choice) {
   ++opened;
   return std::make_unique<FakeDevice>(choice.canonical() + choice.renderer);
@@ -27,7 +30,7 @@ std::unique_ptr<Device> open_flaky(const DeviceChoice& choice) {
   return std::make_unique<FakeDevice>(choice.canonical());
 }
 
-constexpr CodePath kCodePaths[] = {{"X", works}, {"Y", works}};
+constexpr CodePath kCodePaths[] = {{"X", works}, {"Y", works}, {"X", no_emulator, "other"}};
 
 constexpr Backend kFakes[] = {
     {.name = "GONE", .unavailable = absent, .open = open_fake},
@@ -85,11 +88,24 @@ TEST_F(Registry, DefaultIsTheFirstThatWorksOrTheOption) {
 
 TEST_F(Registry, SaysWhatWorks) {
   const auto all = registered_devices();
-  ASSERT_EQ(all.size(), 5u);
+  ASSERT_EQ(all.size(), 6u);
   EXPECT_FALSE(all[0].works);
   EXPECT_EQ(all[0].reason, "no such hardware");
   EXPECT_EQ(all[2].name, "SPARE:Y");
-  EXPECT_TRUE(all[3].works);
+  EXPECT_EQ(all[3].name, "SPARE:X:other");
+  EXPECT_EQ(all[3].reason, "no emulator");
+  EXPECT_TRUE(all[4].works);
+}
+
+TEST_F(Registry, SaysWhatEachOpenedDeviceHasRun) {
+  Device& fake = Device::get("FAKE");
+  const auto opened_that_ran = [](uint64_t kernels) { return std::ranges::count(opened_devices(), kernels, &DeviceStatistics::kernels); };
+  const auto idle = opened_that_ran(0);
+  fake.launches().add_kernels(3);
+  EXPECT_EQ(opened_that_ran(3), 1);
+  EXPECT_EQ(opened_that_ran(0), idle - 1);
+  Device::get("FAKE:9");
+  EXPECT_EQ(opened_that_ran(0), idle);
 }
 
 TEST_F(Registry, ManyThreadsOpenOnce) {

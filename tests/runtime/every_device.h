@@ -9,8 +9,11 @@
 
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
+#include <tinygrad/errors.h>
 
+#include "base/subprocess.h"
 #include "device/buffer.h"
+#include "device/launch_log.h"
 #include "runtime/backends.h"
 #include "spec/evaluate.h"
 #include "uop/graph.h"
@@ -19,10 +22,46 @@ namespace tinygrad::test {
 
 /// As the option DEV names them: "CPU", "CPU:CLANG", "CL".
 inline std::vector<std::string> every_device() {
+  const auto runs_kernels = [](std::string_view name) { return !name.starts_with("NULL") && name != "DISK" && name != "NPY"; };
   std::vector<std::string> names;
   for (const DeviceStatus& d : available_devices())
-    if (d.works && d.name != "NULL" && d.name != "DISK" && d.name != "NPY") names.push_back(d.name);
+    if (d.works && runs_kernels(d.name)) names.push_back(d.name);
   return names;
+}
+
+/// Those for tests of tensors, which compile many kernels: without the CPUs and DSPs that a clang is started for.
+inline std::vector<std::string> tensor_devices() {
+  std::vector<std::string> names = every_device();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("CPU:") || name == "DSP"; });
+  return names;
+}
+/// Those of them that compile a kernel in a tenth of a second: without drivers that may be LLVM's on the processor.
+inline std::vector<std::string> quick_devices() {
+  std::vector<std::string> names = tensor_devices();
+  std::erase_if(names, [](const std::string& name) { return name == "CL" || name == "WEBGPU"; });
+  return names;
+}
+
+/// What stands for a RISC-V: qemu 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
+inline bool converts_vectors(Device& device) {
+  if (!device.target().arch.str().starts_with("rv64")) return true;
+  for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
+    if (const std::string path = find_program(name); !path.empty())
+      return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
+  return true;
+}
+inline constexpr const char* kNoConversions = "this qemu-riscv64 ends at conversions of floats to integers in vectors";
+
+/// Why the device that the option DEV names does not open here; empty if it does. Tests of what a machine may lack are skipped with it, and
+/// tools/backends sees that they were.
+inline std::string why_not(const std::string& dev) {
+  try {
+    const Context chosen{{.dev = dev}};
+    runtime::open_device(runtime::default_device_name().str());
+    return {};
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
 }
 
 /// By device.
@@ -41,7 +80,7 @@ class EveryDevice : public testing::TestWithParam<std::string> {
 inline std::string device_test_name(const testing::TestParamInfo<std::string>& tested) {
   std::string name = tested.param;
   for (char& c : name)
-    if (c == ':') c = '_';
+    if (c == ':' || c == '-') c = '_';
   return name;
 }
 
@@ -61,6 +100,7 @@ inline std::map<int32_t, spec::Array> run_on_device(Device& device, const UOp& l
   std::vector<int64_t> variables;
   for (Symbol name : info.variables) variables.push_back(inputs.variables.at(name));
   kernel->launch(handles, variables, info.launch_dims(variables), true);
+  device.launches().add_kernels(1);
   size_t i = 0;
   for (auto& [slot, array] : memory) buffers[i++]->copyout(array.bytes);
   return memory;

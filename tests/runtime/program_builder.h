@@ -5,6 +5,7 @@
 
 #include "device/buffer.h"
 #include "device/device.h"
+#include "device/launch_log.h"
 #include "renderer/kernel_info.h"
 #include "uop/build.h"
 
@@ -61,18 +62,20 @@ class ProgramBuilder {
 
 /// A program ready to run on a device.
 struct Program {
+  const Device* device;
   KernelInfo info;
   std::string source;
   std::unique_ptr<Kernel> kernel;
 
-  Program(Device& device, const UOp& linear, std::string_view name) : info(describe_kernel(linear, name)) {
-    source = device.render(linear, info);
-    kernel = device.load(info, linear, device.compile(source));
+  Program(Device& on, const UOp& linear, std::string_view name) : device(&on), info(describe_kernel(linear, name)) {
+    source = on.render(linear, info);
+    kernel = on.load(info, linear, on.compile(source));
   }
   void run(std::span<const BufferPtr> buffers, std::span<const int64_t> variables = {}) {
     std::vector<void*> handles;
     for (const BufferPtr& b : buffers) handles.push_back(b->handle());
     kernel->launch(handles, variables, info.launch_dims(variables), true);
+    device->launches().add_kernels(1);
   }
 };
 

@@ -113,7 +113,7 @@ class Alu {
     if (lanes_ > 1 && is_bool(dtype_)) mask_bits_ = bitsize(d_);
     if (o->binds == Binds::shift) return narrowed(binary(s_[0].expr, o->token, o->binds, {std::to_string(s_[1].constant->as_uint())}));
     const Expr a = beside_vector(0), b = beside_vector(1);
-    if (op_ == Op::CMPLT && compares_by_call()) return prelude_.dialect().less(prelude_, a, b);
+    if (op_ == Op::CMPLT && compares_by_call()) return less(s_[0].expr, s_[1].expr);
     if (op_ == Op::CMPLT && !is_float(d_)) inverse_ = binary(a, ">=", o->binds, b);
     if (op_ == Op::CMPNE) inverse_ = binary(a, "==", o->binds, b);
     if (op_ == Op::CMPEQ) inverse_ = binary(a, "!=", o->binds, b);
@@ -221,7 +221,17 @@ class Alu {
     return choice(condition, yes.expr, no.expr);
   }
 
-  bool compares_by_call() const { return prelude_.dialect().less && d_ == DType::float32 && lanes_ == 1; }
+  bool compares_by_call() const { return prelude_.dialect().less && (d_ == DType::float32 || d_ == DType::float64); }
+
+  /// As the dialect has it, of each lane.
+  Expr less(const Expr& a, const Expr& b) {
+    if (lanes_ == 1) return prelude_.dialect().less(prelude_, d_, a, b);
+    const std::string mask = signed_type(bitsize(d_));
+    prelude_.function(
+        fmt::format("{0} {1}({2} a, {2} b) {{\n  {0} m;\n  for (int i = 0; i < {3}; ++i) m[i] = {4} ? -1 : 0;\n  return m;\n}}", mask,
+                    helper("less_lanes"), type(), lanes_, prelude_.dialect().less(prelude_, d_, {"a[i]"}, {"b[i]"}).text));
+    return call(helper("less_lanes"), {a, b});
+  }
 
   Expr maximum() {
     const std::string t = type();
@@ -238,10 +248,10 @@ class Alu {
     }
     const std::string is_negative =
         lanes_ == 1 ? fmt::format("{}(a)", prelude_.word("signbit")) : fmt::format("({})a", signed_type(bitsize(d_)));
-    prelude_.function(fmt::format(
-        "{0} {2}({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
-        "  {0} x = {1} ? b : a, y = {1} ? a : b;\n  return y != y ? y : {3} ? y : x;\n}}",
-        t, is_negative, helper("maximum"), compares_by_call() ? prelude_.dialect().less(prelude_, {"x"}, {"y"}).text : "y > x"));
+    prelude_.function(
+        fmt::format("{0} {2}({0} a, {0} b) {{  // a NaN wins, and 0 is more than -0\n"
+                    "  {0} x = {1} ? b : a, y = {1} ? a : b;\n  return y != y ? y : {3} ? y : x;\n}}",
+                    t, is_negative, helper("maximum"), compares_by_call() ? less({"x"}, {"y"}).text : "y > x"));
     return call(helper("maximum"), {s_[0].expr, s_[1].expr});
   }
 

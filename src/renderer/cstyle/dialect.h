@@ -87,8 +87,8 @@ struct Dialect {
   std::string (*bits)(Prelude& prelude, std::string_view x, DType from, DType to);
   /// A conversion of a scalar that the language has no plain cast for; empty: "(type)x". May be null.
   std::string (*cast)(Prelude& prelude, std::string_view x, DType from, DType to);
-  /// CMPLT of scalars of float32, where the compiler gets `<` wrong; null elsewhere.
-  Expr (*less)(Prelude& prelude, const Expr& a, const Expr& b) = nullptr;
+  /// CMPLT of scalars of float32 or float64, where the compiler gets `<` wrong; null elsewhere.
+  Expr (*less)(Prelude& prelude, DType dtype, const Expr& a, const Expr& b) = nullptr;
   /// WMMA.
   Expr (*matrix_product)(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
   std::string (*kernel)(const KernelText& text);

@@ -12,6 +12,7 @@ constexpr Definition kDefinitions[] = {
     {"llong", "typedef long long llong;"},
     {"ullong", "typedef unsigned long long ullong;"},
     {"less", "#define less(a, b) __builtin_HEXAGON_F2_sfcmpgt(b, a)"},
+    {"less64", "#define less64(a, b) __builtin_HEXAGON_F2_dfcmpgt(b, a)"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffll - 1)"},
 };
 
@@ -26,8 +27,10 @@ std::span<const Definition> definitions() {
   return all;
 }
 
-/// LLVM makes `sfmax` of `a < b ? b : a`, which is another number where one of them is a NaN.
-Expr less(Prelude& prelude, const Expr& a, const Expr& b) { return {fmt::format("{}({}, {})", prelude.word("less"), a.text, b.text)}; }
+/// LLVM makes `sfmax` of `a < b ? b : a`, and `!(a == inf)` of `a < inf`, which are wrong for NaNs.
+Expr less(Prelude& prelude, DType dtype, const Expr& a, const Expr& b) {
+  return {fmt::format("{}({}, {})", prelude.word(dtype == DType::float64 ? "less64" : "less"), a.text, b.text)};
+}
 
 std::string kernel(const KernelText& text) { return cpu_kernel(text, "long long"); }
 

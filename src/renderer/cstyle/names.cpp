@@ -18,7 +18,7 @@ constexpr std::string_view kWords[] = {
     "compl",       "concept",   "constant", "decltype", "delete",        "device",   "explicit",  "export",   "friend",      "global",
     "kernel",      "local",     "metal",    "mutable",  "namespace",     "new",      "noexcept",  "not",      "operator",    "or",
     "private",     "protected", "public",   "requires", "static_assert", "template", "this",      "thread",   "threadgroup", "throw",
-    "try",         "typeid",    "typename", "using",    "variables",     "virtual",  "xor",       "less",
+    "try",         "typeid",    "typename", "using",    "variables",     "virtual",  "xor",       "less",     "less_lanes",
 };
 
 /// Also "float8", "as_int", "to_long".

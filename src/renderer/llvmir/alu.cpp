@@ -28,9 +28,9 @@ class Alu {
   std::string emit() {
     const DType d = s_[0].dtype;
     switch (op_) {
-      case Op::ADD: return binary(is_float(d) ? "fadd contract" : is_bool(d) ? "or" : no_wrap_ ? "add nsw" : "add");
-      case Op::SUB: return binary(is_float(d) ? "fsub contract" : is_bool(d) ? "xor" : no_wrap_ ? "sub nsw" : "sub");
-      case Op::MUL: return binary(is_float(d) ? "fmul contract" : is_bool(d) ? "and" : no_wrap_ ? "mul nsw" : "mul");
+      case Op::ADD: return binary(is_float(d) ? fusing("fadd", "fadd contract") : is_bool(d) ? "or" : no_wrap_ ? "add nsw" : "add");
+      case Op::SUB: return binary(is_float(d) ? fusing("fsub", "fsub contract") : is_bool(d) ? "xor" : no_wrap_ ? "sub nsw" : "sub");
+      case Op::MUL: return binary(is_float(d) ? fusing("fmul", "fmul contract") : is_bool(d) ? "and" : no_wrap_ ? "mul nsw" : "mul");
       case Op::FDIV: return binary("fdiv");
       case Op::XOR: return binary("xor");
       case Op::OR: return binary("or");
@@ -68,6 +68,10 @@ class Alu {
   }
   std::string select(std::string_view condition, std::string_view yes, std::string_view no, std::string_view type) {
     return out_.define(hint_, fmt::format(FMT_COMPILE("select {}, {} {}, {} {}"), condition, type, yes, type, no));
+  }
+  /// Multiply-adds fuse, but halves are rounded after each op, also by processors that would compute them at once.
+  std::string_view fusing(std::string_view never, std::string_view allowed) const {
+    return s_[0].dtype == DType::float16 ? never : allowed;
   }
   std::string bits() const { return type_name(DType::bool_, s_[0].lanes); }
 

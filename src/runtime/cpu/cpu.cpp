@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "compiler/clang/clang.h"
+#include "compiler/image/image.h"
 #include "compiler/llvm/llvm.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
@@ -90,6 +91,17 @@ std::string cpu_unavailable() {
   try {
     host_cpu_target();
     return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+std::string emulated_cpu_missing(std::string_view arch) {
+  try {
+    const Target target = runnable_target(std::string(arch));
+    if (is_of_host(target)) return {};
+    const std::string missing = emulator_missing(target);
+    return missing.empty() ? compiler::image_missing() : missing;
   } catch (const Error& e) {
     return e.what();
   }

@@ -74,7 +74,7 @@ std::vector<std::string> compiled_devices() {
 
 INSTANTIATE_TEST_SUITE_P(All, DigitsOn, testing::ValuesIn(compiled_devices()), [](const auto& tested) {
   std::string text = tested.param;
-  std::replace(text.begin(), text.end(), ':', '_');
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == ':' || c == '-'; }, '_');
   return text;
 });
 

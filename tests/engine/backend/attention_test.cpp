@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "device/buffer.h"
 #include "engine/run.h"
-#include "runtime/backends.h"
+#include "runtime/every_device.h"
 #include "spec/evaluate.h"
 #include "support/program_parts.h"
 
@@ -35,14 +35,12 @@ double mask_of(int64_t row, int64_t key) {
   }
 }
 
-class Attention : public testing::TestWithParam<const char*> {
+class Attention : public test::EveryDevice {
  protected:
-  static void SetUpTestSuite() { runtime::install_backends(); }
-
   UOp memory(const Shape& shape, const std::vector<double>& values) {
     const int64_t size = numel(shape).value();
-    const BufferPtr resource = Buffer::make(runtime::open_device(GetParam()), size, DType::float32);
-    const UOp b = buffer(DType::float32, {.id = next_buffer_id(), .size = size, .device = Symbol(GetParam()), .resource = resource});
+    const BufferPtr resource = Buffer::make(device(), size, DType::float32);
+    const UOp b = buffer(DType::float32, {.id = next_buffer_id(), .size = size, .device = device().name(), .resource = resource});
     spec::Array data = spec::Array::of(DType::float32, values.empty() ? std::vector<double>(size_t(size)) : values);
     resource->copyin(data.bytes);
     inputs_.set(b, std::move(data));
@@ -83,7 +81,7 @@ TEST_P(Attention, WithInfiniteMasksAndScores) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Engine, Attention, testing::Values("CPU", "INTERP"));
+INSTANTIATE_TEST_SUITE_P(Engine, Attention, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 }  // namespace
 }  // namespace tinygrad::engine

@@ -3,6 +3,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
@@ -42,11 +44,8 @@ std::vector<Floats> train(bool jitted) {
   return out;
 }
 
-class JitTraining : public testing::TestWithParam<const char*> {
- protected:
-  Context on_device_{{.dev = GetParam()}};
-};
-INSTANTIATE_TEST_SUITE_P(All, JitTraining, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+class JitTraining : public test::EveryDevice {};
+INSTANTIATE_TEST_SUITE_P(All, JitTraining, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(JitTraining, AStepDoesWhatItDoesWithoutJit) {
   const auto jitted = train(true), plain = train(false);

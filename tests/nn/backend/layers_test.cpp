@@ -6,16 +6,15 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
 using Doubles = std::vector<double>;
 
-class Layers : public testing::TestWithParam<const char*> {
- protected:
-  Context on_device_{{.dev = GetParam()}};
-};
-INSTANTIATE_TEST_SUITE_P(All, Layers, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+class Layers : public test::EveryDevice {};
+INSTANTIATE_TEST_SUITE_P(All, Layers, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 void expect_near(const Doubles& got, const Doubles& want, double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), want.size());

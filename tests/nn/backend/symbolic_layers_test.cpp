@@ -5,13 +5,15 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
 using Doubles = std::vector<double>;
 using Layer = std::function<Tensor(const Tensor&)>;
 
-class SymbolicLayers : public testing::TestWithParam<const char*> {
+class SymbolicLayers : public test::EveryDevice {
  protected:
   /// The layer on the first rows of x, jitted with their number as a variable, against the same with the number.
   static void check(const char* name, const Layer& layer, const Tensor& x) {
@@ -31,10 +33,8 @@ class SymbolicLayers : public testing::TestWithParam<const char*> {
     }
     EXPECT_TRUE(jitted.captured());
   }
-
-  Context on_device_{{.dev = GetParam()}};
 };
-INSTANTIATE_TEST_SUITE_P(All, SymbolicLayers, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(All, SymbolicLayers, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(SymbolicLayers, GiveWhatTheyGiveForNumbers) {
   Tensor::manual_seed(5);

@@ -10,10 +10,10 @@
 
 #include <tinygrad/context.h>
 
-#include "base/subprocess.h"
 #include "dtype/scalar_ops.h"
 #include "runtime/backend/ptx_device.h"
 #include "runtime/backends.h"
+#include "runtime/every_device.h"
 #include "runtime/program_builder.h"
 #include "shape/shape.h"
 #include "target/target.h"
@@ -151,6 +151,10 @@ class Checks {
 /// A renderer and a dtype.
 class DeviceAlu : public testing::TestWithParam<std::tuple<const char*, DType>> {
  protected:
+  void SetUp() override {
+    test::register_ptx_device();
+    if (const std::string why = test::why_not(std::get<0>(GetParam())); !why.empty()) GTEST_SKIP() << why;
+  }
   DType dtype() const { return std::get<1>(GetParam()); }
 
   void check_binary(Op op, Scalar (*definition)(const Scalar&, const Scalar&)) {
@@ -252,17 +256,8 @@ TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
   checks_.run();
 }
 
-/// Of what stands for a RISC-V: 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
-bool emulator_converts_vectors() {
-  for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
-    if (const std::string path = find_program(name); !path.empty())
-      return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
-  return true;
-}
-
 TEST_P(DeviceAlu, ConversionsFromIt) {
-  if (is_float(dtype()) && device().target().arch.str().starts_with("rv64") && !emulator_converts_vectors())
-    GTEST_SKIP() << "this qemu-riscv64 ends at conversions of floats to integers in vectors";
+  if (is_float(dtype()) && !test::converts_vectors(device())) GTEST_SKIP() << test::kNoConversions;
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
     if (!device().supports(to)) continue;

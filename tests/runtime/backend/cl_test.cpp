@@ -1,8 +1,8 @@
-// What is OpenCL's own: handles, errors, the cache of compiled kernels. ops_test.cpp and kernels_test.cpp have what it computes.
+// What is OpenCL's own: handles, errors, the cache of compiled kernels. ops_test.cpp, kernels_test.cpp and devices_test.cpp have what every
+// device does.
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <thread>
 
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
@@ -56,28 +56,6 @@ std::string message_of(F&& f) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_F(OpenClDevice, CopiesInOutAndWithin) {
-  const BufferPtr a = floats(1000), b = Buffer::make(device(), 1000, DType::float32);
-  b->copy_from(*a);
-  EXPECT_EQ(values_of<float>(*b), values_of<float>(*a));
-  // Parts of one buffer that overlap, up and down.
-  const BufferPtr low = a->view(0, 900, DType::float32), high = a->view(400, 900, DType::float32);
-  high->copy_from(*low);
-  EXPECT_EQ(values_of<float>(*a)[999], 899);
-  low->copy_from(*high);
-  EXPECT_EQ(values_of<float>(*a)[0], 0);
-  EXPECT_EQ(values_of<float>(*a)[899], 899);
-}
-
-TEST_F(OpenClDevice, CopiesToAndFromTheCpu) {
-  Device& cpu = runtime::open_device("CPU");
-  const BufferPtr here = floats(77, 5), there = Buffer::make(cpu, 77, DType::float32), back = Buffer::make(device(), 77, DType::float32);
-  there->copy_from(*here);
-  back->copy_from(*there);
-  EXPECT_EQ(values_of<float>(*there), values_of<float>(*here));
-  EXPECT_EQ(values_of<float>(*back), values_of<float>(*here));
-}
-
 TEST_F(OpenClDevice, KernelsTakePartsThatBeginAnywhere) {
   Program p(device(), linear(elementwise(64)), "k");
   const BufferPtr arena = floats(400);
@@ -125,12 +103,6 @@ TEST_F(OpenClDevice, OversizedLaunchesAreErrorsAndTheNextWorks) {
   EXPECT_EQ(values_of<float>(*buffers[0])[8], 65);
 }
 
-TEST_F(OpenClDevice, WithoutMemoryTheNextAllocationWorks) {
-  const BufferPtr huge = Buffer::make(device(), int64_t{1} << 46, DType::uint8);
-  EXPECT_TRUE(has(message_of<OutOfMemoryError>([&] { huge->ensure_allocated(); }), "out of memory"));
-  EXPECT_EQ(values_of<float>(*floats(3)), (std::vector<float>{0, 1, 2}));
-}
-
 TEST_F(OpenClDevice, LaunchesReturnEarlyAndWaitsWait) {
   Program p(device(), linear(elementwise(1 << 16, {{OptOp::LOCAL, 0, 64}})), "k");
   const BufferPtr x = floats(1 << 16), one = buffer_from(device(), std::vector<float>(1 << 16, 1), DType::float32);
@@ -141,33 +113,6 @@ TEST_F(OpenClDevice, LaunchesReturnEarlyAndWaitsWait) {
   ASSERT_TRUE(seconds);
   EXPECT_GT(*seconds, 0);
   EXPECT_LT(*seconds, 10);
-}
-
-TEST_F(OpenClDevice, ThreadsShareAKernel) {
-  Program p(device(), linear(elementwise(64)), "k");
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 25; ++i) {
-        const BufferPtr buffers[] = {floats(64), floats(64, static_cast<float>(t)), floats(64, static_cast<float>(i))};
-        p.run(buffers);
-        EXPECT_EQ(values_of<float>(*buffers[0])[1], static_cast<float>((t + 1) * (i + 1) + 1));
-      }
-    });
-  }
-  for (std::thread& t : threads) t.join();
-}
-
-TEST_F(OpenClDevice, VariablesComeWithEachLaunch) {
-  const UOp sink = codegen::test::symbolic_row_sums(9, 40);
-  Program p(device(), linear(sink), "k");
-  for (const auto& [m, n] : {std::pair{9, 40}, {1, 1}, {4, 17}}) {
-    const BufferPtr buffers[] = {buffer_from(device(), std::vector<float>(9, -1), DType::float32),
-                                 buffer_from(device(), std::vector<float>(360, 1), DType::float32)};
-    const int64_t variables[] = {m, n};
-    p.run(buffers, variables);
-    for (int i = 0; i < 9; ++i) EXPECT_EQ(values_of<float>(*buffers[0])[static_cast<size_t>(i)], static_cast<float>(i < m ? n : -1));
-  }
 }
 
 TEST_F(OpenClDevice, EmptyLaunchesDoNothing) {

@@ -10,7 +10,7 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
-#include "runtime/backends.h"
+#include "runtime/every_device.h"
 #include "runtime/program_builder.h"
 
 namespace tinygrad {
@@ -34,6 +34,9 @@ BufferPtr zeros(size_t n) { return floats(std::vector<float>(n)); }
 /// By renderer.
 class CpuKernels : public testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (const std::string why = test::why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
   Context device_{{.dev = GetParam()}};
 };
 /// "CPU:LLVM:rv64gcv" is "LLVM_rv64gcv".

@@ -14,6 +14,7 @@
 #include "runtime/backends.h"
 #include "runtime/emulated/image.h"
 #include "runtime/emulated/shared_heap.h"
+#include "runtime/every_device.h"
 #include "runtime/program_builder.h"
 #include "target/target.h"
 
@@ -53,6 +54,9 @@ UOp astray() {
 /// By the option DEV.
 class Emulated : public testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (const std::string why = test::why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
   Device& device() { return runtime::open_device(std::string_view(GetParam()).substr(0, 3)); }
   BufferPtr ints(const std::vector<int32_t>& values) { return buffer_from(device(), values, DType::int32); }
   void expect_that_it_works() {
@@ -117,13 +121,21 @@ TEST_P(Emulated, AForkedChildCannotUseIt) {
   expect_that_it_works();
 }
 
+class EmulatedCode : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* device : {"DSP", "CPU:LLVM:neoverse-n1", "CPU:LLVM:rv64gcv"})
+      if (const std::string why = test::why_not(device); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
 std::string code_of(const char* choice, const UOp& linear) {
   const Context guard{{.dev = choice}};
   Device& device = runtime::open_device(std::string_view(choice).substr(0, 3));
   return device.disassemble(device.compile(device.render(linear, describe_kernel(linear, "k"))));
 }
 
-TEST(EmulatedCode, HasInstructionsForVectors) {
+TEST_F(EmulatedCode, HasInstructionsForVectors) {
   for (const DType d : {DType::int32, DType::int16, DType::uint8})
     EXPECT_NE(code_of("DSP", tripled(d, 256)).find("vmem"), std::string::npos) << repr(d);
   EXPECT_NE(code_of("CPU:CLANG:neoverse-n1", tripled(DType::float32, 128)).find("4s"), std::string::npos);
@@ -133,7 +145,7 @@ TEST(EmulatedCode, HasInstructionsForVectors) {
 /// What the heuristics make of a kernel.
 UOp chosen(const UOp& kernel) { return codegen::full_rewrite(kernel, dsp_target("v66")); }
 
-TEST(EmulatedCode, HeuristicsUseVectorsForIntegersAndNoneForFloats) {
+TEST_F(EmulatedCode, HeuristicsUseVectorsForIntegersAndNoneForFloats) {
   using codegen::test::elementwise;
   for (const DType d : {DType::int8, DType::uint8, DType::int16, DType::int32}) {
     EXPECT_NE(code_of("DSP", chosen(elementwise(4096, {}, d))).find("vmem"), std::string::npos) << repr(d);
@@ -141,7 +153,7 @@ TEST(EmulatedCode, HeuristicsUseVectorsForIntegersAndNoneForFloats) {
   EXPECT_EQ(code_of("DSP", chosen(elementwise(4096))).find("vmem"), std::string::npos);
 }
 
-TEST(EmulatedCode, TargetsDifferInFloatsAndWidth) {
+TEST_F(EmulatedCode, TargetsDifferInFloatsAndWidth) {
   const Context guard{{.dev = "DSP:CLANG:v66"}};
   const Target& dsp = runtime::open_device("DSP").target();
   EXPECT_EQ(dsp.name(), "DSP:CLANG:v66");
@@ -211,7 +223,7 @@ TEST(SharedHeap, GivesOutWhatWasGivenBack) {
   EXPECT_EQ(heap.allocate(SIZE_MAX), nullptr);
 }
 
-TEST(Image, RefusesWhatIsNone) {
+TEST_F(EmulatedCode, ImagesThatAreNoneAreRefused) {
   const Context guard{{.dev = "DSP"}};
   const std::string object = runtime::open_device("DSP").compile("void f(void) {}");
   for (const std::string& bytes : {std::string(), std::string("ELF"), std::string(200, 'x'), object, object.substr(0, 60)})

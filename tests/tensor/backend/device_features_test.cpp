@@ -77,7 +77,9 @@ TEST_F(DeviceFeatures, CountersAreTheSameWithGraphs) {
     const Tensor x({1.0f, 2.0f});
     for (int i = 0; i < 3; ++i) f(x);
     GlobalCounters::reset();
+    const uint64_t before = device_statistics("FAKEHW").kernels;
     f(x);
+    EXPECT_EQ(device_statistics("FAKEHW").kernels - before, 5u);
     return std::vector<uint64_t>{GlobalCounters::kernel_count, GlobalCounters::global_ops, GlobalCounters::global_mem};
   };
   EXPECT_EQ(count(false), count(true));

@@ -5,6 +5,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 #include "shape/shape.h"
 #include "uop/build.h"
 
@@ -13,11 +15,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-class FunctionsOn : public testing::TestWithParam<const char*> {
- protected:
-  Context on_device_{{.dev = GetParam()}};
-};
-INSTANTIATE_TEST_SUITE_P(All, FunctionsOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+class FunctionsOn : public test::EveryDevice {};
+INSTANTIATE_TEST_SUITE_P(All, FunctionsOn, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(FunctionsOn, ComputesWhatTheFunctionDoes) {
   const Tensor w({2.0, 3.0});

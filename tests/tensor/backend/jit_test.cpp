@@ -3,17 +3,16 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
 using Floats = std::vector<float>;
 using Ints = std::vector<int>;
 
-class JitOn : public testing::TestWithParam<const char*> {
- protected:
-  Context on_device_{{.dev = GetParam()}};
-};
-INSTANTIATE_TEST_SUITE_P(All, JitOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+class JitOn : public test::EveryDevice {};
+INSTANTIATE_TEST_SUITE_P(All, JitOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(JitOn, ReplaysWithOtherArguments) {
   int runs = 0;
@@ -152,7 +151,7 @@ TEST_P(JitOn, SideEffectsOnTheHostHappenInRecordedCallsOnly) {
 }
 
 TEST_P(JitOn, CopiesBetweenDevices) {
-  const std::string other = GetParam() == std::string("CPU") ? "INTERP" : "CPU";
+  const std::string other = GetParam() == "CPU" ? "INTERP" : "CPU";
   const auto f = jit([&](const Tensor& x) { return ((x + 1).to(other) * 2).to(GetParam()) + 1; });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f(Tensor({1.0 * i, 2.0})).tolist(), (Floats{2.0f * float(i) + 3, 7}));
   EXPECT_TRUE(f.captured());

@@ -4,6 +4,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +20,7 @@ namespace {
 using Floats = std::vector<float>;
 using Ints = std::vector<int>;
 
-class MethodsOn : public testing::TestWithParam<const char*> {
+class MethodsOn : public test::EveryDevice {
  protected:
   static void expect_near(const Tensor& got, const Floats& want, float bound = 2e-6f) {
     const Floats values = got.tolist();
@@ -27,11 +29,10 @@ class MethodsOn : public testing::TestWithParam<const char*> {
   }
   static Ints ints(const Tensor& t) { return t.tolist<int>(); }
 
-  Context on_device_{{.dev = GetParam()}};
   Tensor m_{Tensor({{1.0, 5.0, 3.0}, {4.0, 2.0, 6.0}})};
   Tensor v_{Tensor({3, 1, 2})};
 };
-INSTANTIATE_TEST_SUITE_P(All, MethodsOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(All, MethodsOn, testing::ValuesIn(test::quick_devices()), test::device_test_name);
 
 TEST_P(MethodsOn, Created) {
   EXPECT_EQ(m_.constant(2).dtype(), DType::float32);

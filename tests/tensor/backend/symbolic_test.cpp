@@ -5,12 +5,14 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
 using Floats = std::vector<float>;
 
-class SymbolicOn : public testing::TestWithParam<const char*> {
+class SymbolicOn : public test::EveryDevice {
  protected:
   /// Numbers without a pattern, the same for each call.
   static Tensor numbers(const Sizes& shape) {
@@ -26,10 +28,9 @@ class SymbolicOn : public testing::TestWithParam<const char*> {
     for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << "element " << i;
   }
 
-  Context on_device_{{.dev = GetParam()}};
   const Variable n_{"n", 1, 10}, m_{"m", 1, 10};
 };
-INSTANTIATE_TEST_SUITE_P(All, SymbolicOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(All, SymbolicOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(SymbolicOn, ShapesAreExpressions) {
   const Variable n = n_.bind(4);

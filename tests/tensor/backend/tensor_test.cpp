@@ -3,16 +3,15 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "runtime/every_device.h"
+
 namespace tinygrad {
 namespace {
 
 using Floats = std::vector<float>;
 
-class TensorOn : public testing::TestWithParam<const char*> {
- protected:
-  Context on_device_{{.dev = GetParam()}};
-};
-INSTANTIATE_TEST_SUITE_P(All, TensorOn, testing::Values("CPU", "INTERP"), [](const auto& p) { return std::string(p.param); });
+class TensorOn : public test::EveryDevice {};
+INSTANTIATE_TEST_SUITE_P(All, TensorOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(TensorOn, FromValuesAndBack) {
   EXPECT_EQ(Tensor({1.0, 2.0, 3.0}).tolist(), (Floats{1, 2, 3}));
