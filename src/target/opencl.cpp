@@ -22,7 +22,10 @@ Target opencl_target(const OpenClLimits& limits) {
              Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});
   t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
                 DType::uint64, DType::float16, DType::float32, DType::float64});
-  if (!limits.has_half) t.drop_dtype(DType::float16);
+  if (!limits.has_half) {
+    t.drop_dtype(DType::float16);
+    t.set_converted({DType::float16});  // vload_half and vstore_half, which every device has
+  }
   if (!limits.has_double) t.drop_dtype(DType::float64);
   return t;
 }

@@ -87,6 +87,8 @@ struct Dialect {
   std::string (*bits)(Prelude& prelude, std::string_view x, DType from, DType to);
   /// A conversion of a scalar that the language has no plain cast for; empty: "(type)x". May be null.
   std::string (*cast)(Prelude& prelude, std::string_view x, DType from, DType to);
+  /// Narrow floats that are only converted from and to float32, by cast(); null: none.
+  bool (*only_converts)(DType) = nullptr;
   /// CMPLT of scalars of float32, where the compiler gets `<` wrong; null elsewhere.
   Expr (*less)(Prelude& prelude, const Expr& a, const Expr& b) = nullptr;
   /// WMMA.
@@ -105,8 +107,8 @@ const Dialect& metal_dialect();
 const Dialect& hexagon_dialect();
 /// A function for a CPU around a body; `number` has 64 bits.
 std::string cpu_kernel(const KernelText& text, std::string_view number);
-/// OpenCL C 1.2.
-const Dialect& opencl_dialect();
+/// OpenCL C 1.2. Without arithmetic on halves these are only converted from and to float.
+const Dialect& opencl_dialect(bool has_half);
 /// CUDA C++ as NVRTC compiles it, without any header.
 const Dialect& cuda_dialect();
 

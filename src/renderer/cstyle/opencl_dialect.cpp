@@ -20,6 +20,19 @@ std::string vector(std::string_view type, std::string_view lanes) { return fmt::
 
 std::string bits(Prelude& prelude, std::string_view x, DType, DType to) { return fmt::format("as_{}({})", prelude.type(to), x); }
 
+/// Devices without arithmetic on halves read and write them all the same. Such a half is its bits, which the language converts in memory.
+std::string cast_of_stored_half(Prelude& prelude, std::string_view x, DType from, DType to) {
+  if (from == DType::float16 && to == DType::float32) {
+    prelude.function("float half_to_float(ushort x) { return vload_half(0, (const __private half*)&x); }");
+    return fmt::format("half_to_float({})", x);
+  }
+  if (from == DType::float32 && to == DType::float16) {
+    prelude.function("ushort float_to_half(float x) { ushort y; vstore_half_rte(x, 0, (__private half*)&y); return y; }");
+    return fmt::format("float_to_half({})", x);
+  }
+  return {};
+}
+
 std::string id(AxisKind kind, int dim) { return fmt::format("{}({})", kind == AxisKind::global ? "get_group_id" : "get_local_id", dim); }
 
 /// They begin at any element, which pointers to vectors must not.
@@ -60,13 +73,11 @@ constexpr GroupDialect kGroups = {
     .id = id,
 };
 
-}  // namespace
-
-const Dialect& opencl_dialect() {
-  static const Dialect dialect = {
+Dialect make_dialect(bool has_half) {
+  return {
       .name = "OpenCL C",
-      .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "", "half", "", "float", "double",
-                ""},
+      .types = {"void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "", has_half ? "half" : "ushort",
+                "", "float", "double", ""},
       .literal_suffixes = {"", "", "", "", "", "", "", "u", "l", "ul", "", "", "h", "", "f", "", ""},
       .literal_prefixes = {"", "", "(char)", "(uchar)", "(short)", "(ushort)", "", "", "", "", "", "", "", "", "", "", ""},
       .definitions = kDefinitions,
@@ -78,12 +89,19 @@ const Dialect& opencl_dialect() {
       .vector = vector,
       .lane = numbered_lane,
       .bits = bits,
-      .cast = nullptr,
+      .cast = has_half ? nullptr : cast_of_stored_half,
+      .only_converts = has_half ? nullptr : +[](DType d) { return d == DType::float16; },
       .matrix_product = nullptr,
       .kernel = kernel,
       .groups = &kGroups,
   };
-  return dialect;
+}
+
+}  // namespace
+
+const Dialect& opencl_dialect(bool has_half) {
+  static const Dialect with_halves = make_dialect(true), without = make_dialect(false);
+  return has_half ? with_halves : without;
 }
 
 }  // namespace tinygrad::renderer::cstyle

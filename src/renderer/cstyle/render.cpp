@@ -459,8 +459,8 @@ std::string render_metal(const Target&, const UOp& linear, const KernelInfo& inf
   return Renderer(metal_dialect(), linear, info).render();
 }
 
-std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
-  return Renderer(opencl_dialect(), linear, info).render();
+std::string render_opencl(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(opencl_dialect(target.supports(DType::float16)), linear, info).render();
 }
 
 }  // namespace tinygrad::renderer
