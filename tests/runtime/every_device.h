@@ -10,6 +10,7 @@
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
 
+#include "base/subprocess.h"
 #include "device/buffer.h"
 #include "runtime/backends.h"
 #include "spec/evaluate.h"
@@ -22,6 +23,14 @@ inline std::vector<std::string> every_device() {
   std::vector<std::string> names;
   for (const DeviceStatus& d : available_devices())
     if (d.works && d.name != "NULL" && d.name != "DISK" && d.name != "NPY") names.push_back(d.name);
+  return names;
+}
+
+/// CPUs of other kinds, each by the compiler that the other is not tested with, under an emulator; none where there is no emulator.
+inline std::vector<std::string> emulated_cpus() {
+  std::vector<std::string> names;
+  for (const auto& [emulator, choice] : {std::pair{"qemu-aarch64", "CPU:LLVM:neoverse-n1"}, {"qemu-riscv64", "CPU:CLANG:rv64gcv"}})
+    if (!find_program(std::string(emulator) + "-static").empty() || !find_program(emulator).empty()) names.emplace_back(choice);
   return names;
 }
 
@@ -41,7 +50,7 @@ class EveryDevice : public testing::TestWithParam<std::string> {
 inline std::string device_test_name(const testing::TestParamInfo<std::string>& tested) {
   std::string name = tested.param;
   for (char& c : name)
-    if (c == ':') c = '_';
+    if (c == ':' || c == '-') c = '_';
   return name;
 }
 

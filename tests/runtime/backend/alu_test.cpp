@@ -102,9 +102,9 @@ using Expected = std::function<bool(size_t, const Scalar&)>;
 /// What a test computes: one loop each, in one kernel, because a compiler may take long to start.
 class Checks {
  public:
-  /// In scalars and in vectors.
-  void add(std::string what, Operands in, DType result, const Body& body, Expected expected) {
-    for (const int lanes : {1, kLanes}) {
+  /// In scalars and in vectors of at most so many lanes.
+  void add(std::string what, Operands in, DType result, const Body& body, Expected expected, int most_lanes = kLanes) {
+    for (int lanes = 1; lanes <= most_lanes; lanes *= kLanes) {
       const auto n = static_cast<int64_t>(in.a.size());
       const auto slot = static_cast<int32_t>(buffers_.size());
       const UOp out = builder_.param(result, n, slot), x = builder_.param(in.a[0].dtype(), n, slot + 1),
@@ -252,8 +252,9 @@ TEST_P(DeviceIntAlu, ConstantDivisorsAndAmounts) {
   checks_.run();
 }
 
-/// Of what stands for a RISC-V: 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
-bool emulator_converts_vectors() {
+/// Of what stands for a RISC-V: qemu 7.2 loses the place it was at (an assertion in decode_save_opc) in vector conversions that round to
+/// zero whatever the mode is, vfcvt.rtz.x.f.v and its like. So float to integer in vectors ends there, and nothing else does.
+bool emulator_truncates_vectors() {
   for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
     if (const std::string path = find_program(name); !path.empty())
       return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
@@ -261,15 +262,15 @@ bool emulator_converts_vectors() {
 }
 
 TEST_P(DeviceAlu, ConversionsFromIt) {
-  if (is_float(dtype()) && device().target().arch.str().starts_with("rv64") && !emulator_converts_vectors())
-    GTEST_SKIP() << "this qemu-riscv64 ends at conversions of floats to integers in vectors";
+  const bool truncates_vectors = !device().target().arch.str().starts_with("rv64") || emulator_truncates_vectors();
   const Operands in = operands(dtype(), DType::bool_, DType::bool_);
   for (const DType to : kDTypes) {
     if (!device().supports(to)) continue;
+    const bool truncates = is_float(dtype()) && is_int(to);
     checks_.add(
         fmt::format("CAST to {}", repr(to)), in, to,
         [to](ProgramBuilder& b, const UOp& x, const UOp&, const UOp&) { return b.cast(x, to); },
-        [=](size_t i, const Scalar& got) { return got == in.a[i].cast(to); });
+        [=](size_t i, const Scalar& got) { return got == in.a[i].cast(to); }, truncates && !truncates_vectors ? 1 : kLanes);
     if (itemsize(to) != itemsize(dtype())) continue;
     checks_.add(
         fmt::format("BITCAST to {}", repr(to)), in, to,

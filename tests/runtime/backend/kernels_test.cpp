@@ -29,6 +29,8 @@ class Kernels : public test::EveryDevice {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::ValuesIn(test::every_device()), test::device_test_name);
+INSTANTIATE_TEST_SUITE_P(Emulated, Kernels, testing::ValuesIn(test::emulated_cpus()), test::device_test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Kernels);
 
 using codegen::test::argmax;
 using codegen::test::attention;
