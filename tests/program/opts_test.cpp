@@ -205,6 +205,20 @@ Target small_grid() {
   return target;
 }
 
+/// Of CUDA and HIP, the second and third dimension have at most 65535 groups.
+TEST(Opts, GridsOfGpusKeepToTheirLimits) {
+  for (const Target& target : {cuda_target("sm_80"), amd_target("gfx942")}) {
+    for (const int64_t n : {65535, 65536, 70001, 1 << 20}) {
+      const UOp linear = full_rewrite(test::transpose(n, 3), target, {.noopt = true});
+      const LaunchDims d = describe_kernel(linear, "k").launch_dims({});
+      EXPECT_EQ(d.global[0], 3);
+      EXPECT_LE(std::max(d.global[1], d.global[2]), 65535) << n;
+      EXPECT_GE(d.global[1] * d.global[2], n) << "no loop is left";
+      EXPECT_LT(d.global[1] * d.global[2], n + d.global[2]) << n;
+    }
+  }
+}
+
 TEST(Opts, GroupsThatAreTooManyForADimensionAreInTwo) {
   const auto dims_of = [](const UOp& kernel, const std::vector<int64_t>& variables = {}) {
     const LaunchDims d = describe_kernel(full_rewrite(kernel, small_grid(), {.noopt = true}), "k").launch_dims(variables);
