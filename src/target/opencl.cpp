@@ -17,6 +17,9 @@ Target opencl_target(const OpenClLimits& limits) {
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = limits.group_memory_bytes;
   t.max_buffers = limits.max_buffers;
+  t.max_image_width = limits.max_image_width;
+  t.max_image_height = limits.max_image_height;
+  t.image_pitch = limits.image_pitch;
   t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
              Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,
              Op::XOR,  Op::OR,         Op::AND,  Op::SHL,   Op::SHR,  Op::WHERE,   Op::MULACC});

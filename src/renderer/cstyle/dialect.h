@@ -62,6 +62,10 @@ struct GroupDialect {
   std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
   /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
   std::string (*id)(AxisKind kind, int dim);
+  /// The types of arguments that are images, only read and only written; empty where the language has none. A texel is four floats.
+  std::string_view read_image = {}, written_image = {};
+  std::string (*read_texel)(Prelude& prelude, std::string_view image, std::string_view x, std::string_view y) = nullptr;
+  std::string (*write_texel)(std::string_view image, std::string_view x, std::string_view y, std::string_view texel) = nullptr;
 };
 
 /// How a language writes what the others write differently. The words that all of them share are OpenCL's: uint, ulong, half.

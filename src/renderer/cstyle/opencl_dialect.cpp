@@ -9,6 +9,7 @@ namespace tinygrad::renderer::cstyle {
 namespace {
 
 constexpr Definition kDefinitions[] = {
+    {"whole_texels", "__constant sampler_t whole_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;"},
     {"abs", "", "fabs"},
     {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"},
     {"half", "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"},
@@ -41,6 +42,14 @@ std::string store_vector(std::string_view pointer, int lanes, std::string_view x
   return fmt::format("vstore{}({}, 0, {});", lanes, x, without_parentheses(pointer));
 }
 
+/// Outside of the image it is 0.
+std::string read_texel(Prelude& prelude, std::string_view image, std::string_view x, std::string_view y) {
+  return fmt::format("read_imagef({}, {}, (int2)({}, {}))", image, prelude.word("whole_texels"), x, y);
+}
+std::string write_texel(std::string_view image, std::string_view x, std::string_view y, std::string_view texel) {
+  return fmt::format("write_imagef({}, (int2)({}, {}), {});", image, x, y, texel);
+}
+
 /// An OpenCL buffer has no address on the host, so a part of one is given by the buffer and where the part begins, in elements.
 void declare(const Parameter& p, std::vector<std::string>& parameters, std::string& body) {
   if (!p.is_memory) return parameters.push_back(fmt::format("{} {}", p.type, p.name));
@@ -71,6 +80,10 @@ constexpr GroupDialect kGroups = {
     .load_vector = load_vector,
     .store_vector = store_vector,
     .id = id,
+    .read_image = "read_only image2d_t",
+    .written_image = "write_only image2d_t",
+    .read_texel = read_texel,
+    .write_texel = write_texel,
 };
 
 Dialect make_dialect(bool has_half) {

@@ -57,6 +57,14 @@ TEST_P(Models, Convolutions) {
               [](const std::vector<Tensor>& x) { return x[0].conv2d(x[1], {}, {.groups = 2, .stride = {2, 2}}); });
 }
 
+TEST_P(Models, OnImages) {
+  const Context images{{.image = 1}};
+  expect_same({{16, 32}, {32, 24}}, DType::float32, 1e-5, [](const std::vector<Tensor>& x) { return x[0].matmul(x[1]).relu(); });
+  expect_same({{1, 4, 8, 8}, {8, 4, 3, 3}}, DType::float32, 1e-5,
+              [](const std::vector<Tensor>& x) { return x[0].conv2d(x[1], {}, {.padding = {1}}); });
+  expect_same({{8, 64}, {64, 16}}, DType::float16, 1e-3, [](const std::vector<Tensor>& x) { return x[0].softmax().matmul(x[1]); });
+}
+
 TEST_P(Models, Softmax) {
   for (const DType d : {DType::float32, DType::float16})
     expect_same({{6, 50}}, d, d == DType::float16 ? 1e-3 : 1e-5, [](const std::vector<Tensor>& x) { return (x[0] * 5).softmax(); });
