@@ -56,8 +56,9 @@ struct KernelParam {
   DType dtype = DType::void_;
   IndexExpr size;  ///< elements that the kernel may touch
   bool read = false, written = false;
-  uint16_t align = 0;  ///< bytes, promised by the caller; 0: that of the dtype
-  uint16_t alias = 0;  ///< class of buffers that may overlap, see ParamArg
+  uint16_t align = 0;       ///< bytes, promised by the caller; 0: that of the dtype
+  uint16_t alias = 0;       ///< class of buffers that may overlap, see ParamArg
+  int32_t image_width = 0;  ///< of memory that is given to the kernel as an image: texels of 4 elements in a row; else 0
   friend bool operator==(const KernelParam&, const KernelParam&) = default;
 };
 

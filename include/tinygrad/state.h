@@ -71,6 +71,8 @@ TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const Tensor& bytes);
 /// The tensors of a safetensors file, on the CPU. The file is mapped, not read: its pages are loaded as they are used, and assigning to a
 /// tensor does not change it. It must not shrink while the tensors live; replacing it, as safe_save does, is fine.
 TINYGRAD_EXPORT StateDict safe_load(const std::string& path);
+/// Of a file's bytes. Those of Tensor::from_file() give tensors that stay in the file until they are copied to a device, straight to where
+/// they are wanted: a file that has become shorter then is an IoError.
 TINYGRAD_EXPORT StateDict safe_load(const Tensor& bytes);
 /// Writes tensors as a safetensors file, which takes its name only when it is complete. The widest elements come first, so that all are
 /// aligned. Throws ValueError for a name that is not UTF-8 or that is "__metadata__", DTypeError for `index`.

@@ -66,9 +66,11 @@ struct TINYGRAD_EXPORT Target {
   int64_t full_group = 256;  ///< work-items that hide each other's waiting: what heuristics put into a group at most
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
-  std::vector<TensorCore> tensor_cores;  ///< best first
-  int max_buffers = 16;                  ///< that a kernel takes as arguments
-  bool has_buffer_offsets = true;        ///< a kernel may be given a view into a buffer at no cost
+  int64_t max_image_width = 0, max_image_height = 0;  ///< in texels of four floats; 0: no images
+  int64_t image_pitch = 1;                            ///< texels that the width of an image must be a multiple of
+  std::vector<TensorCore> tensor_cores;               ///< best first
+  int max_buffers = 16;                               ///< that a kernel takes as arguments
+  bool has_buffer_offsets = true;                     ///< a kernel may be given a view into a buffer at no cost
 
   /// Whether kernels run on it at all; a device without only holds data.
   bool computes() const { return (ops_[0] | ops_[1]) != 0; }

@@ -68,6 +68,10 @@ class TINYGRAD_EXPORT Tensor {
       : Tensor(as_bytes(values.data(), values.size()), dtype_of<E>(), shape, options) {}
   /// The bytes of row-major elements of `dtype`, converted where the options name another.
   Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options = {});
+  /// from_file() of a std::filesystem::path.
+  template <class Path>
+    requires requires(const Path& p) { p.native(), p.lexically_normal(); }
+  explicit Tensor(const Path& file, const TensorOptions& options = {}) : Tensor(from_file(file.string(), options)) {}
 
   // Created.
   static Tensor full(const Extents& shape, const Operand& value, const TensorOptions& options = {});
@@ -79,6 +83,11 @@ class TINYGRAD_EXPORT Tensor {
   /// there. It must stay for as long as the tensor and what was made of it, or until `owner`, if there is one, is released. ValueError for
   /// an address that is not a multiple of the element size.
   static Tensor from_blob(void* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {});
+  /// All of a file, a vector of `dtype` (by default uint8), which stays on the device DISK:PATH: what is used of it is read when it is
+  /// copied to a device, straight to where it is wanted, and assigning writes to the file. On another device if the options name one.
+  /// Throws IoError for what is no file, or one that has become shorter when it is read, and ValueError for one that ends within an
+  /// element.
+  static Tensor from_file(const std::string& path, const TensorOptions& options = {});
   /// The bytes of a file from the network, a vector of uint8: see fetch() of helpers.h.
   static Tensor from_url(const std::string& url, bool gunzip = false, const TensorOptions& options = {});
   static Tensor arange(int64_t stop, const TensorOptions& options = {});

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -59,6 +60,20 @@ mode_t mode_for(const std::string& path) {
 }
 
 }  // namespace
+
+uint64_t file_size(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) fail("cannot open", path);
+  if (!S_ISREG(info.st_mode)) fail("it is no file with a size:", path, S_ISDIR(info.st_mode) ? EISDIR : ESPIPE);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::absolute(path, error);
+  if (error) fail("cannot find", path, error.value());
+  return found.string();
+}
 
 std::string read_file(const std::string& path) {
   struct stat info{};

@@ -8,6 +8,11 @@
 
 namespace tinygrad {
 
+/// The bytes of a file that is there. Throws IoError for what has no size, such as a folder or a pipe.
+uint64_t file_size(const std::string& path);
+/// From the root on. Throws IoError.
+std::string absolute_path(const std::string& path);
+
 /// All bytes of a file. Throws IoError.
 std::string read_file(const std::string& path);
 

@@ -21,6 +21,7 @@
 #include "codegen/late/lower_gates.h"
 #include "codegen/late/speculate_loads.h"
 #include "codegen/late/split_vectors.h"
+#include "codegen/late/use_images.h"
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/part_wrapped_loads.h"
 #include "codegen/opt/split_divided.h"
@@ -39,6 +40,7 @@ CodegenOptions CodegenOptions::from(const Options& options) {
           .nolocals = options.nolocals,
           .tensor_cores = options.tc != 0,
           .allow_tf32 = options.allow_tf32,
+          .images = options.image != 0,
           .transcendental = options.transcendental,
           .emulated_dtypes = options.emulated_dtypes,
           .spec = options.spec};
@@ -49,6 +51,7 @@ namespace {
 /// The target without what options take away.
 Target usable(const Target& target, const CodegenOptions& options) {
   Target t = without_dtypes(target, options.emulated_dtypes);
+  if (!options.images) t.max_image_width = 0;
   if (!options.allow_tf32) std::erase_if(t.tensor_cores, [](const TensorCore& core) { return core.kept_bits != 0; });
   return t;
 }
@@ -161,6 +164,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("lower stages", lower_stages(p.graph(), target));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
+  p.step("images", use_images(p.graph(), has));
   p.step("emulate dtypes", emulate_dtypes(p.graph(), has));
   p.step("widen integers", widen_integers(p.graph(), has));
   p.step("index width", choose_index_width(p.graph(), has));

@@ -19,6 +19,7 @@ struct CodegenOptions {
   bool nolocals = false;     ///< the heuristics choose no work-items
   bool tensor_cores = true;  ///< they may choose tensor cores
   bool allow_tf32 = false;   ///< also those that round their factors
+  bool images = false;       ///< arguments are images where the target has them and the kernel reads or writes whole texels
   int transcendental = 1;    ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
 
   std::string emulated_dtypes = {};  ///< those that the target is to do without

@@ -26,7 +26,7 @@ static void fields(ByteReader& in, IndexExpr& e) {
 
 template <class A>
 static void fields(A& archive, Field<A, KernelParam> p) {
-  archive(p.slot, p.dtype, p.size, p.read, p.written, p.align, p.alias);
+  archive(p.slot, p.dtype, p.size, p.read, p.written, p.align, p.alias, p.image_width);
 }
 
 template <class A>
@@ -51,7 +51,10 @@ void check(const StoredProgram& p) {
   }
   need(p.info.scratch_bytes >= 0);
   const auto check_index = [&](const IndexExpr& e) { need(e.is_valid(p.info.variables.size())); };
-  for (const KernelParam& k : p.info.params) check_index(k.size);
+  for (const KernelParam& k : p.info.params) {
+    check_index(k.size);
+    need(k.image_width == 0 || (k.image_width > 0 && k.size.is_constant() && k.size.evaluate({}) >= 4 * int64_t{k.image_width}));
+  }
   for (int i = 0; i < 3; ++i) check_index(p.info.global[i]), check_index(p.info.local[i]);
   for (const IndexExpr* e : {&p.info.chunks, &p.info.flops, &p.info.bytes}) check_index(*e);
 }

@@ -211,16 +211,19 @@ class Describer {
     Count bytes = 0;
     for (const auto& [slot, u] : params_) {
       const Traffic& t = traffic_[slot];
-      const Count whole = Count(u.src(0)) * static_cast<int64_t>(itemsize(u.dtype()));
+      Count size(u.src(0));
+      for (const UOp& s : u.src().subspan(1)) size = size * Count(s);
+      const Count whole = size * static_cast<int64_t>(itemsize(u.dtype()));
       bytes = bytes + (smaller(t.loaded, whole) + smaller(t.stored, whole));
       const auto& arg = u.arg_as<ParamArg>();
       info_.params.push_back({.slot = slot,
                               .dtype = u.dtype(),
-                              .size = expr(u.src(0)),
+                              .size = expr(size.uop()),
                               .read = !t.loaded.is_number(0),
                               .written = !t.stored.is_number(0),
                               .align = arg.align,
-                              .alias = arg.alias});
+                              .alias = arg.alias,
+                              .image_width = is_image(u) ? static_cast<int32_t>(const_value(u.src(1))->as_int()) : 0});
     }
     info_.bytes = expr(bytes.uop());
     info_.scratch_bytes = ScratchLayout(linear_).bytes();
@@ -236,7 +239,8 @@ class Describer {
       case Op::PARAM:
         params_[u.arg_as<ParamArg>().slot] = u;
         // A size may name variables that the instructions do not.
-        for (const UOp& v : toposort(u.src(0))) note_variable(v);
+        for (const UOp& size : u.src())
+          for (const UOp& v : toposort(size)) note_variable(v);
         break;
       case Op::VAR: note_variable(u); break;
       case Op::RANGE:
@@ -281,8 +285,9 @@ class Describer {
 
   void count_bytes(const UOp& value, const UOp& index, Count Traffic::* direction) {
     if (!index.src(0).is(Op::PARAM)) return;
+    const size_t item = itemsize(index.src(0).dtype());
     Count& total = traffic_[index.src(0).arg_as<ParamArg>().slot].*direction;
-    const int64_t each = lanes_[value] * static_cast<int64_t>(itemsize(value.dtype()));
+    const int64_t each = lanes_[value] * static_cast<int64_t>(item);
     total = total + trips_.back() * each;
   }
 

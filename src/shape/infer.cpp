@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "uop/build.h"
+
 namespace tinygrad {
 
 namespace {
@@ -98,6 +100,7 @@ DType infer_dtype(Op op, std::span<const UOp> sources) {
     case Op::SOURCE:
     case Op::BINARY: return DType::void_;
     case Op::INDEX:
+      if (is_image(sources[0])) return DType::float32;
       if (sources.size() > 2 && !is_bool(sources[2].dtype())) fail(op, sources, "a bool validity");
       if (!is_int(sources[1].dtype())) fail(op, sources, "an integer index");
       return sources[0].dtype();

@@ -4,6 +4,7 @@
 #include "shape/ranges.h"
 #include "shape/shape.h"
 #include "spec/border.h"
+#include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::spec {
@@ -56,6 +57,10 @@ Verdict stores_to_memory(const Match& m, Graph& graph) {
 Verdict indexes_one_axis(const Match& m) {
   const UOp& from = m.root().src(0);
   if (from.is(Op::STAGE)) return {};
+  if (is_image(from)) {
+    const size_t wanted = m.root().arg_as<IndexArg>().width == 4 ? 3 : 4;
+    return verdict(m.root().src_count() == wanted, "another number of places", "the row, the texel and, unless all are meant, the lane");
+  }
   return expect(rank_of(from) == 1, [&] { return Violation{describe_value(from), "memory or a value with one axis"}; });
 }
 

@@ -58,7 +58,8 @@ Verdict is_memory_near(const Match& m) {
 
 Verdict is_argument(const Match& m, Program& program) {
   const UOp& u = m.root();
-  if (rank_of(u) != 1) return Violation{to_string(shape_of(u)), "flat memory"};
+  if (is_image(u) ? !all_known(shape_of(u)) : rank_of(u) != 1)
+    return Violation{to_string(shape_of(u)), "flat memory, or an image of known size"};
   const int32_t slot = u.arg_as<ParamArg>().slot;
   const auto [at, is_new] = program.params.try_emplace(slot, u);
   return expect(slot >= 0 && (is_new || at->second == u),
@@ -70,6 +71,10 @@ bool is_memory(const UOp& u) { return u.in(Group::memory); }
 /// An address in memory, or one lane of a vector.
 Verdict is_place_or_lane(const Match& m) {
   const UOp& u = m.root();
+  if (is_image(u.src(0))) {
+    const bool is_texel = u.src_count() == 3 && u.arg_as<IndexArg>().width == 4 && shape_of(u.src(1)).empty() && shape_of(u.src(2)).empty();
+    return verdict(is_texel, "another place in an image", "INDEX(image, y, x; width 4)");
+  }
   if (u.src_count() != 2) return Violation{"a validity", "a gate at the LOAD or STORE"};
   if (is_memory(u.src(0))) {
     const bool one_or_run = u.arg_as<IndexArg>().width == 1 || rank_of(u.src(1)) == 0;

@@ -50,7 +50,7 @@ EvalInputs seeded_inputs(const UOp& sink) {
   EvalInputs inputs;
   std::mt19937_64 random(1);
   for (const UOp& u : toposort(sink)) {
-    if (u.is(Op::PARAM) && u.src_count() > 0) inputs.set(u, seeded(u.dtype(), shape_of(u)[0].value(), random));
+    if (u.is(Op::PARAM) && u.src_count() > 0) inputs.set(u, seeded(u.dtype(), numel(shape_of(u)).value(), random));
     if (const auto* v = std::get_if<VarArg>(&u.arg()); v && u.is(Op::VAR))
       inputs.variables[v->name] = v->min + int64_t(random() % uint64_t(std::min<int64_t>(v->max - v->min, 1 << 10) + 1));
   }

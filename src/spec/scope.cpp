@@ -79,8 +79,9 @@ Value Scope::read(const UOp& u, const Result& r) const {
   if (r.value) return r.value;
   if (const Address* a = r.address.get()) {
     const Value from = a->memory ? a->memory->state : a->from;
-    if (from) return gather(u, from, a->index, a->valid, a->width);
-    throw ValueError(fmt::format("{} is read, but no data were given for it", print_expr(a->memory->base)));
+    if (!from) throw ValueError(fmt::format("{} is read, but no data were given for it", print_expr(a->memory->base)));
+    const Value found = gather(u, from, a->index, a->valid, a->width);
+    return a->dtype == DType::void_ ? found : cast_value(found, ev_.storage(a->dtype));
   }
   if (r.memory) throw ValueError(fmt::format("{} is read, but no data were given for it", print_expr(r.memory->base)));
   throw InternalError(fmt::format("{} has no value: {}", name(u.op()), print_expr(u)));
@@ -224,7 +225,31 @@ Result Scope::stack_node(const UOp& u) const {
   return {.value = stacked(values)};
 }
 
+/// Four elements follow each other in a texel, and there is nothing outside of the rows.
+Result Scope::texel_node(const UOp& u) const {
+  const UOp& image = u.src(0);
+  const auto num = [](int64_t n) { return single(Scalar::from_int(n, DType::index)); };
+  const auto op = [](Op o, DType d, const Value& a, const Value& b) {
+    const Value both[] = {a, b};
+    return alu_values(o, d, both);
+  };
+  const auto inside = [&](const Value& at, int64_t size) {
+    return op(Op::AND, DType::bool_, op(Op::CMPLT, DType::bool_, num(-1), at), op(Op::CMPLT, DType::bool_, at, num(size)));
+  };
+  const Value y = cast_value(value(u.src(1)), DType::index), x = cast_value(value(u.src(2)), DType::index);
+  const int64_t height = number(image.src(0)), width = number(image.src(1));
+  Value at = op(Op::MUL, DType::index, op(Op::ADD, DType::index, op(Op::MUL, DType::index, y, num(width)), x), num(4));
+  if (u.src_count() > 3) at = op(Op::ADD, DType::index, at, cast_value(value(u.src(3)), DType::index));
+  Address a{.memory = result(image).memory, .from = {}, .index = at, .valid = {}, .width = u.arg_as<IndexArg>().width, .dtype = u.dtype()};
+  a.valid = op(Op::AND, DType::bool_, inside(y, height), inside(x, width));
+  Frame frame;
+  frame.include_axes(*a.index);
+  if (const Value exists = ev_.existing(frame.axes)) a.valid = op(Op::AND, DType::bool_, a.valid, exists);
+  return {.address = std::make_shared<Address>(std::move(a))};
+}
+
 Result Scope::index_node(const UOp& u) const {
+  if (is_image(u.src(0))) return texel_node(u);
   const Result& source = result(u.src(0));
   Address a{.memory = source.memory, .from = {}, .index = value(u.src(1)), .valid = {}, .width = u.arg_as<IndexArg>().width};
   if (u.src_count() > 2) a.valid = value(u.src(2));

@@ -17,6 +17,7 @@ struct Address {
   Value from = {};
   Value index = {}, valid = {};
   int32_t width = 1;
+  DType dtype = DType::void_;  ///< of what is loaded and stored, where the memory is an image; else void
 };
 
 /// The same places with an index for each element of a run, where `gate` has a value for each.
@@ -95,6 +96,7 @@ class Scope {
   Result stage_node(const UOp& u) const;
   Result stack_node(const UOp& u) const;
   Result index_node(const UOp& u) const;
+  Result texel_node(const UOp& u) const;
   Result load_node(const UOp& u) const;
   Value bitcast(const UOp& u) const;
   /// The axes that RANGEs are evaluated along, and their sizes.

@@ -137,7 +137,8 @@ Result Scope::store_node(const UOp& u) const {
   const Result& target = result(u.src(0));
   const auto& memory = target.address ? target.address->memory : target.memory;
   if (!memory) throw InternalError(fmt::format("STORE to what is no memory: {}", print_expr(u)));
-  const Value x = value(u.src(1));
+  const bool converts = target.address && target.address->dtype != DType::void_;
+  const Value x = converts ? cast_value(value(u.src(1)), memory->dtype) : value(u.src(1));
   if (x->dtype != memory->dtype)
     throw DTypeError(fmt::format("STORE: a value of {} into memory of {}: {}", repr(x->dtype), repr(memory->dtype), print_expr(u)));
 

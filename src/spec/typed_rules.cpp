@@ -31,7 +31,7 @@ Limits source_limits(Op op) {
     case Op::PARAM:
     case Op::BARRIER:
     case Op::CUSTOM: return {};
-    case Op::INDEX: return {2, 3};
+    case Op::INDEX: return {2, 4};
     case Op::LOAD: return {1, 3};
     case Op::STORE: return {2, 3};
     case Op::PROGRAM: return {1, 4};

@@ -26,22 +26,6 @@ struct Fact {
 
 bool is_not(const UOp& u) { return u.is(Op::CMPNE) && u.src(0).dtype() == DType::bool_ && is_const(u.src(1), 1); }
 
-std::vector<UOp> clauses_of(const UOp& valid) {
-  std::vector<UOp> out;
-  SmallVector<UOp, 16> stack{valid};
-  while (!stack.empty()) {
-    const UOp u = stack.back();
-    stack.pop_back();
-    if (u.is(Op::AND)) {
-      stack.push_back(u.src(1));
-      stack.push_back(u.src(0));
-    } else {
-      out.push_back(u);
-    }
-  }
-  return out;
-}
-
 std::optional<Fact> fact_of(const UOp& clause) {
   const bool negated = is_not(clause);
   const UOp& compared = negated ? clause.src(0) : clause;
@@ -99,6 +83,24 @@ UOp with_exact_quotients(const UOp& u, const UOp& remainder, int64_t k) {
   return exact.size() == 0 ? u : simplify_index(substitute(u, exact));
 }
 
+/// An expression with a variable of the fact's bounds for the fact's sum.
+struct InItsPlace {
+  UOp index, sum;
+};
+
+/// `u` with one of the terms written by the sum; none where `u` does not have the term.
+std::optional<InItsPlace> in_the_place_of(const UOp& u, const Term& t, const Fact& fact) {
+  if ((t.factor != 1 && t.factor != -1) || t.node.is(Op::CONST) || !reaches(u, t.node)) return std::nullopt;
+  Linear rest = fact.sum, term;  // the term, by the variable
+  const UOp v = variable("within the gate", fact.bounds.min, fact.bounds.max);
+  if (!rest.add(t.node, -t.factor)) return std::nullopt;
+  rest.drop_zeros();
+  if (!term.add(v, t.factor) || !term.add(rest, -t.factor)) return std::nullopt;
+  NodeMap<UOp> there;
+  there[t.node] = term.build();
+  return InItsPlace{simplify_index(substitute(u, there)), v};
+}
+
 /// `u` where a fact holds.
 UOp under(const UOp& u, const Fact& fact) {
   if (fact.bounds.min > fact.bounds.max) return u;
@@ -109,17 +111,11 @@ UOp under(const UOp& u, const Fact& fact) {
     if (other != u) return other;
   }
   for (const Term& t : fact.sum.terms) {
-    if ((t.factor != 1 && t.factor != -1) || t.node.is(Op::CONST) || !reaches(u, t.node)) continue;
-    Linear rest = fact.sum;
-    if (!rest.add(t.node, -t.factor)) return u;
-    rest.drop_zeros();
-    const UOp v = variable("within the gate", fact.bounds.min, fact.bounds.max);
-    Linear term;  // t.node, by v
-    if (!term.add(v, t.factor) || !term.add(rest, -t.factor)) return u;
-    NodeMap<UOp> there, back;
-    there[t.node] = term.build();
-    back[v] = fact.sum.build();
-    return simplify_index(substitute(simplify_index(substitute(u, there)), back));
+    const auto there = in_the_place_of(u, t, fact);
+    if (!there) continue;
+    NodeMap<UOp> back;
+    back[there->sum] = fact.sum.build();
+    return simplify_index(substitute(there->index, back));
   }
   return u;
 }
@@ -141,6 +137,35 @@ int cost(const UOp& u) {
 }
 
 }  // namespace
+
+std::vector<UOp> clauses_of(const UOp& valid) {
+  std::vector<UOp> out;
+  SmallVector<UOp, 16> stack{valid};
+  while (!stack.empty()) {
+    const UOp u = stack.back();
+    stack.pop_back();
+    if (u.is(Op::AND)) {
+      stack.push_back(u.src(1));
+      stack.push_back(u.src(0));
+    } else {
+      out.push_back(u);
+    }
+  }
+  return out;
+}
+
+bool is_outside_unless(const UOp& index, int64_t size, const UOp& clause) {
+  if (!is_plain(index) || !is_plain(clause)) return false;
+  const auto fact = fact_of(is_not(clause) ? UOp(clause.src(0)) : ne(clause, bool_const(true)));
+  if (!fact) return false;
+  for (const Term& t : fact->sum.terms) {
+    const auto there = in_the_place_of(index, t, *fact);
+    if (!there) continue;
+    const Bounds b = bounds(there->index);
+    if (b.max < 0 || b.min >= size) return true;
+  }
+  return false;
+}
 
 Gated simplify_gated(const UOp& index, const UOp& valid) {
   Gated g{simplify_index(index), simplify_index(valid)};

@@ -29,8 +29,9 @@ struct OpenClLimits {
   bool has_double = false, has_half = false;  ///< arithmetic
   int64_t max_group_items = 256;
   int64_t group_memory_bytes = 32 << 10;
-  int64_t cache_bytes = 1 << 20;  ///< that all items share
-  int max_buffers = 64;           ///< that a kernel takes as arguments
+  int64_t cache_bytes = 1 << 20;                                       ///< that all items share
+  int max_buffers = 64;                                                ///< that a kernel takes as arguments
+  int64_t max_image_width = 0, max_image_height = 0, image_pitch = 1;  ///< as Target has them
 };
 Target opencl_target(const OpenClLimits& limits);
 /// A Hexagon with vectors (HVX) of 128 bytes: "v66"; "v68" has float vectors, too. ValueError for one it does not know.

@@ -141,6 +141,15 @@ Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& op
   return from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
 }
 
+Tensor Tensor::from_file(const std::string& path, const TensorOptions& options) {
+  const DType dtype = of_values(options.dtype.value_or(DType::uint8));
+  const auto bytes = static_cast<int64_t>(file_size(path)), each = static_cast<int64_t>(itemsize(dtype));
+  if (bytes % each != 0)
+    throw ValueError(fmt::format("from_file: '{}' has {} bytes, which are no whole elements of {}", path, bytes, repr(dtype)));
+  const Tensor there = empty({bytes / each}, {.dtype = dtype, .device = "DISK:" + absolute_path(path)});
+  return options.device.empty() ? there : there.to(options.device);
+}
+
 Tensor Tensor::from_url(const std::string& url, bool gunzip, const TensorOptions& options) {
   if (options.dtype.value_or(DType::uint8) != DType::uint8)
     throw DTypeError(fmt::format("from_url: gives dtypes.uint8, got {}; bitcast() the result", repr(*options.dtype)));

@@ -84,6 +84,8 @@ UOp stack(std::span<const UOp> values);
 UOp buffer(DType dtype, const BufferArg& arg);
 /// A kernel's buffer argument of `size` elements.
 UOp param(DType dtype, int64_t size, const ParamArg& arg);
+/// A kernel's argument that is an image: PARAM(height, width, 4), see INDEX.
+inline bool is_image(const UOp& memory) { return memory.is(Op::PARAM) && memory.src_count() == 3; }
 /// A fresh id for a device BUFFER; never reused in the process.
 uint64_t next_buffer_id();
 

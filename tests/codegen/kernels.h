@@ -6,6 +6,8 @@
 
 #include "schedule/online_reduce.h"
 #include "uop/build.h"
+#include "uop/graph.h"
+#include "uop/node_map.h"
 #include "uop/uop.h"
 
 namespace tinygrad::codegen::test {
@@ -157,6 +159,24 @@ inline UOp padded(int64_t n, int64_t before, int64_t after, std::vector<Opt> opt
   const UOp i = loop(before + n + after, 0), at = i - before;
   const UOp valid = logical_not(i < before) & (i < before + n);
   return kernel({ended(write(arg(0, before + n + after), i, load(index_valid(arg(1, n), at, valid))), {i})}, std::move(opts));
+}
+
+/// out[i, j] = a[i - by, j], 0 for the rows that a lacks
+inline UOp shifted_rows(int64_t rows, int64_t columns, int64_t by, DType dtype = DType::float32) {
+  const UOp i = loop(rows, 0), j = loop(columns, 1), from = i - by, valid = logical_not(from < 0) & (from < rows);
+  const UOp x = load(index_valid(arg(1, rows * columns, dtype), from * columns + j, valid));
+  return kernel({ended(write(arg(0, rows * columns, dtype), i * columns + j, x), {i, j})});
+}
+
+/// The same kernel of arguments that share no memory.
+inline UOp apart(const UOp& kernel) {
+  NodeMap<UOp> map;
+  for (const UOp& u : toposort(kernel)) {
+    if (!u.is(Op::PARAM) || u.src_count() == 0) continue;
+    const int32_t slot = u.arg_as<ParamArg>().slot;
+    map[u] = u.with_arg(ParamArg{.slot = slot, .alias = uint16_t(slot + 1)});
+  }
+  return substitute(kernel, map);
 }
 
 /// out[i] = a[indices[i]]

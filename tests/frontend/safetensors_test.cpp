@@ -18,7 +18,7 @@ std::string file_of(const std::string& json, size_t data_bytes) {
   const uint64_t size = json.size();
   return std::string(reinterpret_cast<const char*>(&size), 8) + json + std::string(data_bytes, 'x');
 }
-SafeMetadata parse(const std::string& file) { return parse_safetensors_header(std::as_bytes(std::span(file)), "f"); }
+SafeMetadata parse(const std::string& file) { return parse_safetensors_header(std::as_bytes(std::span(file)), file.size(), "f"); }
 
 std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":[)" + shape + R"(],"data_offsets":[)" + offsets + "]}";

@@ -55,5 +55,13 @@ TEST(CudaC, KernelsGiveTheSame) {
   }
 }
 
+TEST(CudaC, LoopsThatAreTooLongForTheGridGiveTheSame) {
+  if (const std::string missing = compiler::clang_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  Target small = cuda_target("sm_80");
+  for (int64_t& n : small.max_global) n = 10;
+  for (const UOp& kernel : {test::elementwise(97), test::transpose(13, 11), test::symbolic_row_sums(23, 12)})
+    EXPECT_EQ(test::difference_on(kernel, {}, small, run_cuda), "");
+}
+
 }  // namespace
 }  // namespace tinygrad::codegen

@@ -47,6 +47,14 @@ TEST(HipOnCpu, KernelsGiveTheSame) {
     expect_right(std::string(repr(d)), test::elementwise(64, {}, d), "LANE(0,4)", target);
 }
 
+TEST(HipOnCpu, LoopsThatAreTooLongForTheGridGiveTheSame) {
+  Target small = amd_target("gfx942");
+  for (int64_t& n : small.max_global) n = 10;
+  expect_right("elementwise", test::elementwise(97), "", small);
+  expect_right("transpose", test::transpose(13, 11), "", small);
+  expect_right("symbolic row sums", test::symbolic_row_sums(23, 12), "", small);
+}
+
 TEST(HipOnCpu, EveryTensorCoreGivesTheSame) {
   for (const char* arch : {"gfx90a", "gfx942", "gfx1100", "gfx1201"}) {
     const Target target = amd_target(arch);

@@ -198,6 +198,63 @@ TEST(Opts, VectorsThatAreOnlyLoadedAndStoredGiveTheSame) {
     for (const Case& c : cases) expect_right(c, scalar_target(unaligned));
 }
 
+/// The interpreted device, if it had at most 10 groups in a dimension.
+Target small_grid() {
+  Target target = interp_target();
+  for (int64_t& n : target.max_global) n = 10;
+  return target;
+}
+
+/// Of CUDA and HIP, the second and third dimension have at most 65535 groups.
+TEST(Opts, GridsOfGpusKeepToTheirLimits) {
+  for (const Target& target : {cuda_target("sm_80"), amd_target("gfx942")}) {
+    for (const int64_t n : {65535, 65536, 70001, 1 << 20}) {
+      const UOp linear = full_rewrite(test::transpose(n, 3), target, {.noopt = true});
+      const LaunchDims d = describe_kernel(linear, "k").launch_dims({});
+      EXPECT_EQ(d.global[0], 3);
+      EXPECT_LE(std::max(d.global[1], d.global[2]), 65535) << n;
+      EXPECT_GE(d.global[1] * d.global[2], n) << "no loop is left";
+      EXPECT_LT(d.global[1] * d.global[2], n + d.global[2]) << n;
+    }
+  }
+}
+
+TEST(Opts, GroupsThatAreTooManyForADimensionAreInTwo) {
+  const auto dims_of = [](const UOp& kernel, const std::vector<int64_t>& variables = {}) {
+    const LaunchDims d = describe_kernel(full_rewrite(kernel, small_grid(), {.noopt = true}), "k").launch_dims(variables);
+    return std::array{d.global[0], d.global[1], d.global[2]};
+  };
+  using Dims = std::array<int64_t, 3>;
+  EXPECT_EQ(dims_of(test::elementwise(10)), (Dims{10, 1, 1}));
+  EXPECT_EQ(dims_of(test::elementwise(12)), (Dims{6, 2, 1}));
+  EXPECT_EQ(dims_of(test::elementwise(13)), (Dims{7, 2, 1})) << "one place too many";
+  EXPECT_EQ(dims_of(test::elementwise(97)), (Dims{10, 10, 1}));
+  EXPECT_EQ(dims_of(test::elementwise(101)), (Dims{1, 1, 1})) << "it stays a loop";
+  EXPECT_EQ(dims_of(test::transpose(3, 13)), (Dims{7, 2, 3})) << "as long as there are dimensions";
+  const UOp symbolic = test::symbolic_row_sums(23, 40);
+  EXPECT_EQ(dims_of(symbolic, {23, 40}), (Dims{8, 3, 1}));
+  EXPECT_EQ(dims_of(symbolic, {9, 40}), (Dims{8, 2, 1}));
+  EXPECT_EQ(dims_of(symbolic, {5, 40}), (Dims{5, 1, 1}));
+  const Case cases[] = {
+      {"elementwise", test::elementwise(12), ""},
+      {"elementwise", test::elementwise(13), ""},
+      {"elementwise", test::elementwise(101), ""},
+      {"bytes", test::elementwise(97, {}, DType::uint8), "LOCAL(0,4)"},
+      {"transpose", test::transpose(3, 13), ""},
+      {"transpose", test::transpose(13, 11), "LOCAL(0,2)"},
+      {"transpose", test::transpose(37, 41), ""},
+      {"row sums", test::row_sums(37, 20), "GROUP(1,4)"},
+      {"matmul", test::matmul(23, 19, 8), "LOCAL(0,2) UNROLL(2,4) STAGE(2,1,group,1)"},
+      {"softmax", test::softmax(17, 8), "GROUP(2,4)"},
+      {"gather", test::gather(13, 5), ""},
+      {"argmax", test::argmax(17, 20), ""},
+      {"symbolic row sums", test::symbolic_row_sums(23, 40), ""},
+      {"symbolic row sums", test::symbolic_row_sums(97, 12), "LOCAL(0,4)"},
+      {"symbolic row sums", test::symbolic_row_sums(250, 12), ""},
+  };
+  for (const Case& c : cases) expect_right(c, small_grid());
+}
+
 size_t count(const UOp& linear, Op op) {
   return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));
 }

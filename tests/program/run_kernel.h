@@ -67,9 +67,11 @@ inline std::string difference(const std::map<int32_t, spec::Array>& want, const 
 
 /// Where a kernel with opts and the evaluator differ, or what was thrown on the way.
 template <class RunLinear>
-std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run, double bound = 1e-5) {
+std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run, double bound = 1e-5,
+                          bool images = false) {
   try {
-    const UOp linear = full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .allow_tf32 = true, .spec = 3});
+    const UOp linear =
+        full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .allow_tf32 = true, .images = images, .spec = 3});
     const spec::EvalInputs inputs = some_inputs(kernel);
     spec::EvalInputs evaluated = inputs;
     spec::evaluate(std::span(&kernel, 1), evaluated);

@@ -54,6 +54,14 @@ UOp narrow_product(DType d) {
 
 TEST(Nvidia, Matmul) { expect_golden("matmul", render(matmul(8, 32, 12, {local(1, 16), {OptOp::UPCAST, 0, 2}}))); }
 TEST(Nvidia, ItemsShareASum) { expect_golden("group_sum", render(row_sums(4, 256, {{OptOp::GROUP, 1, 16}}))); }
+/// A GPU has no instruction from bfloat16 to an integer, so it goes through float32.
+TEST(Nvidia, NarrowFloatsAreConvertedThroughFloat) {
+  const UOp i = loop(64, 0), x = read(arg(1, 64, DType::bfloat16), i);
+  const Texts texts = render(kernel({ended(write(arg(0, 64, DType::int32), i, cast(x, DType::int32)), {i})}), "sm_80");
+  EXPECT_TRUE(has(texts.cuda, "from_bf16(")) << texts.cuda;
+  EXPECT_FALSE(has(texts.cuda, "(float)")) << texts.cuda;
+}
+
 TEST(Nvidia, TensorCore) { expect_golden("tensor_core", render(narrow_product(DType::bfloat16))); }
 TEST(Nvidia, Halves) { expect_golden("halves", render(elementwise(64, {local(0, 8)}, DType::float16))); }
 

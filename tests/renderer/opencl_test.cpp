@@ -63,6 +63,13 @@ TEST(OpenCl, SumsThatMayOverflowWrapAround) {
   EXPECT_FALSE(has(render(elementwise(1024)), "uint")) << "indices are known not to overflow";
 }
 
+TEST(OpenCl, HalvesWithoutArithmeticAreConvertedByTheDriver) {
+  const std::string text = render(elementwise(16, {}, DType::float16));
+  expect_golden("stored_halves", text);
+  EXPECT_TRUE(has(text, "vload_half") && has(text, "vstore_half_rte")) << text;
+  EXPECT_FALSE(has(render(elementwise(16, {}, DType::float16), {.has_half = true}), "vload_half"));
+}
+
 TEST(OpenCl, PragmasOnlyWhereTheyAreNeeded) {
   EXPECT_FALSE(has(render(elementwise(16)), "#pragma"));
   EXPECT_TRUE(has(render(elementwise(16, {}, DType::float64), {.has_double = true}), "cl_khr_fp64"));

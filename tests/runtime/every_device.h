@@ -42,15 +42,16 @@ inline std::vector<std::string> quick_devices() {
   return names;
 }
 
-/// What stands for a RISC-V: qemu 7.2 fails an assertion of its own (decode_save_opc) at vfwcvt.rtz.x.f.v and its like.
-inline bool converts_vectors(Device& device) {
+/// Whether vectors of floats can become integers. qemu 7.2, which stands for a RISC-V, loses the place it was at (an assertion in
+/// decode_save_opc) in conversions that round to zero whatever the mode is, vfcvt.rtz.x.f.v and its like.
+inline bool truncates_vectors(Device& device) {
   if (!device.target().arch.str().starts_with("rv64")) return true;
   for (const char* name : {"qemu-riscv64-static", "qemu-riscv64"})
     if (const std::string path = find_program(name); !path.empty())
       return run_process({path, "--version"}, "").out.find("version 7.") == std::string::npos;
   return true;
 }
-inline constexpr const char* kNoConversions = "this qemu-riscv64 ends at conversions of floats to integers in vectors";
+inline constexpr const char* kNoTruncation = "this qemu-riscv64 ends at conversions of floats to integers in vectors";
 
 /// Why the device that the option DEV names does not open here; empty if it does. Tests of what a machine may lack are skipped with it, and
 /// tools/backends sees that they were.

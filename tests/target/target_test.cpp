@@ -101,6 +101,15 @@ TEST(Target, GpusOfNvidia) {
   for (const char* wrong : {"sm_70", "sm_80a", "sm_90f", "sm_90ab", "sm_", "90", ""}) EXPECT_THROW(cuda_target(wrong), ValueError) << wrong;
 }
 
+TEST(Target, OpenClDevicesConvertHalvesThatTheyCannotCompute) {
+  const Target plain = opencl_target({}), with_halves = opencl_target({.has_half = true});
+  EXPECT_TRUE(plain.converts(DType::float16));
+  EXPECT_FALSE(plain.supports(DType::float16));
+  EXPECT_TRUE(with_halves.supports(DType::float16));
+  EXPECT_FALSE(with_halves.converts(DType::float16));
+  EXPECT_NE(plain.key(), with_halves.key());
+}
+
 TEST(Target, ItemsOfATensorCoreHoldEachElementOnce) {
   for (const Target& target : {cuda_target("sm_90a"), interp_target()}) {
     for (const TensorCore& core : target.tensor_cores) {

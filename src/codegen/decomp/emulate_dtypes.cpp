@@ -122,6 +122,8 @@ class Emulation {
     switch (u.op()) {
       case Op::CONST: return constant(u.arg_as<ConstArg>().value.cast(DType::float32));
       case Op::PARAM:
+        if (is_image(u)) return u.with_src(sources);  // it converts
+        [[fallthrough]];
       case Op::BUFFER: return UOp(u.op(), storage_of(d), sources, u.arg());
       case Op::INDEX:
       case Op::AFTER: return UOp(u.op(), sources[0].dtype(), sources, u.arg());

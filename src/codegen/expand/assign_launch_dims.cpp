@@ -6,6 +6,7 @@
 #include "codegen/opt/split_range.h"
 #include "codegen/rebuild.h"
 #include "shape/ranges.h"
+#include "symbolic/bounds.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
@@ -21,11 +22,16 @@ UOp special(const UOp& size, AxisKind kind, uint8_t dim) {
   return UOp(Op::SPECIAL, DType::index, {size}, SpecialArg{.kind = kind, .dim = dim});
 }
 
-/// The largest divisor of a size such that neither it nor the quotient is over its limit; 0 if there is none.
-int64_t part_within(int64_t size, int64_t most, int64_t most_quotient) {
-  for (int64_t n = most; n > 1 && size / n <= most_quotient; --n)
+constexpr int64_t most_tried = 1024;  // quotients, before a remainder is masked
+
+/// How many parts a loop of `size` is cut into, so that neither they nor their number are over a limit: a number that divides the size if
+/// one of those that were tried does, else the least. 0 if there is none.
+int64_t parts_within(int64_t size, int64_t most, int64_t most_parts) {
+  const int64_t least = (size - 1) / most + 1;
+  if (least > most_parts) return 0;
+  for (int64_t n = least; n <= std::min(most_parts, least + most_tried); ++n)
     if (size % n == 0) return n;
-  return 0;
+  return least;
 }
 
 /// Axes of known sizes as the digits of one dimension, the last the lowest.
@@ -41,10 +47,20 @@ void join(std::span<const UOp> axes, AxisKind kind, uint8_t dim, NodeMap<UOp>& m
   }
 }
 
-/// Loops become dimensions, the innermost the first; one that is too long for a dimension becomes two where it divides so, and the third
-/// dimension is made of all that are left. What is over a limit stays a loop.
-void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UOp>& map) {
-  UOps loops, last;
+/// A loop in two dimensions from `dim` on. Where it does not divide, some places are behind its end.
+UOp in_two_dimensions(const UOp& loop, int64_t most, int64_t parts, uint8_t dim) {
+  const UOp& size = loop.src(0);
+  const int64_t each = (most - 1) / parts + 1;
+  // The size may be an expression of variables, and less than a part.
+  const UOp inner = constant_size(loop) ? index_const(each) : min(size, index_const(each));
+  const UOp outer = constant_size(loop) ? index_const(parts) : floor_div(size + (each - 1), each);
+  return special(outer, AxisKind::global, uint8_t(dim + 1)) * each + special(inner, AxisKind::global, dim);
+}
+
+/// Loops become dimensions, the innermost the first; one that may be too long for a dimension becomes two, and the third dimension is made
+/// of all that are left. What is over a limit stays a loop. Gives the loops that end before their dimensions do.
+UOps assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UOp>& map) {
+  UOps loops, last, shorter;
   for (const UOp& r : closed)
     if (r.arg_as<RangeArg>().kind == AxisKind::loop) loops.push_back(r);
   std::sort(loops.begin(), loops.end(), is_around);
@@ -52,16 +68,17 @@ void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UO
   int64_t count = 1;
   for (size_t i = loops.size(); i-- > 0 && dim < 3;) {
     const UOp& r = loops[i];
-    const int64_t size = constant_size(r);
-    // The size of a dimension may be an expression of variables.
-    if (size > target.max_global[dim] && dim < 2) {
-      if (const int64_t part = part_within(size, target.max_global[dim], target.max_global[dim + 1])) {
-        const UOp inner = special(index_const(part), AxisKind::global, dim++);
-        map[r] = special(index_const(size / part), AxisKind::global, dim++) * part + inner;
+    const int64_t size = constant_size(r), most = symbolic::bounds(r.src(0)).max;  // the size may be an expression of variables
+    if (!ranges_of(r.src(0)).empty()) continue;
+    if (most > target.max_global[dim] && dim < 2) {
+      if (const int64_t parts = parts_within(most, target.max_global[dim], target.max_global[dim + 1])) {
+        map[r] = in_two_dimensions(r, most, parts, dim);
+        if (size == 0 || size % parts != 0) shorter.push_back(r);
+        dim += 2;
         continue;
       }
     }
-    if (size == 0 ? !ranges_of(r.src(0)).empty() : size > target.max_global[dim]) continue;
+    if (most > target.max_global[dim]) continue;
     if (dim < 2 || (size == 0 && last.empty())) {
       map[r] = special(r.src(0), AxisKind::global, dim++);
     } else if (size != 0 && count * size <= target.max_global[2]) {
@@ -70,6 +87,7 @@ void assign_groups(std::span<const UOp> closed, const Target& target, NodeMap<UO
     }
   }
   if (!last.empty()) join(last, AxisKind::global, 2, map);
+  return shorter;
 }
 
 /// All axes of work-items become dimensions; the third is made of those that are left.
@@ -98,6 +116,14 @@ UOp store_once(const UOp& sink, std::span<const UOp> items) {
   });
 }
 
+/// Nothing is accessed behind the end of a loop.
+UOp within(const UOp& index, const UOp& place, std::span<const UOp> loops, const NodeMap<UOp>& map) {
+  UOp out = place;
+  for (const UOp& r : loops)
+    if (is_argument(index.src(0)) && is_open_over(index, std::span(&r, 1))) out = mask_index(out, *map.find(r) < r.src(0));
+  return out;
+}
+
 /// What ends or orders nothing any more is left out.
 UOp without_launched(const UOp& u, const UOps& sources, const NodeMap<UOp>& map) {
   UOps kept;
@@ -113,12 +139,13 @@ UOp assign_launch_dims(const UOp& sink, const Target& target) {
   if (!target.has_groups || sink.src_count() != 1) return sink;
   const std::vector<UOp> items = item_ranges(sink);
   NodeMap<UOp> map;
-  if (sink.src(0).is(Op::END)) assign_groups(closed_ranges(sink.src(0)), target, map);
+  UOps shorter;
+  if (sink.src(0).is(Op::END)) shorter = assign_groups(closed_ranges(sink.src(0)), target, map);
   assign_items(items, map);
   return rebuild(store_once(sink, items), [&](const UOp& u, const UOps& sources) -> UOp {
     if (const UOp* dim = map.find(u)) return *dim;
     if (u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::BARRIER)) return without_launched(u, sources, map);
-    return u.with_src(sources);
+    return u.is(Op::INDEX) ? within(u, u.with_src(sources), shorter, map) : u.with_src(sources);
   });
 }
 

@@ -96,6 +96,7 @@ class Vectorizer {
   /// INDEX(m, i): at its first lane, with a width, where the lanes are neighbours; else where they are evenly spaced, at the first one plus
   /// a number for each.
   UOp index_lanes(const UOp& u) {
+    if (is_image(u.src(0))) return whole_texel(u);
     const UOp lane = lane_of(u);
     const auto stride = lane ? stride_of(u.src(1), lane) : std::nullopt;
     if (!stride) return u.with_src(new_sources(u));
@@ -103,6 +104,10 @@ class Vectorizer {
     if (stride == 1) return run(u, lane, n);
     const DType dtype = u.src(1).dtype();
     return index(*done_.find(u.src(0)), splat(first_lane(u.src(1), lane), n) + lane_numbers(n, dtype, *stride));
+  }
+
+  UOp whole_texel(const UOp& u) const {
+    return u.with_src(UOps{u.src(0), *done_.find(u.src(1)), *done_.find(u.src(2))}).with_arg(IndexArg{.width = 4});
   }
 
   /// `width` neighbours from where the first lane is. The lane is 0 in the index alone: memory is that of the vector program.
@@ -197,8 +202,9 @@ class Vectorizer {
 
   static UOp load_lanes(const UOp& u, UOps sources, int64_t n) {
     sources[0] = at_each_lane(sources[0], n);
-    // With a gate of its own each lane of a run can be masked; one gate would be a branch.
-    for (size_t i = 1; i < sources.size(); ++i) sources[i] = splat(sources[i], n);
+    // With a gate of its own each lane of a run can be masked; one gate would be a branch. A texel is read whole.
+    const size_t splatted = is_image(u.src(0).src(0)) ? std::min<size_t>(sources.size(), 2) : sources.size();
+    for (size_t i = 1; i < splatted; ++i) sources[i] = splat(sources[i], n);
     return u.with_src(sources);
   }
 

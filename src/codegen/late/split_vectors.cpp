@@ -111,6 +111,7 @@ class Splitter {
   std::vector<Access> parts(const UOp& address, bool one_by_one) {
     std::vector<Access> out;
     const auto memory = one(address.src(0));
+    if (is_image(memory)) return {{address.with_src(sources(address)), 0, 4}};
     if (is_vector(address.src(1))) {
       for (const UOp& at : lanes(address.src(1))) out.push_back({address.with_src(UOps{memory, at}), out.size()});
       return out;

@@ -4,6 +4,7 @@
 
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/tensor_core.h"
+#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int64_t few_outputs = 2048;  // less than the work-items that a device runs at once
 constexpr int64_t long_reduction = 32;
+constexpr int64_t texel = 4;  // elements
 
 class GroupHeuristic {
  public:
@@ -19,7 +21,10 @@ class GroupHeuristic {
   }
 
   std::vector<Opt> run() {
-    if (!use_tensor_core() && !share_reduction()) tile();
+    if (!use_tensor_core()) {
+      read_texels();
+      if (!share_reduction()) tile();
+    }
     spread();
     unroll();
     return opts_;
@@ -52,6 +57,24 @@ class GroupHeuristic {
       return true;
     }
     return false;
+  }
+
+  /// Images are accessed by four neighbours: lanes along the output axis that most of what is loaded and stored lies along.
+  void read_texels() {
+    if (target_.max_image_width == 0 || nest_.joined_axis >= 0) return;
+    size_t best = 0;
+    int64_t most = 0;
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (nest_.axes[i].is_reduce || left_[i] % texel != 0 || left_[i] == 0) continue;
+      const auto along = [&](const NestedWork& w) { return w.node.is(Op::LOAD) && w.strides[i] == 1; };
+      const int64_t count = std::ranges::count_if(nest_.works, along) + stores_along(nest_.axes[i].range);
+      if (count > most) best = i, most = count;
+    }
+    if (most > 0) add(OptOp::LANE, best, texel);
+  }
+
+  int64_t stores_along(const UOp& range) const {
+    return std::ranges::count_if(toposort(sink_), [&](const UOp& u) { return u.is(Op::STORE) && stride_of(u.src(0).src(1), range) == 1; });
   }
 
   /// Where the outputs are too few to fill the device, the items of a group share each.

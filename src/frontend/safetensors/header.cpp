@@ -181,19 +181,25 @@ std::optional<std::string_view> safetensors_name(DType dtype) {
   return {};
 }
 
-SafeMetadata parse_safetensors_header(std::span<const std::byte> file, const std::string& name) {
-  if (file.size() < size_bytes) throw FormatError(fmt::format("{}: {} bytes, too short for safetensors", name, file.size()));
+size_t safetensors_data_start(std::span<const std::byte> first, size_t file_bytes, const std::string& name) {
+  if (file_bytes < size_bytes || first.size() < size_bytes)
+    throw FormatError(fmt::format("{}: {} bytes, too short for safetensors", name, file_bytes));
   uint64_t size = 0;
-  std::memcpy(&size, file.data(), size_bytes);
-  if (size > most_header_bytes || size > file.size() - size_bytes)
-    throw FormatError(fmt::format("{}: a header of {} bytes in a file of {}: no safetensors, or cut off", name, size, file.size()));
-  const char* text = reinterpret_cast<const char*>(file.data()) + size_bytes;
-  if (size == 0 || *text != '{') throw FormatError(fmt::format("{}: the header does not begin with a brace", name));
+  std::memcpy(&size, first.data(), size_bytes);
+  if (size > most_header_bytes || size > file_bytes - size_bytes)
+    throw FormatError(fmt::format("{}: a header of {} bytes in a file of {}: no safetensors, or cut off", name, size, file_bytes));
+  return size_bytes + size;
+}
+
+SafeMetadata parse_safetensors_header(std::span<const std::byte> file, size_t file_bytes, const std::string& name) {
+  const size_t end = safetensors_data_start(file, file_bytes, name);
+  const char *text = reinterpret_cast<const char*>(file.data()) + size_bytes, *stop = reinterpret_cast<const char*>(file.data()) + end;
+  if (text == stop || *text != '{') throw FormatError(fmt::format("{}: the header does not begin with a brace", name));
   SafeMetadata header;
-  header.data_start = static_cast<int64_t>(size_bytes + size);
+  header.data_start = static_cast<int64_t>(end);
   HeaderReader reader(header, name);
-  Json::sax_parse(text, text + size, &reader);
-  check_offsets(header, static_cast<int64_t>(file.size()) - header.data_start, name);
+  Json::sax_parse(text, stop, &reader);
+  check_offsets(header, static_cast<int64_t>(file_bytes) - header.data_start, name);
   return header;
 }
 

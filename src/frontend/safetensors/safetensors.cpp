@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "frontend/file_bytes.h"
 #include "frontend/safetensors/header.h"
+#include "tensor/storage.h"
 
 namespace tinygrad::nn::state {
 
@@ -23,13 +24,37 @@ void check_bools(std::span<const std::byte> bytes, const std::string& tensor, co
 }
 
 StateDict load(const FileBytes& file) {
-  const SafeMetadata header = frontend::parse_safetensors_header(file.bytes, file.name);
+  const SafeMetadata header = frontend::parse_safetensors_header(file.bytes, file.bytes.size(), file.name);
   const std::span<std::byte> data = file.bytes.subspan(static_cast<size_t>(header.data_start));
   StateDict out;
   for (const auto& [name, e] : header.tensors) {
     const auto bytes = data.subspan(static_cast<size_t>(e.begin), static_cast<size_t>(e.end - e.begin));
     if (e.dtype == DType::bool_) check_bools(bytes, name, file.name);
     out.emplace(name, frontend::tensor_over(file, bytes, e.dtype, e.shape));
+  }
+  return out;
+}
+
+/// A vector of bytes that nothing but copies can read: a file, as Tensor::from_file() gives it.
+bool is_on_storage(const Tensor& bytes) { return tensor::is_storage(Symbol(bytes.device())); }
+
+/// Reads nothing but the header.
+SafeMetadata header_on_storage(const Tensor& file) {
+  const std::string name = file.to_string();
+  const auto size = static_cast<size_t>(file.numel());
+  const auto up_to = [&](size_t end) { return FileBytes::of(file[{Slice{.stop = static_cast<int64_t>(end)}}]); };
+  const size_t data = frontend::safetensors_data_start(up_to(std::min<size_t>(size, 8)).bytes, size, name);
+  return frontend::parse_safetensors_header(up_to(data).bytes, size, name);
+}
+
+/// Views of a vector of bytes on storage.
+StateDict load_on_storage(const Tensor& file) {
+  const SafeMetadata header = header_on_storage(file);
+  StateDict out;
+  for (const auto& [name, e] : header.tensors) {
+    const Tensor bytes = file[{Slice{.start = header.data_start + e.begin, .stop = header.data_start + e.end}}];
+    if (e.dtype == DType::bool_) check_bools(FileBytes::of(bytes).bytes, name, file.to_string());
+    out.emplace(name, bytes.bitcast(e.dtype).reshape(e.shape));
   }
   return out;
 }
@@ -45,16 +70,17 @@ std::vector<std::pair<std::string, Tensor>> in_order(const StateDict& tensors) {
 
 SafeMetadata safe_load_metadata(const std::string& path) {
   const FileBytes file = FileBytes::map(path);
-  return frontend::parse_safetensors_header(file.bytes, path);
+  return frontend::parse_safetensors_header(file.bytes, file.bytes.size(), path);
 }
 
 SafeMetadata safe_load_metadata(const Tensor& bytes) {
+  if (is_on_storage(bytes)) return header_on_storage(bytes);
   const FileBytes file = FileBytes::of(bytes);
-  return frontend::parse_safetensors_header(file.bytes, file.name);
+  return frontend::parse_safetensors_header(file.bytes, file.bytes.size(), file.name);
 }
 
 StateDict safe_load(const std::string& path) { return load(FileBytes::map(path)); }
-StateDict safe_load(const Tensor& bytes) { return load(FileBytes::of(bytes)); }
+StateDict safe_load(const Tensor& bytes) { return is_on_storage(bytes) ? load_on_storage(bytes) : load(FileBytes::of(bytes)); }
 
 void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata) {
   SafeMetadata contents{.metadata = metadata};

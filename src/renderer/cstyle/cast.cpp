@@ -146,7 +146,13 @@ class Cast {
 
 }  // namespace
 
-Value write_cast(Prelude& prelude, const Value& x, DType dtype) { return x.dtype == dtype ? x : Cast(prelude, x, dtype).run(); }
+Value write_cast(Prelude& prelude, const Value& x, DType dtype) {
+  if (x.dtype == dtype) return x;
+  const auto only_converts = prelude.dialect().only_converts;
+  const bool through_float = only_converts && (only_converts(x.dtype) || only_converts(dtype)) && x.dtype != DType::float32;
+  if (through_float && dtype != DType::float32) return write_cast(prelude, write_cast(prelude, x, DType::float32), dtype);
+  return Cast(prelude, x, dtype).run();
+}
 
 Value write_bitcast(Prelude& prelude, const Value& x, DType dtype) {
   if (x.dtype == dtype) return x;

@@ -235,6 +235,7 @@ const Dialect& cuda_dialect() {
       .lane = lane,
       .bits = bits,
       .cast = cast,
+      .only_converts = is_bits,
       .matrix_product = matrix_product,
       .kernel = kernel,
       .groups = &kGroups,

@@ -62,6 +62,10 @@ struct GroupDialect {
   std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
   /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
   std::string (*id)(AxisKind kind, int dim);
+  /// The types of arguments that are images, only read and only written; empty where the language has none. A texel is four floats.
+  std::string_view read_image = {}, written_image = {};
+  std::string (*read_texel)(Prelude& prelude, std::string_view image, std::string_view x, std::string_view y) = nullptr;
+  std::string (*write_texel)(std::string_view image, std::string_view x, std::string_view y, std::string_view texel) = nullptr;
 };
 
 /// How a language writes what the others write differently. The words that all of them share are OpenCL's: uint, ulong, half.
@@ -87,6 +91,8 @@ struct Dialect {
   std::string (*bits)(Prelude& prelude, std::string_view x, DType from, DType to);
   /// A conversion of a scalar that the language has no plain cast for; empty: "(type)x". May be null.
   std::string (*cast)(Prelude& prelude, std::string_view x, DType from, DType to);
+  /// Narrow floats that are only converted from and to float32, by cast(); null: none.
+  bool (*only_converts)(DType) = nullptr;
   /// CMPLT of scalars of float32 or float64, where the compiler gets `<` wrong; null elsewhere.
   Expr (*less)(Prelude& prelude, DType dtype, const Expr& a, const Expr& b) = nullptr;
   /// WMMA.
@@ -105,8 +111,8 @@ const Dialect& metal_dialect();
 const Dialect& hexagon_dialect();
 /// A function for a CPU around a body; `number` has 64 bits.
 std::string cpu_kernel(const KernelText& text, std::string_view number);
-/// OpenCL C 1.2.
-const Dialect& opencl_dialect();
+/// OpenCL C 1.2. Without arithmetic on halves these are only converted from and to float.
+const Dialect& opencl_dialect(bool has_half);
 /// CUDA C++ as NVRTC compiles it, without any header.
 const Dialect& cuda_dialect();
 

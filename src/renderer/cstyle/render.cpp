@@ -34,6 +34,7 @@ struct Address {
   DType dtype = DType::void_;
   int width = 1;
   std::string element = {};  ///< of private memory: the variable, where it has one
+  std::string row = {};      ///< of an image, where `at` is the place in it; else empty
   int lanes() const { return at.lanes > 1 ? at.lanes : width; }
 };
 
@@ -208,6 +209,12 @@ class Renderer {
     const auto p = std::ranges::find(info_.params, slot, &KernelParam::slot);
     if (p == info_.params.end()) throw InternalError(fmt::format("C: kernel {} has no parameter {}", info_.name, slot));
     const std::string name = names_.fresh_with_number(!p->written ? "in" : p->read ? "data" : "out", slot);
+    if (is_image(u)) {
+      if (!groups_ || groups_->read_image.empty())
+        throw InternalError(fmt::format("{}: there are no images; kernel {}", prelude_.dialect().name, info_.name));
+      parameters_[slot] = {.type = std::string(p->written ? groups_->written_image : groups_->read_image), .name = name};
+      return keep(u, {.expr = {name}, .dtype = u.dtype()});
+    }
     parameters_[slot] = {
         .type = (p->written ? "" : "const ") + memory_type(u.dtype()), .name = name, .is_memory = true, .is_restricted = is_restricted(*p)};
     keep(u, {.expr = {name}, .dtype = u.dtype()});
@@ -331,6 +338,17 @@ class Renderer {
   }
 
   void address(const UOp& u) {
+    if (is_image(u.src(0))) {
+      keep(u, {.expr = {}, .dtype = u.dtype()});
+      address_of_[u] = static_cast<int32_t>(addresses_.size());
+      addresses_.push_back({.memory = value(u.src(0)).expr.text,
+                            .space = {},
+                            .at = value(u.src(2)),
+                            .dtype = u.dtype(),
+                            .width = 4,
+                            .row = value(u.src(1)).expr.text});
+      return;
+    }
     if (u.src_count() != 2) throw InternalError(fmt::format("C: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
     Address a{.memory = value(u.src(0)).expr.text,
               .space = groups_ ? space_of(u.src(0)) : "",
@@ -368,6 +386,7 @@ class Renderer {
 
   /// "in1[i]" or "*(float8*)(in1 + i)"
   Expr place(const Address& a, DType dtype) {
+    if (!a.row.empty()) return {groups_->read_texel(prelude_, a.memory, a.at.expr.text, a.row)};
     if (!a.element.empty()) return {a.element};
     if (a.width == 1) return {fmt::format("{}[{}]", a.memory, a.at.expr.text)};
     if (groups_ && groups_->load_vector) return {groups_->load_vector(pointer(a), a.width)};
@@ -416,6 +435,7 @@ class Renderer {
     }
     const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
     if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
+    if (!a.row.empty()) return line(guard + groups_->write_texel(a.memory, a.at.expr.text, a.row, bytes.expr.text));
     if (groups_ && groups_->store_vector && a.width > 1) return line(guard + groups_->store_vector(pointer(a), a.width, bytes.expr.text));
     const std::string to = place(a, stored).text;
     const bool accumulates = !bytes.left_operand.empty() && bytes.left_operand == to;
@@ -459,8 +479,8 @@ std::string render_metal(const Target&, const UOp& linear, const KernelInfo& inf
   return Renderer(metal_dialect(), linear, info).render();
 }
 
-std::string render_opencl(const Target&, const UOp& linear, const KernelInfo& info) {
-  return Renderer(opencl_dialect(), linear, info).render();
+std::string render_opencl(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(opencl_dialect(target.supports(DType::float16)), linear, info).render();
 }
 
 }  // namespace tinygrad::renderer

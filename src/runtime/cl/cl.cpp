@@ -1,5 +1,6 @@
 #include "runtime/cl/cl.h"
 
+#include <deque>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -7,6 +8,7 @@
 
 #include "base/log.h"
 #include "renderer/cstyle/cstyle.h"
+#include "runtime/cl/cl_image.h"
 #include "runtime/cl/cl_memory.h"
 #include "runtime/cl/cl_program.h"
 
@@ -49,12 +51,15 @@ struct Opened {
   Context context = nullptr;
   Queue queue = nullptr;
   OpenClLimits limits;
+  bool images_over_buffers = false;
   Complaints complaints;
 };
 
 bool has_extension(DeviceId id, std::string_view name) {
   return (" " + device_text(id, device_extensions) + " ").find(fmt::format(" {} ", name)) != std::string::npos;
 }
+
+constexpr std::string_view kImagesOverBuffers = "cl_khr_image2d_from_buffer";
 
 OpenClLimits limits_of(DeviceId id) {
   OpenClLimits limits;
@@ -68,6 +73,11 @@ OpenClLimits limits_of(DeviceId id) {
   limits.max_group_items = static_cast<int64_t>(device_number<size_t>(id, device_max_work_group_size));
   limits.group_memory_bytes = static_cast<int64_t>(device_number<uint64_t>(id, device_local_mem_size));
   if (const uint64_t cache = device_number<uint64_t>(id, device_global_mem_cache_size)) limits.cache_bytes = static_cast<int64_t>(cache);
+  if (device_number<uint32_t>(id, device_image_support) != 0) {
+    limits.max_image_width = static_cast<int64_t>(device_number<size_t>(id, device_image_width));
+    limits.max_image_height = static_cast<int64_t>(device_number<size_t>(id, device_image_height));
+    if (has_extension(id, kImagesOverBuffers)) limits.image_pitch = std::max<int64_t>(device_number<uint32_t>(id, device_image_pitch), 1);
+  }
   // A buffer takes a pointer and where to begin; variables need room, too.
   limits.max_buffers = static_cast<int>(std::min<size_t>(device_number<size_t>(id, device_max_parameter_size) / 16, 72)) - 8;
   return limits;
@@ -88,6 +98,7 @@ std::unique_ptr<Opened> open(const DeviceChoice& choice) {
   opened->queue = api().CreateCommandQueue(opened->context, opened->device, queue_profiling_enable, &error);
   check(error, name, "opening the device");
   opened->limits = limits_of(opened->device);
+  opened->images_over_buffers = has_extension(opened->device, kImagesOverBuffers);
   const bool rounds = device_number<uint64_t>(opened->device, device_single_fp_config) & correctly_rounded_divide_sqrt;
   opened->build = {.name = name,
                    .context = opened->context,
@@ -127,9 +138,12 @@ class ClKernel final : public Kernel {
     EventTag* event = nullptr;
     {
       std::lock_guard lock(mutex_);  // arguments are the kernel's, not the launch's
-      set_arguments(buffers, variables);
+      std::deque<ClImage> images;
+      set_arguments(buffers, variables, images);
+      for (const ClImage& i : images) i.fill(device_.queue);
       check(api().EnqueueNDRangeKernel(device_.queue, id_, 3, nullptr, global, local, 0, nullptr, wait ? &event : nullptr), name(),
             fmt::format("launching {}", info_.name));
+      for (const ClImage& i : images) i.write_back(device_.queue);
     }
     if (!wait) {
       api().Flush(device_.queue);
@@ -143,7 +157,7 @@ class ClKernel final : public Kernel {
  private:
   const std::string& name() const { return device_.build.name; }
 
-  void set_arguments(std::span<void* const> buffers, std::span<const int64_t> variables) {
+  void set_arguments(std::span<void* const> buffers, std::span<const int64_t> variables, std::deque<ClImage>& images) {
     uint32_t at = 0;
     const auto set = [&](const auto& value) {
       check(api().SetKernelArg(id_, at++, sizeof(value), &value), name(), fmt::format("launching {}", info_.name));
@@ -155,6 +169,10 @@ class ClKernel final : public Kernel {
         throw DeviceError(
             fmt::format("{}: argument {} of {} begins {} bytes into its buffer, which elements of {} bytes must not; copy it first", name(),
                         p.slot, info_.name, place.offset, item));
+      }
+      if (p.image_width != 0) {
+        set(images.emplace_back(name(), device_.context, device_.images_over_buffers, p, place).memory());
+        continue;
       }
       set(place.memory);
       set(static_cast<uint64_t>(place.offset / item));

@@ -18,6 +18,16 @@ using ProgramId = struct ProgramTag*;
 using KernelId = struct KernelTag*;
 using Event = struct EventTag*;
 using Properties = intptr_t;
+/// cl_image_format and cl_image_desc.
+struct ImageFormat {
+  uint32_t order = 0, type = 0;
+};
+struct ImageDescription {
+  uint32_t type = 0;
+  size_t width = 0, height = 0, depth = 0, array_size = 0, row_pitch = 0, slice_pitch = 0;
+  uint32_t mip_levels = 0, samples = 0;
+  Memory buffer = nullptr;
+};
 using Notify = void (*)(const char* what, const void* data, size_t size, void* user);
 
 enum Error : int32_t {
@@ -33,6 +43,8 @@ enum Error : int32_t {
 constexpr uint32_t device_max_work_group_size = 0x1004, device_max_parameter_size = 0x1017, device_single_fp_config = 0x101B,
                    device_global_mem_cache_size = 0x101E, device_local_mem_size = 0x1023, device_name = 0x102B, driver_version = 0x102D,
                    device_extensions = 0x1030, device_double_fp_config = 0x1032;
+constexpr uint32_t device_image_width = 0x1011, device_image_height = 0x1012, device_image_support = 0x1016, device_image_pitch = 0x104A;
+constexpr uint32_t image_rgba = 0x10B5, image_half = 0x10DD, image_float = 0x10DE, image_2d = 0x10F1;
 constexpr uint64_t device_type_all = 0xFFFFFFFF, correctly_rounded_divide_sqrt = 1 << 7;
 constexpr uint64_t queue_profiling_enable = 1 << 1, mem_read_write = 1 << 0;
 constexpr uint32_t program_binary_sizes = 0x1165, program_binaries = 0x1166, program_build_log = 0x1183;
@@ -49,6 +61,7 @@ constexpr uint32_t kernel_work_group_size = 0x11B0;
   X(Queue, CreateCommandQueue, (Context, DeviceId, uint64_t, int32_t*)) \
   X(Memory, CreateBuffer, (Context, uint64_t, size_t, void*, int32_t*)) \
   X(int32_t, ReleaseMemObject, (Memory)) \
+  X(Memory, CreateImage, (Context, uint64_t, const ImageFormat*, const ImageDescription*, void*, int32_t*)) \
   X(ProgramId, CreateProgramWithSource, (Context, uint32_t, const char**, const size_t*, int32_t*)) \
   X(ProgramId, CreateProgramWithBinary, (Context, uint32_t, const DeviceId*, const size_t*, const unsigned char**, int32_t*, int32_t*)) \
   X(int32_t, BuildProgram, (ProgramId, uint32_t, const DeviceId*, const char*, void (*)(ProgramId, void*), void*)) \
@@ -63,6 +76,8 @@ constexpr uint32_t kernel_work_group_size = 0x11B0;
   X(int32_t, EnqueueReadBuffer, (Queue, Memory, uint32_t, size_t, size_t, void*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueWriteBuffer, (Queue, Memory, uint32_t, size_t, size_t, const void*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueCopyBuffer, (Queue, Memory, Memory, size_t, size_t, size_t, uint32_t, const Event*, Event*)) \
+  X(int32_t, EnqueueCopyBufferToImage, (Queue, Memory, Memory, size_t, const size_t*, const size_t*, uint32_t, const Event*, Event*)) \
+  X(int32_t, EnqueueCopyImageToBuffer, (Queue, Memory, Memory, const size_t*, const size_t*, size_t, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueMarkerWithWaitList, (Queue, uint32_t, const Event*, Event*)) \
   X(int32_t, WaitForEvents, (uint32_t, const Event*)) \
   X(int32_t, GetEventInfo, (Event, uint32_t, size_t, void*, size_t*)) \

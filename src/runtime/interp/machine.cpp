@@ -116,7 +116,7 @@ size_t Machine::step(size_t pc) {
 
 void Machine::run_param(const Instruction& i) {
   Storage& s = storage_[size_t(i.memory)];
-  s.size = uniform_value(i, i.src[0]);
+  if (i.src[0] >= 0) s.size = uniform_value(i, i.src[0]);  // that of an image is known
   if (s.shadow >= 0) shadows_[size_t(s.shadow)].resize(s.size);
 }
 
@@ -199,10 +199,27 @@ void Machine::run_load(const Instruction& i) {
         to = at(i.src[1], lane, item);
         continue;
       }
+      if (memory.image_width != 0) {
+        to = read_texel(i, storage, memory, lane, item);
+        continue;
+      }
       const int64_t address = int64_t(at(i.src[0], lane, item)) + (vector_index ? 0 : int64_t(lane));
       to = read(i, storage, memory, address, item);
     }
   }
+}
+
+/// The element that a lane of a texel is; -1 outside of the image.
+int64_t Machine::place_in_image(const Instruction& i, const Memory& memory, size_t lane, size_t item) const {
+  const auto y = int64_t(at(i.src[0], 0, item)), x = int64_t(at(i.extra, 0, item)), width = memory.image_width;
+  const bool inside = y >= 0 && y < memory.size / 4 / width && x >= 0 && x < width;
+  return inside ? (y * width + x) * 4 + int64_t(lane) : -1;
+}
+
+uint64_t Machine::read_texel(const Instruction& i, Storage& storage, const Memory& memory, size_t lane, size_t item) {
+  const int64_t place = place_in_image(i, memory, lane, item);
+  if (place < 0) return 0;
+  return scalar_of(read(i, storage, memory, place, item), memory.dtype).cast(DType::float32).bits();
 }
 
 void Machine::run_store(const Instruction& i) {
@@ -213,6 +230,11 @@ void Machine::run_store(const Instruction& i) {
   for (size_t lane = 0; lane < lanes; ++lane) {
     for (size_t item = 0; item < items_; ++item) {
       if (!active(item) || (i.src[2] >= 0 && !at(i.src[2], lane, item))) continue;
+      if (memory.image_width != 0) {
+        const Scalar value = scalar_of(at(i.src[1], lane, item), DType::float32).cast(memory.dtype);
+        write(i, storage, memory, place_in_image(i, memory, lane, item), item, value.bits());
+        continue;
+      }
       const int64_t address = int64_t(at(i.src[0], lane, item)) + (vector_index ? 0 : int64_t(lane));
       write(i, storage, memory, address, item, at(i.src[1], lane, item));
     }

@@ -48,6 +48,8 @@ class Machine {
   void copy_lane(int32_t from, int32_t lane, int32_t to, int32_t to_lane);
 
   uint64_t read(const Instruction& i, Storage& storage, const Memory& memory, int64_t at, size_t item);
+  uint64_t read_texel(const Instruction& i, Storage& storage, const Memory& memory, size_t lane, size_t item);
+  int64_t place_in_image(const Instruction& i, const Memory& memory, size_t lane, size_t item) const;
   void write(const Instruction& i, Storage& storage, const Memory& memory, int64_t at, size_t item, uint64_t value);
   void check_bounds(const Instruction& i, const Storage& storage, int64_t at, size_t item) const;
   int64_t uniform_value(const Instruction& i, int32_t reg) const;

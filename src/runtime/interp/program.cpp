@@ -141,12 +141,21 @@ class Parser {
   }
 
   void add_param(const UOp& u) {
+    if (is_image(u)) return add_image(u);
     need(u.src_count() == 1, u, "expects one size, the number of elements");
     const int32_t size = size_value(u, u.src(0));
     Instruction& i = emit(u);
     i.src[0] = size;
     i.memory = places_[u].memory = int32_t(program_.memories.size());
     program_.memories.push_back({Scope::device, u.dtype(), u.arg_as<ParamArg>().slot});
+  }
+
+  void add_image(const UOp& u) {
+    const int64_t height = number(u, 0), width = number(u, 1);
+    need(height > 0 && width > 0 && number(u, 2) == 4, u, "expects rows of texels of four elements");
+    emit(u).memory = places_[u].memory = int32_t(program_.memories.size());
+    program_.memories.push_back(
+        {.scope = Scope::device, .dtype = u.dtype(), .slot = u.arg_as<ParamArg>().slot, .size = height * width * 4, .image_width = width});
   }
 
   void add_buffer(const UOp& u) {
@@ -198,6 +207,12 @@ class Parser {
 
   // An address makes no instruction: LOAD and STORE know its memory and its register. A lane of a vector does.
   void add_index(const UOp& u) {
+    if (is_image(u.src(0))) {
+      need(u.src_count() == 3 && u.arg_as<IndexArg>().width == 4, u, "expects a texel of an image");
+      for (const UOp& at : u.src().subspan(1))
+        need(is_int(register_of(value(u, at)).dtype) && register_of(value(u, at)).lanes == 1, u, "expects an integer row and place");
+      return;
+    }
     need(u.src_count() == 2, u, "expects memory or a vector, and an index");
     if (const Place* p = places_.find(u.src(0)); p && p->memory >= 0) {
       const int32_t at = value(u, u.src(1));
@@ -287,15 +302,16 @@ class Parser {
   struct Access {
     int32_t memory, address;
     int64_t lanes;
+    int32_t in_row = -1;  // of an image, where `address` is the row
   };
   Access access(const UOp& u) {
     const UOp& index = u.src(0);
-    need(index.is(Op::INDEX) && index.src_count() == 2, u, "expects an INDEX of memory");
+    need(index.is(Op::INDEX) && index.src_count() == (is_image(index.src(0)) ? 3 : 2), u, "expects an INDEX of memory");
     const Place* p = places_.find(index.src(0));
     need(p && p->memory >= 0, u, "its memory does not stand earlier in the list");
     const int32_t memory = p->memory, address = value(u, index.src(1));
     const int64_t width = index.arg_as<IndexArg>().width;
-    return {memory, address, width > 1 ? width : register_of(address).lanes};
+    return {memory, address, width > 1 ? width : register_of(address).lanes, is_image(index.src(0)) ? value(u, index.src(2)) : -1};
   }
 
   void check_gate(const UOp& u, int32_t gate, int64_t lanes) const {
@@ -307,8 +323,8 @@ class Parser {
     const Access a = access(u);
     need(u.src_count() == 1 || u.src_count() == 3, u, "expects an INDEX, or an INDEX, an alternative and a gate");
     const Memory& memory = program_.memories[size_t(a.memory)];
-    need(memory.dtype == u.dtype(), u, "has another dtype than its memory");
-    bool uniform = memory.scope == Scope::device && register_of(a.address).uniform;
+    need(u.dtype() == (a.in_row >= 0 ? DType::float32 : memory.dtype), u, "has another dtype than its memory");
+    bool uniform = memory.scope == Scope::device && register_of(a.address).uniform && (a.in_row < 0 || register_of(a.in_row).uniform);
     int32_t alt = -1, gate = -1;
     if (u.src_count() == 3) {
       alt = value(u, u.src(1));
@@ -325,6 +341,7 @@ class Parser {
     i.src[0] = a.address;
     i.src[1] = alt;
     i.src[2] = gate;
+    i.extra = a.in_row;
   }
 
   bool is_stored(const UOp& memory) {
@@ -343,7 +360,7 @@ class Parser {
     const int32_t gate = u.src_count() == 3 ? value(u, u.src(2)) : -1;
     if (gate >= 0) check_gate(u, gate, a.lanes);
     Memory& memory = program_.memories[size_t(a.memory)];
-    need(memory.dtype == register_of(x).dtype, u, "the value has another dtype than the memory");
+    need(register_of(x).dtype == (a.in_row >= 0 ? DType::float32 : memory.dtype), u, "the value has another dtype than the memory");
     need(register_of(x).lanes == a.lanes, u, "the value has another number of lanes than the address");
     memory.stored = true;
     Instruction& i = emit(u);
@@ -351,6 +368,7 @@ class Parser {
     i.src[0] = a.address;
     i.src[1] = x;
     i.src[2] = gate;
+    i.extra = a.in_row;
   }
 
   Program program_;

@@ -24,9 +24,10 @@ struct Register {
 struct Memory {
   Scope scope = Scope::device;
   DType dtype = DType::void_;
-  int32_t slot = -1;    ///< of a PARAM
-  int64_t size = 0;     ///< elements; a PARAM's are known at launch
-  bool stored = false;  ///< the program writes to it
+  int32_t slot = -1;        ///< of a PARAM
+  int64_t size = 0;         ///< elements; a PARAM's are known at launch
+  bool stored = false;      ///< the program writes to it
+  int64_t image_width = 0;  ///< of an image: texels in a row; else 0
 };
 
 struct Instruction {
@@ -35,7 +36,8 @@ struct Instruction {
   int32_t dst = -1;               ///< register
   int32_t src[3] = {-1, -1, -1};  ///< registers; LOAD: address, alt, gate; STORE: address, value, gate
   int32_t memory = -1;
-  int32_t extra = 0;  ///< first operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA
+  int32_t extra = 0;  ///< LOAD, STORE of an image: the register of the place in a row, src[0] has the row; first operand of a STACK, first
+                      ///< lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA
   int32_t jump = -1;  ///< the instruction at the other end of the block
   AxisKind kind = AxisKind::loop;  ///< of RANGE and SPECIAL
 };

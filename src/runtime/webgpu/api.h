@@ -137,7 +137,8 @@ struct ShaderSource {  // 32
   Chained chain{nullptr, kShaderSourceWgsl};
   StringView code;
 };
-struct Labeled {  // 24: descriptors of shader modules, encoders and command buffers
+inline constexpr uint64_t kBoundsChecks = 1;  ///< of a shader module
+struct Labeled {                              // 24: descriptors of shader modules, encoders and command buffers
   const Chained* next = nullptr;
   StringView label;
 };

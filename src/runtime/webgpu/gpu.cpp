@@ -78,7 +78,7 @@ Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(a
   d.limits = &limits_;
   d.lost.data1 = d.error.data1 = this;
   d.lost.callback = [](const GpuDevice*, uint32_t reason, StringView text, void* self, void*) {
-    if (reason == kDestroyed || reason == kCancelled) return;
+    if (reason == kCancelled) return;  // it was never opened
     auto& gpu = *static_cast<Gpu*>(self);
     std::lock_guard lock(gpu.error_mutex_);
     gpu.lost_ = text.str();
@@ -110,6 +110,32 @@ Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(a
     timestamps_ = make_buffer(16, BufferUsage::query_resolve | BufferUsage::copy_from);
   }
   throw_error("opening it");
+}
+
+Gpu::~Gpu() {
+  close();
+  uniforms_.reset();
+  timestamps_.reset();
+  if (queries_) api().QuerySetRelease(queries_);
+  if (queue_) api().QueueRelease(queue_);
+  if (device_) api().DeviceRelease(device_);
+}
+
+void Gpu::close() noexcept {
+  const Lock lock(mutex_);
+  drop_recorded();
+  if (!device_) return;
+  api().DeviceDestroy(device_);
+  api().DevicePoll(device_, 1, nullptr);  // it calls back, once
+}
+
+void Gpu::drop_recorded() noexcept {
+  if (pass_) {
+    api().ComputePassEncoderEnd(pass_);
+    api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
+  }
+  if (encoder_) api().CommandEncoderRelease(std::exchange(encoder_, nullptr));
+  recorded_ = 0;
 }
 
 // Errors.
@@ -206,8 +232,8 @@ OwnedModule Gpu::make_module(const std::string& wgsl) {
   source.code = std::string_view(wgsl);
   const Labeled d{.next = &source.chain, .label = {}};
   const Lock lock(mutex_);
-  // Codegen proves or gates every access and every loop ends, so no checks are put into kernels.
-  OwnedModule module(api().DeviceCreateShaderModuleTrusted(device_, &d, 0));
+  // Kernels of users may have any index, so accesses are kept inside of their buffers. Every loop ends: it counts to a size.
+  OwnedModule module(api().DeviceCreateShaderModuleTrusted(device_, &d, kBoundsChecks));
   if (const auto error = take_error()) throw CompileError(fmt::format("{}: {}\n{}", name_, error->second, wgsl));
   return module;
 }
@@ -302,6 +328,7 @@ void Gpu::submit(Encoder encoder) {
 void Gpu::flush() {
   const Lock lock(mutex_);
   if (!pass_) return;
+  if (is_lost_) return drop_recorded();
   api().ComputePassEncoderEnd(pass_);
   api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
   recorded_ = 0;

@@ -66,6 +66,13 @@ class Gpu {
  public:
   /// Throws DeviceError.
   Gpu(std::string name, Adapter adapter);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  /// Gives the device back, with all of its memory. It is lost then, as one that the system takes away: what waits to run does not, and
+  /// every call but releases throws a DeviceError that says so.
+  void close() noexcept;
 
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
@@ -102,6 +109,7 @@ class Gpu {
   void flush();
   void dispatch(Pass pass, const Dispatch& d);
   void check_alive() const;
+  void drop_recorded() noexcept;
   /// The first error since the last call.
   std::optional<std::pair<ErrorType, std::string>> take_error();
   void throw_error(std::string_view doing);

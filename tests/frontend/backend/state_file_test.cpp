@@ -71,6 +71,49 @@ TEST_F(StateFile, TensorsOfAnyAlignmentAreRead) {
   EXPECT_EQ(safe_load(path("f")).at("b").tolist<double>(), (std::vector<double>{1.5, -2.5}));
 }
 
+TEST_F(StateFile, TensorsMayStayInTheFileUntilTheyAreCopied) {
+  StateDict out;
+  for (const DType d : dtypes::all) {
+    std::vector<std::byte> bytes(6 * itemsize(d));
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(is_bool(d) ? i % 2 : 37 * i + 200);
+    out["t." + std::string(repr(d))] = Tensor(bytes, d, {2, 3});
+  }
+  out["scalar"] = Tensor(2.5);
+  out["empty"] = Tensor::zeros({0, 4});
+  safe_save(out, path("f"), {{"epoch", "3"}});
+  const Tensor file = Tensor::from_file(path("f"));
+  EXPECT_EQ(safe_load_metadata(file).metadata.at("epoch"), "3");
+  const StateDict in = safe_load(file);
+  ASSERT_EQ(in.size(), out.size());
+  for (const auto& [name, t] : out) {
+    EXPECT_EQ(in.at(name).device(), file.device()) << name;
+    EXPECT_EQ(in.at(name).dtype(), t.dtype()) << name;
+    EXPECT_EQ(in.at(name).shape(), t.shape()) << name;
+    EXPECT_EQ(in.at(name).to("CPU").data(), t.data()) << name;
+  }
+}
+
+TEST_F(StateFile, AModuleIsLoadedStraightFromTheFile) {
+  const nn::Linear from{3, 2}, to{3, 2};
+  safe_save(get_state_dict(from), path("f"));
+  load_state_dict(to, safe_load(Tensor::from_file(path("f"))), quiet);
+  for (const auto& [name, t] : get_state_dict(from)) EXPECT_EQ(get_state_dict(to).at(name).tolist(), t.tolist()) << name;
+}
+
+TEST_F(StateFile, AFileThatIsCutOffIsAnErrorWheneverThatHappens) {
+  safe_save({{"a", Tensor::ones({1000})}}, path("f"));
+  const std::string whole = read_file(path("f"));
+  for (const size_t size : {size_t{0}, size_t{7}, size_t{20}, whole.size() - 1}) {
+    write_file_atomic(path("g"), whole.substr(0, size));
+    EXPECT_THROW(safe_load(Tensor::from_file(path("g"))), FormatError) << size;
+  }
+  const StateDict in = safe_load(Tensor::from_file(path("f")));
+  std::filesystem::resize_file(path("f"), whole.size() / 2);
+  EXPECT_THROW(in.at("a").to("CPU").realize(), IoError);
+  write_file_atomic(path("f"), whole);
+  EXPECT_EQ(safe_load(Tensor::from_file(path("f"))).at("a").to("CPU").sum().item(), 1000);
+}
+
 TEST_F(StateFile, WhatCannotBeSavedLeavesNoFile) {
   EXPECT_THROW(safe_save({{"__metadata__", Tensor({1.0})}}, path("f")), ValueError);
   EXPECT_THROW(safe_save({{"\xff", Tensor({1.0})}}, path("f")), ValueError);

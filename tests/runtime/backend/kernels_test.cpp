@@ -29,6 +29,7 @@ class Kernels : public test::EveryDevice {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::ValuesIn(test::every_device()), test::device_test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Kernels);
 
 using codegen::test::argmax;
 using codegen::test::attention;
@@ -136,6 +137,30 @@ TEST_P(Kernels, WithTilesInGroupMemory) {
       {"gather", gather(16, 5), "LOCAL(0,4) STAGE(0,2,group,1)"},
   };
   for (const Case& c : cases) expect_right(c);
+}
+
+TEST_P(Kernels, OnImages) {
+  if (device().target().max_image_width == 0) GTEST_SKIP() << "it has no images";
+  const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) {
+    const KernelInfo info = describe_kernel(linear, "k");
+    EXPECT_TRUE(std::ranges::any_of(info.params, [](const KernelParam& p) { return p.image_width != 0; }));
+    return test::run_on_device(device(), linear, inputs);
+  };
+  const Case cases[] = {
+      {"elementwise", elementwise(96), "LANE(0,4) LOCAL(0,8)"},
+      {"halves", elementwise(64, {}, DType::float16), "LANE(0,4)"},
+      {"matmul", matmul(16, 32, 12), "LANE(1,4) LOCAL(0,4) LOCAL(1,2) UPCAST(0,2) UNROLL(2,4)"},
+      {"half matmul", half_matmul(16, 16, 16), "LANE(1,4) UPCAST(0,4)"},
+      {"row sums", row_sums(4, 64), "LANE(1,4)"},
+      {"softmax", softmax(4, 32), "LANE(2,4)"},
+      {"transpose", transpose(16, 8), "LANE(0,4)"},
+      {"shifted rows", codegen::test::shifted_rows(6, 16, 1), "LANE(1,4)"},
+      {"shifted halves", codegen::test::shifted_rows(6, 16, -2, DType::float16), "LANE(1,4) LOCAL(0,2)"},
+  };
+  for (const Case& c : cases) {
+    const UOp apart = codegen::test::apart(c.kernel);
+    EXPECT_EQ(codegen::test::difference_on(apart, parse_opts(c.opts), device().target(), run, 1e-5, true), "") << c.name << " " << c.opts;
+  }
 }
 
 TEST_P(Kernels, AsTheHeuristicsChoose) {

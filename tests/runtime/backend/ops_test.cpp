@@ -154,7 +154,7 @@ class Ops : public test::EveryDevice {
 INSTANTIATE_TEST_SUITE_P(Devices, Ops, testing::ValuesIn(test::every_device()), test::device_test_name);
 
 TEST_P(Ops, OfEveryDType) {
-  if (!test::converts_vectors(device())) GTEST_SKIP() << test::kNoConversions;
+  if (!test::truncates_vectors(device())) GTEST_SKIP() << test::kNoTruncation;
   for (const DType d : kDTypes) {
     if (!takes(d)) continue;
     SCOPED_TRACE(repr(d));
@@ -181,7 +181,7 @@ TEST_P(Ops, OfEveryDType) {
 }
 
 TEST_P(Ops, ConvertEveryDTypeToEveryOther) {
-  if (!test::converts_vectors(device())) GTEST_SKIP() << test::kNoConversions;
+  if (!test::truncates_vectors(device())) GTEST_SKIP() << test::kNoTruncation;
   for (const DType from : kDTypes) {
     if (!takes(from)) continue;
     SCOPED_TRACE(repr(from));

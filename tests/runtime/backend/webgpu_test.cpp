@@ -13,6 +13,7 @@
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "runtime/webgpu/api.h"
+#include "runtime/webgpu/kernel.h"
 #include "runtime/webgpu/webgpu.h"
 
 namespace tinygrad {
@@ -22,6 +23,7 @@ using namespace codegen::test;
 using tinygrad::test::buffer_from;
 using tinygrad::test::Program;
 using tinygrad::test::values_of;
+namespace webgpu = runtime::webgpu;
 
 class WebGpu : public testing::Test {
  protected:
@@ -137,6 +139,28 @@ TEST_F(WebGpu, LongLoopsAreTwoDimensions) {
   EXPECT_EQ(values_of<float>(*buffers[0]), want);
 }
 
+/// So has one whose length no such two numbers have as a product, and one that is not known before the launch.
+TEST_F(WebGpu, LongLoopsOfAnyLengthAreTwoDimensions) {
+  constexpr int64_t n = 200003;  // a prime
+  Program fixed(gpu(), codegen::full_rewrite(elementwise(n), gpu().target(), {.noopt = true, .spec = 1}), "k");
+  EXPECT_GT(fixed.info.launch_dims({}).global[1], 1);
+  const BufferPtr buffers[] = {buffer_from(gpu(), std::vector<float>(n + 64, -1), DType::float32)->view(0, n, DType::float32),
+                               buffer_from(gpu(), std::vector<float>(n, 2), DType::float32),
+                               buffer_from(gpu(), ramp<float>(n), DType::float32)};
+  fixed.run(buffers);
+  const std::vector<float> got = values_of<float>(*buffers[0]);
+  for (const size_t i : {size_t{0}, size_t{65535}, size_t{65536}, size_t(n - 1)}) EXPECT_EQ(got[i], float(2 * (i + 1) + 1)) << i;
+  Program symbolic(gpu(), codegen::full_rewrite(symbolic_row_sums(n, 2), gpu().target(), {.noopt = true, .spec = 1}), "s");
+  const BufferPtr rows = buffer_from(gpu(), std::vector<float>(2 * n, 1), DType::float32);
+  for (const int64_t m : {int64_t{1}, int64_t{65536}, int64_t{70001}, n}) {
+    const BufferPtr memory[] = {buffer_from(gpu(), std::vector<float>(n, -1), DType::float32), rows};
+    symbolic.run(memory, std::vector<int64_t>{m, 2});
+    const std::vector<float> sums = values_of<float>(*memory[0]);
+    EXPECT_EQ(std::count(sums.begin(), sums.end(), 2), m);
+    EXPECT_EQ(std::count(sums.begin(), sums.begin() + m, 2), m) << "and they are the first";
+  }
+}
+
 TEST_F(WebGpu, IsSafeForSeveralThreads) {
   std::vector<std::thread> threads;
   std::vector<std::vector<float>> results(4);
@@ -215,6 +239,93 @@ TEST_F(WebGpuErrors, MemoryOfAnotherDevice) {
   float host[4] = {};
   void* const handles[] = {host, host, host};
   EXPECT_THROW(p.kernel->launch(handles, {}, p.info.launch_dims({}), true), DeviceError);
+}
+
+/// A kernel may have an index that leads out of its memory, and even then touches no other.
+TEST_F(WebGpuErrors, AccessesStayInTheirMemory) {
+  const UOp i = loop(64, 0), at = cast(read(arg(1, 64, DType::int32), i), DType::index);
+  Program scatter(
+      gpu(), codegen::full_rewrite(kernel({ended(write(arg(0, 64), at, read(arg(2, 64), at) + 1), {i})}), gpu().target(), {.noopt = true}),
+      "k");
+  std::vector<int32_t> wild(64);
+  for (size_t k = 0; k < 64; ++k) wild[k] = k % 2 ? int32_t(1) << (k / 3) : -int32_t(k) * 1000;
+  const BufferPtr before = buffer_from(gpu(), ramp<float>(4096), DType::float32), out = buffer_from(gpu(), ramp<float>(64), DType::float32),
+                  behind = buffer_from(gpu(), ramp<float>(4096), DType::float32);
+  const BufferPtr buffers[] = {out, buffer_from(gpu(), wild, DType::int32), buffer_from(gpu(), ramp<float>(64), DType::float32)};
+  scatter.run(buffers);
+  gpu().wait();
+  EXPECT_EQ(values_of<float>(*before), ramp<float>(4096));
+  EXPECT_EQ(values_of<float>(*behind), ramp<float>(4096));
+}
+
+/// A device of its own, which may be lost.
+class LostWebGpu : public WebGpu {
+ protected:
+  struct Text {
+    KernelInfo info;
+    std::string wgsl;
+  };
+  static Text text_of(const UOp& kernel) {
+    const UOp linear = codegen::full_rewrite(kernel, gpu().target(), {.noopt = true});
+    const KernelInfo info = describe_kernel(linear, "k");
+    return {info, gpu().render(linear, info)};
+  }
+
+  struct Opened {
+    webgpu::Gpu gpu{"WEBGPU", webgpu::adapters()[0]};
+    webgpu::WebGpuAllocator memory{gpu};
+    webgpu::WebGpuKernel kernel;
+    void* handles[3];
+
+    explicit Opened(const Text& text) : kernel(gpu, memory, text.info, text.wgsl) {
+      for (void*& h : handles) h = memory.allocate(16, {});
+    }
+    ~Opened() {
+      for (void* h : handles) memory.deallocate(h, 16, {});
+      EXPECT_EQ(memory.bytes_in_use(), 0u);
+    }
+    void set(void* handle, const std::vector<float>& values) { memory.copy_in(handle, std::as_bytes(std::span(values)).data(), 16); }
+    std::vector<float> get(void* handle) {
+      std::vector<float> values(4);
+      memory.copy_out(std::as_writable_bytes(std::span(values)).data(), handle, 16);
+      return values;
+    }
+  };
+
+  template <class F>
+  static void expect_lost(F f) {
+    try {
+      f();
+      ADD_FAILURE() << "no error";
+    } catch (const DeviceError& e) {
+      EXPECT_NE(std::string(e.what()).find("the device is lost"), std::string::npos) << e.what();
+    }
+  }
+};
+
+TEST_F(LostWebGpu, BetweenTwoLaunchesIsAnErrorThatSaysSo) {
+  const Text p = text_of(elementwise(4));
+  for (const int pending : {0, 1, 63, 200}) {
+    Opened device(p);
+    const auto launch = [&](bool wait) { return device.kernel.launch(device.handles, {}, p.info.launch_dims({}), wait); };
+    for (void* h : device.handles) device.set(h, ramp<float>(4));
+    for (int i = 0; i < pending; ++i) launch(false);
+    device.gpu.close();
+    expect_lost([&] { launch(false); });
+    expect_lost([&] { launch(true); });
+    expect_lost([&] { device.gpu.synchronize(); });
+    expect_lost([&] { device.get(device.handles[0]); });
+    expect_lost([&] { device.set(device.handles[0], ramp<float>(4)); });
+    expect_lost([&] { device.memory.copy(device.handles[0], device.handles[1], 16); });
+    expect_lost([&] { device.memory.allocate(1 << 20, {}); });
+    expect_lost([&] { device.gpu.make_module("fn f() {}"); });
+    expect_lost([&] { webgpu::WebGpuKernel(device.gpu, device.memory, p.info, p.wgsl); });
+    device.gpu.close();  // again
+  }
+  Opened another(p);
+  for (void* h : another.handles) another.set(h, ramp<float>(4));
+  another.kernel.launch(another.handles, {}, p.info.launch_dims({}), false);
+  EXPECT_EQ(another.get(another.handles[0]), (std::vector<float>{2, 5, 10, 17})) << "another one works";
 }
 
 TEST_F(WebGpuErrors, LibrariesThatAreMissingOrAnother) {

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -58,6 +59,68 @@ TEST_F(Disk, AFileIsATensor) {
   EXPECT_EQ((x[{1, 2}].tolist()), (Floats{20, 21, 22, 23}));
   EXPECT_EQ(x[{1}].to("INTERP").sum().item(), 210);
   EXPECT_EQ(((x.to("CPU") * 2)[{0, 0, 1}].item()), 2);
+}
+
+TEST_F(Disk, FilesByTheirPaths) {
+  write("x", bytes_of({1, 2, 3}));
+  const Tensor x = Tensor::from_file(file("x"));
+  EXPECT_EQ(x.device(), device("x"));
+  EXPECT_EQ(x.dtype(), DType::uint8);
+  EXPECT_EQ(x.shape(), (Sizes{12}));
+  const Tensor floats(std::filesystem::path(file("x")), {.dtype = DType::float32});
+  EXPECT_EQ(floats.device(), device("x"));
+  EXPECT_EQ(floats.tolist(), (Floats{1, 2, 3}));
+  const Tensor here = Tensor::from_file(file("x"), {.dtype = DType::float32, .device = "CPU"});
+  EXPECT_EQ(here.device(), "CPU");
+  EXPECT_EQ((here * 2).tolist(), (Floats{2, 4, 6}));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  EXPECT_EQ(Tensor::from_file("x", {.dtype = DType::float32}).tolist(), (Floats{1, 2, 3})) << "where one is does not matter later";
+  std::filesystem::current_path(before);
+}
+
+TEST_F(Disk, PathsThatAreNoFilesToRead) {
+  EXPECT_NE(message<IoError>([&] { Tensor::from_file(file("absent")); }).find("No such file"), std::string::npos);
+  EXPECT_NE(::access(file("absent").c_str(), F_OK), 0) << "reading makes no file";
+  EXPECT_NE(message<IoError>([&] { Tensor::from_file(folder_.path()); }).find("directory"), std::string::npos);
+  EXPECT_NE(message<IoError>([&] { Tensor::from_file("/dev/zero"); }).find("no file with a size"), std::string::npos);
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(Tensor::from_file(file("pipe")), IoError) << "nor does it wait for one who writes";
+  write("x", "abcde");
+  EXPECT_NE(message<ValueError>([&] { Tensor::from_file(file("x"), {.dtype = DType::float32}); }).find("5 bytes"), std::string::npos);
+  EXPECT_THROW(Tensor::from_file(file("x"), {.dtype = DType::index}), DTypeError);
+}
+
+TEST_F(Disk, EmptyFilesAreEmptyTensors) {
+  write("x", "");
+  const Tensor x = Tensor::from_file(file("x"), {.dtype = DType::float32});
+  EXPECT_EQ(x.shape(), (Sizes{0}));
+  EXPECT_EQ(x.tolist(), Floats{});
+  EXPECT_EQ((x.to("CPU") + 1).sum().item(), 0);
+}
+
+TEST_F(Disk, ElementsMayBeginAnywhere) {
+  write("x", "abc" + bytes_of({1, 2, 3}) + "d");
+  const Tensor floats = Tensor::from_file(file("x"))[{Slice{.start = 3, .stop = 15}}].bitcast(DType::float32);
+  EXPECT_EQ(floats.tolist(), (Floats{1, 2, 3}));
+  for (const DeviceStatus& d : available_devices()) {
+    const bool renders_only = d.name == "NULL", holds_data = d.name == "DISK" || d.name == "NPY";
+    if (!d.works || renders_only || holds_data || d.name.find(':') != std::string::npos) continue;
+    EXPECT_EQ((floats.to(d.name) * 2).tolist(), (Floats{2, 4, 6})) << d.name;
+    EXPECT_EQ(floats[{Slice{.start = 1}}].to(d.name).tolist(), (Floats{2, 3})) << d.name;
+  }
+}
+
+TEST_F(Disk, AFileThatGetsShorterAfterItWasOpenedIsAnErrorOnEveryDevice) {
+  write("x", std::string(100000, 'a'));
+  const Tensor x = Tensor::from_file(file("x"));
+  ASSERT_EQ(::truncate(file("x").c_str(), 5000), 0);
+  for (const DeviceStatus& d : available_devices()) {
+    const bool renders_only = d.name == "NULL", holds_data = d.name == "DISK" || d.name == "NPY";
+    if (!d.works || renders_only || holds_data || d.name.find(':') != std::string::npos) continue;
+    EXPECT_THROW(x.to(d.name).realize(), IoError) << d.name;
+    EXPECT_EQ(x[{Slice{.stop = 5000}}].to(d.name).cast(DType::int32).sum().item(), 5000 * 97) << d.name;
+  }
 }
 
 TEST_F(Disk, ViewsThatAreNotOnePieceAreMadeAtTheirDestination) {
