@@ -33,6 +33,8 @@ class Allocator {
 
   /// Bytes handed out and not yet returned.
   size_t bytes_in_use() const;
+  /// The most that ever were.
+  size_t peak_bytes() const;
   /// Bytes kept for later.
   virtual size_t bytes_cached() const { return 0; }
 
@@ -55,10 +57,11 @@ class Allocator {
 
   std::string device_;
   mutable std::mutex mutex_;  // of the count only
-  size_t in_use_ = 0;
+  size_t in_use_ = 0, peak_ = 0;
 };
 
-/// Keeps freed memory for allocations of the same size and spec, unless LRU=0. When memory is used up the cache is emptied and the
+/// Keeps freed memory for allocations of the same size and spec, unless LRU=0. Together with what is in use it never keeps more than twice
+/// the most that ever was in use: sizes that were not asked for lately go first. When memory is used up the cache is emptied and the
 /// allocation tried once more.
 class LruAllocator : public Allocator {
  public:
@@ -76,9 +79,18 @@ class LruAllocator : public Allocator {
   void give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept override;
 
   using Key = std::pair<size_t, BufferSpec>;
+  struct List {
+    std::vector<void*> handles;
+    uint64_t used = 0;  // when something was last taken or given back
+  };
+  using Lists = std::map<Key, List>;
+  bool keep(void* handle, size_t bytes, const BufferSpec& spec) noexcept;
+  std::vector<Lists::node_type> shrink(size_t most);
+
   mutable std::mutex mutex_;
-  std::map<Key, std::vector<void*>> cache_;
+  Lists cache_;
   size_t cached_ = 0;
+  uint64_t now_ = 0;
 };
 
 }  // namespace tinygrad

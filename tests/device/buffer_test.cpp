@@ -192,6 +192,26 @@ TEST(LruAllocator, EmptiesItsCacheBeforeItGivesUp) {
   a.empty_cache();
 }
 
+TEST(LruAllocator, FreesWhatWasNotAskedForLately) {
+  FakeDevice device("FAKE");
+  Allocator& a = device.allocator();
+  const auto use = [&](size_t bytes) { a.deallocate(a.allocate(bytes, {}), bytes, {}); };
+  use(1000);  // at its peak 1000 bytes are in use, so that 2000 may be held
+  for (const size_t bytes : {300, 400, 300}) use(bytes);
+  EXPECT_EQ(a.bytes_cached(), 1700u);
+  EXPECT_EQ(device.counting().frees, 0);
+  void* held = a.allocate(200, {});
+  use(500);  // 200 in use and 2200 in the cache
+  EXPECT_EQ(device.counting().frees, 1);
+  EXPECT_EQ(a.bytes_cached(), 1200u) << "the 1000 bytes were the oldest";
+  use(400);
+  use(850);  // the peak is 1050 now: 200 in use and 2050 in the cache, of which 300 are the oldest
+  EXPECT_EQ(a.bytes_cached(), 1750u);
+  a.deallocate(held, 200, {});
+  EXPECT_EQ(a.bytes_cached(), 1950u);
+  EXPECT_EQ(a.bytes_in_use(), 0u);
+}
+
 TEST(LruAllocator, FailedBufferTakesNothing) {
   FakeDevice device("FAKE");
   Context guard{{.memory_limit = 100}};
