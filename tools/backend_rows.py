@@ -56,7 +56,7 @@ ROWS = [
         lambda: f"qemu-riscv64 {package('qemu-user-static')}"),
     Row("CL", r"CL\b",
         "OpenCL 1.2. It has no bfloat16 and fp8; float16 and float64 where the driver has "
-        "`cl_khr_fp16` and `cl_khr_fp64`, which PoCL 3.1 has not and has; no tensor cores. Devices share no memory: copies between them go through the host. No graphs of launches.",
+        "`cl_khr_fp16` and `cl_khr_fp64`, which PoCL 3.1 has not and has; no tensor cores. `IMAGE=1` makes images of what kernels read by texels. Devices share no memory: copies between them go through the host. No graphs of launches.",
         "an OpenCL loader and driver (`apt-get install ocl-icd-libopencl1 pocl-opencl-icd`)",
         lambda: f"PoCL {package('pocl-opencl-icd')}, on the processor; the corpus under oclgrind, too"),
     Row("WEBGPU", r"WEBGPU\b",

@@ -62,6 +62,7 @@ Json facts(Device& device) {
               {"group_items", t.has_groups ? t.max_group_items : 0},
               {"group_memory", t.has_groups ? t.group_memory_bytes : 0},
               {"tensor_cores", core_names(t)},
+              {"images", t.max_image_width > 0},
               {"arguments", t.max_buffers},
               {"graphs", device.has_graphs()},
               {"asynchronous", device.is_async()}});

@@ -227,9 +227,8 @@ class Alu {
   Expr less(const Expr& a, const Expr& b) {
     if (lanes_ == 1) return prelude_.dialect().less(prelude_, d_, a, b);
     const std::string mask = signed_type(bitsize(d_));
-    prelude_.function(
-        fmt::format("{0} {1}({2} a, {2} b) {{\n  {0} m;\n  for (int i = 0; i < {3}; ++i) m[i] = {4} ? -1 : 0;\n  return m;\n}}", mask,
-                    helper("less_lanes"), type(), lanes_, prelude_.dialect().less(prelude_, d_, {"a[i]"}, {"b[i]"}).text));
+    prelude_.function(fmt::format("{0} {1}({2} a, {2} b) {{\n  {0} m;\n  for (int i = 0; i < {3}; ++i) m[i] = -{4};\n  return m;\n}}", mask,
+                                  helper("less_lanes"), type(), lanes_, prelude_.dialect().less(prelude_, d_, {"a[i]"}, {"b[i]"}).text));
     return call(helper("less_lanes"), {a, b});
   }
 

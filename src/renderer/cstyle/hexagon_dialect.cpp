@@ -11,8 +11,8 @@ namespace {
 constexpr Definition kDefinitions[] = {
     {"llong", "typedef long long llong;"},
     {"ullong", "typedef unsigned long long ullong;"},
-    {"less", "#define less(a, b) __builtin_HEXAGON_F2_sfcmpgt(b, a)"},
-    {"less64", "#define less64(a, b) __builtin_HEXAGON_F2_dfcmpgt(b, a)"},
+    {"less", "#define less(a, b) (__builtin_HEXAGON_F2_sfcmpgt(b, a) & 1)"},
+    {"less64", "#define less64(a, b) (__builtin_HEXAGON_F2_dfcmpgt(b, a) & 1)"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffll - 1)"},
 };
 

@@ -10,7 +10,12 @@ namespace {
 
 using Floats = std::vector<float>;
 
-class TensorOn : public test::EveryDevice {};
+class TensorOn : public test::EveryDevice {
+ protected:
+  void SetUp() override {
+    if (!takes(DType::float64)) GTEST_SKIP() << "it has no float64, which these tests use";
+  }
+};
 INSTANTIATE_TEST_SUITE_P(All, TensorOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(TensorOn, FromValuesAndBack) {

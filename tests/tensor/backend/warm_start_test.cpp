@@ -16,9 +16,8 @@ namespace {
 
 /// Several kernels, some with variables, on the terms of one child process.
 void compute_and_exit(const std::string& cache, const char* llvm) {
-  setenv("CACHEDB", cache.c_str(), 1);
-  setenv("LLVM_PATH", llvm, 1);
-  setenv("SPEC", "0", 1);  // a verifier sees each kernel on its way: then nothing is read
+  // Verifiers are off: they see each kernel on its way, so that nothing is read.
+  const Context terms{{.cachedb = cache, .llvm_path = llvm, .spec = 0}};
   try {
     const Tensor x = (Tensor::arange(96).reshape({8, 12}) * 0.25).realize();
     const Variable n("n", 1, 8);
