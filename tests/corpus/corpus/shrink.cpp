@@ -47,10 +47,10 @@ struct Axis {
   int64_t rounds = 1;
 
   int64_t full() const { return constant_size(range); }
-  int64_t size() const {
-    const int64_t n = taken * rounds + full() % taken;
-    return full() == 0 ? 0 : std::min(n, full());
-  }
+  int64_t size(int64_t of_rounds) const { return full() == 0 ? 0 : std::min(taken * of_rounds + full() % taken, full()); }
+  int64_t size() const { return size(rounds); }
+  /// An axis of one iteration would be none, and the others have other numbers.
+  bool can_shrink() const { return rounds > 1 && size() > taken && size(rounds - 1) > 1; }
 };
 
 /// With the sizes of the axes; memory no larger than what is accessed then.
@@ -79,7 +79,7 @@ UOp resized(const UOp& kernel, const std::vector<Axis>& axes) {
 double operations(const UOp& kernel) {
   double total = 0;
   for (const UOp& u : toposort(kernel)) {
-    if (u.dtype() == DType::index || !(in_group(u.op(), Group::elementwise) || u.is(Op::REDUCE))) continue;
+    if (u.dtype() == DType::index || !(in_group(u.op(), Group::alu) || u.is(Op::REDUCE))) continue;
     double n = 1;
     for (const UOp& r : ranges_of(u)) n *= double(constant_size(r));
     for (const UOp& r : closed_ranges(u)) n *= double(constant_size(r));
@@ -97,7 +97,7 @@ UOp shrunk(const UOp& kernel, const std::vector<Opt>& opts, const Target& target
     const UOp small = resized(kernel, axes);
     Axis* longest = nullptr;
     for (Axis& a : axes)
-      if (a.rounds > 1 && a.size() > a.taken && (!longest || a.rounds > longest->rounds)) longest = &a;
+      if (a.can_shrink() && (!longest || a.rounds > longest->rounds)) longest = &a;
     if (operations(small) <= most_operations || !longest) return small;
     --longest->rounds;
   }
