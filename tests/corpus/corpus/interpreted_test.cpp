@@ -16,6 +16,7 @@
 
 #include "base/thread_pool.h"
 #include "codegen/codegen.h"
+#include "codegen/opt/apply_opts.h"
 #include "codegen/opt/parse_opts.h"
 #include "corpus/compile_all.h"
 #include "corpus/shrink.h"
@@ -25,7 +26,6 @@
 #include "search/accuracy.h"
 #include "search/exact_kernel.h"
 #include "search/trial_memory.h"
-#include "spec/verify.h"
 #include "uop/graph.h"
 #include "uop/node_map.h"
 
@@ -48,23 +48,28 @@ std::vector<UOp> scheduled_corpus(const std::string& device) {
   return out;
 }
 
-/// With the opts that the heuristics choose for it at full size.
-UOp small_kernel(const UOp& kernel, const Target& target) {
-  std::vector<codegen::Step> steps;
-  codegen::full_rewrite_to_sink(kernel, target, {.spec = 0}, &steps);
-  const auto step = [&](std::string_view name) { return std::ranges::find(steps, name, &codegen::Step::name)->result; };
-  const KernelArg chosen = step("apply opts").arg_as<KernelArg>();
-  const UOp small = shrunk(step("merge ranges"), chosen.opts, target, most_operations);
-  return small.with_arg(KernelArg{.name = "small", .opts = chosen.opts});
-}
+/// A kernel made small, without opts and with those that the heuristics choose for it at full size.
+struct Pair {
+  std::vector<Opt> opts;
+  UOp plain, optimized;
+
+  Pair(const UOp& kernel, const Target& target) {
+    std::vector<codegen::Step> steps;
+    codegen::full_rewrite_to_sink(kernel, target, {.spec = 0}, &steps);
+    const auto step = [&](std::string_view name) { return std::ranges::find(steps, name, &codegen::Step::name)->result; };
+    opts = step("apply opts").arg_as<KernelArg>().opts;
+    const UOp small = shrunk(step("merge ranges"), opts, target, most_operations);
+    plain = small.with_arg(KernelArg{.name = "small", .optimized = true});
+    optimized = codegen::apply_opts(small, opts, target).with_arg(KernelArg{.name = "small", .opts = opts, .optimized = true});
+  }
+  std::string structure() const { return codegen::to_string(opts) + structure_of(print_graph(plain)); }
+};
 
 struct Interpreted {
   KernelInfo info;
   UOp linear;
 
-  /// The kernel is simplified already, as one that is verified is not.
-  Interpreted(const UOp& kernel, const Target& target) : linear(codegen::full_rewrite(kernel, target, {.noopt = true, .spec = 0})) {
-    spec::verify_linear(linear);
+  Interpreted(const UOp& kernel, const Target& target) : linear(codegen::full_rewrite(kernel, target, {.spec = 1})) {
     info = describe_kernel(linear, "small");
   }
 
@@ -79,18 +84,17 @@ struct Interpreted {
   }
 };
 
-/// What is wrong with the kernel on the target; empty if nothing is.
-std::string complaint(const UOp& small, const Target& target) {
-  const UOp plain = small.with_arg(KernelArg{.name = "small"});
-  const search::TrialMemory memory(Interpreted(plain, interp_target()).info, {});  // in the kernel's own dtypes
+/// What is wrong with the opts of the kernel on the target; empty if nothing is.
+std::string complaint(const Pair& kernel, const Target& target) {
+  const search::TrialMemory memory(Interpreted(kernel.plain, interp_target()).info, {});  // in the kernel's own dtypes
   std::optional<search::TrialMemory> exact_memory;
-  if (const auto exact = search::exact_kernel(plain)) {
+  if (const auto exact = search::exact_kernel(kernel.plain)) {
     const Interpreted in_doubles(*exact, interp_target());
     in_doubles.run(exact_memory.emplace(in_doubles.info, std::span<const int64_t>(), memory));
   }
-  Interpreted(plain, target).run(memory);
+  Interpreted(kernel.plain, target).run(memory);
   const search::Accuracy accuracy(memory, exact_memory ? &*exact_memory : nullptr);
-  Interpreted(small, target).run(memory);
+  Interpreted(kernel.optimized, target).run(memory);
   return accuracy.complaint(memory);
 }
 
@@ -105,32 +109,31 @@ TEST_P(Interpreter, ModelsComputeTheSame) {
   std::set<std::string> different;
   size_t with_cores = 0, failed = 0;
   double largest = 0;
-  std::string failures, first_failing;
+  std::string failures, first_failure;
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
     std::string wrong;
-    UOp small;
     try {
-      small = small_kernel(kernels[i], target);
-      const std::vector<Opt>& opts = small.arg_as<KernelArg>().opts;
-      std::string structure = codegen::to_string(opts) + structure_of(print_graph(small));
+      const Pair kernel(kernels[i], target);
+      std::string structure = kernel.structure();
       {
         const std::lock_guard lock(mutex);
         if (!different.insert(std::move(structure)).second) return;
-        with_cores += std::ranges::count(opts, OptOp::TC, &Opt::op) > 0;
-        largest = std::max(largest, operations(small));
+        with_cores += std::ranges::count(kernel.opts, OptOp::TC, &Opt::op) > 0;
+        largest = std::max(largest, operations(kernel.plain));
       }
-      wrong = complaint(small, target);
+      wrong = complaint(kernel, target);
+      if (!wrong.empty()) wrong += fmt::format(", {}\n{}", codegen::to_string(kernel.opts), print_graph(kernel.plain));
     } catch (const Error& e) {
       wrong = e.what();
     }
     if (wrong.empty()) return;
     const std::lock_guard lock(mutex);
     failures += fmt::format("{}: {}\n", kernels[i].arg_as<KernelArg>().name.str(), wrong.substr(0, wrong.find('\n')));
-    if (failed++ == 0) first_failing = print_graph(small ? small : kernels[i]);
+    if (failed++ == 0) first_failure = wrong;
   });
   fmt::print("{}: {} kernels, {} with tensor cores, up to {:.0f} operations, {} failed\n", device, different.size(), with_cores, largest,
              failed);
-  EXPECT_EQ(failed, 0u) << failures << first_failing.substr(0, 8000);
+  EXPECT_EQ(failed, 0u) << failures << first_failure.substr(0, 8000);
   EXPECT_GE(different.size(), 300u);
   EXPECT_GT(with_cores, 0u);
   EXPECT_LE(largest, most_operations);
