@@ -33,7 +33,8 @@
 namespace tinygrad::test {
 namespace {
 
-constexpr double most_operations = 1 << 20;
+/// What a kernel has where its opts allow it; one round of what they take may be more.
+constexpr double usual_operations = 1 << 18, most_operations = 1.25 * (1 << 20);
 /// Sums in another order may round differently, and what is computed from few random numbers may be much less exact than they are.
 constexpr double error_factor = 16;
 
@@ -61,7 +62,7 @@ struct Pair {
     codegen::full_rewrite_to_sink(kernel, target, {.spec = 0}, &steps);
     const auto step = [&](std::string_view name) { return std::ranges::find(steps, name, &codegen::Step::name)->result; };
     opts = step("apply opts").arg_as<KernelArg>().opts;
-    const UOp small = shrunk(step("merge ranges"), opts, target, most_operations);
+    const UOp small = shrunk(step("merge ranges"), opts, target, usual_operations);
     plain = small.with_arg(KernelArg{.name = "small", .optimized = true});
     optimized = codegen::apply_opts(small, opts, target).with_arg(KernelArg{.name = "small", .opts = opts, .optimized = true});
   }
@@ -143,7 +144,7 @@ TEST_P(Interpreter, ModelsComputeTheSame) {
   EXPECT_LE(largest, most_operations);
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Interpreter, testing::Values("NULL:PTX:sm_90a", "NULL:HIP:gfx942", "NULL:HIP:gfx1100", "NULL:HIP:gfx1201"),
+INSTANTIATE_TEST_SUITE_P(Corpus, Interpreter, testing::Values("NULL:PTX:sm_90a", "NULL:HIP:gfx942", "NULL:HIP:gfx1201"),
                          [](const auto& tested) {
                            const std::string device = tested.param;
                            return device.substr(device.rfind(':') + 1);
