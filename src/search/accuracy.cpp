@@ -57,7 +57,7 @@ double largest_difference(const std::vector<double>& got, const std::vector<doub
 
 }  // namespace
 
-Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact) {
+Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact, double factor) {
   for (size_t i = 0; i < memory.slots().size(); ++i) {
     const TrialMemory::Slot& slot = memory.slots()[i];
     if (!slot.place.written || slot.count == 0) continue;
@@ -76,7 +76,7 @@ Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact) {
       e.unit = root_mean_square(ours);
       error = 0;
     }
-    e.allowed = 2 * error + ulps * ulp_of(slot.dtype);
+    e.allowed = factor * error + ulps * ulp_of(slot.dtype);
   }
 }
 

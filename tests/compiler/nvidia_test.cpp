@@ -11,6 +11,7 @@
 #include "compiler/nvidia/assemble.h"
 #include "compiler/nvidia/nvrtc.h"
 #include "compiler/nvidia/toolkit.h"
+#include "support/nvidia_toolkit.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad {
@@ -69,7 +70,7 @@ TEST(NvidiaToolkit, AnAssemblerThatFailsOrCrashes) {
 }
 
 TEST(NvidiaToolkit, Assembles) {
-  const Context uncached{{.ccache = false}};
+  const test::NvidiaToolkit toolkit;
   if (const std::string missing = compiler::ptx_assembler_missing(); !missing.empty()) GTEST_SKIP() << missing;
   EXPECT_TRUE(compiler::assemble_ptx(kEmptyKernel, "sm_80")
                   .starts_with("\x7f"
@@ -80,7 +81,7 @@ TEST(NvidiaToolkit, Assembles) {
 }
 
 TEST(NvidiaToolkit, CompilesCuda) {
-  const Context uncached{{.ccache = false}};
+  const test::NvidiaToolkit toolkit;
   if (const std::string missing = compiler::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   EXPECT_TRUE(compiler::compile_cuda("extern \"C\" __global__ void k(float* x) { *x = 1; }", "sm_90a")
                   .starts_with("\x7f"

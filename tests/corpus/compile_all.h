@@ -2,12 +2,15 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tinygrad::test {
 
-/// The corpus as the device NULL renders it for a language and an architecture, without what differs from another kernel in names and
-/// numbers alone.
+/// A text without its numbers, the names of kernels and the comment at its head: what kernels that differ in these alone have in common.
+std::string structure_of(std::string_view source);
+
+/// The corpus as the device NULL renders it for a language and an architecture, one kernel of each structure.
 std::vector<std::string> rendered_corpus(const std::string& renderer, const std::string& arch);
 
 /// What stands behind "void " in front of the parameters: the name of the only kernel of a source of the C family.

@@ -8,7 +8,7 @@
 
 namespace tinygrad::test {
 
-/// Operations on data, each counted once for each iteration of its loops.
+/// Operations on data, each counted once for each iteration of its loops; a multiplication and the addition to a sum are one.
 double operations(const UOp& kernel);
 
 /// A kernel that simplified_kernel() gave, with shorter loops and smaller memory. An axis is as long as what the opts take from it, a few

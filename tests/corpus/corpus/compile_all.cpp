@@ -21,20 +21,6 @@ namespace {
 
 bool is_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%' || c == '$'; }
 
-/// The text without its numbers, the names of kernels and the comment at its head.
-std::string structure_of(std::string_view source) {
-  if (source.starts_with("//")) source.remove_prefix(source.find('\n'));
-  std::string out;
-  while (!source.empty()) {
-    const size_t length = size_t(std::ranges::find_if_not(source, is_of_word) - source.begin());
-    const std::string_view word = source.substr(0, std::max<size_t>(length, 1));
-    source.remove_prefix(word.size());
-    const bool number = std::isdigit(static_cast<unsigned char>(word[0]));
-    out += number ? "0" : word.starts_with("kernel_") ? "kernel" : word;
-  }
-  return out;
-}
-
 /// Batches of sources, as indices: those of many bytes first, which take long.
 std::vector<std::vector<size_t>> batches_of(std::span<const std::string> sources, size_t most_bytes) {
   struct Batch {
@@ -61,6 +47,19 @@ std::vector<std::vector<size_t>> batches_of(std::span<const std::string> sources
 }
 
 }  // namespace
+
+std::string structure_of(std::string_view source) {
+  if (source.starts_with("//")) source.remove_prefix(source.find('\n'));
+  std::string out;
+  while (!source.empty()) {
+    const size_t length = size_t(std::ranges::find_if_not(source, is_of_word) - source.begin());
+    const std::string_view word = source.substr(0, std::max<size_t>(length, 1));
+    source.remove_prefix(word.size());
+    const bool number = std::isdigit(static_cast<unsigned char>(word[0]));
+    out += number ? "0" : word.starts_with("kernel_") ? "kernel" : word;
+  }
+  return out;
+}
 
 std::string kernel_in(const std::string& source) {
   const size_t begin = source.find("kernel_");

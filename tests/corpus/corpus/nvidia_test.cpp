@@ -3,40 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
 #include "compiler/nvidia/assemble.h"
 #include "compiler/nvidia/nvrtc.h"
 #include "corpus/compile_all.h"
+#include "support/nvidia_toolkit.h"
 
 namespace tinygrad::test {
 namespace {
 
 constexpr const char* kArchs[] = {"sm_80", "sm_90a", "sm_100a"};
 
-/// The folder of the wheels in the project's virtual environment, where they are installed.
-std::string wheels() {
-  namespace fs = std::filesystem;
-  const fs::path lib = fs::path(TINYGRAD_DATA_DIR) / ".." / "build" / "venv" / "lib";
-  std::error_code none;
-  for (const auto& python : fs::directory_iterator(lib, none))
-    if (const fs::path folder = python.path() / "site-packages" / "nvidia" / "cu13"; fs::exists(folder)) return fs::canonical(folder);
-  return {};
-}
-
 using Compile = std::string (*)(const std::string& source, std::string_view arch);
 
 class Nvidia : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    if (const std::string folder = wheels(); !folder.empty()) toolkit_.emplace(ContextArgs{.ccache = false, .cuda_path = folder});
-  }
   void check(const char* renderer, size_t most_bytes, Compile compile, const std::string& missing) {
     if (!missing.empty()) GTEST_SKIP() << "NOTHING WAS ASSEMBLED: " << missing << "; tools/venv --cuda installs it";
     const std::vector<std::string> sources = rendered_corpus(renderer, GetParam());
@@ -54,7 +39,7 @@ class Nvidia : public testing::TestWithParam<const char*> {
   }
 
  private:
-  std::optional<Context> uncached_{ContextArgs{.ccache = false}}, toolkit_;
+  const NvidiaToolkit toolkit_;
 };
 
 TEST_P(Nvidia, PtxOfModelsAssembles) { check("PTX", 0, compiler::assemble_ptx, compiler::ptx_assembler_missing()); }

@@ -47,10 +47,7 @@ struct Axis {
   int64_t rounds = 1;
 
   int64_t full() const { return constant_size(range); }
-  int64_t size() const {
-    const int64_t n = taken * rounds + full() % taken;
-    return full() == 0 ? 0 : std::min(n, full());
-  }
+  int64_t size() const { return full() == 0 ? 0 : std::min(taken * rounds + full() % taken, full()); }
 };
 
 /// With the sizes of the axes; memory no larger than what is accessed then.
@@ -77,9 +74,12 @@ UOp resized(const UOp& kernel, const std::vector<Axis>& axes) {
 }  // namespace
 
 double operations(const UOp& kernel) {
+  const auto is_sum_of_products = [](const UOp& u) {
+    return u.is(Op::REDUCE) && !is_general_reduce(u) && u.arg_as<ReduceArg>().op == Op::ADD && u.src(0).is(Op::MUL);
+  };
   double total = 0;
   for (const UOp& u : toposort(kernel)) {
-    if (u.dtype() == DType::index || !(in_group(u.op(), Group::elementwise) || u.is(Op::REDUCE))) continue;
+    if (u.dtype() == DType::index || is_sum_of_products(u) || !(in_group(u.op(), Group::alu) || u.is(Op::REDUCE))) continue;
     double n = 1;
     for (const UOp& r : ranges_of(u)) n *= double(constant_size(r));
     for (const UOp& r : closed_ranges(u)) n *= double(constant_size(r));
