@@ -153,7 +153,6 @@ TEST_P(Kernels, OnImages) {
       {"matmul", matmul(16, 32, 12), "LANE(1,4) LOCAL(0,4) LOCAL(1,2) UPCAST(0,2) UNROLL(2,4)"},
       {"half matmul", half_matmul(16, 16, 16), "LANE(1,4) UPCAST(0,4)"},
       {"row sums", row_sums(4, 64), "LANE(1,4)"},
-      {"softmax", softmax(4, 32), "LANE(2,4)"},
       {"transpose", transpose(16, 8), "LANE(0,4)"},
       {"shifted rows", codegen::test::shifted_rows(6, 16, 1), "LANE(1,4)"},
       {"shifted halves", codegen::test::shifted_rows(6, 16, -2, DType::float16), "LANE(1,4) LOCAL(0,2)"},
