@@ -72,7 +72,7 @@ TEST(Images, WhatOpenClReads) {
 TEST(Images, ConditionsThatDoNotLeaveTheImageStay) {
   // Every second row is there, and must not be read.
   const UOp i = test::loop(6, 0), j = test::loop(16, 1);
-  const UOp x = load(index_valid(test::arg(1, 96), i * 16 + j, eq(floor_mod(i, 2), 0)));
+  const UOp x = load(index_valid(test::arg(1, 96), i * 16 + j, eq(floor_mod(i, 2), index_const(0))));
   const std::string text = opencl(apart(test::kernel({test::ended(test::write(test::arg(0, 96), i * 16 + j, x), {i, j})})), "LANE(1,4)");
   EXPECT_TRUE(has(text, "read_imagef(in1") && has(text, "?")) << text;
 }
