@@ -380,7 +380,7 @@ TEST(Opts, TensorCoresMultiply) {
 }
 
 TEST(Opts, HeuristicsOfGroupsChooseByKernel) {
-  const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, interp_target())); };
+  const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, choices(interp_target(), {}))); };
   EXPECT_EQ(chosen(test::half_matmul(64, 64, 64)).substr(0, 7), "TC(0,0)");
   EXPECT_EQ(chosen(test::row_sums(4, 4096)).substr(0, 12), "GROUP(1,256)");
   const std::string large = chosen(test::matmul(96, 192, 99));
@@ -390,7 +390,8 @@ TEST(Opts, HeuristicsOfGroupsChooseByKernel) {
   alone.max_group_items = 1;
   EXPECT_EQ(to_string(heuristic_opts(test::row_sums(4, 4096), alone)).find("GROUP"), std::string::npos);
   for (const UOp& kernel : {test::half_matmul(64, 64, 64), test::row_sums(4, 4096), test::matmul(40, 32, 24), test::softmax(40, 64)})
-    EXPECT_EQ(test::difference_on_interp(kernel, heuristic_opts(kernel, interp_target()), interp_target()), "") << chosen(kernel);
+    EXPECT_EQ(test::difference_on_interp(kernel, heuristic_opts(kernel, choices(interp_target(), {})), interp_target()), "")
+        << chosen(kernel);
 }
 
 TEST(Opts, AttentionOnTheCpuHasVectorsAlongRows) {

@@ -126,14 +126,14 @@ int64_t cost(const Image& image) {
   return sum;
 }
 
-/// The cheapest one of `texels` texels; width 0 if none fits.
+/// The cheapest one of `texels` texels, the widest of those; width 0 if none fits.
 Image best_image(const std::vector<Access>& accesses, int64_t texels, const Target& target) {
   Image best;
   for (int64_t width = target.image_pitch; width <= std::min(texels, target.max_image_width); width += target.image_pitch) {
     if (texels % width != 0 || texels / width > target.max_image_height) continue;
     Image image{.width = width, .height = texels / width, .places = {}};
     for (const Access& a : accesses) image.places.push_back(coordinates(a, width, image.height));
-    if (best.width == 0 || cost(image) < cost(best)) best = std::move(image);
+    if (best.width == 0 || cost(image) <= cost(best)) best = std::move(image);
   }
   return best;
 }

@@ -79,13 +79,12 @@ Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(a
   d.lost.data1 = d.error.data1 = this;
   d.lost.callback = [](const GpuDevice*, uint32_t reason, StringView text, void* self, void*) {
     if (reason == kCancelled) return;  // it was never opened
-    auto& gpu = *static_cast<Gpu*>(self);
-    std::lock_guard lock(gpu.error_mutex_);
-    gpu.lost_ = text.str();
-    gpu.is_lost_ = true;
+    static_cast<Gpu*>(self)->note_loss(text.str());
   };
   d.error.callback = [](const GpuDevice*, ErrorType type, StringView text, void* self, void*) {
     auto& gpu = *static_cast<Gpu*>(self);
+    // It has no type of error for that, and calls back for what was lost only now and then.
+    if (text.str().find("device is lost") != std::string::npos) gpu.note_loss("it was taken away");
     std::lock_guard lock(gpu.error_mutex_);
     if (gpu.error_ != ErrorType::none) return;
     gpu.error_ = type;
@@ -126,7 +125,7 @@ void Gpu::close() noexcept {
   drop_recorded();
   if (!device_) return;
   api().DeviceDestroy(device_);
-  api().DevicePoll(device_, 1, nullptr);  // it calls back, once
+  note_loss("it was closed");
 }
 
 void Gpu::drop_recorded() noexcept {
@@ -139,6 +138,18 @@ void Gpu::drop_recorded() noexcept {
 }
 
 // Errors.
+
+void Gpu::note_loss(const std::string& why) noexcept {
+  std::lock_guard lock(error_mutex_);
+  if (is_lost_) return;
+  lost_ = why;
+  is_lost_ = true;
+}
+
+bool Gpu::has_failed() const {
+  std::lock_guard lock(error_mutex_);
+  return is_lost_ || error_ != ErrorType::none;
+}
 
 void Gpu::check_alive() const {
   if (!is_lost_) return;
@@ -318,10 +329,12 @@ double Gpu::launch_timed(const Dispatch& d) {
   return double(ticks[1] - ticks[0]) * double(api().QueueGetTimestampPeriod(queue_)) * 1e-9;
 }
 
+/// Where something went wrong nothing is submitted, since the library ends the process for commands that it cannot run. The error is thrown
+/// by whoever submits.
 void Gpu::submit(Encoder encoder) {
   const CommandBuffer commands = api().CommandEncoderFinish(encoder, nullptr);
   api().CommandEncoderRelease(encoder);
-  api().QueueSubmit(queue_, 1, &commands);
+  if (!has_failed()) api().QueueSubmit(queue_, 1, &commands);
   api().CommandBufferRelease(commands);
 }
 

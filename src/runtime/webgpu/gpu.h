@@ -110,6 +110,9 @@ class Gpu {
   void dispatch(Pass pass, const Dispatch& d);
   void check_alive() const;
   void drop_recorded() noexcept;
+  void note_loss(const std::string& why) noexcept;
+  /// Whether there is an error that nobody has taken.
+  bool has_failed() const;
   /// The first error since the last call.
   std::optional<std::pair<ErrorType, std::string>> take_error();
   void throw_error(std::string_view doing);

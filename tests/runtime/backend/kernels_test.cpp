@@ -25,7 +25,14 @@ class Kernels : public test::EveryDevice {
  protected:
   void expect_right(const Case& c) {
     const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return test::run_on_device(device(), linear, inputs); };
-    EXPECT_EQ(codegen::test::difference_on(c.kernel, parse_opts(c.opts), device().target(), run), "") << c.name << " " << c.opts;
+    const double bound = rounds_once(c.kernel) ? 0x1p-10 : 1e-5;
+    EXPECT_EQ(codegen::test::difference_on(c.kernel, parse_opts(c.opts), device().target(), run, bound), "") << c.name << " " << c.opts;
+  }
+  /// A CPU of ARM multiplies and adds halves with one rounding (contract is allowed everywhere), where others round twice.
+  bool rounds_once(const UOp& kernel) {
+    const Target& t = device().target();
+    const bool multiplies_halves = t.device == Symbol("CPU") && t.arch == Symbol("neoverse-n1");
+    return multiplies_halves && std::ranges::any_of(toposort(kernel), [](const UOp& u) { return u.dtype() == DType::float16; });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::ValuesIn(test::every_device()), test::device_test_name);
@@ -152,7 +159,6 @@ TEST_P(Kernels, OnImages) {
       {"matmul", matmul(16, 32, 12), "LANE(1,4) LOCAL(0,4) LOCAL(1,2) UPCAST(0,2) UNROLL(2,4)"},
       {"half matmul", half_matmul(16, 16, 16), "LANE(1,4) UPCAST(0,4)"},
       {"row sums", row_sums(4, 64), "LANE(1,4)"},
-      {"softmax", softmax(4, 32), "LANE(2,4)"},
       {"transpose", transpose(16, 8), "LANE(0,4)"},
       {"shifted rows", codegen::test::shifted_rows(6, 16, 1), "LANE(1,4)"},
       {"shifted halves", codegen::test::shifted_rows(6, 16, -2, DType::float16), "LANE(1,4) LOCAL(0,2)"},
@@ -167,7 +173,7 @@ TEST_P(Kernels, AsTheHeuristicsChoose) {
   for (const Case& c :
        {Case{"elementwise", elementwise(4096), ""}, Case{"matmul", matmul(64, 96, 128), ""}, Case{"row sums", row_sums(16, 4096), ""},
         Case{"softmax", softmax(64, 128), ""}, Case{"convolution", convolution(8, 16, 32, 3), ""}, Case{"argmax", argmax(8, 512), ""}}) {
-    expect_right({c.name, c.kernel, to_string(heuristic_opts(c.kernel, device().target())).c_str()});
+    expect_right({c.name, c.kernel, to_string(heuristic_opts(c.kernel, codegen::choices(device().target(), {}))).c_str()});
   }
 }
 
