@@ -22,7 +22,7 @@ size_t vector_at(const Place& place, DType dtype, size_t first, size_t count) {
 
 std::string address(const Place& place, int64_t beyond) {
   const int64_t offset = place.offset + beyond;
-  return offset == 0 ? fmt::format("[{}]", place.pointer) : fmt::format("[{}{:+}]", place.pointer, offset);
+  return offset == 0 ? fmt::format("[{}]", place.pointer) : fmt::format("[{}+{}]", place.pointer, offset);
 }
 
 std::string instruction(std::string_view name, const Place& place, DType dtype, size_t lanes) {

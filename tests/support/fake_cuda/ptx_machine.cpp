@@ -314,9 +314,10 @@ PtxMachine::Operand PtxMachine::read_operand(std::string_view text) {
   }
   if (text[0] == '[') {
     const std::string inside = t.substr(1, t.size() - 2);
-    const size_t sign = inside.find_first_of("+-");
+    const size_t sign = inside.find('+');  // also of what is negative: "[%rd0+-8]"
     Operand o{.kind = Operand::address, .name = inside.substr(0, sign)};
-    if (sign != inside.npos) o.bits = static_cast<uint64_t>(std::stoll(inside.substr(sign)));
+    if (o.name.find('-') != o.name.npos) throw std::runtime_error("PTX: an address is a register plus a number: " + t);
+    if (sign != inside.npos) o.bits = static_cast<uint64_t>(std::stoll(inside.substr(sign + 1)));
     if (inside[0] == '%') o.index = register_index(o.name);
     return o;
   }
