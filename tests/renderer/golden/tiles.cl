@@ -16,7 +16,6 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void kernel_k(__global f
   int n6 = item0 * 32;
   float4 y0 = (float4)(0.0f, 0.0f, 0.0f, 0.0f);
   bool c0 = item1 < 1;
-  bool c1 = item1 * 8 + item0 < 8;
   int n7 = item1 * 4;
   float acc0 = 0.0f;
   float acc1 = 0.0f;
@@ -30,7 +29,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void kernel_k(__global f
     float x3 = in2[n8 + 64];
     float x4 = in2[n8 + 96];
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (c1) vstore4(x0, 0, tile0 + n4);
+    if (c0) vstore4(x0, 0, tile0 + n4);
     barrier(CLK_LOCAL_MEM_FENCE);
     float4 x5 = vload4(0, tile0 + n7);
     acc0 += x5.s0 * x1;

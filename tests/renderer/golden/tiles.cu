@@ -22,8 +22,7 @@ extern "C" __global__ void __launch_bounds__(16) kernel_k(float* out0, const flo
   int n5 = item1 * 128;
   int n6 = item0 * 32;
   bool c0 = item1 < 2;
-  bool c1 = item1 * 4 + item0 < 8;
-  if (c1) fetch16((tile0 + n4 + n2), (in1 + n0 + n5 + n6), c0);
+  if (c0) fetch16((tile0 + n4 + n2), (in1 + n0 + n5 + n6), true);
   int n7 = item1 * 20;
   int n8 = item1 * 32;
   fetch16((tile1 + n7 + n2), (in2 + n1 + n8 + n2), true);
@@ -73,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(16) kernel_k(float* out0, const flo
     int n42 = n30 + n16;
     asm volatile("cp.async.wait_group 0;" : : : "memory");
     __syncthreads();
-    if (c1) fetch16((tile0 + n25), (in1 + n26), c0);
+    if (c0) fetch16((tile0 + n25), (in1 + n26), true);
     fetch16((tile1 + n27), (in2 + n28), true);
     asm volatile("cp.async.commit_group;" : : : "memory");
     float x0 = tile0[n31];
