@@ -58,6 +58,7 @@ struct TINYGRAD_EXPORT Target {
   int most_lanes = 0;             ///< of a vector in memory, if that is less than what fits; 0: no such limit
   bool vector_floats = true;      ///< vectors hold floats, too
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
+  int memory_alignment = 0;       ///< bytes: where a kernel's arguments begin is a multiple of it, whatever they hold; 0: not promised
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)
@@ -66,6 +67,7 @@ struct TINYGRAD_EXPORT Target {
   int64_t full_group = 256;  ///< work-items that hide each other's waiting: what heuristics put into a group at most
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
+  int async_copy_bytes = 0;  ///< that one asynchronous copy from an argument to group memory moves at most, at least 4; 0: none
   int64_t max_image_width = 0, max_image_height = 0;  ///< in texels of four floats; 0: no images
   int64_t image_pitch = 1;                            ///< texels that the width of an image must be a multiple of
   std::vector<TensorCore> tensor_cores;               ///< best first

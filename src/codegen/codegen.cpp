@@ -17,6 +17,8 @@
 #include "codegen/expand/pipeline_stages.h"
 #include "codegen/expand/vectorize_lanes.h"
 #include "codegen/late/choose_index_width.h"
+#include "codegen/late/coalesce.h"
+#include "codegen/late/fetch_copies.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
 #include "codegen/late/speculate_loads.h"
@@ -160,8 +162,8 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("simplify expanded", simplify(p.graph()));
   p.step("group reduces", group_reduces(p.graph()));
   p.step("lower reduces", lower_reduces(p.graph(), has));
-  p.step("pipeline stages", pipeline_stages(p.graph()));
-  p.step("lower stages", lower_stages(p.graph(), target));
+  p.step("pipeline stages", pipeline_stages(p.graph(), has));
+  p.step("lower stages", lower_stages(p.graph(), has));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
   p.step("images", use_images(p.graph(), has));
@@ -172,8 +174,10 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("emulate long", emulate_long(p.graph(), has));
   p.step("simplify decomposed", simplify(p.graph()));
   p.step("lanes", vectorize_lanes(p.graph()));
-  p.step("speculate loads", speculate_loads(p.graph()));
   p.step("split vectors", split_vectors(p.graph(), has));
+  p.step("coalesce", coalesce(p.graph(), has));
+  p.step("fetch copies", fetch_copies(p.graph(), has));
+  p.step("speculate loads", speculate_loads(p.graph()));
   return p.graph();
 }
 

@@ -257,6 +257,7 @@ class Describer {
       }
       case Op::LOAD: count_bytes(u, u.src(0), &Traffic::loaded); break;
       case Op::STORE: count_bytes(u.src(1), u.src(0), &Traffic::stored); break;
+      case Op::FETCH: count_bytes(u.src(1), u.src(1), &Traffic::loaded); break;
       case Op::WMMA: {
         flops_ = flops_ + trips_.back() * (2 * u.arg_as<WmmaArg>().k * lanes_[u]);
         break;

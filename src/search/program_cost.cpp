@@ -71,6 +71,7 @@ ProgramCost program_cost(const UOp& linear, const Target& target) {
         add(accesses(u.src(0), registers(value)), registers_of.hold(u.src(0).src(0)) ? 0 : 1);
         break;
       }
+      case Op::FETCH: add(1, 1); break;
       default:
         if (u.in(Group::alu) || u.is(Op::CAST) || u.is(Op::WMMA)) add(registers(u), is_float(u.dtype()) ? 0.5 : 0.25);
     }

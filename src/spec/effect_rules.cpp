@@ -17,10 +17,10 @@ bool is_effect(const UOp& u) { return u.in(Group::effect) && u.dtype() == DType:
 
 Verdict is_effect_source(const UOp& s) { return verdict(is_effect(s), name(s.op()), "an effect"); }
 
-/// A BARRIER may also name the RANGEs of loops that it is inside of.
+/// A BARRIER or a WAIT may also name the RANGEs of loops that it is inside of.
 Verdict takes_effects(const Match& m) {
   for (const UOp& s : m.root().src())
-    if (!(m.root().is(Op::BARRIER) && s.is(Op::RANGE)))
+    if (!((m.root().is(Op::BARRIER) || m.root().is(Op::WAIT)) && s.is(Op::RANGE)))
       if (Verdict v = is_effect_source(s)) return v;
   return {};
 }
@@ -46,6 +46,15 @@ Verdict orders_effects(const Match& m, Graph& graph) {
 Verdict loads_from_memory(const Match& m, Graph& graph) {
   const UOp& place = m.root().src(0);
   return verdict(place.is(Op::INDEX) && graph.memory_of(place), name(place.op()), "an INDEX of memory");
+}
+
+/// From an argument to memory of the group.
+Verdict fetches_to_group(const Match& m, Graph& graph) {
+  const UOp &to = m.root().src(0), &from = m.root().src(1);
+  const UOp near = to.is(Op::INDEX) ? graph.memory_of(to) : UOp(), far = from.is(Op::INDEX) ? graph.memory_of(from) : UOp();
+  if (!near || !near.is(Op::BUFFER) || near.arg_as<BufferArg>().scope != Scope::group)
+    return Violation{std::string(name(to.op())), "an INDEX of memory of the group"};
+  return verdict(far && far.is(Op::PARAM), name(from.op()), "an INDEX of an argument");
 }
 
 Verdict stores_to_memory(const Match& m, Graph& graph) {
@@ -98,12 +107,13 @@ Verdict has_no_open_ranges(const Match& m, Graph& graph) {
 const BorderRules<Graph>& effect_rules() {
   using enum Op;
   static const auto& table = *new BorderRules<Graph>{
-      {pat({GROUP, BARRIER}), takes_effects, "effects"},
+      {pat({GROUP, BARRIER, COMMIT, WAIT}), takes_effects, "effects"},
       {pat(SINK), sinks_effects, "effects"},
       {pat(END), [](const Match& m) { return is_effect_source(m.root().src(0)); }, "effects"},
       {pat(AFTER), orders_effects, "state of memory"},
       {pat(LOAD), loads_from_memory, "place"},
       {pat(STORE), stores_to_memory, "store target"},
+      {pat(FETCH), fetches_to_group, "copied places"},
       {pat(INDEX), indexes_one_axis, "indexed"},
       {pat({END, REDUCE, STAGE}), closes_ranges, "closed ranges"},
       {pat(END), ends_each_range_once, "closed once"},

@@ -14,8 +14,8 @@ namespace {
 
 OpSet instructions() {
   using enum Op;
-  return ops({CONST, VAR, SPECIAL, PARAM, BUFFER, RANGE, END, IF, ENDIF, BARRIER, INDEX, LOAD, STORE, EXPAND, STACK, SHRINK, WMMA,
-              CUSTOM}) |
+  return ops({CONST,  VAR,  SPECIAL, PARAM, BUFFER, RANGE,  END,   IF,     ENDIF, BARRIER, FETCH,
+              COMMIT, WAIT, INDEX,   LOAD,  STORE,  EXPAND, STACK, SHRINK, WMMA,  CUSTOM}) |
          ops(Group::elementwise);
 }
 
@@ -128,6 +128,18 @@ Verdict is_access(const Match& m) {
                 [&] { return Violation{describe_value(u.src(2)), fmt::format("a gate of shape () or {}", to_string(shape))}; });
 }
 
+/// Two places of as many elements, and gates for all of them.
+Verdict is_copy(const Match& m) {
+  const UOp& u = m.root();
+  for (size_t i = 0; i < 2; ++i)
+    if (!is_address(u.src(i))) return Violation{std::string(name(u.src(i).op())), "an INDEX of memory"};
+  if (u.src(0).dtype() != u.src(1).dtype() || !same_shape(shape_of(u.src(0)), shape_of(u.src(1))))
+    return Violation{describe_value(u.src(1)), fmt::format("a place of {}", describe_value(u.src(0)))};
+  for (const UOp& gate : u.src().subspan(2))
+    if (!is_bool(gate.dtype()) || rank_of(gate) != 0) return Violation{describe_value(gate), "one bool"};
+  return {};
+}
+
 Verdict has_lanes(const Match& m) {
   const Shape& shape = shape_of(m.root());
   return expect(shape.size() <= 1 && all_known(shape),
@@ -163,6 +175,7 @@ const BorderRules<Program>& linear_rules() {
       {pat(PARAM), is_argument, "param"},
       {pat(INDEX), is_place_or_lane, "place or lane"},
       {pat({LOAD, STORE}), is_access, "access"},
+      {pat(FETCH), is_copy, "copy"},
       {any_of(ops(Group::elementwise)), uses_values, "values"},
       {pat({EXPAND, SHRINK, STACK}), uses_values, "values"},
       {any_but(ops({PARAM, BUFFER})), has_lanes, "lanes"},

@@ -277,22 +277,28 @@ Address each_element(const Address& a, const Value& gate) {
 }
 
 Result Scope::load_node(const UOp& u) const {
-  const Result& place = result(u.src(0));
-  if (!place.address || u.src_count() == 1) return {.value = value(u.src(0))};
+  if (u.src_count() == 1) return {.value = value(u.src(0))};
+  return {.value = loaded(u, u.src(0), u.src(1), u.src_count() > 2 ? u.src(2) : UOp())};
+}
+
+/// What is at a place, and `instead` where the gate, if there is one, does not hold.
+Value Scope::loaded(const UOp& u, const UOp& from, const UOp& instead, const UOp& gate) const {
+  const Result& place = result(from);
+  if (!place.address) return value(from);
   Address a = *place.address;
   Value ok = a.valid;
-  if (u.src_count() > 2) {
-    ok = value(u.src(2));
+  if (gate) {
+    ok = value(gate);
     a = each_element(a, ok);
     const Value both[] = {a.valid, ok};
     a.valid = a.valid ? alu_values(Op::AND, DType::bool_, both) : ok;
   }
-  const Value loaded = read(u.src(0), {.address = std::make_shared<Address>(a)});
-  if (!ok) return {.value = loaded};
-  if (a.width > 1 && !ok->shape().empty() && ok->shape().size() < loaded->shape().size())
+  const Value x = read(from, {.address = std::make_shared<Address>(a)});
+  if (!ok) return x;
+  if (a.width > 1 && !ok->shape().empty() && ok->shape().size() < x->shape().size())
     throw InternalError(fmt::format("LOAD: one gate for {} elements each: {}", a.width, print_expr(u)));
-  const Value choice[] = {ok, loaded, value(u.src(1))};
-  return {.value = alu_values(Op::WHERE, loaded->dtype, choice)};
+  const Value choice[] = {ok, x, instead ? value(instead) : single(Scalar::from_int(0, DType::int32).cast(x->dtype))};
+  return alu_values(Op::WHERE, x->dtype, choice);
 }
 
 Result Scope::compute(const UOp& u) {
@@ -329,7 +335,10 @@ Result Scope::compute(const UOp& u) {
       return from.tuple->at(size_t(u.arg_as<TupleArg>().index));
     }
     case Op::AFTER: return after_node(u);
-    case Op::STORE: return store_node(u);
+    case Op::STORE: return stored(u, value(u.src(1)), u.src_count() > 2 ? u.src(2) : UOp());
+    case Op::FETCH: return fetch_node(u);
+    case Op::COMMIT:
+    case Op::WAIT:
     case Op::GROUP:
     case Op::SINK: return group_node(u);
     case Op::BARRIER: return barrier_node(u);

@@ -98,6 +98,7 @@ class Scope {
   Result index_node(const UOp& u) const;
   Result texel_node(const UOp& u) const;
   Result load_node(const UOp& u) const;
+  Value loaded(const UOp& u, const UOp& from, const UOp& instead, const UOp& gate) const;
   Value bitcast(const UOp& u) const;
   /// The axes that RANGEs are evaluated along, and their sizes.
   void closed_axes(std::span<const UOp> ranges, AxisIds& axes, Sizes& sizes) const;
@@ -107,7 +108,8 @@ class Scope {
 
   // Effects (scope_effects.cpp).
   Result after_node(const UOp& u);
-  Result store_node(const UOp& u) const;
+  Result stored(const UOp& u, const Value& x, const UOp& if_true) const;
+  Result fetch_node(const UOp& u) const;
   Result group_node(const UOp& u) const;
   Result barrier_node(const UOp& u) const;
   Result end_node(const UOp& u) const;

@@ -6,6 +6,7 @@
 #include "shape/ranges.h"
 #include "spec/alu.h"
 #include "spec/scope.h"
+#include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::spec {
@@ -133,18 +134,26 @@ Result Scope::after_node(const UOp& u) {
   return out;
 }
 
-Result Scope::store_node(const UOp& u) const {
+/// Nothing here can tell when it is done.
+Result Scope::fetch_node(const UOp& u) const {
+  const UOp valid = u.src_count() > 2 ? UOp(u.src(2)) : UOp(), gate = u.src_count() > 3 ? UOp(u.src(3)) : UOp();
+  const UOp& read = gate && is_const(valid, 1) ? gate : valid;
+  return stored(u, read ? loaded(u, u.src(1), UOp(), read) : value(u.src(1)), gate);
+}
+
+/// A value at the place that is the first source, where the gate, if there is one, holds.
+Result Scope::stored(const UOp& u, const Value& given, const UOp& if_true) const {
   const Result& target = result(u.src(0));
   const auto& memory = target.address ? target.address->memory : target.memory;
   if (!memory) throw InternalError(fmt::format("STORE to what is no memory: {}", print_expr(u)));
   const bool converts = target.address && target.address->dtype != DType::void_;
-  const Value x = converts ? cast_value(value(u.src(1)), memory->dtype) : value(u.src(1));
+  const Value x = converts ? cast_value(given, memory->dtype) : given;
   if (x->dtype != memory->dtype)
     throw DTypeError(fmt::format("STORE: a value of {} into memory of {}: {}", repr(x->dtype), repr(memory->dtype), print_expr(u)));
 
   Frame frame;
   frame.include_axes(*x);
-  Value gate = u.src_count() > 2 ? value(u.src(2)) : nullptr;
+  Value gate = if_true ? value(if_true) : nullptr;
   if (gate) frame.include_axes(*gate);
   if (const Value exists = ev_.existing(frame.axes)) {
     const Value both[] = {gate, exists};

@@ -30,7 +30,10 @@ Limits source_limits(Op op) {
     case Op::LINEAR:
     case Op::PARAM:
     case Op::BARRIER:
+    case Op::COMMIT:
+    case Op::WAIT:
     case Op::CUSTOM: return {};
+    case Op::FETCH:
     case Op::INDEX: return {2, 4};
     case Op::LOAD: return {1, 3};
     case Op::STORE: return {2, 3};
@@ -58,8 +61,8 @@ Verdict has_arg(const Match& m) {
 /// Ops whose arg is not NoArg.
 OpSet ops_with_arg() {
   using enum Op;
-  return ops({CONST,  VAR,     IOTA,   PERMUTE, FLIP,     REDUCE,   ALLREDUCE, BUFFER,  PARAM, INDEX,   COPY,    STAGE, SINK,
-              LINEAR, PROGRAM, SOURCE, BINARY,  FUNCTION, GETTUPLE, RANGE,     SPECIAL, WMMA,  MSELECT, UNSHARD, CUSTOM});
+  return ops({CONST,  VAR,     IOTA,   PERMUTE, FLIP,     REDUCE,   ALLREDUCE, BUFFER,  PARAM, INDEX,   COPY,    STAGE,  SINK,
+              LINEAR, PROGRAM, SOURCE, BINARY,  FUNCTION, GETTUPLE, RANGE,     SPECIAL, WMMA,  MSELECT, UNSHARD, CUSTOM, WAIT});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -214,6 +217,7 @@ const BorderRules<void>& typed_rules() {
       {pat(RANGE), has_arg<RangeArg>, "arg"},
       {pat(SPECIAL), has_arg<SpecialArg>, "arg"},
       {pat(WMMA), has_arg<WmmaArg>, "arg"},
+      {pat(WAIT), has_arg<WaitArg>, "arg"},
       {any_but(ops_with_arg()), has_arg<NoArg>, "arg"},
 
       {pat(CONST), constant_has_its_dtype, "constant"},

@@ -80,7 +80,7 @@ UOp without_constant_ranges(const Match& m) {
   return nothing_left ? u.src(0) : u.with_src(sources);
 }
 
-/// BARRIER without those.
+/// BARRIER or WAIT without those.
 UOp barrier_without_constants(const Match& m) {
   UOps sources;
   for (const UOp& s : m.root().src())
@@ -98,7 +98,7 @@ const Rules<>& index_rules() {
           {pat(Op::CAST, {any_const(c)}).dtype(DType::index), [](const Match& m) { return fold_constants(m.root()); }, "fold cast"},
           {pat({Op::RANGE, Op::SPECIAL}, {1}), [](const Match&) { return index_const(0); }, "range of size 1"},
           {pat({Op::END, Op::REDUCE, Op::STAGE, Op::AFTER}, {x, y}, rest), without_constant_ranges, "constant ranges"},
-          {pat(Op::BARRIER, {x}, rest), barrier_without_constants, "constant ranges"},
+          {pat({Op::BARRIER, Op::WAIT}, {x}, rest), barrier_without_constants, "constant ranges"},
           // Other ways to write sums, products and divisions.
           {pat(Op::MULACC, {idx(x), y, z}), [](const Match& m) { return m[x] * m[y] + m[z]; }, "mulacc"},
           {pat(Op::TRUNC, {idx(x)}), x, "trunc"},

@@ -53,6 +53,8 @@ Target cuda_target(std::string_view arch) {
   t.arch = arch;
   t.vector_bits = 128;
   t.vector_math = false;
+  t.unaligned_vectors = false;
+  t.memory_alignment = 16;  // allocations are aligned to 256 bytes, what an arena is cut into to 64
   t.vector_registers = 64;  // of 128 bits: what leaves enough for a full group of work-items
   t.l1_bytes = a->l1_bytes;
   t.l2_bytes = a->l2_bytes;
@@ -61,6 +63,7 @@ Target cuda_target(std::string_view arch) {
   t.max_global[0] = INT32_MAX;
   t.max_global[1] = t.max_global[2] = UINT16_MAX;
   t.group_memory_bytes = 48 << 10;
+  t.async_copy_bytes = 16;
   t.max_buffers = 128;
   add_cores(t, "sm_80");
   add_cores(t, "sm_80_bytes");

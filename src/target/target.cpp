@@ -103,7 +103,7 @@ ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
-  h.add(vector_math).add(vector_floats).add(unaligned_vectors).add(most_lanes);
+  h.add(vector_math).add(vector_floats).add(unaligned_vectors).add(most_lanes).add(memory_alignment).add(async_copy_bytes);
   h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);

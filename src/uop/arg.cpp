@@ -34,5 +34,6 @@ template Arg::Arg(TextArg);
 template Arg::Arg(FunctionArg);
 template Arg::Arg(TupleArg);
 template Arg::Arg(WmmaArg);
+template Arg::Arg(WaitArg);
 
 }  // namespace tinygrad

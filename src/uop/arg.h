@@ -194,9 +194,14 @@ struct WmmaArg {
   DType out = DType::void_;
   auto operator<=>(const WmmaArg&) const = default;
 };
+/// WAIT: how many of the last COMMITs need not be done.
+struct WaitArg {
+  int32_t pending = 0;
+  auto operator<=>(const WaitArg&) const = default;
+};
 
 using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
-                              SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg>;
+                              SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg>;
 
 namespace detail {
 template <class T, class Variant>

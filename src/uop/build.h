@@ -61,6 +61,8 @@ UOp end(const UOp& effect, std::span<const UOp> ranges);
 UOp after(const UOp& x, std::span<const UOp> effects);
 UOp group(std::span<const UOp> effects);
 UOp sink(std::span<const UOp> effects, Arg arg = {});
+UOp commit(const UOp& effect);
+UOp wait(std::span<const UOp> effects, int32_t pending);
 
 UOp index(const UOp& buf, const UOp& at, int32_t width = 1);
 UOp index_valid(const UOp& buf, const UOp& at, const UOp& valid, int32_t width = 1);

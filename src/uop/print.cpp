@@ -76,6 +76,7 @@ std::string to_string(const Arg& arg) {
           [](const FunctionArg& a) { return std::string(a.name.str()); },
           [](const TupleArg& a) { return fmt::format("{}", a.index); },
           [](const WmmaArg& a) { return fmt::format("{} {}x{}x{}", a.name.str(), a.m, a.n, a.k); },
+          [](const WaitArg& a) { return fmt::format("pending {}", a.pending); },
       },
       arg);
 }
@@ -106,6 +107,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
                                     [](const TupleArg& a) { return hash_all(a.index); },
                                     [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.a, a.b, a.out); },
+                                    [](const WaitArg& a) { return hash_all(a.pending); },
                                 },
                                 arg);
   return hash_combine(arg.index(), h);

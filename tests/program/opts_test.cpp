@@ -167,11 +167,12 @@ TEST(Opts, EveryTensorCoreOfAGpuGivesTheSame) {
     }
 }
 
-/// A GPU's: vectors are only loaded and stored.
-Target scalar_target(bool unaligned) {
+/// A GPU's: vectors are only loaded and stored. Memory is aligned to 0 bytes where vectors may begin anywhere.
+Target scalar_target(int alignment) {
   Target t = interp_target();
   t.vector_math = false;
-  t.unaligned_vectors = unaligned;
+  t.unaligned_vectors = alignment == 0;
+  t.memory_alignment = alignment;
   return t;
 }
 
@@ -193,9 +194,16 @@ TEST(Opts, VectorsThatAreOnlyLoadedAndStoredGiveTheSame) {
       {"transpose", test::transpose(30, 17), "LANE(0,2) LOCAL(1,8)"},
       {"half matmul", test::half_matmul(32, 16, 32), "TC(0,0) LOCAL(0,2) LOCAL(1,2) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
       {"half matmul", test::half_matmul(32, 16, 32), "TC(0,-1) UPCAST(0,2) UPCAST(1,2)"},
+      {"elementwise", test::elementwise(64), "UPCAST(0,8) LOCAL(0,4)"},
+      {"halves", test::elementwise(64, {}, DType::float16), "UPCAST(0,16)"},
+      {"matmul", even_matmul, "UPCAST(0,4) UPCAST(1,4) LOCAL(0,2) LOCAL(1,4) UNROLL(2,4)"},
+      {"row sums", test::row_sums(4, 64), "UNROLL(1,4) GROUP(1,8)"},
+      {"padded", test::padded(8, 1, 2), "UPCAST(0,4)"},
+      {"gather", test::gather(16, 5), "UPCAST(0,4)"},
+      {"in place", test::gated_update(8, 8, 8), "UPCAST(0,2) UPCAST(1,4)"},
   };
-  for (bool unaligned : {true, false})
-    for (const Case& c : cases) expect_right(c, scalar_target(unaligned));
+  for (const int alignment : {0, 1, 16})
+    for (const Case& c : cases) expect_right(c, scalar_target(alignment));
 }
 
 /// The interpreted device, if it had at most 10 groups in a dimension.

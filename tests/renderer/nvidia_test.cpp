@@ -63,6 +63,13 @@ TEST(Nvidia, NarrowFloatsAreConvertedThroughFloat) {
 }
 
 TEST(Nvidia, TensorCore) { expect_golden("tensor_core", render(narrow_product(DType::bfloat16))); }
+TEST(Nvidia, TilesCopiedAhead) {
+  const auto ahead = [](int slot) { return Opt{OptOp::STAGE, 2, StageOpt{.slot = slot, .scope = Scope::group, .depth = 2}.arg()}; };
+  expect_golden(
+      "tiles",
+      render(matmul(32, 32, 32,
+                    {{OptOp::UPCAST, 0, 2}, {OptOp::UPCAST, 1, 4}, local(0, 4), local(1, 4), {OptOp::UNROLL, 2, 4}, ahead(1), ahead(2)})));
+}
 TEST(Nvidia, Halves) { expect_golden("halves", render(elementwise(64, {local(0, 8)}, DType::float16))); }
 
 TEST(Nvidia, ConversionsAreTheTargetsOwn) {

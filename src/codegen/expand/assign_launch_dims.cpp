@@ -126,10 +126,11 @@ UOp within(const UOp& index, const UOp& place, std::span<const UOp> loops, const
 
 /// What ends or orders nothing any more is left out.
 UOp without_launched(const UOp& u, const UOps& sources, const NodeMap<UOp>& map) {
+  const bool may_be_empty = u.is(Op::BARRIER) || u.is(Op::WAIT);
   UOps kept;
   for (size_t i = 0; i < sources.size(); ++i)
-    if (i == 0 && !u.is(Op::BARRIER) ? true : sources[i] && !map.contains(u.src(i))) kept.push_back(sources[i]);
-  if (u.is(Op::BARRIER)) return kept.empty() ? UOp() : u.with_src(kept);
+    if (i == 0 && !may_be_empty ? true : sources[i] && !map.contains(u.src(i))) kept.push_back(sources[i]);
+  if (may_be_empty) return kept.empty() ? UOp() : u.with_src(kept);
   return kept.size() == 1 ? kept[0] : u.with_src(kept);
 }
 
@@ -144,7 +145,7 @@ UOp assign_launch_dims(const UOp& sink, const Target& target) {
   assign_items(items, map);
   return rebuild(store_once(sink, items), [&](const UOp& u, const UOps& sources) -> UOp {
     if (const UOp* dim = map.find(u)) return *dim;
-    if (u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::BARRIER)) return without_launched(u, sources, map);
+    if (u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::BARRIER) || u.is(Op::WAIT)) return without_launched(u, sources, map);
     return u.is(Op::INDEX) ? within(u, u.with_src(sources), shorter, map) : u.with_src(sources);
   });
 }

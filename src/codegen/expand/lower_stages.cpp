@@ -18,8 +18,8 @@ namespace {
 
 class StageLowering {
  public:
-  explicit StageLowering(const UOp& sink)
-      : next_range_(next_range_id(sink)), next_buffer_(next_memory_id(sink)), items_(item_ranges(sink)) {}
+  StageLowering(const UOp& sink, const Target& target)
+      : target_(target), next_range_(next_range_id(sink)), next_buffer_(next_memory_id(sink)), items_(item_ranges(sink)) {}
 
   UOp run(const UOp& sink) {
     return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
@@ -41,14 +41,16 @@ class StageLowering {
   }
 
   const Filled& fill(const UOp& stage) {
-    StageMemory memory(stage, items_, next_buffer_++);
-    const UOp done = memory.fill(stage.src(0), index_const(0), memory.after({}, memory.loops()), next_range_);
+    StageMemory memory(stage, items_, target_, next_buffer_++);
+    UOp done = memory.fill(stage.src(0), index_const(0), memory.after({}, memory.loops()), next_range_);
+    if (memory.is_fetched()) done = wait(std::vector{commit(done)}, 0);
     all_.push_back({memory, memory.after(std::span(&done, 1), {})});
     held_.push_back(stage);
     filled_[stage] = &all_.back();
     return all_.back();
   }
 
+  const Target& target_;
   int32_t next_range_;
   uint64_t next_buffer_;
   std::vector<UOp> items_, held_;
@@ -70,7 +72,7 @@ void check_group_memory(const UOp& sink, const Target& target) {
 }  // namespace
 
 UOp lower_stages(const UOp& sink, const Target& target) {
-  const UOp lowered = StageLowering(sink).run(sink);
+  const UOp lowered = StageLowering(sink, target).run(sink);
   check_group_memory(lowered, target);
   return lowered;
 }

@@ -32,7 +32,8 @@ struct Ahead {
 
 class Pipelining {
  public:
-  explicit Pipelining(const UOp& sink) : next_range_(next_range_id(sink)), next_buffer_(next_memory_id(sink)), items_(item_ranges(sink)) {}
+  Pipelining(const UOp& sink, const Target& target)
+      : target_(target), next_range_(next_range_id(sink)), next_buffer_(next_memory_id(sink)), items_(item_ranges(sink)) {}
 
   UOp run(const UOp& sink) {
     return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
@@ -107,7 +108,7 @@ class Pipelining {
         const auto i = size_t(stage - a.stages.begin());
         if (stage != a.stages.end()) return memories[i].read(c.states[i], copy, sources[1]);
       }
-      if (!u.is(Op::AFTER) && !u.is(Op::BARRIER)) return u.with_src(sources);
+      if (!u.is(Op::AFTER) && !u.is(Op::BARRIER) && !u.is(Op::WAIT)) return u.with_src(sources);
       UOps ordered = sources;
       for (size_t i = 0; i < ordered.size(); ++i)
         if (u.src(i) == a.loop) ordered[i] = c.behind;
@@ -134,26 +135,18 @@ class Pipelining {
     const int64_t ahead = a.depth - 1, steady = constant_size(a.loop) - ahead;
     const UOp loop(Op::RANGE, DType::index, {index_const(steady)}, a.loop.arg());
     std::vector<StageMemory> memories;
-    Copy main{.at = loop, .behind = loop, .states = {}, .own_loops = false};
-    // The loop overwrites what the prologue filled: each time the loop begins, the prologue runs, whatever its values depend on.
-    UOps around = a.outer;
-    for (const UOp& r : ranges_of(a.end))
-      if (!contains(items_, r) && !is_lane(r)) around.push_back(r);
-    UOps fills;
-    for (size_t s = 0; s < a.stages.size(); ++s) {
-      memories.emplace_back(a.stages[s], items_, next_buffer_++, a.depth);
-      const StageMemory& m = memories.back();
-      UOps prologue;
-      for (int64_t i = 0; i < ahead; ++i) prologue.push_back(filled(a, s, m, index_const(i), m.after({}, around)));
-      main.states.push_back(m.after(prologue, std::span(&loop, 1)));
-      fills.push_back(filled(a, s, m, loop + ahead, main.states.back()));
-    }
-    fills.insert(fills.begin(), copied(a, memories, main));
+    for (const UOp& stage : a.stages) memories.emplace_back(stage, items_, target_, next_buffer_++, a.depth);
+    Copy main{.at = loop, .behind = loop, .states = filled_ahead(a, memories, loop), .own_loops = false};
+    Fills fills;
+    for (size_t s = 0; s < a.stages.size(); ++s) fills.add(memories[s], filled(a, s, memories[s], loop + ahead, main.states[s]));
+    UOps effects = fills.begun();
+    effects.push_back(copied(a, memories, main));
+    effects.append(fills.others.begin(), fills.others.end());
     UOps closed = a.lanes;
     closed.insert(closed.begin(), loop);
-    UOp done = end(group(fills), closed);
+    UOp done = end(group(effects), closed);
     std::vector<UOp> states;
-    for (const StageMemory& m : memories) states.push_back(m.after(std::span(&done, 1), {}));
+    for (const StageMemory& m : memories) states.push_back(m.after(std::vector{m.is_fetched() ? wait(std::vector{done}, 0) : done}, {}));
     for (int64_t i = steady; i < steady + ahead; ++i) {
       done = copied(a, memories, {.at = index_const(i), .behind = done, .states = states, .own_loops = true});
       if (!a.lanes.empty()) done = end(done, a.lanes);
@@ -161,6 +154,46 @@ class Pipelining {
     return a.outer.empty() ? done : end(done, a.outer);
   }
 
+  /// What fills the tiles of one iteration. Those that are FETCHed are one set, which begins before the iteration's own work.
+  struct Fills {
+    UOps fetched, others;
+    void add(const StageMemory& memory, const UOp& fill) { (memory.is_fetched() ? fetched : others).push_back(fill); }
+    UOps begun() const { return fetched.empty() ? UOps() : UOps(1, commit(group(fetched))); }
+  };
+
+  /// The memories, with the tiles of the first iterations, inside the loop. Of the sets that are begun by then, and one in each iteration,
+  /// all but the last depth - 2 are needed.
+  std::vector<UOp> filled_ahead(const Ahead& a, const std::vector<StageMemory>& memories, const UOp& loop) {
+    // The loop overwrites what the prologue filled: each time the loop begins, the prologue runs, whatever its values depend on.
+    UOps around = a.outer;
+    for (const UOp& r : ranges_of(a.end))
+      if (!contains(items_, r) && !is_lane(r)) around.push_back(r);
+    UOp begun;  // the set before
+    std::vector<UOps> prologues(memories.size());
+    for (int64_t i = 0; i < a.depth - 1; ++i) {
+      Fills fills;
+      for (size_t s = 0; s < memories.size(); ++s) {
+        UOp state = memories[s].after({}, around);
+        if (memories[s].is_fetched() && begun) state = after(state, std::span(&begun, 1));
+        prologues[s].push_back(filled(a, s, memories[s], index_const(i), state));
+        fills.add(memories[s], prologues[s].back());
+      }
+      if (!fills.fetched.empty()) begun = fills.begun()[0];
+    }
+    std::vector<UOp> states;
+    for (size_t s = 0; s < memories.size(); ++s) {
+      const StageMemory& m = memories[s];
+      if (!m.is_fetched()) {
+        states.push_back(m.after(prologues[s], std::span(&loop, 1)));
+        continue;
+      }
+      const UOp waited = wait(std::vector{begun, loop}, int32_t(a.depth - 2));
+      states.push_back(after(m.memory(), std::vector{UOp(Op::BARRIER, DType::void_, {waited}), loop}));
+    }
+    return states;
+  }
+
+  const Target& target_;
   int32_t next_range_;
   uint64_t next_buffer_;
   std::vector<UOp> items_;
@@ -168,6 +201,6 @@ class Pipelining {
 
 }  // namespace
 
-UOp pipeline_stages(const UOp& sink) { return Pipelining(sink).run(sink); }
+UOp pipeline_stages(const UOp& sink, const Target& target) { return Pipelining(sink, target).run(sink); }
 
 }  // namespace tinygrad::codegen

@@ -1,11 +1,14 @@
 #include "codegen/expand/stage_memory.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/split_range.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
+#include "symbolic/known_divisors.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -29,9 +32,12 @@ UOp flat(std::span<const UOp> ranges) {
   return at;
 }
 
+bool loads_argument(const UOp& value) { return value.is(Op::LOAD) && value.src(0).src(0).is(Op::PARAM); }
+
 }  // namespace
 
-StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, uint64_t id, int64_t copies) : stage_(stage) {
+StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, const Target& target, uint64_t id, int64_t copies)
+    : target_(target), stage_(stage) {
   const bool shared = stage.arg_as<StageArg>().scope == Scope::group;
   if (shared) items_ = UOps(items.begin(), items.end());
   for (const UOp& r : ranges_of(stage)) {
@@ -46,7 +52,9 @@ StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, uint64_t 
     if (!contains(own_items_, r) && !contains(closed_ranges(stage), r)) free_items_.push_back(r);
   elements_ = count_of(closed_ranges(stage));
   lane_count_ = count_of(lanes_);
-  copy_size_ = count_of(own_items_) * elements_ * lane_count_;
+  fetched_ = shared && target.async_copy_bytes != 0 && loads_argument(stage.src(0));
+  if (fetched_) choose_pitch();
+  copy_size_ = count_of(own_items_) * (elements_ + elements_ / row_ * padding_) * lane_count_;
   memory_ = buffer(stage.dtype(), {.id = id, .size = copy_size_ * copies, .scope = shared ? Scope::group : Scope::reg});
 }
 
@@ -63,18 +71,57 @@ UOp StageMemory::after(std::span<const UOp> effects, std::span<const UOp> loops)
   return waits.empty() ? memory_ : tinygrad::after(memory_, waits);
 }
 
+/// Memory of a group is in banks of 4 bytes, 32 of them. Tensor cores read 16 bytes of each of eight rows together: in other banks, if a
+/// row is an odd number of such pieces long.
+void StageMemory::choose_pitch() {
+  constexpr int64_t piece = 16;
+  const auto item = int64_t(itemsize(stage_.dtype()));
+  row_ = row_length(stage_.src(0));
+  if (lane_count_ == 1 && row_ < elements_ && row_ * item % (2 * piece) == 0) padding_ = piece / item;
+}
+
 UOp StageMemory::place(const UOp& copy, const UOp& element) const {
-  return copy * copy_size_ + ((flat(own_items_) * elements_ + element) * lane_count_ + flat(lanes_));
+  const UOp at = flat(own_items_) * elements_ + element;
+  if (padding_ == 0) return copy * copy_size_ + (at * lane_count_ + flat(lanes_));
+  return simplify(copy * copy_size_ + at + floor_div(at, row_) * padding_);
 }
 
 UOp StageMemory::read(const UOp& state, const UOp& copy, const UOp& element) const { return load(index(state, place(copy, element))); }
 
-/// Element number n of the loops is that of item n, n + items, ...; `closed` becomes the loop over these rounds, if there are several.
-void StageMemory::split_over_items(UOp& value, UOp& element, UOp& valid, UOps& closed, int32_t& next_range) const {
+/// Neighbours in the tile that lie together where they are loaded from, too; in `first` the loops over them are 0.
+int64_t StageMemory::row_length(const UOp& value, NodeMap<UOp>* first) const {
+  const UOp& at = value.src(0).src(1);
+  const auto closed = closed_ranges(stage_);
+  int64_t row = 1;
+  for (size_t i = closed.size(); i-- > 0 && !contains(items_, closed[i]) && stride_of(at, closed[i]) == row;) {
+    row *= constant_size(closed[i]);
+    if (first) (*first)[closed[i]] = index_const(0);
+  }
+  return row;
+}
+
+/// How many of them one access may move: a power of two.
+int64_t StageMemory::run_length(const UOp& value) const {
+  if (target_.vector_math || lane_count_ != 1 || !loads_argument(value)) return 1;
+  const UOp& place = value.src(0);
+  NodeMap<UOp> first;
+  const int64_t row = row_length(value, &first), item = int64_t(itemsize(stage_.dtype()));
+  int64_t most = std::min(row & -row, target_.vector_bits / 8 / item);
+  if (!target_.unaligned_vectors) {
+    const int64_t aligned = std::max<int64_t>(place.src(0).arg_as<ParamArg>().align, target_.memory_alignment) / item;
+    const int power = symbolic::KnownDivisors().power_of_two(substitute(place.src(1), first));
+    most = std::min({most, aligned, int64_t{1} << std::min(power, 10)});
+  }
+  return most < 2 ? 1 : int64_t(std::bit_floor(uint64_t(most)));
+}
+
+/// Element number n of the loops is that of item n, n + items, ...; `closed` becomes the loop over these rounds, if there are several. An
+/// item takes `run` elements at a time.
+void StageMemory::split_over_items(UOp& value, UOp& element, UOp& valid, UOps& closed, int64_t run, int32_t& next_range) const {
   UOps loops;
   UOps rest;
   for (const UOp& r : closed) (is_lane(r) || contains(items_, r) ? rest : loops).push_back(r);
-  const int64_t count = count_of(loops), items = count_of(free_items_), rounds = (count + items - 1) / items;
+  const int64_t count = count_of(loops) / run, items = count_of(free_items_), rounds = (count + items - 1) / items;
   UOp number = flat(free_items_);
   if (rounds > 1) {
     const UOp round = range(rounds, next_range++);
@@ -82,6 +129,10 @@ void StageMemory::split_over_items(UOp& value, UOp& element, UOp& valid, UOps& c
     rest.push_back(round);
   }
   if (count % items != 0) valid = number < count;
+  if (run > 1) {
+    rest.push_back(range(run, next_range++, AxisKind::upcast));
+    number = number * run + rest.back();
+  }
   int64_t below = 1;
   for (size_t i = loops.size(); i-- > 0;) {
     const int64_t size = constant_size(loops[i]);
@@ -106,9 +157,13 @@ UOp StageMemory::fill(const UOp& value, const UOp& copy, const UOp& state, int32
     fresh[r] = closed.back() = range(r.src(0), arg);
   }
   UOp x = substitute(value, fresh), element = flat(closed), valid;
-  if (!free_items_.empty()) split_over_items(x, element, valid, closed, next_range);
-  UOp at = index(state, place(copy, element));
-  if (valid) at = mask_index(at, valid);
+  const int64_t run = free_items_.empty() ? 1 : run_length(value);
+  if (!free_items_.empty()) split_over_items(x, element, valid, closed, run, next_range);
+  // Quotients of the items' numbers hide what lies together, and no step after this takes them apart as well.
+  const bool in_runs = run > 1 || padding_ != 0;
+  UOp at = index(state, in_runs ? simplify(place(copy, element)) : place(copy, element));
+  if (in_runs) x = simplify(x);
+  if (valid) at = mask_index(at, in_runs ? simplify(valid) : valid);
   for (const UOp& r : items_)
     if (!contains(closed, r)) closed.push_back(r);
   const UOp effect = store(at, x);

@@ -1,6 +1,7 @@
 #pragma once
 /// A STAGE as memory: where its elements are, how they get there and how they are read.
 
+#include "target/target.h"
 #include "uop/node_map.h"
 #include "uop/uop.h"
 
@@ -11,27 +12,36 @@ namespace tinygrad::codegen {
 class StageMemory {
  public:
   /// `items` are the ranges of the kernel's work-items.
-  StageMemory(const UOp& stage, std::span<const UOp> items, uint64_t id, int64_t copies = 1);
+  StageMemory(const UOp& stage, std::span<const UOp> items, const Target& target, uint64_t id, int64_t copies = 1);
 
   const UOp& memory() const { return memory_; }
   /// The loops that the STAGE is inside of.
   const UOps& loops() const { return loops_; }
 
+  /// True if what fills it may be FETCHed: then fills are COMMITted, and waited for.
+  bool is_fetched() const { return fetched_; }
+
   /// The memory inside of loops, after effects. What group memory waits for, all work-items of the group have done.
   UOp after(std::span<const UOp> effects, std::span<const UOp> loops) const;
   /// Writes the elements to a copy in `state` of the memory. In group scope the work-items that would compute the same share them out.
-  /// `value` is that of the STAGE or of another iteration.
+  /// `value` is that of the STAGE or of another iteration. Where one access moves several elements, a work-item takes neighbours.
   UOp fill(const UOp& value, const UOp& copy, const UOp& state, int32_t& next_range) const;
   UOp read(const UOp& state, const UOp& copy, const UOp& element) const;
 
  private:
   UOp place(const UOp& copy, const UOp& element) const;
-  void split_over_items(UOp& value, UOp& element, UOp& valid, UOps& closed, int32_t& next_range) const;
+  void choose_pitch();
+  int64_t row_length(const UOp& value, NodeMap<UOp>* first = nullptr) const;
+  int64_t run_length(const UOp& value) const;
+  void split_over_items(UOp& value, UOp& element, UOp& valid, UOps& closed, int64_t run, int32_t& next_range) const;
 
+  const Target& target_;
   UOp stage_, memory_;
+  bool fetched_ = false;
   UOps items_;                                   ///< of the kernel, with group scope
   UOps own_items_, free_items_, lanes_, loops_;  ///< items and lanes with places of their own; items without; loops around
   int64_t elements_ = 1, lane_count_ = 1, copy_size_ = 1;
+  int64_t row_ = 1, padding_ = 0;  ///< elements after which others are left free, and how many
 };
 
 }  // namespace tinygrad::codegen

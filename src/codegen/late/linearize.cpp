@@ -20,6 +20,9 @@ namespace {
 /// Nodes that only say what comes before what.
 bool is_ordering(const UOp& u) { return u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::GROUP) || u.is(Op::SINK); }
 
+/// Instructions that are about what stands before them.
+bool is_fence(const UOp& u) { return u.is(Op::BARRIER) || u.is(Op::COMMIT) || u.is(Op::WAIT); }
+
 /// Order of loops that are closed together: threads outside, then the order key, then the id.
 std::tuple<bool, int32_t, int32_t> nesting_key(const UOp& range) {
   const auto& a = range.arg_as<RangeArg>();
@@ -145,6 +148,9 @@ class Linearizer {
       blocks_[size_t(block_.back())].items.push_back(int(i));
     }
     waits_for_.resize(nodes_.size(), 0);
+    fetches_.resize(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (const int range = blocks_[size_t(block_[i])].range; nodes_[i].is(Op::FETCH) && range != none) fetches_[size_t(range)] = true;
   }
 
   /// The item of block `at` that holds node `n`.
@@ -196,10 +202,11 @@ class Linearizer {
         if (memory_of(nodes_[size_t(s)].src(0)) == nodes_[size_t(l)].src(0).src(0)) add_edge(l, s);
   }
 
-  /// What goes first among the items that are ready: computation, then loops and barriers, then stores.
+  /// What goes first among the items that are ready: computation and what goes on beside it, then loops and barriers, then stores.
   int rank(int item) const {
     const UOp& u = nodes_[size_t(item)];
-    return u.is(Op::STORE) ? 2 : block_of_range_.contains(u) || u.is(Op::BARRIER) ? 1 : 0;
+    if (fetches_[size_t(item)]) return 0;
+    return u.is(Op::STORE) ? 2 : block_of_range_.contains(u) || u.is(Op::BARRIER) || u.is(Op::WAIT) ? 1 : 0;
   }
 
   void emit_block(int root) {
@@ -261,13 +268,13 @@ class Linearizer {
       return;
     }
     if (is_ordering(u)) return;
-    if (u.is(Op::BARRIER)) return push(UOp(Op::BARRIER, DType::void_, std::span(program_).last(program_.empty() ? 0 : 1)));
+    if (is_fence(u)) return push(UOp(u.op(), DType::void_, std::span(program_).last(program_.empty() ? 0 : 1), u.arg()));
     UOps sources;
     for (const UOp& s : u.src()) sources.push_back(emitted_[s]);
     UOp made = u.with_src(sources);
     // Without AFTER, a load before a store and one behind it read the same place in the same way, and an accumulator may be set to the same
     // value again: the later one is of another state, so that each instruction stands in the list once.
-    while ((made.is(Op::LOAD) || made.is(Op::STORE)) && standing(made).listed) {
+    while ((made.is(Op::LOAD) || made.is(Op::STORE) || made.is(Op::FETCH)) && standing(made).listed) {
       push_if_new(sources[0] = reachable(next_state(sources[0])));
       made = made.with_src(sources);
     }
@@ -333,7 +340,8 @@ class Linearizer {
   NodeMap<int> number_;
   std::vector<Block> blocks_;
   NodeMap<int> block_of_range_;
-  std::vector<int> block_;  ///< of each node
+  std::vector<int> block_;     ///< of each node
+  std::vector<bool> fetches_;  ///< RANGEs of loops around FETCHes: they go on beside what follows
   struct Edge {
     int from, to;
   };

@@ -4,8 +4,8 @@
 
 namespace tinygrad::codegen {
 
-/// On targets without vector arithmetic, values of several lanes become as many scalars. Vectors are left where memory of the device or the
-/// group is loaded and stored whole, in runs that are known to be aligned and that the target has, and at tensor cores.
+/// On targets without vector arithmetic, values of several lanes become as many scalars, and what they load and store is taken one by one
+/// (coalesce() joins it again). Vectors are left at tensor cores.
 UOp split_vectors(const UOp& sink, const Target& target);
 
 }  // namespace tinygrad::codegen

@@ -1,6 +1,8 @@
 #include "codegen/opt/group_heuristic.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/tensor_core.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr int64_t few_outputs = 2048;  // less than the work-items that a device runs at once
 constexpr int64_t long_reduction = 32;
 constexpr int64_t texel = 4;  // elements
+constexpr int tiles_ahead = 2;
 
 class GroupHeuristic {
  public:
@@ -21,12 +24,17 @@ class GroupHeuristic {
   }
 
   std::vector<Opt> run() {
-    if (!use_tensor_core()) {
+    if (use_tensor_core()) {
+      may_stage_ = has_one_product();
+    } else {
       read_texels();
-      if (!share_reduction()) tile();
+      const bool is_shared = share_reduction();
+      if (!is_shared && nest_.reduces != 0) may_stage_ = tile() && has_one_product();
+      if (!is_shared && nest_.reduces == 0 && !reads_texels_) take_vectors();
     }
     spread();
     unroll();
+    stage();
     return opts_;
   }
 
@@ -39,7 +47,7 @@ class GroupHeuristic {
   int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
-  /// The first core whose tile divides the sizes, with up to 2x2 tiles for each of its groups of items.
+  /// The first core whose tile divides the sizes, with several tiles for each of its groups of items.
   bool use_tensor_core() {
     for (size_t i = 0; i < target_.tensor_cores.size(); ++i) {
       const TensorCore& core = target_.tensor_cores[i];
@@ -52,9 +60,9 @@ class GroupHeuristic {
       for (size_t a = 0; a < nest_.axes.size(); ++a) {
         const int64_t tile = is_axis(a, use->m) ? core.m : is_axis(a, use->n) ? core.n : is_axis(a, use->k) ? core.k : 1;
         left_[a] /= tile;
-        if (tile > 1 && !nest_.axes[a].is_reduce && left_[a] % 2 == 0) add(OptOp::UPCAST, a, 2);
+        if (tile > 1 && !nest_.axes[a].is_reduce) add_copies(a, may_fetch() ? 4 : 2);
       }
-      return true;
+      return uses_core_ = true;
     }
     return false;
   }
@@ -70,23 +78,57 @@ class GroupHeuristic {
       const int64_t count = std::ranges::count_if(nest_.works, along) + stores_along(nest_.axes[i].range);
       if (count > most) best = i, most = count;
     }
-    if (most > 0) add(OptOp::LANE, best, texel);
+    reads_texels_ = most > 0;
+    if (reads_texels_) add(OptOp::LANE, best, texel);
   }
 
   int64_t stores_along(const UOp& range) const {
     return std::ranges::count_if(toposort(sink_), [&](const UOp& u) { return u.is(Op::STORE) && stride_of(u.src(0).src(1), range) == 1; });
   }
 
+  // Neighbours of one work-item are loaded and stored together where the target can (coalesce.h).
+
+  /// Elements of the widest dtype that one access of an argument moves. Where nothing is known of where those begin, work-items had better
+  /// be neighbours.
+  int64_t vector_elements() const {
+    if (target_.vector_math || target_.vector_bits == 0) return 1;
+    return std::max<int64_t>(std::min(target_.vector_bits / 8, target_.memory_alignment) / nest_.item_bytes, 1);
+  }
+
+  static int64_t stride(const UOp& access, const UOp& range) { return stride_of(access.src(0).src(1), range).value_or(0); }
+
+  /// Whatever moves along the axis goes from an element to the next.
+  bool moves_by_one(size_t axis) const {
+    return std::all_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
+      return !w.is_access || !(w.depends >> axis & 1) || stride(w.node, nest_.axes[axis].range) == 1;
+    });
+  }
+
+  int64_t outputs() const {
+    int64_t n = 1;
+    for (const NestAxis& a : nest_.axes)
+      if (!a.is_reduce) n *= a.size;
+    return n;
+  }
+
+  /// Where that leaves enough work-items.
+  void take_vectors() {
+    for (size_t i = nest_.axes.size(); i-- > 0;) {
+      if (!moves_by_one(i)) continue;
+      for (int64_t n = vector_elements(); n > 1; n /= 2)
+        if (left_[i] % n == 0 && outputs() / n >= few_outputs) return add(OptOp::UPCAST, i, n);
+    }
+  }
+
   /// Where the outputs are too few to fill the device, the items of a group share each.
   bool share_reduction() {
-    int64_t outputs = 1;
-    for (const NestAxis& a : nest_.axes)
-      if (!a.is_reduce) outputs *= a.size;
-    if (outputs > few_outputs || updates_in_place(sink_)) return false;
+    if (outputs() > few_outputs || updates_in_place(sink_)) return false;
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce || left_[i] < long_reduction) continue;
+      const int64_t vector = moves_by_one(i) ? vector_elements() : 1;
       for (int64_t n = most_items(); n >= 8; n /= 2) {
         if (left_[i] % n != 0 || left_[i] < 2 * n) continue;
+        if (vector > 1 && left_[i] % (n * vector) == 0) add(OptOp::UNROLL, i, vector);
         add(OptOp::GROUP, i, n);
         items_ *= n;
         return true;
@@ -101,8 +143,7 @@ class GroupHeuristic {
                        [&](const NestedWork& w) { return w.node.is(Op::LOAD) && (w.inside >> axis & 1) && !(w.depends >> axis & 1); });
   }
 
-  void tile() {
-    if (nest_.reduces == 0) return;
+  bool tile() {
     int tiled = 0;
     for (size_t i = nest_.axes.size(); i-- > 0 && tiled < 2;) {
       if (nest_.axes[i].is_reduce || !shares_loads(i)) continue;
@@ -113,6 +154,11 @@ class GroupHeuristic {
           break;
         }
     }
+    return tiled > 0;
+  }
+  void add_copies(size_t axis, int64_t most) {
+    for (int64_t n = most; n > 1; n /= 2)
+      if (left_[axis] % n == 0) return add(OptOp::UPCAST, axis, n);
   }
 
   /// Items along the outputs, the innermost axis first: neighbouring items then use neighbouring memory. The last opt is the fastest
@@ -122,12 +168,14 @@ class GroupHeuristic {
     const int64_t most = most_items();
     for (size_t i = nest_.axes.size(); i-- > 0 && local.size() < 2;) {
       if (nest_.axes[i].is_reduce) continue;
-      const int64_t wanted = local.empty() ? 32 : 8;
+      // The tiles of a tensor core's items are squares already.
+      const int64_t wanted = uses_core_ && may_fetch() ? 2 : local.empty() ? 32 : 8;
       for (int64_t n = wanted; n > 1; n /= 2)
         if (left_[i] % n == 0 && items_ * n <= most) {
           local.insert(local.begin(), {OptOp::LOCAL, int32_t(nest_.axes[i].number), int32_t(n)});
           items_ *= n;
           left_[i] /= n;
+          spread_ |= uint64_t{1} << i;
           break;
         }
     }
@@ -137,10 +185,52 @@ class GroupHeuristic {
   void unroll() {
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce) continue;
-      for (int64_t n : {4, 2})
+      if (std::ranges::any_of(opts_, [](const Opt& o) { return o.op == OptOp::UNROLL; })) return;
+      for (int64_t n = !may_stage_ ? 4 : uses_core_ ? 2 : 8; n > 1; n /= 2)
         if (left_[i] % n == 0 && left_[i] >= n) return add(OptOp::UNROLL, i, n);
       return;
     }
+  }
+
+  // Tiles in memory of the group, on targets that copy to it while they compute.
+
+  bool may_fetch() const { return target_.async_copy_bytes != 0; }
+
+  /// One sum along one axis, the last, of what other loops have not stored.
+  bool has_one_product() const {
+    const auto reduced = std::ranges::count_if(nest_.axes, &NestAxis::is_reduce);
+    return may_fetch() && nest_.reduces == 1 && reduced == 1 && nest_.axes.back().is_reduce && !updates_in_place(sink_);
+  }
+
+  /// Work-items along another axis load the same.
+  bool is_shared(const NestedWork& w) const { return w.node.is(Op::LOAD) && (spread_ & w.inside & ~w.depends) != 0; }
+
+  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead.
+  void stage() {
+    const size_t axis = nest_.axes.size() - 1;
+    if (!may_stage_ || left_[axis] <= tiles_ahead + 1) return;
+    std::map<int32_t, int64_t> tiles;  // bytes, by slot
+    for (const NestedWork& w : nest_.works)
+      if (is_shared(w) && (w.depends >> axis & 1)) tiles[w.node.src(0).src(0).arg_as<ParamArg>().slot] += tile_bytes(w);
+    int64_t free = target_.group_memory_bytes;
+    for (const auto& [slot, bytes] : tiles) {
+      const StageOpt tile{.slot = slot, .scope = Scope::group, .depth = tiles_ahead + 1};
+      free -= bytes * tile.depth;
+      if (free < 0) return;
+      opts_.push_back({OptOp::STAGE, int32_t(nest_.axes[axis].number), tile.arg()});
+    }
+  }
+
+  /// At most, with what is left free behind each row.
+  int64_t tile_bytes(const NestedWork& load) const {
+    const auto item = int64_t(itemsize(load.node.dtype()));
+    int64_t elements = 1, row = std::numeric_limits<int64_t>::max();
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      const int64_t taken = load.depends >> i & 1 ? nest_.axes[i].size / std::max<int64_t>(left_[i], 1) : 1;
+      elements *= taken;
+      if (taken > 1) row = std::min(row, taken);
+    }
+    return elements * item + elements / std::min(row, elements) * 16;
   }
 
   const UOp sink_;
@@ -149,6 +239,8 @@ class GroupHeuristic {
   std::vector<int64_t> left_;
   std::vector<Opt> opts_;
   int64_t items_ = 1;
+  bool uses_core_ = false, may_stage_ = false, reads_texels_ = false;
+  uint64_t spread_ = 0;  ///< axes that work-items are along, as bits
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "codegen/opt/opt_error.h"
 #include "codegen/opt/split_range.h"
 #include "codegen/opt/window_axes.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -135,26 +136,58 @@ class OperandStaging {
     for (const UOp& u : toposort(load))
       if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
     if (stage_.depth > 1) check_ahead(load);
-    std::vector<WindowAxis> axes = axes_of_tile(load, inside);
+    NodeMap<UOp> digits;
+    const UOp apart = stage_.scope == Scope::group ? in_bits(load, inside, digits) : load;
+    std::vector<WindowAxis> axes = axes_of_tile(apart, inside);
     sort_tile(axes);
 
     NodeMap<UOp> fresh;
-    UOps sources{load};
+    UOps sources{apart};
     UOp at = index_const(0), valid;
     int64_t elements = 1;
     for (const WindowAxis& a : axes) {
       if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t size =
-          a.is_window() ? add_window(a, vectors_in_fill(a, axes, load), fresh, sources, valid) : add_loop(a, fresh, sources);
+          a.is_window() ? add_window(a, vectors_in_fill(a, axes, apart), fresh, sources, valid) : add_loop(a, fresh, sources);
       at = at * size + (a.is_window() ? a.place() : a.parts[0].range);
       elements *= size;
       if (elements > int64_t{1} << 32) break;
     }
     check_size(elements * int64_t(itemsize(load.dtype())) * stage_.depth);
-    sources[0] = substitute(load, fresh);
+    sources[0] = substitute(apart, fresh);
     if (valid) sources[0] = sources[0].with_src(gated(sources[0].src(), valid));
     const UOp tile(Op::STAGE, load.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
-    return UOp(Op::INDEX, load.dtype(), {tile, at}, IndexArg{});
+    return UOp(Op::INDEX, load.dtype(), {tile, substitute(at, digits)}, IndexArg{});
+  }
+
+  /// Loops of which the load's place takes digits, such as those over what the items of a tensor core hold, become loops over their bits,
+  /// which move it a way each: so the tile lies as the argument does. `digits` has the bits of the loops.
+  UOp in_bits(const UOp& load, UOps& inside, NodeMap<UOp>& digits) {
+    UOps apart;
+    NodeMap<UOp> sums;
+    for (const UOp& r : inside) {
+      const int64_t size = constant_size(r);
+      if (stride_of(load.src(0).src(1), r) || size < 4 || (size & (size - 1)) != 0) {
+        apart.push_back(r);
+        continue;
+      }
+      UOp sum = index_const(0);
+      for (int64_t below = 1; below < size; below *= 2) {
+        const UOp bit = range(index_const(2), {.id = next_range_++, .order = r.arg_as<RangeArg>().order});
+        made_.push_back(bit);
+        apart.push_back(bit);
+        sum = sum + bit * below;
+        digits[bit] = floor_mod(floor_div(r, below), 2);
+      }
+      sums[r] = sum;
+    }
+    if (apart.size() == inside.size()) return load;
+    const UOp out = simplify(substitute(load, sums));
+    made_.push_back(out);
+    inside.clear();
+    for (const UOp& r : apart)
+      if (is_open_over(out, std::span(&r, 1))) inside.push_back(r);
+    return out;
   }
 
   static UOps gated(std::span<const UOp> sources, const UOp& valid) {

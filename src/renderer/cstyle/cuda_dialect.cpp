@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <bit>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
@@ -42,9 +45,10 @@ constexpr Definition kDefinitions[] = {
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
 };
 
-/// The language's own vectors have other names for lanes and end at four.
+/// The language's own vectors have other names for lanes and end at four. One instruction takes what is aligned as a whole.
 std::string vector_type(std::string_view element, int lanes, int itemsize) {
-  return fmt::format("struct {0}_{1} {{ {0} at[{1}]; }};  // aligned to {2}\n#define {0}{1} {0}_{1}", element, lanes, itemsize);
+  return fmt::format("struct __align__({2}) {0}_{1} {{ {0} at[{1}]; }};\n#define {0}{1} {0}_{1}", element, lanes,
+                     std::bit_floor(unsigned(std::min(lanes * itemsize, 16))));
 }
 std::string vector(std::string_view type, std::string_view lanes) { return fmt::format("{}{{{}}}", type, lanes); }
 std::string lane(std::string_view vector, int64_t at) { return fmt::format("{}.at[{}]", vector, at); }
@@ -207,6 +211,18 @@ std::string kernel(const KernelText& text) {
                      fmt::join(parameters, ", "), arrays, text.body);
 }
 
+std::string fetch(Prelude& prelude, std::string_view to, std::string_view from, int bytes, std::string_view valid) {
+  prelude.function(
+      fmt::format("void fetch{0}(void* to, const void* from, bool valid) {{\n"
+                  "  asm volatile(\"{{\\n.reg .u64 near, far;\\ncvta.to.shared.u64 near, %0;\\ncvta.to.global.u64 far, %1;\\n\"\n"
+                  "               \"cp.async.{1}.shared.global [near], [far], {0}, %2;\\n}}\"\n"
+                  "               : : \"l\"(to), \"l\"(from), \"r\"(valid ? {0} : 0) : \"memory\");\n}}",
+                  bytes, bytes == 16 ? "cg" : "ca"));
+  return fmt::format("fetch{}({}, {}, {});", bytes, to, from, valid);
+}
+std::string commit() { return "asm volatile(\"cp.async.commit_group;\" : : : \"memory\");"; }
+std::string wait(int pending) { return fmt::format("asm volatile(\"cp.async.wait_group {};\" : : : \"memory\");", pending); }
+
 constexpr GroupDialect kGroups = {
     .device_memory = "",
     .group_memory = "",
@@ -214,6 +230,9 @@ constexpr GroupDialect kGroups = {
     .barrier = "__syncthreads();",
     .load_vector = nullptr,
     .store_vector = nullptr,
+    .fetch = fetch,
+    .commit = commit,
+    .wait = wait,
     .id = id,
 };
 

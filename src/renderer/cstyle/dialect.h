@@ -60,6 +60,11 @@ struct GroupDialect {
   /// A vector at a pointer to its first element, read, and written by a statement; null: through a pointer to vectors.
   std::string (*load_vector)(std::string_view pointer, int lanes);
   std::string (*store_vector)(std::string_view pointer, int lanes, std::string_view x);
+  /// Begins to copy 4, 8 or 16 bytes from memory of the device to that of the group, or zeros: a statement. Then statements of COMMIT and
+  /// WAIT. null: the language has no such copies.
+  std::string (*fetch)(Prelude& prelude, std::string_view to, std::string_view from, int bytes, std::string_view valid) = nullptr;
+  std::string (*commit)() = nullptr;
+  std::string (*wait)(int pending) = nullptr;
   /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
   std::string (*id)(AxisKind kind, int dim);
   /// The types of arguments that are images, only read and only written; empty where the language has none. A texel is four floats.

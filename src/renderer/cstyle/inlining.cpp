@@ -7,7 +7,9 @@
 namespace tinygrad::renderer::cstyle {
 namespace {
 
-bool is_control(const UOp& u) { return u.is(Op::RANGE) || u.is(Op::END) || u.is(Op::IF) || u.is(Op::ENDIF) || u.is(Op::BARRIER); }
+bool is_control(const UOp& u) {
+  return u.is(Op::RANGE) || u.is(Op::END) || u.is(Op::IF) || u.is(Op::ENDIF) || u.is(Op::BARRIER) || u.is(Op::WAIT);
+}
 
 bool is_address(const UOp& u) { return u.is(Op::INDEX) && u.src(0).in(Group::memory); }
 
@@ -69,7 +71,7 @@ void Inlining::find_blocks(std::span<const UOp> list) {
   for (size_t at = 0; at < list.size(); ++at) {
     const UOp& u = list[at];
     controls_before_[at + 1] = controls_before_[at] + is_control(u);
-    if (u.is(Op::STORE)) stores_.emplace_back(static_cast<int32_t>(at), u.src(0));
+    if (u.is(Op::STORE) || u.is(Op::FETCH)) stores_.emplace_back(static_cast<int32_t>(at), u.src(0));
     if (u.is(Op::END))
       for (size_t i = 1; i < u.src_count(); ++i) close(at);
     if (u.is(Op::ENDIF)) close(at);

@@ -158,6 +158,9 @@ class Renderer {
       case Op::WMMA: return set(u, matrix_product(u));
       case Op::SPECIAL: return special(u);
       case Op::BARRIER: return line(prelude_.word(groups(u).barrier));
+      case Op::FETCH: return fetch(u);
+      case Op::COMMIT: return line(copying(u).commit());
+      case Op::WAIT: return line(copying(u).wait(u.arg_as<WaitArg>().pending));
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
@@ -183,6 +186,19 @@ class Renderer {
   const GroupDialect& groups(const UOp& u) const {
     if (!groups_) throw InternalError(fmt::format("C: CPUs have no {}; kernel {}", name(u.op()), info_.name));
     return *groups_;
+  }
+
+  const GroupDialect& copying(const UOp& u) const {
+    if (!groups(u).fetch)
+      throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
+    return groups(u);
+  }
+
+  void fetch(const UOp& u) {
+    const Address &to = address_of(u.src(0)), &from = address_of(u.src(1));
+    const std::string valid = u.src_count() > 2 ? value(u.src(2)).expr.text : "true",
+                      guard = u.src_count() > 3 ? fmt::format("if ({}) ", value(u.src(3)).expr.text) : "";
+    line(guard + copying(u).fetch(prelude_, pointer(to), pointer(from), to.width * int(itemsize(to.dtype)), valid));
   }
 
   void special(const UOp& u) {

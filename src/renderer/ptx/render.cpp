@@ -10,6 +10,7 @@
 #include "renderer/ptx/memory.h"
 #include "renderer/ptx/mma.h"
 #include "renderer/ptx/ptx.h"
+#include "symbolic/known_divisors.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 #include "uop/node_map.h"
@@ -131,6 +132,9 @@ class Renderer {
       case Op::IF: return open_if(u);
       case Op::ENDIF: return close_if(u);
       case Op::BARRIER: return out_.line("bar.sync 0;");
+      case Op::FETCH: return fetch(u);
+      case Op::COMMIT: return out_.line("cp.async.commit_group;");
+      case Op::WAIT: return out_.line(fmt::format("cp.async.wait_group {};", u.arg_as<WaitArg>().pending));
       case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
       case Op::LOAD: return load(u);
       case Op::STORE: return store(u);
@@ -244,7 +248,7 @@ class Renderer {
     if (m.space.empty()) {
       a.elements = *constant_offsets(u);
     } else if (const auto parts = address_parts(u.src(1))) {
-      const int64_t divisor = parts->base ? known_divisor(*parts->base, 16) * each : 16;
+      const int64_t divisor = parts->base ? each << std::min(divisors_.power_of_two(*parts->base), 4) : 16;
       const std::string pointer = parts->base ? base_of(u.src(0), *parts->base) : m.base;
       for (const int64_t offset : parts->offsets) a.places.push_back({m.space, pointer, offset * each, std::min(m.alignment, divisor)});
     } else {
@@ -271,9 +275,9 @@ class Renderer {
     return bases_.back()[memory][at] = beyond(memory_.find(memory)->base, scalar(at), each);
   }
 
-  const Address& address_of(const UOp& access) {
-    const int32_t* at = positions_.find(access.src(0));
-    if (!at || !access.src(0).is(Op::INDEX)) fail(access, "is no access to memory");
+  const Address& address_of(const UOp& access, size_t source = 0) {
+    const int32_t* at = positions_.find(access.src(source));
+    if (!at || !access.src(source).is(Op::INDEX)) fail(access, "is no access to memory");
     return addresses_[size_t(*at)];
   }
   static size_t count(const Address& a) { return a.width * std::max(a.places.size(), a.elements.size()); }
@@ -311,6 +315,13 @@ class Renderer {
     for_each_run(a, gate, [&](const Place& place, size_t first, size_t n) {
       emit_store(out_, place, u.src(1).dtype(), {x.begin() + int64_t(first), x.begin() + int64_t(first + n)}, gate[first]);
     });
+  }
+
+  void fetch(const UOp& u) {
+    const Address &to = address_of(u), &from = address_of(u, 1);
+    const std::string none, valid = u.src_count() > 2 && !is_const(u.src(2), 1) ? out_.in_register(scalar(u.src(2))) : none;
+    emit_fetch(out_, to.places.at(0), from.places.at(0), int(to.width * itemsize(to.memory.dtype())), valid,
+               u.src_count() > 3 ? out_.in_register(scalar(u.src(3))) : none);
   }
 
   /// Runs of elements with one gate.
@@ -411,6 +422,7 @@ class Renderer {
   const UOp& linear_;
   const KernelInfo& info_;
   Emitter out_;
+  symbolic::KnownDivisors divisors_;
   NodeMap<int32_t> positions_;
   std::vector<Value> values_;
   std::vector<Address> addresses_;

@@ -56,6 +56,7 @@ void Machine::set_up_memory(std::span<void* const> buffers) {
       }
     } else if (m.scope == Scope::group) {
       s.elements.resize(size_t(m.size));
+      s.fetching.resize(size_t(m.size));
       s.shadow = int(shadows_.size());
       shadows_.emplace_back().resize(m.size);
     } else {
@@ -85,6 +86,8 @@ void Machine::run_group() {
     if (program_.memories[m].scope == Scope::group) shadows_[size_t(storage_[m].shadow)].clear();
   }
   for (size_t pc = 0; pc < program_.code.size();) pc = step(pc);
+  for (const auto& set : copies_)
+    if (!set.empty()) fail(program_.code.back(), set[0].item, fmt::format("the copy to element {} is never waited for", set[0].to));
 }
 
 // Executes the instruction at `pc`; gives the next one.
@@ -102,6 +105,12 @@ size_t Machine::step(size_t pc) {
     case Op::IF: return run_if(i, pc);
     case Op::ENDIF: masks_.pop_back(); break;
     case Op::BARRIER: run_barrier(i); break;
+    case Op::FETCH: run_fetch(i); break;
+    case Op::COMMIT:
+      check_all_active(i);
+      copies_.emplace_back();
+      break;
+    case Op::WAIT: run_wait(i); break;
     case Op::LOAD: run_load(i); break;
     case Op::STORE: run_store(i); break;
     case Op::INDEX:
@@ -162,9 +171,13 @@ size_t Machine::run_if(const Instruction& i, size_t pc) {
   return pc + 1;
 }
 
-void Machine::run_barrier(const Instruction& i) {
+void Machine::check_all_active(const Instruction& i) const {
   for (size_t item = 0; item < items_; ++item)
-    if (!active(item)) fail(i, item, "the item does not reach a barrier that others of its group wait at");
+    if (!active(item)) fail(i, item, "the item does not reach what others of its group wait at");
+}
+
+void Machine::run_barrier(const Instruction& i) {
+  check_all_active(i);
   ++now_.epoch;
 }
 
@@ -241,6 +254,38 @@ void Machine::run_store(const Instruction& i) {
   }
 }
 
+void Machine::run_fetch(const Instruction& i) {
+  const Memory& far = program_.memories[size_t(i.extra)];
+  Storage& storage = storage_[size_t(i.extra)];
+  for (size_t item = 0; item < items_; ++item) {
+    if (!active(item) || (i.src[2] >= 0 && !at(i.src[2], 0, item))) continue;
+    const bool valid = i.src[3] < 0 || at(i.src[3], 0, item) != 0;
+    for (int32_t k = 0; k < i.width; ++k)
+      begin_copy(i, int64_t(at(i.src[0], 0, item)) + k, item, valid ? read(i, storage, far, int64_t(at(i.src[1], 0, item)) + k, item) : 0);
+  }
+}
+
+/// It may arrive at any time from now on: to everybody else that is a write.
+void Machine::begin_copy(const Instruction& i, int64_t to, size_t item, uint64_t value) {
+  Storage& storage = storage_[size_t(i.memory)];
+  check_bounds(i, storage, to, item);
+  if (storage.fetching[size_t(to)]) fail(i, item, fmt::format("race: another copy to element {} was not waited for", to));
+  if (!shadows_[size_t(storage.shadow)].write(to, now_.first_item + uint32_t(item), now_))
+    fail(i, item, fmt::format("race: another item reads or writes element {}, and no barrier is between", to));
+  storage.fetching[size_t(to)] = 1;
+  copies_.back().push_back({i.memory, to, item, value});
+}
+
+void Machine::run_wait(const Instruction& i) {
+  check_all_active(i);
+  for (; copies_.size() > size_t(i.extra) + 1; copies_.pop_front())
+    for (const Copy& c : copies_.front()) {
+      Storage& storage = storage_[size_t(c.memory)];
+      storage.fetching[size_t(c.to)] = 0;
+      write(i, storage, program_.memories[size_t(c.memory)], c.to, c.item, c.value);
+    }
+}
+
 uint64_t Machine::read(const Instruction& i, Storage& storage, const Memory& memory, int64_t address, size_t item) {
   check_bounds(i, storage, address, item);
   const auto e = size_t(address);
@@ -248,6 +293,8 @@ uint64_t Machine::read(const Instruction& i, Storage& storage, const Memory& mem
     if (!storage.written[e * items_ + item]) fail(i, item, fmt::format("element {} is read before it is written", address));
     return storage.elements[e * items_ + item];
   }
+  if (memory.scope == Scope::group && storage.fetching[e])
+    fail(i, item, fmt::format("race: the copy to element {} was not waited for", address));
   if (memory.scope == Scope::group && !shadows_[size_t(storage.shadow)].written(address))
     fail(i, item, fmt::format("element {} is read before it is written", address));
   if (storage.shadow >= 0 && !shadows_[size_t(storage.shadow)].read(address, now_.first_item + uint32_t(item), now_))
@@ -264,6 +311,8 @@ void Machine::write(const Instruction& i, Storage& storage, const Memory& memory
     storage.written[e * items_ + item] = 1;
     return;
   }
+  if (memory.scope == Scope::group && storage.fetching[e])
+    fail(i, item, fmt::format("race: the copy to element {} was not waited for", address));
   if (storage.shadow >= 0 && !shadows_[size_t(storage.shadow)].write(address, now_.first_item + uint32_t(item), now_))
     fail(i, item, fmt::format("race: another item reads or writes element {}, and no barrier is between", address));
   if (memory.scope == Scope::group)

@@ -1,6 +1,7 @@
 #pragma once
 /// One launch of a program: groups one after another, the items of a group in lock step.
 
+#include <deque>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,17 @@ class Machine {
     std::byte* bytes = nullptr;      // of a PARAM
     std::vector<uint64_t> elements;  // canonical bits of the kernel's own; those of scope reg by element, then item
     std::vector<uint8_t> written;    // of scope reg, as elements
+    std::vector<uint8_t> fetching;   // of scope group: a copy to the element has begun and was not waited for
     int64_t size = 0;
     int shadow = -1;
+  };
+
+  /// One element of a FETCH.
+  struct Copy {
+    int32_t memory = 0;
+    int64_t to = 0;
+    size_t item = 0;
+    uint64_t value = 0;
   };
 
   void set_up_memory(std::span<void* const> buffers);
@@ -42,6 +52,9 @@ class Machine {
   void run_barrier(const Instruction& i);
   void run_load(const Instruction& i);
   void run_store(const Instruction& i);
+  void run_fetch(const Instruction& i);
+  void begin_copy(const Instruction& i, int64_t to, size_t item, uint64_t value);
+  void run_wait(const Instruction& i);
   void run_lanes(const Instruction& i);
   void run_elementwise(const Instruction& i);
   void run_wmma(const Instruction& i);
@@ -51,6 +64,7 @@ class Machine {
   uint64_t read_texel(const Instruction& i, Storage& storage, const Memory& memory, size_t lane, size_t item);
   int64_t place_in_image(const Instruction& i, const Memory& memory, size_t lane, size_t item) const;
   void write(const Instruction& i, Storage& storage, const Memory& memory, int64_t at, size_t item, uint64_t value);
+  void check_all_active(const Instruction& i) const;
   void check_bounds(const Instruction& i, const Storage& storage, int64_t at, size_t item) const;
   int64_t uniform_value(const Instruction& i, int32_t reg) const;
 
@@ -85,6 +99,7 @@ class Machine {
   std::vector<Storage> storage_;
   std::vector<Shadow> shadows_;
   std::vector<std::vector<uint8_t>> masks_;  // of the open IFs, innermost last
+  std::deque<std::vector<Copy>> copies_{1};  // that have begun: the sets that were COMMITted, and the one that is open
 };
 
 }  // namespace tinygrad::runtime::interp

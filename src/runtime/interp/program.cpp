@@ -99,7 +99,10 @@ class Parser {
       case Op::END: add_end(u); return;
       case Op::IF: add_if(u); return;
       case Op::ENDIF: close(u, Op::IF, u.src(0)); return;
-      case Op::BARRIER: emit(u); return;
+      case Op::BARRIER:
+      case Op::COMMIT: emit(u); return;
+      case Op::WAIT: emit(u).extra = u.arg_as<WaitArg>().pending; return;
+      case Op::FETCH: add_fetch(u); return;
       case Op::INDEX: add_index(u); return;
       case Op::LOAD: add_load(u); return;
       case Op::STORE: add_store(u); return;
@@ -304,8 +307,8 @@ class Parser {
     int64_t lanes;
     int32_t in_row = -1;  // of an image, where `address` is the row
   };
-  Access access(const UOp& u) {
-    const UOp& index = u.src(0);
+  Access access(const UOp& u, size_t source = 0) {
+    const UOp& index = u.src(source);
     need(index.is(Op::INDEX) && index.src_count() == (is_image(index.src(0)) ? 3 : 2), u, "expects an INDEX of memory");
     const Place* p = places_.find(index.src(0));
     need(p && p->memory >= 0, u, "its memory does not stand earlier in the list");
@@ -369,6 +372,24 @@ class Parser {
     i.src[1] = x;
     i.src[2] = gate;
     i.extra = a.in_row;
+  }
+
+  void add_fetch(const UOp& u) {
+    need(u.src_count() >= 2 && u.src_count() <= 4, u, "expects two INDEXes, and maybe a validity and a gate");
+    const Access to = access(u), from = access(u, 1);
+    Memory &near = program_.memories[size_t(to.memory)], &far = program_.memories[size_t(from.memory)];
+    need(near.scope == Scope::group && far.scope == Scope::device, u, "copies from an argument to memory of the group");
+    need(near.dtype == far.dtype && to.lanes == from.lanes, u, "the places have other dtypes or numbers of elements");
+    int32_t gates[2] = {-1, -1};
+    for (size_t k = 2; k < u.src_count(); ++k) check_gate(u, gates[k - 2] = value(u, u.src(k)), 1);
+    Instruction& i = emit(u);
+    i.memory = to.memory;
+    i.extra = from.memory;
+    i.width = int32_t(to.lanes);
+    i.src[0] = to.address;
+    i.src[1] = from.address;
+    i.src[2] = gates[1];
+    i.src[3] = gates[0];
   }
 
   Program program_;

@@ -32,13 +32,16 @@ struct Memory {
 
 struct Instruction {
   Op op = Op::SINK;
-  int32_t node = 0;               ///< position in Program::nodes, for messages
-  int32_t dst = -1;               ///< register
-  int32_t src[3] = {-1, -1, -1};  ///< registers; LOAD: address, alt, gate; STORE: address, value, gate
+  int32_t node = 0;  ///< position in Program::nodes, for messages
+  int32_t dst = -1;  ///< register
+  /// Registers; LOAD: address, alt, gate; STORE: address, value, gate; FETCH: address, address it copies from, gate, validity
+  int32_t src[4] = {-1, -1, -1, -1};
   int32_t memory = -1;
-  int32_t extra = 0;  ///< LOAD, STORE of an image: the register of the place in a row, src[0] has the row; first operand of a STACK, first
-                      ///< lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA
-  int32_t jump = -1;  ///< the instruction at the other end of the block
+  /// First operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA, memory that a FETCH
+  /// copies from, sets that a WAIT leaves; LOAD, STORE of an image: the register of the place in a row, src[0] has the row.
+  int32_t extra = 0;
+  int32_t width = 1;               ///< elements of a FETCH
+  int32_t jump = -1;               ///< the instruction at the other end of the block
   AxisKind kind = AxisKind::loop;  ///< of RANGE and SPECIAL
 };
 

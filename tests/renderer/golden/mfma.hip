@@ -22,9 +22,8 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void ker
   float acc2 = 0.0f;
   float acc3 = 0.0f;
   for (int i = 0; i < 2; i++) {
-    int n7 = n3 + i * 16;
-    int n8 = n2 + i * 256;
-    float4 y0 = mfma_f32_16x16x16_bf16((ushort4){in1[n7], in1[n7 + 1], in1[n7 + 2], in1[n7 + 3]}, (ushort4){in2[n8], in2[n8 + 16], in2[n8 + 32], in2[n8 + 48]}, (float4){acc0, acc1, acc2, acc3});
+    int n7 = n2 + i * 256;
+    float4 y0 = mfma_f32_16x16x16_bf16(*(ushort4*)(in1 + n3 + i * 16), (ushort4){in2[n7], in2[n7 + 16], in2[n7 + 32], in2[n7 + 48]}, (float4){acc0, acc1, acc2, acc3});
     acc0 = y0.s0;
     acc1 = y0.s1;
     acc2 = y0.s2;

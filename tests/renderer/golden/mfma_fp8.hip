@@ -29,9 +29,8 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void ker
   float acc2 = 0.0f;
   float acc3 = 0.0f;
   for (int i = 0; i < 2; i++) {
-    int n8 = n3 + i * 32;
-    int n9 = n4 + i * 512;
-    float4 y0 = mfma_f32_16x16x32_fp8((uchar8){in1[n8], in1[n8 + 1], in1[n8 + 2], in1[n8 + 3], in1[n8 + 4], in1[n8 + 5], in1[n8 + 6], in1[n8 + 7]}, (uchar8){in2[n9], in2[n9 + 16], in2[n9 + 32], in2[n9 + 48], in2[n9 + 64], in2[n9 + 80], in2[n9 + 96], in2[n9 + 112]}, (float4){acc0, acc1, acc2, acc3});
+    int n8 = n4 + i * 512;
+    float4 y0 = mfma_f32_16x16x32_fp8(*(uchar8*)(in1 + n3 + i * 32), (uchar8){in2[n8], in2[n8 + 16], in2[n8 + 32], in2[n8 + 48], in2[n8 + 64], in2[n8 + 80], in2[n8 + 96], in2[n8 + 112]}, (float4){acc0, acc1, acc2, acc3});
     acc0 = y0.s0;
     acc1 = y0.s1;
     acc2 = y0.s2;

@@ -1,10 +1,14 @@
 typedef unsigned short ushort;
-struct ushort_8 { ushort at[8]; };  // aligned to 2
+struct __align__(4) ushort_2 { ushort at[2]; };
+#define ushort2 ushort_2
+struct __align__(16) ushort_8 { ushort at[8]; };
 #define ushort8 ushort_8
-struct ushort_4 { ushort at[4]; };  // aligned to 2
+struct __align__(8) ushort_4 { ushort at[4]; };
 #define ushort4 ushort_4
-struct float_4 { float at[4]; };  // aligned to 4
+struct __align__(16) float_4 { float at[4]; };
 #define float4 float_4
+struct __align__(8) float_2 { float at[2]; };
+#define float2 float_2
 #define inlined static __device__ __forceinline__
 inlined float4 mma_m16n8k16_bf16_f32(ushort8 x, ushort4 y, float4 z) {
   float c[4];
@@ -29,25 +33,24 @@ extern "C" __global__ void __launch_bounds__(32) kernel_k(float* out0, const ush
   int n4 = n0 * 16 + n2 + group1 * 256 + n3;
   int n5 = n0 * 32 + n2 + group1 * 512;
   int n6 = n0 + n1 * 32 + n3;
-  int n7 = n4 + 1;
-  int n8 = n4 + 128;
-  int n9 = n4 + 129;
+  int n7 = n4 + 128;
   float acc0 = 0.0f;
   float acc1 = 0.0f;
   float acc2 = 0.0f;
   float acc3 = 0.0f;
   for (int i = 0; i < 2; i++) {
-    int n10 = n5 + i * 16;
-    ushort8 n11 = ushort8{in1[n10], in1[n10 + 1], in1[n10 + 256], in1[n10 + 257], in1[n10 + 8], in1[n10 + 9], in1[n10 + 264], in1[n10 + 265]};
-    int n12 = n6 + i * 256;
-    float4 y0 = mma_m16n8k16_bf16_f32(n11, ushort4{in2[n12], in2[n12 + 16], in2[n12 + 128], in2[n12 + 144]}, float4{acc0, acc1, acc2, acc3});
+    int n8 = n5 + i * 16;
+    ushort2 x0 = *(ushort2*)(in1 + n8);
+    ushort2 x1 = *(ushort2*)(in1 + n8 + 256);
+    ushort2 x2 = *(ushort2*)(in1 + n8 + 8);
+    ushort2 x3 = *(ushort2*)(in1 + n8 + 264);
+    int n9 = n6 + i * 256;
+    float4 y0 = mma_m16n8k16_bf16_f32(ushort8{x0.at[0], x0.at[1], x1.at[0], x1.at[1], x2.at[0], x2.at[1], x3.at[0], x3.at[1]}, ushort4{in2[n9], in2[n9 + 16], in2[n9 + 128], in2[n9 + 144]}, float4{acc0, acc1, acc2, acc3});
     acc0 = y0.at[0];
     acc1 = y0.at[1];
     acc2 = y0.at[2];
     acc3 = y0.at[3];
   }
-  out0[n4] = acc0;
-  out0[n7] = acc1;
-  out0[n8] = acc2;
-  out0[n9] = acc3;
+  *(float2*)(out0 + n4) = float2{acc0, acc1};
+  *(float2*)(out0 + n7) = float2{acc2, acc3};
 }

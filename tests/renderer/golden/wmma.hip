@@ -1,4 +1,5 @@
 typedef _Float16 half;
+typedef half half8 __attribute__((ext_vector_type(8), aligned(2)));
 typedef half half16 __attribute__((ext_vector_type(16), aligned(2)));
 typedef float float8 __attribute__((ext_vector_type(8), aligned(4)));
 #define inlined static inline __attribute__((device, always_inline))
@@ -29,18 +30,19 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size(32, 32))) void ker
   float acc7 = 0.0f;
   for (int i = 0; i < 2; i++) {
     int n9 = n1 + i * 16;
-    half16 y0 = (half16){in1[n9], in1[n9 + 1], in1[n9 + 2], in1[n9 + 3], in1[n9 + 4], in1[n9 + 5], in1[n9 + 6], in1[n9 + 7], in1[n9 + 8], in1[n9 + 9], in1[n9 + 10], in1[n9 + 11], in1[n9 + 12], in1[n9 + 13], in1[n9 + 14], in1[n9 + 15]};
+    half8 x0 = *(half8*)(in1 + n9);
+    half8 x1 = *(half8*)(in1 + n9 + 8);
     int n10 = n0 + i * 256;
-    half16 y1 = (half16){in2[n10], in2[n10 + 16], in2[n10 + 32], in2[n10 + 48], in2[n10 + 64], in2[n10 + 80], in2[n10 + 96], in2[n10 + 112], in2[n10 + 128], in2[n10 + 144], in2[n10 + 160], in2[n10 + 176], in2[n10 + 192], in2[n10 + 208], in2[n10 + 224], in2[n10 + 240]};
-    float8 y2 = wmma_f32_16x16x16_f16(y0, y1, (float8){acc0, acc1, acc2, acc3, acc4, acc5, acc6, acc7});
-    acc0 = y2.s0;
-    acc1 = y2.s1;
-    acc2 = y2.s2;
-    acc3 = y2.s3;
-    acc4 = y2.s4;
-    acc5 = y2.s5;
-    acc6 = y2.s6;
-    acc7 = y2.s7;
+    half16 y0 = (half16){in2[n10], in2[n10 + 16], in2[n10 + 32], in2[n10 + 48], in2[n10 + 64], in2[n10 + 80], in2[n10 + 96], in2[n10 + 112], in2[n10 + 128], in2[n10 + 144], in2[n10 + 160], in2[n10 + 176], in2[n10 + 192], in2[n10 + 208], in2[n10 + 224], in2[n10 + 240]};
+    float8 y1 = wmma_f32_16x16x16_f16((half16){x0.s0, x0.s1, x0.s2, x0.s3, x0.s4, x0.s5, x0.s6, x0.s7, x1.s0, x1.s1, x1.s2, x1.s3, x1.s4, x1.s5, x1.s6, x1.s7}, y0, (float8){acc0, acc1, acc2, acc3, acc4, acc5, acc6, acc7});
+    acc0 = y1.s0;
+    acc1 = y1.s1;
+    acc2 = y1.s2;
+    acc3 = y1.s3;
+    acc4 = y1.s4;
+    acc5 = y1.s5;
+    acc6 = y1.s6;
+    acc7 = y1.s7;
   }
   out0[item0] = acc0;
   out0[n2] = acc1;

@@ -73,6 +73,37 @@ TEST(Ptx, SizesKnownAtLaunch) {
     expect_right({"symbolic row sums", symbolic_row_sums(9, 40), opts});
 }
 
+TEST(Ptx, AsynchronousCopies) {
+  const std::string tile = "UPCAST(0,4) UPCAST(1,4) LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) ";
+  const UOp large = matmul(64, 64, 64);
+  for (const std::string& opts :
+       {tile + "STAGE(2,1,group,1) STAGE(2,2,group,1)", tile + "STAGE(2,1,group,2) STAGE(2,2,group,2)",
+        tile + "STAGE(2,1,group,4) STAGE(2,2,group,4)",
+        std::string("PADTO(0,32) PADTO(1,32) PADTO(2,32) LOCAL(0,8) LOCAL(1,8) UNROLL(2,8) STAGE(2,1,group,3) STAGE(2,2,group,3)")}) {
+    expect_right({"matmul", large, opts.c_str()});
+    expect_right({"matmul", product, opts.starts_with("PADTO") ? opts.c_str() : ""});
+  }
+  const Target target = cuda_target("sm_80");
+  const UOp linear =
+      codegen::full_rewrite(with_opts(large, parse_opts(tile + "STAGE(2,1,group,3) STAGE(2,2,group,3)")), target, {.noopt = true});
+  const KernelInfo info = describe_kernel(linear, "k");
+  std::string text = renderer::render_ptx(target, linear, info);
+  for (const char* part :
+       {"cp.async.cg.shared.global", ", 16;", "cp.async.commit_group;", "cp.async.wait_group 1;", "cp.async.wait_group 0;"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+
+  // The machine has them arrive when they are waited for.
+  const spec::EvalInputs inputs = some_inputs(large);
+  const auto run = [&](const std::string& ptx) {
+    tinygrad::test::PtxKernel kernel(info, ptx);
+    return run_on_host(kernel, info, inputs);
+  };
+  const auto right = run(text);
+  for (size_t at = text.find("cp.async.wait_group 1;"); at != std::string::npos; at = text.find("cp.async.wait_group 1;"))
+    text.replace(at, 22, "");
+  EXPECT_NE(difference(right, run(text), 0), "") << "without waiting";
+}
+
 /// out[i, j] = sum over k of a[i, k] * b[k, j], factors and sum in dtypes of their own
 UOp product_of(int64_t m, int64_t n, int64_t k_size, DType a, DType b, DType sum) {
   const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2);
@@ -86,10 +117,11 @@ TEST(Ptx, EveryTensorCore) {
     for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
       const TensorCore& core = target.tensor_cores[i];
       if (core.kept_bits != 0) continue;  // rounds its factors: below
-      const UOp kernel = product_of(2 * core.m, 3 * core.n, 2 * core.k, core.a_type, core.b_type, core.out);
+      const UOp kernel = product_of(2 * core.m, 3 * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
       const std::string opts = fmt::format("TC(0,{})", i), tiled = opts + " UPCAST(0,2) LOCAL(1,3)",
-                        staged = opts + " LOCAL(0,2) STAGE(2,1,group,1) STAGE(2,2,group,1)";
-      for (const std::string& o : {opts, tiled, staged}) {
+                        staged = opts + " LOCAL(0,2) STAGE(2,1,group,1) STAGE(2,2,group,1)",
+                        ahead = opts + " LOCAL(0,2) UPCAST(1,3) STAGE(2,1,group,3) STAGE(2,2,group,3)";
+      for (const std::string& o : {opts, tiled, staged, ahead}) {
         SCOPED_TRACE(core.name.str());
         const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return run_as_ptx(linear, inputs, target); };
         const double bound = itemsize(core.out) == 2 ? 1e-2 : 1e-5;
@@ -168,7 +200,8 @@ TEST(Ptx, VectorsAreAccessedAsWideAsTheyAreAligned) {
     };
     const UOp j = range(4, 1, AxisKind::lane), at = i * 4 + j;
     const UOp k = kernel({ended(write(aligned(0), at, read(aligned(1), at) + 1), {i, j})});
-    const Target target = cuda_target("sm_80");
+    Target target = cuda_target("sm_80");
+    target.memory_alignment = 0;
     const UOp linear = codegen::full_rewrite(k, target, {.noopt = true});
     return renderer::render_ptx(target, linear, describe_kernel(linear, "k"));
   };
@@ -176,6 +209,21 @@ TEST(Ptx, VectorsAreAccessedAsWideAsTheyAreAligned) {
   EXPECT_NE(text(16).find("st.global.v4.f32"), std::string::npos);
   EXPECT_NE(text(8).find("ld.global.nc.v2.f32"), std::string::npos);
   EXPECT_EQ(text(0).find(".v2"), std::string::npos) << text(0);
+}
+
+/// Eight halves are four words; a gate leaves all of them as they are.
+TEST(Ptx, VectorsOfHalves) {
+  for (const DType d : {DType::float16, DType::bfloat16, DType::int16, DType::int8}) {
+    expect_right({"elementwise", elementwise(64, {}, d), "UPCAST(0,16)"});
+    expect_right({"elementwise", elementwise(64, {}, d), "UPCAST(0,8) LOCAL(0,4)"});
+  }
+  const UOp i = loop(64, 0), x = arg(1, 64, DType::float16), inside = load(index_valid(x, i - 16, logical_not(i < 16)));
+  expect_right({"bordered", kernel({ended(write(arg(0, 64, DType::float16), i, inside + 1), {i})}), "UPCAST(0,8) LOCAL(0,4)"});
+  const Target target = cuda_target("sm_80");
+  const UOp linear =
+      codegen::full_rewrite(with_opts(elementwise(64, {}, DType::float16), parse_opts("UPCAST(0,8)")), target, {.noopt = true});
+  const std::string text = renderer::render_ptx(target, linear, describe_kernel(linear, "k"));
+  EXPECT_NE(text.find(".v4.b32"), std::string::npos) << text;
 }
 
 }  // namespace

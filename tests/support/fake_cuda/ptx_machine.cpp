@@ -210,6 +210,16 @@ uint64_t PtxMachine::converted(const Instruction& i, std::span<const uint64_t> s
   return number.cast(float_of(to.kind, to.bits)).storage_bits();
 }
 
+/// cp.async: one of the ways past the first cache or through it, or what is about sets of copies.
+void PtxMachine::understand_copy(Instruction& i) {
+  const std::string& what = i.name.at(2);
+  i.does = what == "commit_group" ? Does::commit : what == "wait_group" ? Does::wait : Does::copy;
+  if (i.does != Does::copy) return;
+  const uint64_t bytes = i.operands.at(2).bits;
+  const bool fits = what == "cg" ? bytes == 16 : what == "ca" && (bytes == 4 || bytes == 8 || bytes == 16);
+  if (!fits || i.name.at(3) != "shared" || i.name.at(4) != "global") fail(i.line, "there is no such copy");
+}
+
 void PtxMachine::understand(Instruction& i) {
   static const std::map<std::string_view, Does> kDoes{{"bar", Does::barrier}, {"mma", Does::multiply}, {"bra", Does::branch},
                                                       {"ret", Does::ret},     {"ld", Does::access},    {"st", Does::access},
@@ -225,6 +235,7 @@ void PtxMachine::understand(Instruction& i) {
                                                                {"nan", Relation::nan}};
   const auto found = kDoes.find(i.name[0]);
   i.does = found == kDoes.end() ? Does::compute : found->second;
+  if (i.name[0] == "cp") return understand_copy(i);
   const bool is_narrow_pair = i.name.back().starts_with("e4m3") || i.name.back().starts_with("e5m2");
   if (i.does != Does::barrier && i.does != Does::branch && i.does != Does::ret && !is_narrow_pair) i.type = type_of(i.name.back());
   if (i.does == Does::move && i.operands[0].kind == Operand::list) i.does = Does::unpack;
@@ -303,9 +314,10 @@ PtxMachine::Operand PtxMachine::read_operand(std::string_view text) {
   }
   if (text[0] == '[') {
     const std::string inside = t.substr(1, t.size() - 2);
-    const size_t sign = inside.find_first_of("+-");
+    const size_t sign = inside.find('+');  // also of what is negative: "[%rd0+-8]"
     Operand o{.kind = Operand::address, .name = inside.substr(0, sign)};
-    if (sign != inside.npos) o.bits = static_cast<uint64_t>(std::stoll(inside.substr(sign)));
+    if (o.name.find('-') != o.name.npos) throw std::runtime_error("PTX: an address is a register plus a number: " + t);
+    if (sign != inside.npos) o.bits = static_cast<uint64_t>(std::stoll(inside.substr(sign + 1)));
     if (inside[0] == '%') o.index = register_index(o.name);
     return o;
   }
@@ -363,6 +375,12 @@ void PtxMachine::step(Group& group, Item& item) {
     if (skipped || i.does == Does::branch) continue;
     if (i.does == Does::access)
       access(group, item, i);
+    else if (i.does == Does::copy)
+      copy(group, item, i);
+    else if (i.does == Does::commit)
+      item.copies.emplace_back();
+    else if (i.does == Does::wait)
+      wait(item, i.operands.at(0).bits);
     else if (i.does == Does::group_id)
       item.registers[size_t(i.operands[0].index)] = group.id[i.operands[1].name.back() - 'x'];
     else
@@ -451,6 +469,21 @@ void PtxMachine::access(Group& group, Item& item, const Instruction& i) {
       std::memcpy(memory, &x, each);
     }
   }
+}
+
+/// Of so many bytes as the last operand says, the others are zeros.
+void PtxMachine::copy(Group& group, Item& item, const Instruction& i) {
+  const size_t bytes = i.operands[2].bits, read = i.operands.size() > 3 ? size_t(value(item, i.operands[3])) : bytes;
+  if (read > bytes) fail(i.line, "more is read than is written");
+  const auto place = [&](const Operand& at) { return item.registers[size_t(at.index)] + at.bits; };
+  Copy c{.to = resolve(group, item, i, "shared", place(i.operands[0]), bytes), .bytes = std::vector<std::byte>(bytes)};
+  if (read > 0) std::memcpy(c.bytes.data(), resolve(group, item, i, "global", place(i.operands[1]), bytes), read);
+  item.copies.back().push_back(std::move(c));
+}
+
+void PtxMachine::wait(Item& item, size_t pending) {
+  for (; item.copies.size() > pending + 1; item.copies.pop_front())
+    for (const Copy& c : item.copies.front()) std::memcpy(c.to, c.bytes.data(), c.bytes.size());
 }
 
 /// By the layouts of the fragments in the manual, which the targets' tensor cores hold as bits.

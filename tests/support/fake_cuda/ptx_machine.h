@@ -3,6 +3,7 @@
 /// instructions that the renderer uses, and throws for others.
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -39,7 +40,24 @@ class PtxMachine {
     std::string name;   // a label, a variable, a special register
     std::vector<Operand> list_of = {};
   };
-  enum class Does : uint8_t { nothing, barrier, multiply, branch, ret, access, group_id, move, unpack, set, select, convert, compute };
+  enum class Does : uint8_t {
+    nothing,
+    barrier,
+    multiply,
+    branch,
+    ret,
+    access,
+    copy,
+    commit,
+    wait,
+    group_id,
+    move,
+    unpack,
+    set,
+    select,
+    convert,
+    compute
+  };
   enum class Alu : uint8_t {
     add,
     sub,
@@ -80,17 +98,24 @@ class PtxMachine {
     std::vector<Operand> operands;
     int line = 0;
   };
+  /// To shared memory, that is not there before it is waited for.
+  struct Copy {
+    std::byte* to = nullptr;
+    std::vector<std::byte> bytes;
+  };
   struct Item {
     std::vector<uint64_t> registers;
     std::vector<std::byte> local;
     size_t pc = 0;
     unsigned id[3] = {0, 0, 0};
     bool done = false;
+    std::deque<std::vector<Copy>> copies{1};  ///< the sets that were committed, and the one that is open
   };
   struct Group;
 
   void read_line(const std::string& line, int number);
   static void understand(Instruction& i);
+  static void understand_copy(Instruction& i);
   static Type type_of(std::string_view name);
   static uint64_t arithmetic(Alu op, Type type, std::span<const uint64_t> s, int line);
   static bool compared(Relation how, Type type, uint64_t p, uint64_t q);
@@ -102,6 +127,8 @@ class PtxMachine {
   uint64_t value(const Item& item, const Operand& operand) const;
   void compute(Item& item, const Instruction& i);
   void access(Group& group, Item& item, const Instruction& i);
+  void copy(Group& group, Item& item, const Instruction& i);
+  static void wait(Item& item, size_t pending);
   std::byte* resolve(Group& group, Item& item, const Instruction& i, std::string_view space, uint64_t address, size_t bytes);
 
   std::string entry_;

@@ -9,7 +9,9 @@
 #include <tinygrad/tinygrad.h>
 
 #include "base/dylib.h"
+#include "codegen/kernels.h"
 #include "device/buffer.h"
+#include "program/program.h"
 #include "runtime/backends.h"
 #include "runtime/cuda/cuda.h"
 #include "support/fake_cuda/fake_cuda.h"
@@ -86,6 +88,33 @@ TEST_F(FakeCudaTest, ComputesWhatTheCpuDoes) {
   ASSERT_EQ(here.size(), there.size());
   for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4 * std::max(1.0f, std::abs(there[i]))) << i;
   EXPECT_GT(control().kernels_run, 0u);
+}
+
+/// Kernels that load four elements at once must not do so from between.
+TEST_F(FakeCudaTest, ViewsBeginAnywhere) {
+  constexpr int64_t n = 8192;
+  Floats values(n + 8);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Tensor x = Tensor(values).to("CUDA").realize();
+  for (const int64_t first : {0, 1, 2, 3, 4, 6}) {
+    const Floats got = (x.shrink({{first, first + n}}) * 2).tolist();
+    for (size_t i = 0; i < size_t(n); ++i) ASSERT_EQ(got[i], 2 * values[size_t(first) + i]) << i << " from " << first;
+  }
+}
+
+TEST_F(FakeCudaTest, MemoryThatIsNotAlignedIsRefused) {
+  Device& device = runtime::open_device("CUDA");
+  const auto program = get_program(codegen::test::elementwise(8192), device, current_options());
+  ASSERT_EQ(program->info.params[1].align, 16);
+  std::vector<BufferPtr> buffers;
+  for (int i = 0; i < 3; ++i) buffers.push_back(Buffer::make(device, 8192 + 4, DType::float32));
+  const auto launch = [&](size_t odd) {
+    std::vector<void*> handles;
+    for (size_t i = 0; i < buffers.size(); ++i) handles.push_back(buffers[i]->view(i == odd ? 4 : 16, 8192, DType::float32)->handle());
+    program->kernel->launch(handles, {}, program->info.launch_dims({}), true);
+  };
+  EXPECT_NO_THROW(launch(3));
+  for (size_t odd = 0; odd < 3; ++odd) EXPECT_THROW(launch(odd), DeviceError) << odd;
 }
 
 TEST_F(FakeCudaTest, CopiesInPieces) {
