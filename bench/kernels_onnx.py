@@ -17,7 +17,7 @@ def prepare(c):
         path = os.path.join(folder, "net.onnx")
         torch.onnx.export(net.eval(), tuple(inputs), path, input_names=["x"], output_names=["y"], dynamo=False)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     feed = {"x": inputs[0].numpy()}
     return lambda: session.run(["y"], feed)

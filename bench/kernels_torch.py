@@ -11,7 +11,7 @@ from models_torch import MODELS, network, optimizer_for
 from serve import serve
 
 compiled = "compile" in sys.argv[1:]
-torch.set_num_threads(len(os.sched_getaffinity(0)))
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 torch.manual_seed(1)
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 ELEMENTWISE = {

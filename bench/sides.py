@@ -27,8 +27,9 @@ class Side:
 
     def environment_of_process(self):
         threads = str(len(self.cpus))
-        return os.environ | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
-                             "OMP_PROC_BIND": "true"} | self.environment
+        # Not OMP_PROC_BIND: it binds a thread to one CPU as soon as PyTorch is imported, and with it all threads that others make later.
+        return os.environ | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+                             "MKL_NUM_THREADS": threads} | self.environment
 
     def before_start(self):
         end_with_parent()
