@@ -182,7 +182,7 @@ TEST(Choices, AreWithoutWhatOptionsForbid) {
   EXPECT_FALSE(target.tensor_cores.empty());
   EXPECT_TRUE(few.tensor_cores.empty());
   EXPECT_EQ(few.max_group_items, 1);
-  EXPECT_EQ(choices(target, {.allow_tf32 = true}).key(), target.key());
+  EXPECT_EQ(choices(target, {.allow_tf32 = true, .images = true}).key(), target.key());
 }
 
 }  // namespace
