@@ -35,13 +35,13 @@ void* Allocator::take_within_limit(size_t bytes, const BufferSpec& spec) {
     std::lock_guard lock(mutex_);
     if (bytes > SIZE_MAX - in_use_ || (limit && in_use_ + bytes > limit)) return nullptr;
     in_use_ += bytes;  // before the memory is there, so that two threads cannot both pass the limit
-    peak_ = std::max(peak_, in_use_);
   }
   void* handle = take(bytes, spec);
-  if (!handle) {
-    std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex_);
+  if (handle)
+    peak_ = std::max(peak_, in_use_);  // now: what nobody got must not make room in the cache
+  else
     in_use_ -= bytes;
-  }
   return handle;
 }
 

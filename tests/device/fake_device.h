@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "device/buffer.h"
 #include "device/device.h"
@@ -15,11 +16,17 @@ class CountingAllocator final : public HostMemory<LruAllocator> {
   ~CountingAllocator() override { empty_cache(); }
 
   int allocations = 0, frees = 0;
+  int fail_in = -1;  ///< allocations from now until one fails, with its second try
 
   std::byte* host_pointer(void* handle) const override { return host_visible_ ? HostMemory::host_pointer(handle) : nullptr; }
 
  protected:
   void* system_allocate(size_t bytes, const BufferSpec&) override {
+    if (std::exchange(retry_fails_, false)) return nullptr;
+    if (fail_in >= 0 && fail_in-- == 0) {
+      retry_fails_ = true;
+      return nullptr;
+    }
     ++allocations;
     return std::malloc(bytes + 1);
   }
@@ -30,6 +37,7 @@ class CountingAllocator final : public HostMemory<LruAllocator> {
 
  private:
   const bool host_visible_;
+  bool retry_fails_ = false;
 };
 
 class FakeDevice final : public Device {
