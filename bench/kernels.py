@@ -68,7 +68,10 @@ def measure(case, ours, peers, rounds):
         peer.release()
     if "flops" in facts and "peak_gflops" in facts:
         facts.setdefault("roofline_seconds", facts["flops"] / facts["peak_gflops"] * 1e-9)
-    return {"case": case, "missing": missing} | facts | compared(times, ours, able)
+    row = {"case": case, "missing": missing} | facts | compared(times, ours, able)
+    for peer in able:
+        row["peers"][peer.name]["busy"] = peer.share_of_cpus_busy()
+    return row
 
 
 def ratio_to(row, names):
@@ -106,7 +109,7 @@ def line_of(row):
         parts.append(f"{row['bytes'] / row['seconds'] * 1e-9:>6.1f} GB/s")
     if row.get("roofline_seconds"):
         parts.append(f"{100 * row['roofline_seconds'] / row['seconds']:>4.0f} %")
-    parts += [f"{name} {p['seconds'] * 1e3:.4f} ms ({p['ratio']:.2f})" for name, p in row["peers"].items()]
+    parts += [f"{name} {p['seconds'] * 1e3:.4f} ms ({p['ratio']:.2f}{page.idle(p)})" for name, p in row["peers"].items()]
     return "  ".join(parts + [verdict(row)])
 
 

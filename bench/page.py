@@ -58,10 +58,16 @@ def goals(row):
     return "<br>".join(words)
 
 
+def idle(peer):
+    """Says that a peer left CPUs idle: it may be its choice, or the way we started it."""
+    busy = peer.get("busy")
+    return f", {100 * busy:.0f} % busy" if busy is not None and busy < 0.75 else ""
+
+
 def cells(row):
     if "failed" in row:
         return [str(row["case"]), "**failed**", row["failed"].replace("|", "/"), "", "", ""]
-    peers = [f"{name} {milliseconds(p['seconds'])} ({number(p['ratio'])})" for name, p in row["peers"].items()]
+    peers = [f"{name} {milliseconds(p['seconds'])} ({number(p['ratio'])}{idle(p)})" for name, p in row["peers"].items()]
     peers += [f"{name}: {why.splitlines()[0].replace('|', '/')[:80]}" for name, why in row["missing"].items()]
     error = number(row["error_of_result"], 2) if "error_of_result" in row else ""
     return [row["title"] + (" \\*" if row["random"] else ""), milliseconds(row["seconds"]), work_rate(row), "<br>".join(peers), error, goals(row)]
@@ -85,8 +91,8 @@ def write(path, result):
         f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", "",
         f"Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {result['rounds']} rounds "
         "(3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided "
-        "by the peer's: more than 1 is faster. Packing of operands is inside what is timed. Within 3 % of a goal counts as reached; a random "
-        "size is to reach 0.9 of what the fixed ones of its group do. The percentage is the fraction of the roofline: of what multiply-adds in "
+        "by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is "
+        "inside what is timed. Within 3 % of a goal counts as reached; a random size is to reach 0.9 of what the fixed ones of its group do. The percentage is the fraction of the roofline: of what multiply-adds in "
         "registers, or reading and copying memory of the row's size, reached in our process, before or after. The error is the largest difference "
         "from float64, computed in the same process (at random places of large results), divided by the value or, for smaller ones, by the root "
         "mean square of all. Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise.",

@@ -24,11 +24,13 @@ class Side:
     def __init__(self, name, command, environment=None, cpus=None):
         self.name, self.command, self.environment, self.cpus = name, command, environment or {}, cpus
         self.process, self.version = None, None
+        self.computed = self.waited = 0.0  # since prepare(): seconds of all its threads, and seconds that passed
 
     def environment_of_process(self):
         threads = str(len(self.cpus))
-        # Not OMP_PROC_BIND: it binds a thread to one CPU as soon as PyTorch is imported, and with it all threads that others make later.
-        return os.environ | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+        # OMP_PROC_BIND binds a thread to one CPU as soon as PyTorch is imported, and with it all threads that others make later.
+        inherited = {key: value for key, value in os.environ.items() if key != "OMP_PROC_BIND"}
+        return inherited | {"NUM_CPU_THREADS": threads, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
                              "MKL_NUM_THREADS": threads} | self.environment
 
     def before_start(self):
@@ -69,10 +71,25 @@ class Side:
 
     def prepare(self, case):
         """What the side knows of the case, with the seconds of a call."""
+        self.computed = self.waited = 0.0
         return self.ask({"do": "prepare", "case": case}, 600)
 
     def seconds(self, calls):
-        return self.ask({"do": "time", "calls": calls}, 600)["seconds"]
+        computed, waited = self.cpu_seconds(), time.monotonic()
+        seconds = self.ask({"do": "time", "calls": calls}, 600)["seconds"]
+        self.computed += self.cpu_seconds() - computed
+        self.waited += time.monotonic() - waited
+        return seconds
+
+    def cpu_seconds(self):
+        """Of all threads; in hundredths."""
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            user, system = file.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def share_of_cpus_busy(self):
+        """On average since prepare(); None where that was too short to tell."""
+        return self.computed / self.waited / len(self.cpus) if self.waited > 0.3 else None
 
     def first_step(self, cache):
         """Seconds of a first training step in a process of its own that keeps kernels in this file."""

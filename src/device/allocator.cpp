@@ -44,20 +44,26 @@ bool Allocator::count(size_t bytes) {
   do {
     if (bytes > most || known > most - bytes) return false;
   } while (!in_use_.compare_exchange_weak(known, known + bytes, std::memory_order_relaxed));
-  for (size_t peak = peak_bytes(); peak < known + bytes && !peak_.compare_exchange_weak(peak, known + bytes);) {}
   return true;
 }
 
 void* Allocator::take_within_limit(size_t bytes, const BufferSpec& spec) {
   if (!count(bytes)) return nullptr;
+  void* handle = nullptr;
   try {
-    if (void* handle = take(bytes, spec)) return handle;
+    handle = take(bytes, spec);
   } catch (...) {
     in_use_ -= bytes;
     throw;
   }
-  in_use_ -= bytes;
-  return nullptr;
+  if (!handle) {
+    in_use_ -= bytes;
+    return nullptr;
+  }
+  // Only now: what nobody got must not make room in the cache.
+  const size_t now = bytes_in_use();
+  for (size_t peak = peak_bytes(); peak < now && !peak_.compare_exchange_weak(peak, now);) {}
+  return handle;
 }
 
 void Allocator::deallocate(void* handle, size_t bytes, const BufferSpec& spec) noexcept {

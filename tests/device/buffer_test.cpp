@@ -212,6 +212,15 @@ TEST(LruAllocator, FreesWhatWasNotAskedForLately) {
   EXPECT_EQ(a.bytes_in_use(), 0u);
 }
 
+TEST(LruAllocator, MemoryThatNobodyGotMakesNoRoomInTheCache) {
+  FakeDevice device("FAKE");
+  Allocator& a = device.allocator();
+  a.deallocate(a.allocate(100, {}), 100, {});
+  device.counting().fail_in = 0;
+  EXPECT_THROW(a.allocate(1 << 20, {}), OutOfMemoryError);
+  EXPECT_EQ(a.peak_bytes(), 100u);
+}
+
 TEST(LruAllocator, FailedBufferTakesNothing) {
   FakeDevice device("FAKE");
   Context guard{{.memory_limit = 100}};
