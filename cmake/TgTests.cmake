@@ -161,7 +161,7 @@ function(tg_test_oclgrind)
   set_tests_properties(runtime.oclgrind PROPERTIES
     LABELS backend
     ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0;TG_TEST_RECORD="
-    PASS_REGULAR_EXPRESSION "PASSED  . 5 tests"
+    PASS_REGULAR_EXPRESSION "PASSED  . 6 tests"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
 endfunction()
 

@@ -217,7 +217,7 @@ TEST(Interp, BlocksRunForTheItemsInThem) {
   const UOp none = if_(l < i32(0));
   run({out, l, c, block, put, endif_(block), l < i32(0), none, store(index(out, i32(9)), f32(0)), endif_(none)}, {result}, grid(1, 4));
   EXPECT_EQ(std::vector<float>(result, result + 4), (std::vector<float>{3, 3, 0, 0}));
-  expect_error({out, l, c, block, barrier(), endif_(block)}, {result}, "does not reach a barrier", grid(1, 4));
+  expect_error({out, l, c, block, barrier(), endif_(block)}, {result}, "does not reach what others", grid(1, 4));
 }
 
 TEST(Interp, LoopsAreUniform) {

@@ -19,7 +19,11 @@ std::string vector_type(std::string_view, int, int) { return {}; }
 
 std::string vector(std::string_view type, std::string_view lanes) { return fmt::format("({})({})", type, lanes); }
 
-std::string bits(Prelude& prelude, std::string_view x, DType, DType to) { return fmt::format("as_{}({})", prelude.type(to), x); }
+/// as_T takes what has the size of T: small integers, which arithmetic made ints of, are made small again.
+std::string bits(Prelude& prelude, std::string_view x, DType from, DType to) {
+  const std::string arg = bitsize(from) < 32 ? fmt::format("({})({})", prelude.type(from), x) : std::string(x);
+  return prelude.type(from) == prelude.type(to) ? arg : fmt::format("as_{}({})", prelude.type(to), arg);
+}
 
 /// Devices without arithmetic on halves read and write them all the same. Such a half is its bits, which the language converts in memory.
 std::string cast_of_stored_half(Prelude& prelude, std::string_view x, DType from, DType to) {

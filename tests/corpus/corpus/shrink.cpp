@@ -26,29 +26,35 @@ int64_t taken_by(const Opt& opt, int64_t before, int64_t after) {
   return opt.op == OptOp::TC ? int64_t(std::bit_ceil(uint64_t(share))) : opt.arg ? opt.arg : before;
 }
 
-/// For each axis, how many of its iterations all opts together make one.
-std::vector<int64_t> taken(const UOp& kernel, const std::vector<Opt>& opts, const Target& target) {
-  std::vector<UOp> axes = kernel_axes(kernel);
-  std::vector<int64_t> out(axes.size(), 1);
-  std::vector<Opt> applied;
-  for (const Opt& opt : opts) {
-    applied.push_back(opt);
-    const std::vector<UOp> left = kernel_axes(codegen::apply_opts(kernel, applied, target));
-    if (opt.op == OptOp::SWAP || left.size() != axes.size()) throw ValueError("shrunk: an opt that numbers the axes anew");
-    for (size_t i = 0; i < out.size(); ++i) out[i] *= taken_by(opt, constant_size(axes[i]), constant_size(left[i]));
-    axes = left;
-  }
-  return out;
-}
-
 struct Axis {
   UOp range;
-  int64_t taken = 1;
-  int64_t rounds = 1;
+  int64_t taken = 1;   ///< how many of its iterations all opts together make one
+  int64_t least = 1;   ///< of those, for tiles that are copied ahead
+  int64_t rounds = 1;  ///< of those, as it is now
 
   int64_t full() const { return constant_size(range); }
   int64_t size() const { return full() == 0 ? 0 : std::min(taken * rounds + full() % taken, full()); }
 };
+
+std::vector<Axis> axes_of(const UOp& kernel, const std::vector<Opt>& opts, const Target& target) {
+  std::vector<UOp> axes = kernel_axes(kernel);
+  std::vector<Axis> out;
+  for (const UOp& r : axes) out.push_back({.range = r});
+  std::vector<Opt> applied;
+  for (const Opt& opt : opts) {
+    if (opt.op == OptOp::STAGE) {  // takes of no axis, and its own loops have no numbers
+      int64_t& least = out[size_t(opt.axis)].least;
+      least = std::max<int64_t>(least, StageOpt::of(opt.arg).depth);
+      continue;
+    }
+    applied.push_back(opt);
+    const std::vector<UOp> left = kernel_axes(codegen::apply_opts(kernel, applied, target));
+    if (opt.op == OptOp::SWAP || left.size() != axes.size()) throw ValueError("shrunk: an opt that numbers the axes anew");
+    for (size_t i = 0; i < out.size(); ++i) out[i].taken *= taken_by(opt, constant_size(axes[i]), constant_size(left[i]));
+    axes = left;
+  }
+  return out;
+}
 
 /// With the sizes of the axes; memory no larger than what is accessed then.
 UOp resized(const UOp& kernel, const std::vector<Axis>& axes) {
@@ -89,15 +95,14 @@ double operations(const UOp& kernel) {
 }
 
 UOp shrunk(const UOp& kernel, const std::vector<Opt>& opts, const Target& target, double most_operations) {
-  const std::vector<int64_t> shares = taken(kernel, opts, target);
-  std::vector<Axis> axes;
+  std::vector<Axis> axes = axes_of(kernel, opts, target);
   // Enough rounds of a sum that a pipeline of tiles is filled, runs and ends.
-  for (const UOp& r : kernel_axes(kernel)) axes.push_back({r, shares[axes.size()], codegen::is_reduced(r) ? 4 : 2});
+  for (Axis& a : axes) a.rounds = codegen::is_reduced(a.range) ? a.least + 3 : 2;
   for (;;) {
     const UOp small = resized(kernel, axes);
     Axis* longest = nullptr;
     for (Axis& a : axes)
-      if (a.rounds > 1 && a.size() > a.taken && (!longest || a.rounds > longest->rounds)) longest = &a;
+      if (a.rounds > a.least && a.size() > a.taken && (!longest || a.rounds > longest->rounds)) longest = &a;
     if (operations(small) <= most_operations || !longest) return small;
     --longest->rounds;
   }

@@ -6,6 +6,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_k(__global u
   __global const ushort* in1 = in1_buffer + in1_begin;
   __global const ushort* in2 = in2_buffer + in2_begin;
   const int group0 = get_group_id(0);
-  ushort y0 = float_to_half(half_to_float(float_to_half(half_to_float(as_ushort(in1[group0])) * half_to_float(as_ushort(in2[group0])))) + 1.0f);
-  out0[group0] = as_ushort(y0);
+  ushort y0 = float_to_half(half_to_float(float_to_half(half_to_float((ushort)(in1[group0])) * half_to_float((ushort)(in2[group0])))) + 1.0f);
+  out0[group0] = (ushort)(y0);
 }
