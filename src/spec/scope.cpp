@@ -293,7 +293,7 @@ Value Scope::loaded(const UOp& u, const UOp& from, const UOp& instead, const UOp
     const Value both[] = {a.valid, ok};
     a.valid = a.valid ? alu_values(Op::AND, DType::bool_, both) : ok;
   }
-  const Value x = read(from, {.address = std::make_shared<Address>(a)});
+  Value x = read(from, {.address = std::make_shared<Address>(a)});
   if (!ok) return x;
   if (a.width > 1 && !ok->shape().empty() && ok->shape().size() < x->shape().size())
     throw InternalError(fmt::format("LOAD: one gate for {} elements each: {}", a.width, print_expr(u)));

@@ -104,12 +104,13 @@ class Coalescing {
       const UOp& x = store.src(1);
       return x.is(Op::LOAD) && may_join(x) && users[x] == 1 && memory_of(store.src(0).src(0)).is(Op::BUFFER);
     };
-    for (size_t i = 0, stored = runs_.size(); i < stored; ++i) {
-      if (!std::ranges::all_of(runs_[i].lanes, is_copy)) continue;
-      std::vector<UOp> loads;
-      for (const UOp& s : runs_[i].lanes) copied.insert(loads.emplace_back(s.src(1)));
-      join(loads);
+    std::vector<std::vector<UOp>> together;
+    for (const auto& run : runs_) {
+      if (!std::ranges::all_of(run.lanes, is_copy)) continue;
+      together.emplace_back();
+      for (const UOp& s : run.lanes) copied.insert(together.back().emplace_back(s.src(1)));
     }
+    for (const std::vector<UOp>& loads : together) join(loads);
     for (const UOp& u : nodes)
       if (target_.async_copy_bytes != 0 && u.is(Op::STORE) && may_join(u) && !place_.contains(u) && is_copy(u)) copied.insert(u.src(1));
     return copied;

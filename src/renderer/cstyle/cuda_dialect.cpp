@@ -115,7 +115,7 @@ std::string to_half(Prelude& prelude, std::string_view x, DType from) {
 /// Floats that are bits only go through float, which holds all of them.
 std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
   if (is_bits(from)) {
-    const std::string wide = to_float(prelude, x, from);
+    std::string wide = to_float(prelude, x, from);
     if (to == DType::float32) return wide;
     const std::string special = cast(prelude, wide, DType::float32, to);
     return special.empty() ? fmt::format("({}){}", prelude.type(to), wide) : special;

@@ -24,9 +24,7 @@ Liveness::Liveness(const UOp& linear) {
   }
 }
 
-bool Liveness::is_wide_sum(const UOp& u) {
-  return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && is_exact(u));
-}
+bool Liveness::is_wide_sum(const UOp& u) { return u.is(Op::CONST) || ((u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) && is_exact(u)); }
 
 bool Liveness::is_pure(const UOp& u) {
   if (u.is(Op::INDEX)) return !u.src(0).in(Group::memory);

@@ -49,6 +49,7 @@ TEST_P(Amd, HipOfModelsCompiles) {
   const std::string_view matrix_core = target.tensor_cores[0].items == 64 ? "__builtin_amdgcn_mfma" : "__builtin_amdgcn_wmma";
   const auto with_cores = std::ranges::count_if(sources, [&](const std::string& s) { return s.find(matrix_core) != s.npos; });
   fmt::print("HIP for {}: {} kernels, {} with matrix cores, {} failed\n", GetParam(), c.kernels, with_cores, c.failed);
+  RecordProperty("kernels", int(c.kernels - c.failed));
   EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
   EXPECT_GE(c.kernels, 300u);
   EXPECT_GT(with_cores, 0);

@@ -33,6 +33,7 @@ class Nvidia : public testing::TestWithParam<const char*> {
     });
     const auto with_cores = std::ranges::count_if(sources, [](const std::string& s) { return s.find("mma.sync") != s.npos; });
     fmt::print("{} for {}: {} kernels, {} with tensor cores, {} failed\n", renderer, GetParam(), c.kernels, with_cores, c.failed);
+    RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
     EXPECT_GE(c.kernels, 300u);
     EXPECT_GT(with_cores, 0);
