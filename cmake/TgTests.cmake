@@ -101,9 +101,9 @@ function(tg_precompile_for_tests)
   target_precompile_headers(tests_precompiled PRIVATE ${TG_PRECOMPILED} <gtest/gtest.h>)
 endfunction()
 
-# What each test was and which devices it used, for tools/backends.
+# In every test: what it was and which devices it used, for tools/backends; what sanitizers are told.
 function(tg_record_tests)
-  add_library(tests_record OBJECT "${PROJECT_SOURCE_DIR}/tests/support/record.cpp")
+  add_library(tests_record OBJECT "${PROJECT_SOURCE_DIR}/tests/support/record.cpp" "${PROJECT_SOURCE_DIR}/tests/support/sanitizers.cpp")
   target_link_libraries(tests_record PRIVATE tg_options GTest::gtest nlohmann_json::nlohmann_json)
   target_compile_options(tests_record PRIVATE ${TG_TEST_COMPILE_OPTIONS})
 endfunction()

@@ -34,10 +34,12 @@ std::unordered_map<const TensorCell*, long> count_handles(const detail::JitResul
 }
 
 /// Whether a cell has no more handles than expected. Other threads take a share of every live cell for a moment now and then.
-bool has_only(const detail::CellPtr& cell, long handles) {
-  for (int tries = 0; tries < 20; ++tries) {
+bool has_only(const detail::CellPtr& cell, long handles, std::chrono::microseconds patience = std::chrono::milliseconds(1)) {
+  for (auto waited = std::chrono::microseconds(0); waited < patience;) {
     if (cell.use_count() <= handles) return true;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    constexpr auto moment = std::chrono::microseconds(20);
+    std::this_thread::sleep_for(moment);
+    waited += moment;
   }
   return false;
 }
@@ -60,15 +62,16 @@ void CapturedCall::Builder::build(const CallArguments& arguments, const detail::
 void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
   const auto handles = count_handles(results);
   for (const detail::CellPtr& cell : detail::live_cells()) {
-    const auto found = handles.find(cell.get());
-    // The caller has the results twice: in the list here, and as the function gave them. `cell` is one more.
-    if (found != handles.end() && has_only(cell, 2 * found->second + 1)) continue;
     const UOp state = state_of_view(cell->node());
     if (!state.is(Op::BUFFER)) continue;
+    // The caller has the results twice: in the list here, and as the function gave them. `cell` is one more.
+    const auto found = handles.find(cell.get());
+    const long of_call = found == handles.end() ? 1 : 2 * found->second + 1;
+    // Before an error, other threads that were interrupted with a share get some time to go on.
     for (size_t i = 0; i < recorder_.arguments().size(); ++i)
-      if (recorder_.arguments()[i].buffer == state)
+      if (recorder_.arguments()[i].buffer == state && !has_only(cell, of_call, std::chrono::milliseconds(200)))
         throw JitError(fmt::format("jit: something keeps argument {} after the call, where a replay would not put it; keep a clone()", i));
-    if (!recorder_.made_in_call(id_of(state))) continue;
+    if (!recorder_.made_in_call(id_of(state)) || has_only(cell, of_call)) continue;
     kept_[id_of(state)] = BufferPtr(&buffer_of(state));
     recorder_.place_of(state);
   }
