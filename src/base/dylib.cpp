@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include <deque>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -46,6 +48,13 @@ void* DynamicLibrary::look_up(const char* symbol_name) const noexcept { return :
 void* DynamicLibrary::require(const char* symbol_name) const {
   if (void* address = look_up(symbol_name)) return address;
   throw DeviceError(fmt::format("{} has no symbol '{}': it is of another version than the one supported", name_, symbol_name));
+}
+
+const DynamicLibrary& keep_open(DynamicLibrary library) {
+  static std::mutex mutex;
+  static std::deque<DynamicLibrary>& kept = *new std::deque<DynamicLibrary>;
+  const std::lock_guard lock(mutex);
+  return kept.emplace_back(std::move(library));
 }
 
 }  // namespace tinygrad

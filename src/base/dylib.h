@@ -8,7 +8,7 @@
 namespace tinygrad {
 
 /// A shared library opened at run time; closed with the last word of this object. Drivers and compilers that leave threads
-/// or exit handlers behind belong into an object that is never destroyed.
+/// or exit handlers behind are for keep_open().
 class DynamicLibrary {
  public:
   /// The first of `names` that opens. Throws DeviceError saying what was tried and why each failed.
@@ -46,5 +46,8 @@ class DynamicLibrary {
   void* handle_ = nullptr;
   std::string name_;
 };
+
+/// The library, which is never closed from here on.
+const DynamicLibrary& keep_open(DynamicLibrary library);
 
 }  // namespace tinygrad

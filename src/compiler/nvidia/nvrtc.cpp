@@ -54,7 +54,7 @@ void open_builtins(const std::string& nvrtc) {
   for (const auto& file : fs::directory_iterator(fs::path(nvrtc).parent_path(), none)) {
     if (!file.path().filename().string().starts_with("libnvrtc-builtins.so.")) continue;
     if (auto library = DynamicLibrary::try_open({file.path().string()}))
-      (void)new DynamicLibrary(std::move(*library));  // kept, as NVRTC is
+      keep_open(std::move(*library));  // as NVRTC is
   }
 }
 

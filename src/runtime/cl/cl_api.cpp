@@ -17,9 +17,9 @@ Api open_api() {
   auto library = DynamicLibrary::try_open(
       {"libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", "OpenCL.dll"}, &why);
   if (!library) throw DeviceError(fmt::format("CL: no OpenCL here: {}; {}", why, kInstall));
-  auto* kept = new DynamicLibrary(std::move(*library));  // drivers have threads of their own
+  const DynamicLibrary& kept = keep_open(std::move(*library));  // drivers have threads of their own
   Api api;
-#define X(result, name, arguments) api.name = kept->symbol<result arguments>("cl" #name);
+#define X(result, name, arguments) api.name = kept.symbol<result arguments>("cl" #name);
   TG_CL_FUNCTIONS(X)
 #undef X
   return api;

@@ -31,17 +31,17 @@ Driver open_driver(const std::string& path) {
   if (!library)
     throw DeviceError(
         fmt::format("CUDA: no driver: {}. Install NVIDIA's driver of version 525 or newer, or set CUDA_DRIVER_PATH to its libcuda", why));
-  auto* kept = new DynamicLibrary(std::move(*library));  // the driver has threads of its own
+  const DynamicLibrary& kept = keep_open(std::move(*library));  // the driver has threads of its own
   Driver d;
-  d.library = kept->name();
+  d.library = kept.name();
   // What older drivers lack is told by their version, so that comes first.
-  d.driver_version = kept->symbol<std::remove_pointer_t<decltype(d.driver_version)>>("cuDriverGetVersion");
+  d.driver_version = kept.symbol<std::remove_pointer_t<decltype(d.driver_version)>>("cuDriverGetVersion");
   if (d.driver_version(&d.version) != kSuccess) throw DeviceError(fmt::format("CUDA: {} does not tell its version", d.library));
   if (d.version < kOldestVersion) {
     throw DeviceError(fmt::format("CUDA: the driver {} has version {}.{}, expected {}.{} or newer; install a newer one", d.library,
                                   d.version / 1000, d.version % 1000 / 10, kOldestVersion / 1000, kOldestVersion % 1000 / 10));
   }
-#define X(function, symbol_name, arguments) d.function = kept->symbol<std::remove_pointer_t<decltype(d.function)>>(#symbol_name);
+#define X(function, symbol_name, arguments) d.function = kept.symbol<std::remove_pointer_t<decltype(d.function)>>(#symbol_name);
   TG_CUDA_FUNCTIONS(X)
 #undef X
   d.check(d.init(0), "starting the driver");

@@ -127,27 +127,27 @@ Driver open_driver(const std::string& path) {
         fmt::format("HIP: no runtime: {}. Install ROCm (`apt-get install libamdhip64-5`, or amdgpu-install) or set "
                     "HIP_DRIVER_PATH to its libamdhip64",
                     why));
-  auto* kept = new DynamicLibrary(std::move(*library));  // the runtime has threads of its own
+  const DynamicLibrary& kept = keep_open(std::move(*library));  // the runtime has threads of its own
   Driver d;
   d.name = "HIP";
-  d.library = kept->name();
+  d.library = kept.name();
   // What older ones lack is told by their version, so that comes first.
-  d.driver_version = kept->symbol<std::remove_pointer_t<decltype(d.driver_version)>>("hipRuntimeGetVersion");
+  d.driver_version = kept.symbol<std::remove_pointer_t<decltype(d.driver_version)>>("hipRuntimeGetVersion");
   if (d.driver_version(&d.version) != kSuccess) throw DeviceError(fmt::format("HIP: {} does not tell its version", d.library));
   if (d.version < kOldestVersion) {
     throw DeviceError(fmt::format("HIP: the runtime {} has version {}.{}, expected {}.0 or newer; install a newer ROCm", d.library,
                                   d.version / 10000000, d.version / 100000 % 100, kOldestVersion / 10000000));
   }
-#define X(member, name) d.member = kept->symbol<std::remove_pointer_t<decltype(d.member)>>(#name);
+#define X(member, name) d.member = kept.symbol<std::remove_pointer_t<decltype(d.member)>>(#name);
   TG_HIP_SAME(X)
 #undef X
   auto* other = new Other;
-#define X(name, result, arguments) other->name = kept->symbol<std::remove_pointer_t<decltype(other->name)>>(#name);
+#define X(name, result, arguments) other->name = kept.symbol<std::remove_pointer_t<decltype(other->name)>>(#name);
   TG_HIP_OTHER(X)
 #undef X
   // Since 6.0 the one without a suffix fills in the older struct.
-  other->properties = kept->find<Result(void*, int)>("hipGetDevicePropertiesR0600");
-  if (!other->properties) other->properties = kept->symbol<Result(void*, int)>("hipGetDeviceProperties");
+  other->properties = kept.find<Result(void*, int)>("hipGetDevicePropertiesR0600");
+  if (!other->properties) other->properties = kept.symbol<Result(void*, int)>("hipGetDeviceProperties");
   opened.store(other, std::memory_order_release);
   set_others(d);
   int devices = 0;

@@ -18,7 +18,7 @@ const DynamicLibrary& metal_library() {
     objective_c();
     // Without it there are no devices in programs without windows.
     DynamicLibrary::try_open({"/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"});
-    return *new DynamicLibrary(DynamicLibrary::open({"/System/Library/Frameworks/Metal.framework/Metal"}));  // never closed
+    return keep_open(DynamicLibrary::open({"/System/Library/Frameworks/Metal.framework/Metal"}));
   }();
   return library;
 }

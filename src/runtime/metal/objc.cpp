@@ -6,13 +6,13 @@ namespace tinygrad::runtime::metal {
 
 const ObjectiveC& objective_c() {
   static const ObjectiveC opened = [] {
-    auto* library = new DynamicLibrary(DynamicLibrary::open({"/usr/lib/libobjc.A.dylib", "/usr/lib/libobjc.dylib"}));  // never closed
+    const DynamicLibrary& library = keep_open(DynamicLibrary::open({"/usr/lib/libobjc.A.dylib", "/usr/lib/libobjc.dylib"}));
     ObjectiveC o;
-    o.get_class = library->symbol<Id(const char*)>("objc_getClass");
-    o.selector = library->symbol<void*(const char*)>("sel_registerName");
-    o.send = library->symbol<void()>("objc_msgSend");
-    o.pool_push = library->symbol<void*()>("objc_autoreleasePoolPush");
-    o.pool_pop = library->symbol<void(void*)>("objc_autoreleasePoolPop");
+    o.get_class = library.symbol<Id(const char*)>("objc_getClass");
+    o.selector = library.symbol<void*(const char*)>("sel_registerName");
+    o.send = library.symbol<void()>("objc_msgSend");
+    o.pool_push = library.symbol<void*()>("objc_autoreleasePoolPush");
+    o.pool_pop = library.symbol<void(void*)>("objc_autoreleasePoolPop");
     return o;
   }();
   return opened;
