@@ -113,16 +113,24 @@ inline UOp attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts 
   return kernel({ended(write(arg(0, m * width), i * width + d, UOp(Op::FDIV, f, {sum(2), sum(1)})), {i, d})}, std::move(opts));
 }
 
-/// The same as the scheduler makes it: a maximum with each of two sums.
-inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}) {
+/// The same as the scheduler makes it: a maximum with each of two sums. With the mask no i sees a k behind it.
+inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}, bool masked = false) {
   const auto f = DType::float32;
   const UOp i = loop(m, 0), d = loop(width, 1), c = reduce_loop(width, 2), k = reduce_loop(n, 3);
-  const UOp score = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp product = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp score = masked ? where(cast(i, DType::int32) < cast(k, DType::int32), constant(min_value(f)), product) : product;
   const UOp weight(Op::EXP2, f, {score - reduce_over(Op::MAX, score, {k})});
   const auto sum = [&](const UOp& x) { return reduce_over(Op::ADD, x, {k}); };
   std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * width), k * width + d)), sum(weight)})};
   schedule::join_reduces(stored, Target{});
   return kernel({ended(write(arg(0, m * width), i * width + d, stored[0]), {i, d})}, std::move(opts));
+}
+
+/// out[i, j] = sum over k from j to i + ahead of a[i, k] * b[k, j]: a product of triangles
+inline UOp triangles(int64_t n, int64_t ahead, std::vector<Opt> opts = {}) {
+  const UOp i = loop(n, 0), j = loop(n, 1), k = reduce_loop(n, 2), zero = constant(DType::float32, 0);
+  const UOp a = where(k < i + (ahead + 1), read(arg(1, n * n), i * n + k), zero), b = where(k < j, zero, read(arg(2, n * n), k * n + j));
+  return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, a * b, {k})), {i, j})}, std::move(opts));
 }
 
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside
