@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "shape/shape.h"
-#include "symbolic/usual.h"
+#include "symbolic/mean.h"
 #include "uop/build.h"
 #include "uop/node_map.h"
 
@@ -55,7 +55,7 @@ ProgramCost program_cost(const UOp& linear, const Target& target) {
   };
   for (const UOp& u : linear.src()) switch (u.op()) {
       case Op::RANGE: {
-        const UOp size = symbolic::usual(u.src(0));
+        const UOp size = symbolic::mean(u.src(0));
         const Scalar* n = const_value(size);
         trips.push_back(trips.back() * (n ? n->as_double() : unknown_trips));
         add(1, 1);

@@ -11,7 +11,7 @@
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "symbolic/bounds.h"
-#include "symbolic/usual.h"
+#include "symbolic/mean.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -19,8 +19,10 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// Loops that keep more than this share of their iterations, at the middle of the loops around them, stay as they are.
-constexpr double worth_bounding = 0.75;
+/// Loops that keep more than this share of their iterations, in the mean, stay as they are.
+constexpr double worth_bounding = 0.9;
+/// Loops without others inside that compilers may write out.
+constexpr int64_t short_loop = 8;
 
 /// A bool and what it must be for a term to count.
 struct Condition {
@@ -80,6 +82,10 @@ void add_conditions(const UOp& value, Idle idle, Conditions& out) {
       break;
     case Op::EXP2:
       if (idle == Idle::zero) add_conditions(value.src(0), Idle::least, out);
+      break;
+    case Op::LOAD:
+      if (idle == Idle::zero && value.src_count() == 1 && value.src(0).is(Op::INDEX) && value.src(0).src_count() > 2)
+        add_tests(value.src(0).src(2), true, out);
       break;
     case Op::REDUCE:
       if (!is_general_reduce(value) && value.arg_as<ReduceArg>().op == (idle == Idle::zero ? Op::ADD : Op::MAX)) below(0);
@@ -177,18 +183,25 @@ std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
   for (const UOp& b : limits.begins) begin = max(begin, b);
   for (const UOp& e : limits.ends) end = min(e, end);
   const UOp size = simplify(max(end - begin, index_const(0)));
-  const UOp kept = symbolic::usual(size);
+  constexpr int64_t fraction = 64;
+  const UOp kept = symbolic::mean(size * fraction);
   const Scalar* n = const_value(kept);
-  if (!n || n->as_double() > worth_bounding * double(constant_size(loop))) return {};
+  if (!n || n->as_double() / fraction > worth_bounding * double(constant_size(loop))) return {};
   const UOp shorter(Op::RANGE, DType::index, {size}, loop.arg());
   return Split{.range = loop, .parts = {shorter}, .value = shorter + simplify(begin), .valid = {}};
 }
 
+/// Iterations of the loop run others.
+bool has_loops_inside(const UOp& loop, const std::vector<UOp>& axes) {
+  return std::ranges::any_of(axes,
+                             [&](const UOp& r) { return is_reduced(r) && r.arg_as<RangeArg>().order > loop.arg_as<RangeArg>().order; });
+}
+
 /// The first loop that can be shorter, and what it becomes.
 std::optional<Split> find_loop(const UOp& sink) {
-  const std::vector<UOp> nodes = toposort(sink);
-  for (const UOp& loop : kernel_axes(sink)) {
-    if (!is_reduced(loop) || constant_size(loop) < 2) continue;
+  const std::vector<UOp> nodes = toposort(sink), axes = kernel_axes(sink);
+  for (const UOp& loop : axes) {
+    if (!is_reduced(loop) || constant_size(loop) < (has_loops_inside(loop, axes) ? 2 : short_loop)) continue;
     std::optional<Limits> common;
     for (const UOp& u : nodes) {
       const auto closed = closed_ranges(u);
