@@ -128,9 +128,10 @@ inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt
 
 /// out[i, j] = sum over k from j to i + ahead of a[i, k] * b[k, j]: a product of triangles
 inline UOp triangles(int64_t n, int64_t ahead, std::vector<Opt> opts = {}) {
-  const UOp i = loop(n, 0), j = loop(n, 1), k = reduce_loop(n, 2), zero = constant(DType::float32, 0);
-  const UOp a = where(k < i + (ahead + 1), read(arg(1, n * n), i * n + k), zero), b = where(k < j, zero, read(arg(2, n * n), k * n + j));
-  return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, a * b, {k})), {i, j})}, std::move(opts));
+  const UOp i = loop(n, 0), j = loop(n, 1), k = reduce_loop(n, 2);
+  const UOp product = read(arg(1, n * n), i * n + k) * read(arg(2, n * n), k * n + j);
+  const UOp term = where((k < i + (ahead + 1)) & logical_not(k < j), product, constant(DType::float32, 0));
+  return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, term, {k})), {i, j})}, std::move(opts));
 }
 
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside

@@ -31,10 +31,14 @@ struct Condition {
 };
 using Conditions = std::vector<Condition>;
 
-enum class Idle { zero, least };  ///< what terms that do not count are: 0, or -inf
+/// What terms are that do not count: 0; a weight that is 0, which an infinity may be multiplied by; -inf; an exponent that makes a weight
+/// 0.
+enum class Idle { zero, weight, least, exponent };
 
+/// Whether a WHERE that gives `u` makes the term idle.
 bool is_idle(const UOp& u, Idle idle) {
-  return u.is(Op::CONST) && (idle == Idle::zero ? is_const(u, 0) : *const_value(u) == min_value(u.dtype()));
+  if (!u.is(Op::CONST) || idle == Idle::weight) return false;
+  return idle == Idle::zero ? is_const(u, 0) : *const_value(u) == min_value(u.dtype());
 }
 
 void add_tests(const UOp& test, bool is, Conditions& out) {
@@ -49,46 +53,48 @@ void add_tests(const UOp& test, bool is, Conditions& out) {
 
 /// Adds what must hold, all of it, for the value not to be idle.
 void add_conditions(const UOp& value, Idle idle, Conditions& out) {
-  const auto below = [&](size_t source) { add_conditions(value.src(source), idle, out); };
+  const bool zero = idle == Idle::zero || idle == Idle::weight;
+  const auto below = [&](size_t source, Idle as) { add_conditions(value.src(source), as, out); };
   switch (value.op()) {
     case Op::WHERE:
       for (const bool is : {true, false})
         if (is_idle(value.src(is ? 2 : 1), idle)) {
           add_tests(value.src(0), is, out);
-          below(is ? 1 : 2);
+          below(is ? 1 : 2, idle);
         }
       break;
     case Op::CAST:
-      if (is_float(value.dtype()) == is_float(value.src(0).dtype())) below(0);
-      break;
-    case Op::MUL:
-      if (idle == Idle::zero) {
-        below(0);
-        below(1);
-      } else if (const Scalar* factor = const_value(value.src(1)); factor && is_float(value.dtype()) && factor->as_double() > 0) {
-        below(0);
-      }
-      break;
-    case Op::ADD:
-    case Op::SUB:
-      if (idle == Idle::least && is_float(value.dtype())) {
-        below(0);
-        if (value.is(Op::ADD)) below(1);
-      }
+      if (is_float(value.dtype()) == is_float(value.src(0).dtype())) below(0, idle);
       break;
     case Op::NEG:
+      if (zero) below(0, idle);
+      break;
+    case Op::MUL:
+      if (zero) {
+        below(0, Idle::weight);
+        below(1, Idle::weight);
+      } else if (const Scalar* factor = const_value(value.src(1)); factor && is_float(value.dtype()) && factor->as_double() > 0) {
+        below(0, idle);
+      }
+      break;
     case Op::FDIV:
-      if (idle == Idle::zero) below(0);
+      if (zero) below(0, Idle::weight);
+      break;
+    case Op::ADD:
+      if (idle == Idle::exponent) below(1, idle);
+      [[fallthrough]];
+    case Op::SUB:
+      if (idle == Idle::exponent) below(0, idle);
       break;
     case Op::EXP2:
-      if (idle == Idle::zero) add_conditions(value.src(0), Idle::least, out);
+      if (zero) below(0, Idle::exponent);
       break;
     case Op::LOAD:
       if (idle == Idle::zero && value.src_count() == 1 && value.src(0).is(Op::INDEX) && value.src(0).src_count() > 2)
         add_tests(value.src(0).src(2), true, out);
       break;
     case Op::REDUCE:
-      if (!is_general_reduce(value) && value.arg_as<ReduceArg>().op == (idle == Idle::zero ? Op::ADD : Op::MAX)) below(0);
+      if (!is_general_reduce(value) && value.arg_as<ReduceArg>().op == (zero ? Op::ADD : Op::MAX)) below(0, idle);
       break;
     default: break;
   }
