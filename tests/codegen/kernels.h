@@ -134,6 +134,19 @@ inline UOp triangles(int64_t n, int64_t ahead, std::vector<Opt> opts = {}) {
   return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, term, {k})), {i, j})}, std::move(opts));
 }
 
+/// out[i, j] = sum over r, c and d of x[d, i - r, j - c] * w[d, r, c], 0 for what x lacks: the gradient of a convolution's input
+inline UOp convolution_adjoint(int64_t size, int64_t window, int64_t channels, std::vector<Opt> opts = {}) {
+  const auto reduced = [](int64_t n, int id) { return range(index_const(n), {.id = id, .kind = AxisKind::reduce, .order = id}); };
+  const int64_t n = size - window + 1;
+  const UOp i = range(index_const(size), {.id = 0}), j = range(index_const(size), {.id = 1, .order = 1});
+  const UOp r = reduced(window, 2), c = reduced(window, 3), d = reduced(channels, 4), y = i - r, x = j - c;
+  const UOp valid = logical_not(y < 0) & (y < n) & logical_not(x < 0) & (x < n);
+  const UOp product = load(index_valid(arg(1, channels * n * n), d * (n * n) + y * n + x, valid)) *
+                      read(arg(2, channels * window * window), d * (window * window) + r * window + c);
+  const UOp sum = reduce_over(Op::ADD, where(valid, product, constant(DType::float32, 0)), {r, c, d});
+  return kernel({ended(write(arg(0, size * size), i * size + j, sum), {i, j})}, std::move(opts));
+}
+
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside
 inline UOp nested_sums(int64_t m, int64_t n, std::vector<Opt> opts = {}) {
   const UOp i = loop(m, 0), j = reduce_loop(m, 1), k = reduce_loop(n, 2);

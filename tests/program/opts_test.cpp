@@ -501,7 +501,8 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
 }
 
 TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
-  const UOp triangles = test::triangles(20, 0), attention = test::joined_attention(24, 24, 6, {}, true);
+  const UOp triangles = test::triangles(20, 0), attention = test::joined_attention(24, 24, 6, {}, true),
+            adjoint = test::convolution_adjoint(6, 3, 4);
   const Case cases[] = {
       {"triangles", triangles, ""},
       {"triangles", triangles, "LANE(1,8) UPCAST(0,4)"},
@@ -512,6 +513,12 @@ TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
       {"triangles", triangles, "BLOCK(0,6) UPCAST(1,0) LANE(2,8) SWAP(0,2) STAGE(0,2,thread,1)"},
       {"more than a triangle", test::triangles(20, 3), "UPCAST(0,2) UNROLL(2,3)"},
       {"less than a triangle", test::triangles(20, -3), "UPCAST(0,2) UNROLL(2,3)"},  // no term for the first rows
+      {"convolution's adjoint", adjoint, "OUTER(4,0)"},
+      {"convolution's adjoint", adjoint, "OUTER(3,0) LANE(0,4) UNROLL(4,2)"},
+      {"convolution's adjoint", adjoint, "UPCAST(1,3) STAGE(0,1,thread,1) OUTER(3,0)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,1) OUTER(2,1) STAGE(0,1,thread,1)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,0) UPCAST(1,3) BLOCK(2,3)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,0) LANE(1,2) OUTER(3,1)"},
       {"masked attention", attention, ""},
       {"masked attention", attention, "UNROLL(3,4) UPCAST(0,3)"},
       {"masked attention", attention, "UNROLL(3,5) LANE(0,8) OUTER(3,1)"},

@@ -146,18 +146,22 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-bool is_around(const UOp& r, const UOp& loop) {
-  const RangeArg &other = r.arg_as<RangeArg>(), &own = loop.arg_as<RangeArg>();
-  if (other.kind == AxisKind::loop) return own.kind != AxisKind::outer || other.order < own.order;
-  return other.kind == AxisKind::thread || is_reduced(r);
+/// Whether `r` is a loop around those of the REDUCE.
+bool is_around(const UOp& r, const UOp& reduce) {
+  const auto is_outer = [](const UOp& c) { return c.arg_as<RangeArg>().kind == AxisKind::outer; };
+  const auto closed = closed_ranges(reduce);
+  const auto outer = std::find_if(closed.begin(), closed.end(), is_outer);
+  const RangeArg& arg = r.arg_as<RangeArg>();
+  if (arg.kind == AxisKind::loop) return outer == closed.end() || arg.order < outer->arg_as<RangeArg>().order;
+  return arg.kind == AxisKind::thread || is_reduced(r);
 }
 
 /// The margin at the iteration of loops inside of `loop`, and of what is done at once, where it is largest.
-std::optional<UOp> largest(UOp margin, const UOp& reduce, const UOp& loop) {
+std::optional<UOp> largest(const UOp& margin, const UOp& reduce, const UOp& loop) {
   const UOps open = ranges_of(reduce);
   NodeMap<UOp> at;
   for (const UOp& r : ranges_of(margin)) {
-    if (r == loop || (std::find(open.begin(), open.end(), r) != open.end() && is_around(r, loop))) continue;
+    if (r == loop || (std::find(open.begin(), open.end(), r) != open.end() && is_around(r, reduce))) continue;
     const std::optional<int64_t> stride = stride_of(margin, r);
     if (!stride || constant_size(r) == 0) return {};
     at[r] = index_const(*stride > 0 ? constant_size(r) - 1 : 0);
