@@ -8,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "renderer/scratch.h"
+#include "symbolic/mean.h"
 #include "target/target.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -244,7 +245,7 @@ class Describer {
         break;
       case Op::VAR: note_variable(u); break;
       case Op::RANGE:
-        trips_.push_back(trips_.back() * Count(u.src(0)));
+        trips_.push_back(trips_.back() * Count(symbolic::mean(u.src(0))));
         if (u.arg_as<RangeArg>().kind == AxisKind::thread) chunks_ = u.src(0);
         break;
       case Op::END:

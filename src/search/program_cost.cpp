@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/opt/kernel_axes.h"
 #include "shape/shape.h"
+#include "symbolic/mean.h"
+#include "uop/build.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::search {
@@ -54,8 +55,9 @@ ProgramCost program_cost(const UOp& linear, const Target& target) {
   };
   for (const UOp& u : linear.src()) switch (u.op()) {
       case Op::RANGE: {
-        const int64_t n = codegen::constant_size(u);
-        trips.push_back(trips.back() * (n ? double(n) : unknown_trips));
+        const UOp size = symbolic::mean(u.src(0));
+        const Scalar* n = const_value(size);
+        trips.push_back(trips.back() * (n ? n->as_double() : unknown_trips));
         add(1, 1);
         break;
       }

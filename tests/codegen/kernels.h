@@ -113,16 +113,38 @@ inline UOp attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts 
   return kernel({ended(write(arg(0, m * width), i * width + d, UOp(Op::FDIV, f, {sum(2), sum(1)})), {i, d})}, std::move(opts));
 }
 
-/// The same as the scheduler makes it: a maximum with each of two sums.
-inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}) {
+/// The same as the scheduler makes it: a maximum with each of two sums. With the mask no i sees a k behind it.
+inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}, bool masked = false) {
   const auto f = DType::float32;
   const UOp i = loop(m, 0), d = loop(width, 1), c = reduce_loop(width, 2), k = reduce_loop(n, 3);
-  const UOp score = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp product = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
+  const UOp score = masked ? where(cast(i, DType::int32) < cast(k, DType::int32), constant(min_value(f)), product) : product;
   const UOp weight(Op::EXP2, f, {score - reduce_over(Op::MAX, score, {k})});
   const auto sum = [&](const UOp& x) { return reduce_over(Op::ADD, x, {k}); };
   std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * width), k * width + d)), sum(weight)})};
   schedule::join_reduces(stored, Target{});
   return kernel({ended(write(arg(0, m * width), i * width + d, stored[0]), {i, d})}, std::move(opts));
+}
+
+/// out[i, j] = sum over k from j to i + ahead of a[i, k] * b[k, j]: a product of triangles
+inline UOp triangles(int64_t n, int64_t ahead, std::vector<Opt> opts = {}) {
+  const UOp i = loop(n, 0), j = loop(n, 1), k = reduce_loop(n, 2);
+  const UOp product = read(arg(1, n * n), i * n + k) * read(arg(2, n * n), k * n + j);
+  const UOp term = where((k < i + (ahead + 1)) & logical_not(k < j), product, constant(DType::float32, 0));
+  return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, term, {k})), {i, j})}, std::move(opts));
+}
+
+/// out[i, j] = sum over r, c and d of x[d, i - r, j - c] * w[d, r, c], 0 for what x lacks: the gradient of a convolution's input
+inline UOp convolution_adjoint(int64_t size, int64_t window, int64_t channels, std::vector<Opt> opts = {}) {
+  const auto reduced = [](int64_t n, int id) { return range(index_const(n), {.id = id, .kind = AxisKind::reduce, .order = id}); };
+  const int64_t n = size - window + 1;
+  const UOp i = range(index_const(size), {.id = 0}), j = range(index_const(size), {.id = 1, .order = 1});
+  const UOp r = reduced(window, 2), c = reduced(window, 3), d = reduced(channels, 4), y = i - r, x = j - c;
+  const UOp valid = logical_not(y < 0) & (y < n) & logical_not(x < 0) & (x < n);
+  const UOp product = load(index_valid(arg(1, channels * n * n), d * (n * n) + y * n + x, valid)) *
+                      read(arg(2, channels * window * window), d * (window * window) + r * window + c);
+  const UOp sum = reduce_over(Op::ADD, where(valid, product, constant(DType::float32, 0)), {r, c, d});
+  return kernel({ended(write(arg(0, size * size), i * size + j, sum), {i, j})}, std::move(opts));
 }
 
 /// out[i] = sum over j of (j < i ? rows[j] : 0) + sum over j of rows[j], rows being sums of a: two loops with the same loop inside

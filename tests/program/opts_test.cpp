@@ -500,6 +500,42 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
   for (const Case& c : cases) expect_right_on_cpu(c);
 }
 
+TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
+  const UOp triangles = test::triangles(20, 0), attention = test::joined_attention(24, 24, 6, {}, true),
+            adjoint = test::convolution_adjoint(6, 3, 4);
+  const Case cases[] = {
+      {"triangles", triangles, ""},
+      {"triangles", triangles, "LANE(1,8) UPCAST(0,4)"},
+      {"triangles", triangles, "UPCAST(0,3) LANE(2,4)"},
+      {"triangles", triangles, "UNROLL(2,4) THREAD(0,3)"},
+      {"triangles", triangles, "BLOCK(2,5) OUTER(2,1) LANE(1,8) STAGE(0,1,thread,1)"},
+      {"triangles", triangles, "OUTER(2,0) UPCAST(1,2)"},
+      {"triangles", triangles, "BLOCK(0,6) UPCAST(1,0) LANE(2,8) SWAP(0,2) STAGE(0,2,thread,1)"},
+      {"more than a triangle", test::triangles(20, 3), "UPCAST(0,2) UNROLL(2,3)"},
+      {"less than a triangle", test::triangles(20, -3), "UPCAST(0,2) UNROLL(2,3)"},  // no term for the first rows
+      {"convolution's adjoint", adjoint, "OUTER(4,0)"},
+      {"convolution's adjoint", adjoint, "OUTER(3,0) LANE(0,4) UNROLL(4,2)"},
+      {"convolution's adjoint", adjoint, "UPCAST(1,3) STAGE(0,1,thread,1) OUTER(3,0)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,1) OUTER(2,1) STAGE(0,1,thread,1)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,0) UPCAST(1,3) BLOCK(2,3)"},
+      {"convolution's adjoint", adjoint, "OUTER(4,0) LANE(1,2) OUTER(3,1)"},
+      {"masked attention", attention, ""},
+      {"masked attention", attention, "UNROLL(3,4) UPCAST(0,3)"},
+      {"masked attention", attention, "UNROLL(3,5) LANE(0,8) OUTER(3,1)"},
+      {"masked attention", attention, "LANE(0,4) UPCAST(0,2) UPCAST(1,2) UNROLL(3,4) OUTER(3,1) THREAD(0,3) STAGE(0,1,thread,1)"},
+      {"masked attention", attention, "LANE(3,8) OUTER(3,0)"},
+  };
+  for (const Case& c : cases) expect_right_on_cpu(c);
+  const Case of_groups[] = {
+      {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,2)"},
+      {"triangles", triangles, "LOCAL(0,4) GROUP(2,4)"},
+      {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
+      {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},  // copied ahead: all steps are made
+      {"masked attention", attention, "LOCAL(0,8) LOCAL(1,2) UNROLL(3,2)"},
+  };
+  for (const Case& c : of_groups) expect_right(c, interp_target());
+}
+
 TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
     for (const auto& [m, n, k] : {std::array{200, 192, 80}, std::array{205, 187, 57}}) {  // the second's rows are blocks that overlap

@@ -143,10 +143,12 @@ class Lowering {
   /// Ranges that another loop runs over are replaced by new ones, in this loop's own nodes only.
   void own_ranges(Loop& loop) {
     NodeMap<UOp> fresh;
-    for (UOp& r : loop.ranges)
-      if (!used_.insert(r)) r = fresh[r] = new_range_like(r);
+    for (const UOp& r : loop.ranges)
+      if (!used_.insert(r)) fresh[r] = new_range_like(r);
     if (fresh.size() == 0) return;
-    own_inner_loops(loop, fresh);
+    own_inner_loops(loop, loop.ranges, fresh);
+    for (UOp& r : loop.ranges)
+      if (const UOp* f = fresh.find(r)) r = *f;
     for (UOp& reduce : loop.reduces) reduce = rename_open(reduce, fresh);
   }
 
@@ -159,7 +161,7 @@ class Lowering {
   }
 
   /// Loops inside that run once for each step of the renamed ones are loops of their own too, with accumulators of their own.
-  void own_inner_loops(const Loop& loop, NodeMap<UOp>& fresh) {
+  void own_inner_loops(const Loop& loop, UOps renamed, NodeMap<UOp>& fresh) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const UOp& u : toposort_where(loop.reduces, [&](const UOp& v) { return is_renamed(v, loop.reduces, fresh); })) {
@@ -167,6 +169,7 @@ class Lowering {
         for (const UOp& r : closed_ranges(u)) {
           if (fresh.contains(r) || is_lane(r)) continue;  // a vector axis is no loop: it stays what it is
           fresh[r] = new_range_like(r);
+          renamed.push_back(r);
           changed = true;
         }
         for (const UOp& memory : accumulators(u)) {
@@ -176,6 +179,22 @@ class Lowering {
           held_.push_back(memory.with_arg(arg));
           fresh[memory] = held_.back();
         }
+      }
+    }
+    rename_sizes(renamed, fresh);
+  }
+
+  /// New loops that are bounded by what is new too.
+  void rename_sizes(const UOps& renamed, NodeMap<UOp>& fresh) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const UOp& r : renamed) {
+        UOp* made = fresh.find(r);
+        const UOp size = made ? substitute(UOp(r.src(0)), fresh) : UOp();
+        if (!made || size == made->src(0)) continue;
+        held_.push_back(*made = made->with_src(UOps{size}));
+        used_.insert(*made);
+        changed = true;
       }
     }
   }
@@ -220,8 +239,9 @@ class Lowering {
   void own_results(Loop& loop) {
     if (loop.results.empty()) return;
     NodeMap<UOp> fresh;
-    for (const UOp& r : loop.results) loop.inner.push_back(fresh[r] = new_range_like(r));
-    own_inner_loops(loop, fresh);
+    for (const UOp& r : loop.results) fresh[r] = new_range_like(r);
+    own_inner_loops(loop, loop.results, fresh);
+    for (const UOp& r : loop.results) loop.inner.push_back(fresh[r]);
     for (UOp& reduce : loop.reduces) reduce = rename_open(reduce, fresh);
   }
 

@@ -1,0 +1,243 @@
+#include "codegen/opt/bound_loops.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "codegen/online_step.h"
+#include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/split_range.h"
+#include "codegen/reduce_op.h"
+#include "codegen/simplify.h"
+#include "shape/ranges.h"
+#include "symbolic/bounds.h"
+#include "symbolic/mean.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+/// Loops that keep more than this share of their iterations, in the mean, stay as they are.
+constexpr double worth_bounding = 0.9;
+/// Loops without others inside that compilers may write out.
+constexpr int64_t short_loop = 8;
+
+/// A bool and what it must be for a term to count.
+struct Condition {
+  UOp test;
+  bool is = true;
+};
+using Conditions = std::vector<Condition>;
+
+/// What terms are that do not count: 0; a weight that is 0, which an infinity may be multiplied by; -inf; an exponent that makes a weight
+/// 0.
+enum class Idle { zero, weight, least, exponent };
+
+/// Whether a WHERE that gives `u` makes the term idle.
+bool is_idle(const UOp& u, Idle idle) {
+  if (!u.is(Op::CONST) || idle == Idle::weight) return false;
+  return idle == Idle::zero ? is_const(u, 0) : *const_value(u) == min_value(u.dtype());
+}
+
+void add_tests(const UOp& test, bool is, Conditions& out) {
+  if (test.is(is ? Op::AND : Op::OR)) {
+    for (const UOp& part : test.src()) add_tests(part, is, out);
+  } else if (test.is(Op::CMPNE) && is_const(test.src(1), 1)) {
+    add_tests(test.src(0), !is, out);
+  } else {
+    out.push_back({test, is});
+  }
+}
+
+/// Adds what must hold, all of it, for the value not to be idle.
+void add_conditions(const UOp& value, Idle idle, Conditions& out) {
+  const bool zero = idle == Idle::zero || idle == Idle::weight;
+  const auto below = [&](size_t source, Idle as) { add_conditions(value.src(source), as, out); };
+  switch (value.op()) {
+    case Op::WHERE:
+      for (const bool is : {true, false})
+        if (is_idle(value.src(is ? 2 : 1), idle)) {
+          add_tests(value.src(0), is, out);
+          below(is ? 1 : 2, idle);
+        }
+      break;
+    case Op::CAST:
+      if (is_float(value.dtype()) == is_float(value.src(0).dtype())) below(0, idle);
+      break;
+    case Op::NEG:
+      if (zero) below(0, idle);
+      break;
+    case Op::MUL:
+      if (zero) {
+        below(0, Idle::weight);
+        below(1, Idle::weight);
+      } else if (const Scalar* factor = const_value(value.src(1)); factor && is_float(value.dtype()) && factor->as_double() > 0) {
+        below(0, idle);
+      }
+      break;
+    case Op::FDIV:
+      if (zero) below(0, Idle::weight);
+      break;
+    case Op::ADD:
+      if (idle == Idle::exponent) below(1, idle);
+      [[fallthrough]];
+    case Op::SUB:
+      if (idle == Idle::exponent) below(0, idle);
+      break;
+    case Op::EXP2:
+      if (zero) below(0, Idle::exponent);
+      break;
+    case Op::LOAD:
+      if (idle == Idle::zero && value.src_count() == 1 && value.src(0).is(Op::INDEX) && value.src(0).src_count() > 2)
+        add_tests(value.src(0).src(2), true, out);
+      break;
+    case Op::REDUCE:
+      if (!is_general_reduce(value) && value.arg_as<ReduceArg>().op == (zero ? Op::ADD : Op::MAX)) below(0, idle);
+      break;
+    default: break;
+  }
+}
+
+Conditions conditions(const UOp& reduce) {
+  Conditions out;
+  if (online_step(reduce)) {
+    add_conditions(reduced_values(reduce)[0], Idle::least, out);
+  } else if (!is_general_reduce(reduce)) {
+    const Op op = reduce.arg_as<ReduceArg>().op;
+    if (op == Op::ADD) add_conditions(reduce.src(0), Idle::zero, out);
+    if (op == Op::MAX) add_conditions(reduce.src(0), Idle::least, out);
+  }
+  return out;
+}
+
+/// The value of an integer that does not wrap, as an index.
+std::optional<UOp> as_index(const UOp& u) {
+  if (u.dtype() == DType::index) return u;
+  if (const Scalar* c = const_value(u)) return index_const(c->as_int());
+  if (!is_int(u.dtype())) return {};
+  std::optional<UOp> out;
+  if (u.is(Op::CAST)) {
+    if (is_int(u.src(0).dtype()) || u.src(0).dtype() == DType::index) out = as_index(u.src(0));
+  } else if (u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL)) {
+    const auto a = as_index(u.src(0)), b = as_index(u.src(1));
+    if (a && b) out = alu(u.op(), {*a, *b});
+  }
+  if (!out) return {};
+  const symbolic::Bounds may = symbolic::bounds(*out);
+  const Scalar least = min_value(u.dtype()), most = max_value(u.dtype());
+  const bool fits = may.has_min() && may.has_max() && may.min >= least.as_int() && (u.dtype() == DType::uint64 || may.max <= most.as_int());
+  return fits ? out : std::nullopt;
+}
+
+/// What is not negative exactly where the condition holds.
+std::optional<UOp> margin(const Condition& c) {
+  if (!c.test.is(Op::CMPLT)) return {};
+  const auto a = as_index(c.test.src(0)), b = as_index(c.test.src(1));
+  if (!a || !b) return {};
+  return simplify(c.is ? *b - *a - 1 : *a - *b);
+}
+
+/// Where a loop may begin, and behind which iteration it may end.
+struct Limits {
+  UOps begins, ends;
+  bool empty() const { return begins.empty() && ends.empty(); }
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+/// Whether `r` is a loop around those of the REDUCE.
+bool is_around(const UOp& r, const UOp& reduce) {
+  const auto is_outer = [](const UOp& c) { return c.arg_as<RangeArg>().kind == AxisKind::outer; };
+  const auto closed = closed_ranges(reduce);
+  const auto outer = std::find_if(closed.begin(), closed.end(), is_outer);
+  const RangeArg& arg = r.arg_as<RangeArg>();
+  if (arg.kind == AxisKind::loop) return outer == closed.end() || arg.order < outer->arg_as<RangeArg>().order;
+  return arg.kind == AxisKind::thread || is_reduced(r);
+}
+
+/// The margin at the iteration of loops inside of `loop`, and of what is done at once, where it is largest.
+std::optional<UOp> largest(const UOp& margin, const UOp& reduce, const UOp& loop) {
+  const UOps open = ranges_of(reduce);
+  NodeMap<UOp> at;
+  for (const UOp& r : ranges_of(margin)) {
+    if (r == loop || (std::find(open.begin(), open.end(), r) != open.end() && is_around(r, reduce))) continue;
+    const std::optional<int64_t> stride = stride_of(margin, r);
+    if (!stride || constant_size(r) == 0) return {};
+    at[r] = index_const(*stride > 0 ? constant_size(r) - 1 : 0);
+  }
+  return simplify(substitute(margin, at));
+}
+
+Limits limits(const UOp& reduce, const UOp& loop) {
+  Limits out;
+  for (const Condition& c : conditions(reduce)) {
+    std::optional<UOp> slack = margin(c);
+    if (slack) slack = largest(*slack, reduce, loop);
+    const std::optional<int64_t> step = slack ? stride_of(*slack, loop) : std::nullopt;
+    if (!step || *step == 0) continue;
+    NodeMap<UOp> first;
+    first[loop] = index_const(0);
+    const UOp rest = substitute(*slack, first);
+    if (*step < 0)
+      out.ends.push_back(floor_div(rest, -*step) + 1);
+    else
+      out.begins.push_back(-floor_div(rest, *step));
+  }
+  return out;
+}
+
+std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
+  const UOp all = index_const(constant_size(loop));
+  UOp begin = index_const(0), end = all;
+  for (const UOp& b : limits.begins) begin = max(begin, b);
+  for (const UOp& e : limits.ends) end = min(e, end);
+  const UOp size = simplify(max(end - begin, index_const(0)));
+  constexpr int64_t fraction = 64;
+  const UOp kept = symbolic::mean(size * fraction);
+  const Scalar* n = const_value(kept);
+  if (!n || n->as_double() / fraction > worth_bounding * double(constant_size(loop))) return {};
+  const UOp shorter(Op::RANGE, DType::index, {size}, loop.arg());
+  return Split{.range = loop, .parts = {shorter}, .value = shorter + simplify(begin), .valid = {}};
+}
+
+/// Iterations of the loop run others.
+bool has_loops_inside(const UOp& loop, const std::vector<UOp>& axes) {
+  return std::ranges::any_of(axes,
+                             [&](const UOp& r) { return is_reduced(r) && r.arg_as<RangeArg>().order > loop.arg_as<RangeArg>().order; });
+}
+
+/// The first loop that can be shorter, and what it becomes.
+std::optional<Split> find_loop(const UOp& sink) {
+  const std::vector<UOp> nodes = toposort(sink), axes = kernel_axes(sink);
+  for (const UOp& loop : axes) {
+    if (!is_reduced(loop) || constant_size(loop) < (has_loops_inside(loop, axes) ? 2 : short_loop)) continue;
+    std::optional<Limits> common;
+    for (const UOp& u : nodes) {
+      const auto closed = closed_ranges(u);
+      if (std::find(closed.begin(), closed.end(), loop) == closed.end()) continue;
+      const Limits own = u.is(Op::REDUCE) ? limits(u, loop) : Limits{};
+      if (common && !(*common == own)) common = Limits{};
+      if (!common) common = own;
+    }
+    if (!common || common->empty()) continue;
+    if (auto split = bounded(loop, *common)) return split;
+  }
+  return {};
+}
+
+/// Copies that are made ahead count the iterations.
+bool copies_ahead(const UOp& sink) {
+  return std::ranges::any_of(toposort(sink), [](const UOp& u) { return u.is(Op::STAGE) && u.arg_as<StageArg>().depth > 1; });
+}
+
+}  // namespace
+
+UOp bound_loops(const UOp& sink) {
+  UOp out = sink;
+  if (copies_ahead(sink)) return out;
+  while (const auto split = find_loop(out)) out = apply_split(out, *split);
+  return out;
+}
+
+}  // namespace tinygrad::codegen
