@@ -53,8 +53,7 @@ void open_builtins(const std::string& nvrtc) {
   std::error_code none;
   for (const auto& file : fs::directory_iterator(fs::path(nvrtc).parent_path(), none)) {
     if (!file.path().filename().string().starts_with("libnvrtc-builtins.so.")) continue;
-    if (auto library = DynamicLibrary::try_open({file.path().string()}))
-      keep_open(std::move(*library));  // as NVRTC is
+    if (auto library = DynamicLibrary::try_open({file.path().string()})) keep_open(std::move(*library));  // as NVRTC is
   }
 }
 
