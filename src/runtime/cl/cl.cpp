@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -83,6 +84,36 @@ OpenClLimits limits_of(DeviceId id) {
   return limits;
 }
 
+/// The queues of all devices, never released.
+class Queues {
+ public:
+  void add(Queue queue) {
+    const std::lock_guard lock(mutex_);
+    queues_.push_back(queue);
+  }
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    for (Queue q : queues_) api().Finish(q);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Queue> queues_;
+};
+Queues& queues() {
+  static Queues& all = *new Queues;
+  return all;
+}
+
+/// Drivers compile and run kernels on threads of this process, which must not be at it when exit() takes down what these libraries have
+/// made. Before any of that, exit() destroys what belongs to its thread.
+struct FinishAtExit {
+  FinishAtExit() = default;
+  FinishAtExit(const FinishAtExit&) = delete;
+  FinishAtExit& operator=(const FinishAtExit&) = delete;
+  ~FinishAtExit() { queues().finish(); }
+};
+
 std::unique_ptr<Opened> open(const DeviceChoice& choice) {
   const std::vector<DeviceId> found = find_devices();
   const std::string name = choice.canonical();
@@ -97,6 +128,7 @@ std::unique_ptr<Opened> open(const DeviceChoice& choice) {
   check(error, name, "opening the device");
   opened->queue = api().CreateCommandQueue(opened->context, opened->device, queue_profiling_enable, &error);
   check(error, name, "opening the device");
+  queues().add(opened->queue);
   opened->limits = limits_of(opened->device);
   opened->images_over_buffers = has_extension(opened->device, kImagesOverBuffers);
   const bool rounds = device_number<uint64_t>(opened->device, device_single_fp_config) & correctly_rounded_divide_sqrt;
@@ -135,6 +167,7 @@ class ClKernel final : public Kernel {
       throw DeviceError(fmt::format("{}: kernel {} has groups of {} work-items, and the device runs at most {}; give it smaller LOCAL opts",
                                     name(), info_.name, items, most_items_));
     }
+    static thread_local const FinishAtExit at_exit;
     EventTag* event = nullptr;
     {
       std::lock_guard lock(mutex_);  // arguments are the kernel's, not the launch's

@@ -4,6 +4,7 @@
 #include <tinygrad/tinygrad.h>
 
 #include <cmath>
+#include <cstdlib>
 
 namespace tinygrad {
 namespace {
@@ -63,6 +64,17 @@ TEST_P(Models, Softmax) {
     expect_same({{6, 50}}, d, d == DType::float16 ? 1e-3 : 1e-5, [](const std::vector<Tensor>& x) { return (x[0] * 5).softmax(); });
   expect_same({{2, 2, 12, 8}, {2, 2, 12, 8}, {2, 2, 12, 8}}, DType::float32, 1e-5,
               [](const std::vector<Tensor>& x) { return x[0].scaled_dot_product_attention(x[1], x[2]); });
+}
+
+// A driver may be compiling or running a kernel when the program ends.
+TEST_P(Models, MayRunWhenTheProgramEnds) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto end = [] {
+    const Tensor x = Tensor::arange(0, 200 * 300).reshape({200, 300}).cast(DType::float32);
+    x.matmul(x.T()).relu().realize();
+    std::exit(0);
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
