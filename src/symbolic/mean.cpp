@@ -26,6 +26,13 @@ UOp at(const UOp& u, const std::vector<UOp>& loops, const std::vector<UOp>& valu
   return substitute(u, map);
 }
 
+/// A loop may be bounded by one that is bounded itself.
+UOp in_the_middle(const UOp& u, const std::vector<UOp>& loops) {
+  std::vector<UOp> middle;
+  for (const UOp& l : loops) middle.push_back(floor_div(l.src(0), 2));
+  return simplified(mean(at(u, loops, middle)));
+}
+
 }  // namespace
 
 UOp mean(const UOp& u) {
@@ -37,11 +44,7 @@ UOp mean(const UOp& u) {
     known = known && v.src(0).is(Op::CONST);
   }
   if (loops.empty()) return u;
-  if (!known) {
-    std::vector<UOp> middle;
-    for (const UOp& l : loops) middle.push_back(floor_div(l.src(0), 2));
-    return simplified(mean(at(u, loops, middle)));  // a loop may be bounded by one that is bounded itself
-  }
+  if (!known) return in_the_middle(u, loops);
   int64_t each = few;
   while (each > 1 && std::pow(double(each), double(loops.size())) > few) --each;
   std::vector<int64_t> steps(loops.size(), 0), points;
@@ -53,7 +56,7 @@ UOp mean(const UOp& u) {
       values.push_back(constant(loops[i].dtype(), const_value(loops[i].src(0))->as_int() * (2 * steps[i] + 1) / (2 * points[i])));
     const UOp value = simplified(at(u, loops, values));
     const Scalar* number = const_value(value);
-    if (!number) return value;
+    if (!number) return in_the_middle(u, loops);
     sum += number->as_int();
     more = false;
     for (size_t i = 0; i < steps.size() && !more; ++i) {

@@ -292,6 +292,10 @@ void Tensor::read(void* to_host, DType as, size_t count) const {
   note_host_use();
   if (count == 0) return;
   if (is_storage(device_of(uop()))) return to("CPU").read(to_host, as, count);
+  if (as != dtype() && !is_dtype_supported(as, device())) {
+    const std::vector<std::byte> own = data();
+    return convert_array(as, to_host, dtype(), own.data(), count);
+  }
   buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to_host), count * itemsize(as)});
 }
 

@@ -145,4 +145,34 @@ inline std::string buffer_arguments(const KernelInfo& info) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
+/// Kernels that every language of GPUs is tried on, with opts.
+struct GpuCase {
+  std::string name;
+  UOp kernel;
+  std::string opts = {};
+};
+inline std::vector<GpuCase> gpu_cases() {
+  const UOp product = matmul(16, 32, 16), odd = matmul(10, 12, 9);
+  return {{"elementwise", elementwise(64)},
+          {"elementwise", elementwise(64), "LANE(0,4) LOCAL(0,8)"},
+          {"row sums", row_sums(5, 64), "GROUP(1,16)"},
+          {"row maxima", row_sums(5, 64, {}, Op::MAX), "LANE(1,4) UNROLL(1,2)"},
+          {"matmul", odd, "LOCAL(0,3) LOCAL(1,7) UPCAST(0,2) UNROLL(2,4)"},
+          {"matmul", product, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
+          {"matmul", product, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},
+          {"matmul", product, "UPCAST(0,4) UPCAST(1,4) LOCAL(0,2) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},
+          {"matmul", product, "GROUP(2,4) LOCAL(0,2) LOCAL(1,2)"},
+          {"softmax", softmax(6, 37), "GROUP(2,8)"},
+          {"argmax", argmax(5, 50), "GROUP(1,16)"},
+          {"masked attention", joined_attention(8, 8, 4, {}, true), "LOCAL(0,4) UNROLL(3,2)"},
+          {"symbolic row sums", symbolic_row_sums(9, 40), "LOCAL(0,4) GROUP(1,8)"},
+          {"gather", gather(16, 5), "LOCAL(0,5)"},
+          {"padded", padded(8, 1, 2), "LOCAL(0,4)"},
+          {"transpose", transpose(30, 17), "LOCAL(0,8) LOCAL(1,8) STAGE(1,1,group,1)"},
+          {"convolution", convolution(3, 9, 4, 3), "LOCAL(0,3) LOCAL(1,4)"},
+          {"bytes", elementwise(64, {}, DType::int8), "LANE(0,16)"},
+          {"longs", elementwise(64, {}, DType::uint64), "LANE(0,2)"},
+          {"bools", elementwise(64, {}, DType::bool_), "LANE(0,4)"}};
+}
+
 }  // namespace tinygrad::codegen::test

@@ -28,37 +28,12 @@ std::map<int32_t, spec::Array> run_cuda(const UOp& linear, const spec::EvalInput
   return test::run_cpu_items(code, info, inputs, 32);
 }
 
-struct Case {
-  const char* name;
-  UOp kernel;
-  const char* opts = "";
-};
-
 TEST(CudaC, KernelsGiveTheSame) {
   if (const std::string missing = compiler::clang_missing(); !missing.empty()) GTEST_SKIP() << missing;
-  const UOp matmul = test::matmul(16, 32, 16), odd = test::matmul(10, 12, 9);
-  for (const Case& c :
-       {Case{"elementwise", test::elementwise(64)},
-        {"elementwise", test::elementwise(64), "LANE(0,4) LOCAL(0,8)"},
-        {"row sums", test::row_sums(5, 64), "GROUP(1,16)"},
-        {"row maxima", test::row_sums(5, 64, {}, Op::MAX), "LANE(1,4) UNROLL(1,2)"},
-        {"matmul", odd, "LOCAL(0,3) LOCAL(1,7) UPCAST(0,2) UNROLL(2,4)"},
-        {"matmul", matmul, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
-        {"matmul", matmul, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},
-        {"matmul", matmul, "UPCAST(0,4) UPCAST(1,4) LOCAL(0,2) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},
-        {"matmul", matmul, "GROUP(2,4) LOCAL(0,2) LOCAL(1,2)"},
-        {"softmax", test::softmax(6, 37), "GROUP(2,8)"},
-        {"argmax", test::argmax(5, 50), "GROUP(1,16)"},
-        {"symbolic row sums", test::symbolic_row_sums(9, 40), "LOCAL(0,4) GROUP(1,8)"},
-        {"gather", test::gather(16, 5), "LOCAL(0,5)"},
-        {"padded", test::padded(8, 1, 2), "LOCAL(0,4)"},
-        {"transpose", test::transpose(30, 17), "LOCAL(0,8) LOCAL(1,8) STAGE(1,1,group,1)"},
-        {"convolution", test::convolution(3, 9, 4, 3), "LOCAL(0,3) LOCAL(1,4)"},
-        {"doubles", test::elementwise(64, {}, DType::float64), "LOCAL(0,8)"},
-        {"bytes", test::elementwise(64, {}, DType::int8), "LANE(0,16)"},
-        {"longs", test::elementwise(64, {}, DType::uint64), "LANE(0,2)"},
-        {"bools", test::elementwise(64, {}, DType::bool_), "LANE(0,4)"}}) {
-    SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
+  std::vector<test::GpuCase> cases = test::gpu_cases();
+  cases.push_back({"doubles", test::elementwise(64, {}, DType::float64), "LOCAL(0,8)"});
+  for (const test::GpuCase& c : cases) {
+    SCOPED_TRACE(c.name + ": " + c.opts);
     EXPECT_EQ(test::difference_on(c.kernel, parse_opts(c.opts), without_assembly(), run_cuda), "");
   }
 }

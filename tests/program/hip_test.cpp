@@ -35,15 +35,8 @@ void expect_right(const std::string& name, const UOp& kernel, const std::string&
 
 TEST(HipOnCpu, KernelsGiveTheSame) {
   const Target target = amd_target("gfx942");
-  expect_right("elementwise", test::elementwise(64), "LANE(0,4) LOCAL(0,8)", target);
-  expect_right("row sums", test::row_sums(5, 64), "GROUP(1,16)", target);
-  expect_right("matmul", test::matmul(10, 12, 9), "LOCAL(0,3) LOCAL(1,7) UPCAST(0,2) UNROLL(2,4)", target);
-  expect_right("matmul", test::matmul(16, 32, 16), "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,2) STAGE(2,2,group,2)", target);
-  expect_right("softmax", test::softmax(6, 37), "GROUP(2,8)", target);
-  expect_right("argmax", test::argmax(5, 50), "GROUP(1,16)", target);
-  expect_right("symbolic row sums", test::symbolic_row_sums(9, 40), "LOCAL(0,4) GROUP(1,8)", target);
-  expect_right("gather", test::gather(16, 5), "LOCAL(0,5)", target);
-  for (const DType d : {DType::float16, DType::bfloat16, DType::fp8e4m3, DType::int8, DType::uint64, DType::bool_, DType::float64})
+  for (const test::GpuCase& c : test::gpu_cases()) expect_right(c.name, c.kernel, c.opts, target);
+  for (const DType d : {DType::float16, DType::bfloat16, DType::fp8e4m3, DType::float64})
     expect_right(std::string(repr(d)), test::elementwise(64, {}, d), "LANE(0,4)", target);
 }
 

@@ -68,6 +68,7 @@ std::string metal_unavailable() {
 }
 
 std::unique_ptr<Device> open_metal(const DeviceChoice& choice) {
+  if (const std::string why = metal_unavailable(); !why.empty()) throw DeviceError(why);
   return std::make_unique<MetalDevice>(choice, std::make_shared<Gpu>(choice.index));
 }
 

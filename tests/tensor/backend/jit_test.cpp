@@ -11,12 +11,7 @@ namespace {
 using Floats = std::vector<float>;
 using Ints = std::vector<int>;
 
-class JitOn : public test::EveryDevice {
- protected:
-  void SetUp() override {
-    if (!takes(DType::float64)) GTEST_SKIP() << "it has no float64, which these tests use";
-  }
-};
+class JitOn : public test::EveryDevice {};
 INSTANTIATE_TEST_SUITE_P(All, JitOn, testing::ValuesIn(test::tensor_devices()), test::device_test_name);
 
 TEST_P(JitOn, ReplaysWithOtherArguments) {
