@@ -109,6 +109,25 @@ TEST(BoundLoops, AttentionSkipsMaskedScores) {
   EXPECT_EQ(steps(attention, 5), 6);
 }
 
+// What a mask replaces is not computed, unless something else uses it.
+TEST(BoundLoops, ASumThatNobodyTakesHasNoSteps) {
+  const UOp i = loop(32, 0), j = range(index_const(32), {.id = 1, .order = 1}), k = reduce_loop(16, 2);
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, 512), i * 16 + k) * read(arg(2, 512), j * 16 + k), {k});
+  const auto last = [&](const UOp& value, int64_t at) {
+    const UOp sink = bounded(kernel({ended(write(arg(0, 1024), i * 32 + j, value), {i, j})}), "UPCAST(0,4) LANE(1,8)");
+    const std::vector<UOp> axes = kernel_axes(sink);
+    NodeMap<UOp> values;
+    values[axes[0]] = index_const(3);
+    values[axes[1]] = index_const(at);
+    return const_value(simplify(substitute(UOp(axes[2].src(0)), values)))->as_int();
+  };
+  const UOp masked = where(i < j, constant(DType::float32, -1), sum * 2);
+  EXPECT_EQ(last(masked, 1), 16) << "rows 12 to 15 take columns 8 to 15";
+  EXPECT_EQ(last(masked, 2), 0);
+  EXPECT_EQ(last(where(logical_not(i < j), sum, constant(DType::float32, 0)), 2), 0);
+  EXPECT_EQ(last(masked + sum, 2), 16);
+}
+
 // No term may be left out where a value that is not idle takes its place, or where the loop decides nothing.
 TEST(BoundLoops, WhatCountsStays) {
   const UOp i = loop(32, 0), k = reduce_loop(32, 1), x = read(arg(1, 1024), i * 32 + k), zero = constant(DType::float32, 0);

@@ -134,6 +134,15 @@ inline UOp triangles(int64_t n, int64_t ahead, std::vector<Opt> opts = {}) {
   return kernel({ended(write(arg(0, n * n), i * n + j, reduce_over(Op::ADD, term, {k})), {i, j})}, std::move(opts));
 }
 
+/// out[i, j] = 2 * (sum over k of a[i, k] * b[j, k]) where j <= i, else -1: the masked scores of attention
+inline UOp masked_products(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = {}) {
+  const UOp i = range(index_const(m), {.id = 0}), j = range(index_const(n), {.id = 1, .order = 1});
+  const UOp k = range(index_const(k_size), {.id = 2, .kind = AxisKind::reduce, .order = 2});
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, m * k_size), i * k_size + k) * read(arg(2, n * k_size), j * k_size + k), {k});
+  const UOp value = where(i < j, constant(DType::float32, -1), sum * constant(DType::float32, 2));
+  return kernel({ended(write(arg(0, m * n), i * n + j, value), {i, j})}, std::move(opts));
+}
+
 /// out[i, j] = sum over r, c and d of x[d, i - r, j - c] * w[d, r, c], 0 for what x lacks: the gradient of a convolution's input
 inline UOp convolution_adjoint(int64_t size, int64_t window, int64_t channels, std::vector<Opt> opts = {}) {
   const auto reduced = [](int64_t n, int id) { return range(index_const(n), {.id = id, .kind = AxisKind::reduce, .order = id}); };

@@ -502,7 +502,7 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
 
 TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
   const UOp triangles = test::triangles(20, 0), attention = test::joined_attention(24, 24, 6, {}, true),
-            adjoint = test::convolution_adjoint(6, 3, 4);
+            adjoint = test::convolution_adjoint(6, 3, 4), products = test::masked_products(18, 20, 12);
   const Case cases[] = {
       {"triangles", triangles, ""},
       {"triangles", triangles, "LANE(1,8) UPCAST(0,4)"},
@@ -519,6 +519,10 @@ TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
       {"convolution's adjoint", adjoint, "OUTER(4,1) OUTER(2,1) STAGE(0,1,thread,1)"},
       {"convolution's adjoint", adjoint, "OUTER(4,0) UPCAST(1,3) BLOCK(2,3)"},
       {"convolution's adjoint", adjoint, "OUTER(4,0) LANE(1,2) OUTER(3,1)"},
+      {"masked products", products, "LANE(1,8) UPCAST(0,3)"},
+      {"masked products", products, "LANE(0,8) BLOCK(1,6) UPCAST(2,6) STAGE(0,2,thread,1)"},
+      {"masked products", products, "BLOCK(2,4) OUTER(2,1) LANE(1,8)"},
+      {"masked products", products, "LANE(2,4) UPCAST(0,2) UPCAST(1,2) THREAD(0,3)"},
       {"masked attention", attention, ""},
       {"masked attention", attention, "UNROLL(3,4) UPCAST(0,3)"},
       {"masked attention", attention, "UNROLL(3,5) LANE(0,8) OUTER(3,1)"},
@@ -532,6 +536,7 @@ TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
       {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
       {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"},  // copied ahead: all steps are made
       {"masked attention", attention, "LOCAL(0,8) LOCAL(1,2) UNROLL(3,2)"},
+      {"masked products", products, "LOCAL(0,3) LOCAL(1,4) STAGE(2,1,group,1)"},
   };
   for (const Case& c : of_groups) expect_right(c, interp_target());
 }

@@ -112,6 +112,32 @@ Conditions conditions(const UOp& reduce) {
   return out;
 }
 
+/// The only user of each node that has just one.
+NodeMap<UOp> only_users(const std::vector<UOp>& nodes) {
+  NodeMap<UOp> out(nodes.size());
+  NodeSet several;
+  for (const UOp& u : nodes)
+    for (const UOp& s : u.src())
+      if (const UOp* other = out.find(s); !other) {
+        out[s] = u;
+      } else if (!(*other == u)) {
+        several.insert(s);
+      }
+  for (const UOp& u : nodes)
+    if (several.contains(u)) out[u] = UOp();
+  return out;
+}
+
+/// Adds what must hold for the value to be used: a WHERE that all ways up lead through may take another one.
+void add_uses(UOp value, const NodeMap<UOp>& only_user, Conditions& out) {
+  for (const UOp* user = only_user.find(value); user && *user && (user->in(Group::alu) || user->is(Op::CAST));
+       user = only_user.find(value)) {
+    const bool is = user->src_count() > 1 && user->src(1) == value;
+    if (user->is(Op::WHERE) && user->src(0) != value && user->src(is ? 2 : 1) != value) add_tests(user->src(0), is, out);
+    value = *user;
+  }
+}
+
 /// The value of an integer that does not wrap, as an index.
 std::optional<UOp> as_index(const UOp& u) {
   if (u.dtype() == DType::index) return u;
@@ -169,20 +195,30 @@ std::optional<UOp> largest(const UOp& margin, const UOp& reduce, const UOp& loop
   return simplify(substitute(margin, at));
 }
 
-Limits limits(const UOp& reduce, const UOp& loop) {
+bool is_outermost(const UOp& loop, const UOp& reduce) {
+  return std::ranges::all_of(closed_ranges(reduce),
+                             [&](const UOp& r) { return !is_reduced(r) || r.arg_as<RangeArg>().order >= loop.arg_as<RangeArg>().order; });
+}
+
+Limits limits(const UOp& reduce, const UOp& loop, const NodeMap<UOp>& only_user) {
+  Conditions needed = conditions(reduce);
+  add_uses(reduce, only_user, needed);
   Limits out;
-  for (const Condition& c : conditions(reduce)) {
+  for (const Condition& c : needed) {
     std::optional<UOp> slack = margin(c);
     if (slack) slack = largest(*slack, reduce, loop);
     const std::optional<int64_t> step = slack ? stride_of(*slack, loop) : std::nullopt;
-    if (!step || *step == 0) continue;
+    if (!step) continue;
     NodeMap<UOp> first;
     first[loop] = index_const(0);
     const UOp rest = substitute(*slack, first);
-    if (*step < 0)
+    if (*step == 0) {
+      if (is_outermost(loop, reduce)) out.ends.push_back(where(rest < 0, index_const(0), index_const(constant_size(loop))));
+    } else if (*step < 0) {
       out.ends.push_back(floor_div(rest, -*step) + 1);
-    else
+    } else {
       out.begins.push_back(-floor_div(rest, *step));
+    }
   }
   return out;
 }
@@ -210,13 +246,14 @@ bool has_loops_inside(const UOp& loop, const std::vector<UOp>& axes) {
 /// The first loop that can be shorter, and what it becomes.
 std::optional<Split> find_loop(const UOp& sink) {
   const std::vector<UOp> nodes = toposort(sink), axes = kernel_axes(sink);
+  const NodeMap<UOp> only_user = only_users(nodes);
   for (const UOp& loop : axes) {
     if (!is_reduced(loop) || constant_size(loop) < (has_loops_inside(loop, axes) ? 2 : short_loop)) continue;
     std::optional<Limits> common;
     for (const UOp& u : nodes) {
       const auto closed = closed_ranges(u);
       if (std::find(closed.begin(), closed.end(), loop) == closed.end()) continue;
-      const Limits own = u.is(Op::REDUCE) ? limits(u, loop) : Limits{};
+      const Limits own = u.is(Op::REDUCE) ? limits(u, loop, only_user) : Limits{};
       if (common && !(*common == own)) common = Limits{};
       if (!common) common = own;
     }
