@@ -83,6 +83,7 @@ struct TINYGRAD_EXPORT Target {
   /// Integers of 64 bits, signed and unsigned.
   bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
   void set_ops(std::initializer_list<Op> ops);
+  void set_op(Op op, bool has);
   void set_dtypes(std::initializer_list<DType> dtypes);
   void set_converted(std::initializer_list<DType> dtypes);
   /// Tensor cores for it go with it.

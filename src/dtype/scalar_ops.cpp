@@ -192,6 +192,12 @@ Scalar sin(const Scalar& a) {
   return compute_double([](double x) { return std::sin(x); }, a);
 }
 
+Scalar ldexp(const Scalar& a, const Scalar& n) {
+  need_same("ldexp", a, n);
+  need_float("ldexp", a);
+  return compute_double(ldexp_double, a, n);
+}
+
 Scalar trunc(const Scalar& a) {
   if (is_int(a.dtype())) return a;
   need_float("trunc", a);

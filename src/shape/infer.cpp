@@ -35,6 +35,7 @@ void check_kind(Op op, std::span<const UOp> sources) {
     case Op::SIN:
     case Op::SQRT:
     case Op::RECIPROCAL:
+    case Op::LDEXP:
     case Op::FDIV:
       if (!is_float(d)) fail(op, sources, "floats");
       return;

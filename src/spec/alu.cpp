@@ -38,6 +38,7 @@ Scalar alu_element(Op op, std::span<const Scalar> s) {
     case Op::SHL: return scalar::shl(s[0], s[1]);
     case Op::SHR: return scalar::shr(s[0], s[1]);
     case Op::POW: return scalar::pow(s[0], s[1]);
+    case Op::LDEXP: return scalar::ldexp(s[0], s[1]);
     case Op::THREEFRY: return scalar::threefry(s[0], s[1]);
     case Op::WHERE: return scalar::where(s[0], s[1], s[2]);
     case Op::MULACC: return scalar::mulacc(s[0], s[1], s[2]);
@@ -129,6 +130,7 @@ bool transcendental_op(Op op, Data& out, std::span<const Operand> s) {
     case Op::EXP2: map1<T, T>(out, s[0], [](T x) { return std::exp2(double(x)); }); return true;
     case Op::LOG2: map1<T, T>(out, s[0], [](T x) { return std::log2(double(x)); }); return true;
     case Op::SIN: map1<T, T>(out, s[0], [](T x) { return std::sin(double(x)); }); return true;
+    case Op::LDEXP: map2<T, T, T>(out, s[0], s[1], scalar::ldexp_double); return true;
     case Op::POW: map2<T, T, T>(out, s[0], s[1], [](T x, T y) { return std::pow(double(x), double(y)); }); return true;
     default: return false;
   }

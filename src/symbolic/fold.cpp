@@ -37,6 +37,7 @@ Scalar compute(Op op, const std::array<const Scalar*, 3>& v) {
     case Op::SHL: return scalar::shl(*v[0], *v[1]);
     case Op::SHR: return scalar::shr(*v[0], *v[1]);
     case Op::POW: return scalar::pow(*v[0], *v[1]);
+    case Op::LDEXP: return scalar::ldexp(*v[0], *v[1]);
     case Op::THREEFRY: return scalar::threefry(*v[0], *v[1]);
     case Op::WHERE: return scalar::where(*v[0], *v[1], *v[2]);
     case Op::MULACC: return scalar::mulacc(*v[0], *v[1], *v[2]);

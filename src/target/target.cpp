@@ -83,6 +83,12 @@ void Target::set_ops(std::initializer_list<Op> ops) {
   for (Op op : ops) ops_[int(op) / 64] |= uint64_t{1} << (int(op) % 64);
 }
 
+void Target::set_op(Op op, bool has) {
+  const uint64_t bit = uint64_t{1} << (int(op) % 64);
+  uint64_t& ops = ops_[int(op) / 64];
+  ops = has ? ops | bit : ops & ~bit;
+}
+
 void Target::set_dtypes(std::initializer_list<DType> dtypes) {
   dtypes_ = 0;
   for (DType d : dtypes) dtypes_ |= uint32_t{1} << int(d);
@@ -137,8 +143,14 @@ Target cpu_target(std::string_view arch) {
   t.max_buffers = 64;
   if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
   set_c_ops(t);
+  t.set_op(Op::LDEXP, a.triple == kX86 && a.vector_bits == 512);
   if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
   return t;
+}
+
+void set_renderer(Target& target, std::string_view renderer) {
+  target.renderer = Symbol(renderer);
+  if (renderer == "CLANG") target.set_op(Op::LDEXP, false);  // C has it of one number only
 }
 
 Target dsp_target(std::string_view arch) {

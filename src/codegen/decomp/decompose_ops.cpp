@@ -139,7 +139,7 @@ const Rules<Context>& op_rules() {
     {pat({Op::EXP2, Op::LOG2, Op::SIN, Op::POW}).dtype(is_narrow_float).named(z),
      [](const Match& m, Context& c) { return c.approximates(m[z].op()) ? through_float32(m[z]) : UOp(); }, "narrow function"},
     {pat(Op::EXP2, {x}).dtype(is_wide_float),
-     [](const Match& m, Context& c) { return c.approximates(Op::EXP2) ? exp2_by_arithmetic(m[x]) : UOp(); }, "exp2"},
+     [](const Match& m, Context& c) { return c.approximates(Op::EXP2) ? exp2_by_arithmetic(m[x], !c.lacks(Op::LDEXP)) : UOp(); }, "exp2"},
     {pat(Op::LOG2, {x}).dtype(is_wide_float),
      [](const Match& m, Context& c) { return c.approximates(Op::LOG2) ? log2_by_arithmetic(m[x]) : UOp(); }, "log2"},
     {pat(Op::SIN, {x}).dtype(is_wide_float),

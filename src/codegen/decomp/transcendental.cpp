@@ -8,8 +8,6 @@ namespace tinygrad::codegen {
 
 namespace {
 
-UOp is_nan(const UOp& x) { return ne(x, x); }
-
 // exp2: x = n + f with n an integer and |f| <= 1/2.
 
 constexpr double exp2_float32[] = {0.693147188, 0.240226508, 0.0555035711, 0.00961808256, 0.00133908634, 0.000154531629};
@@ -18,13 +16,12 @@ constexpr double exp2_float64[] = {0.693147180559945309,   0.240226506959100712,
                                    1.01780570877339411e-7, 7.05489730415549928e-9,  4.45581790833606449e-10,  2.57293241773623042e-11};
 
 /// 2 to the power x + rest, where the rest is far below an ulp of x.
-UOp exp2_of_sum(const UOp& x, const UOp& rest) {
+UOp exp2_of_sum(const UOp& x, const UOp& rest, bool has_ldexp = false) {
   const FloatLayout l = float_layout(x.dtype());
   const bool wide = x.dtype() == DType::float64;
   const double top = l.bias + 2, bottom = -(l.bias + l.mantissa + 2);
-  // Clamped to where the result is infinite or zero anyway, so that n stays small.
-  UOp in = where(is_nan(x), l.num(0), x);
-  in = where(l.num(top) < in, l.num(top), where(in < l.num(bottom), l.num(bottom), in));
+  // Clamped to where the result is infinite or zero anyway, so that n stays small. A NaN passes: whatever n it has, it stays one.
+  const UOp below = where(l.num(top) < x, l.num(top), x), in = where(below < l.num(bottom), l.num(bottom), below);
   // Adding 1.5 * 2^mantissa leaves the nearest integer in the low bits.
   const UOp shifter = l.num(std::ldexp(1.5, l.mantissa));
   const UOp shifted = in + shifter, n = l.to_bits(shifted) - l.to_bits(shifter);
@@ -32,9 +29,10 @@ UOp exp2_of_sum(const UOp& x, const UOp& rest) {
   const UOp nearest = wide ? shifted - shifter : cast(n, x.dtype());
   const UOp f = in - nearest + rest;
   const UOp p = f * polynomial(f, wide ? std::span<const double>(exp2_float64) : exp2_float32) + l.num(1);
+  if (has_ldexp) return alu(Op::LDEXP, {p, nearest});
   // Two factors, each a normal number; the second product alone may round, to a denormal.
   const UOp half = n >> l.bits(1);
-  return where(is_nan(x), x, p * l.power_of_two(half) * l.power_of_two(n - half));
+  return p * l.power_of_two(half) * l.power_of_two(n - half);
 }
 
 // log2: x = 2^e * m with m between the roots of 1/2 and of 2.
@@ -121,7 +119,7 @@ constexpr double cos_float64[] = {0.0416666666666666667,  -0.0013888888888888887
 
 }  // namespace
 
-UOp exp2_by_arithmetic(const UOp& x) { return exp2_of_sum(x, constant(x.dtype(), 0)); }
+UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) { return exp2_of_sum(x, constant(x.dtype(), 0), has_ldexp); }
 
 UOp log2_by_arithmetic(const UOp& x) { return log2_special(x, x.dtype() == DType::float64 ? log2_of_float64(x).hi : log2_of_float32(x)); }
 

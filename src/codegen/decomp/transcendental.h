@@ -7,7 +7,7 @@
 namespace tinygrad::codegen {
 
 /// 2 to the power x within 1.5 ulp.
-UOp exp2_by_arithmetic(const UOp& x);
+UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp = false);
 
 /// Base-2 logarithm within 2.5 ulp (float64: 1).
 UOp log2_by_arithmetic(const UOp& x);

@@ -3,13 +3,13 @@
 #include <tinygrad/errors.h>
 
 #include "renderer/llvmir/emitter.h"
+#include "renderer/llvmir/vectors.h"
 
 // Every op is defined for every input (uop/ops.def), while LLVM's division and shifts are not: those get selects around them, which
 // constant operands do without.
 namespace tinygrad::renderer::llvmir {
 namespace {
 
-std::string typed(const Value& v) { return type_name(v.dtype, v.lanes) + " " + v.ref; }
 std::string int_splat(int64_t value, const Value& like) { return splat_literal(Scalar::from_int(value, like.dtype), like.lanes); }
 
 class Alu {
@@ -39,6 +39,7 @@ class Alu {
       case Op::RECIPROCAL: return line("fdiv {} {}, {}", type_, int_splat(1, s_[0]), s_[0].ref);
       case Op::SQRT: return intrinsic("llvm.sqrt");
       case Op::TRUNC: return is_float(d) ? intrinsic("llvm.trunc") : s_[0].ref;
+      case Op::LDEXP: return scaled(out_, s_[0], s_[1]);
       case Op::MAX: return maximum();
       case Op::CMPLT: return binary(is_float(d) ? "fcmp olt" : is_signed(d) ? "icmp slt" : "icmp ult");
       case Op::CMPNE: return binary(is_float(d) ? "fcmp une" : "icmp ne");

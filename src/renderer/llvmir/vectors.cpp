@@ -116,4 +116,24 @@ Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value&
   return {.ref = out.call("dot", type_name(c.dtype, c.lanes), at->intrinsic, arguments), .dtype = c.dtype, .lanes = c.lanes};
 }
 
+std::string scaled(Emitter& out, const Value& x, const Value& n) {
+  const int bits = bitsize(x.dtype), lanes = x.lanes, width = std::clamp(lanes, 128 / bits, 512 / bits);
+  const std::string element = type_name(x.dtype), type = vector_type(element, width);
+  const std::string intrinsic = fmt::format("llvm.x86.avx512.mask.scalef.p{}.{}", bits == 64 ? 'd' : 's', width * bits);
+  const auto part = [&](const Value& v, int first) {
+    if (lanes == 1) return splat(out, v, width).ref;
+    if (lanes < width) return concatenated(out, element, std::vector<std::string>(size_t(width / lanes), v.ref), lanes);
+    return run_of_lanes(out, element, v.ref, lanes, first, width);
+  };
+  std::vector<std::string> parts;
+  for (int first = 0; first < lanes; first += width) {
+    std::vector<std::string> arguments{type + " " + part(x, first), type + " " + part(n, first), type + " zeroinitializer",
+                                       width > 8 ? "i16 -1" : "i8 -1"};
+    if (width * bits == 512) arguments.emplace_back("i32 4");  // rounded as everything is
+    parts.push_back(out.call("scaled", type, intrinsic, arguments));
+  }
+  if (lanes == 1) return out.define("scaled", fmt::format("extractelement {} {}, i32 0", type, parts[0]));
+  return lanes < width ? run_of_lanes(out, element, parts[0], width, 0, lanes) : concatenated(out, element, parts, width);
+}
+
 }  // namespace tinygrad::renderer::llvmir

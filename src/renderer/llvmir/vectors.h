@@ -28,4 +28,7 @@ std::string concatenated(Emitter& out, const std::string& element, std::vector<s
 /// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.
 Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
 
+/// x * 2^n, by AVX-512.
+std::string scaled(Emitter& out, const Value& x, const Value& n);
+
 }  // namespace tinygrad::renderer::llvmir

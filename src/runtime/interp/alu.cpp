@@ -138,6 +138,7 @@ Binary binary(Op op) {
     case Op::SHL: return scalar::shl;
     case Op::SHR: return scalar::shr;
     case Op::POW: return scalar::pow;
+    case Op::LDEXP: return scalar::ldexp;
     case Op::THREEFRY: return scalar::threefry;
     default: return nullptr;
   }

@@ -86,7 +86,7 @@ std::string null_unavailable() { return {}; }
 std::unique_ptr<Device> open_null(const DeviceChoice& choice) {
   const Language& language = language_of(choice);
   Target target = language.target(choice.arch);
-  target.renderer = language.renderer;
+  set_renderer(target, language.renderer);
   return std::make_unique<NullDevice>(choice, language, target);
 }
 

@@ -171,6 +171,17 @@ class DeviceAlu : public testing::TestWithParam<std::tuple<const char*, DType>> 
         [=](size_t i, const Scalar& got) { return got == definition(in.a[i]); });
   }
 
+  /// In vectors of all widths that a processor has, one number, and several vectors.
+  void check_ldexp() {
+    Operands in = operands(dtype(), dtype(), DType::bool_);
+    constexpr size_t most_lanes = size_t{kLanes} * kLanes;
+    for (auto* v : {&in.a, &in.b, &in.c}) v->resize(v->size() / most_lanes * most_lanes);
+    for (Scalar& n : in.b) n = std::isfinite(n.as_double()) ? scalar::trunc(n) : Scalar::from_double(-3, dtype());
+    checks_.add(
+        "LDEXP", in, dtype(), [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp&) { return b.alu(Op::LDEXP, {x, y}); },
+        [=](size_t i, const Scalar& got) { return got == scalar::ldexp(in.a[i], in.b[i]); }, most_lanes);
+  }
+
   Context device_{{.dev = std::get<0>(GetParam())}};
   Checks checks_;
 };
@@ -213,6 +224,7 @@ TEST_P(DeviceFloatAlu, FloatOps) {
   check_unary(Op::RECIPROCAL, scalar::reciprocal);
   check_unary(Op::SQRT, scalar::sqrt);
   check_unary(Op::TRUNC, scalar::trunc);
+  if (device().target().supports(Op::LDEXP) && itemsize(dtype()) >= 4) check_ldexp();
   checks_.run();
 }
 
