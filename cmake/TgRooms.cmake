@@ -1,6 +1,7 @@
 # Rooms: one library a folder of src/, linked to the rooms above it.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
+include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
 set(TG_SMALL_ROOMS ops renderer compiler nn frontend)
@@ -101,6 +102,12 @@ function(tg_apps)
   add_executable(tg-static $<TARGET_OBJECTS:tg_main>)
   target_link_libraries(tg-static PRIVATE tg_apps tinygrad-static)
   target_link_options(tg-static PRIVATE LINKER:--gc-sections)
+  # Addresses that the loader has to move take a bit each, not 24 bytes; from glibc 2.36 on.
+  get_target_property(CMAKE_REQUIRED_LINK_OPTIONS tg_options INTERFACE_LINK_OPTIONS)
+  check_linker_flag(CXX LINKER:-z,pack-relative-relocs TG_PACKS_RELOCATIONS)
+  if(TG_PACKS_RELOCATIONS)
+    target_link_options(tg-static PRIVATE LINKER:-z,pack-relative-relocs)
+  endif()
   # The folder may be moved as a whole; data lies in share/tinygrad beside bin and lib.
   set_target_properties(tg tg-static PROPERTIES LINKER_LANGUAGE CXX BUILD_WITH_INSTALL_RPATH ON)
   set_target_properties(tg PROPERTIES INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}:$ORIGIN")

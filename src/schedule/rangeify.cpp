@@ -7,6 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "schedule/cost.h"
+#include "schedule/idle_terms.h"
 #include "schedule/online_reduce.h"
 #include "schedule/order.h"
 #include "schedule/place.h"
@@ -455,8 +456,29 @@ class Rangeify {
     }
     for (const Use& use : v.uses) {
       kernels_[size_t(use.kernel)].after.push_back(v.kernel);
-      v.exprs.push_back(read(v.storage, flat_index(u, use.place), use.place.valid));
+      const UOp loaded = read(v.storage, flat_index(u, use.place), use.place.valid);
+      v.exprs.push_back(k.value ? as_stored(k.value, root.place, loaded, use.place) : loaded);
     }
+  }
+
+  /// What is loaded of a value, with what its kernel knows of its place: scores that a mask made -inf are masked again, and what such
+  /// scores made 0 is a WEIGHT. It tells loops what they may leave out.
+  static UOp as_stored(const UOp& stored, const Place& stored_at, const UOp& loaded, const Place& at) {
+    if (!is_float(stored.dtype())) return loaded;
+    NodeMap<UOp> there;
+    for (size_t i = 0; i < at.at.size(); ++i)
+      if (stored_at.at[i].is(Op::RANGE)) there[stored_at.at[i]] = at.at[i];
+    const auto known_there = [&](Idle idle) {
+      Conditions all, out;
+      add_conditions(stored, idle, all);
+      for (const Condition& c : all)
+        if (is_of_places_only(c.test) && std::ranges::all_of(ranges_of(c.test), [&](const UOp& r) { return there.contains(r); }))
+          out.push_back({substitute(c.test, there), c.is});
+      return out;
+    };
+    if (const UOp counts = all_hold(known_there(Idle::weight))) return UOp(Op::WEIGHT, loaded.dtype(), {loaded, counts});
+    const UOp counts = all_hold(known_there(Idle::least));
+    return counts ? where(counts, loaded, constant(min_value(stored.dtype()))) : loaded;
   }
 
   /// The gate only keeps the access inside the memory: what is read where it is false does not matter.

@@ -118,8 +118,10 @@ class Neighbours {
     };
     const StageOpt stage = StageOpt::of(opts_[i].arg);
     for (size_t a = 0; a < axes_.size(); ++a) put({OptOp::STAGE, int32_t(a), opts_[i].arg});
-    for (const int32_t slot : loaded_) put({OptOp::STAGE, opts_[i].axis, StageOpt{slot, stage.scope, stage.depth}.arg()});
-    if (target_.has_groups)
+    for (const int32_t slot : loaded_) put({OptOp::STAGE, opts_[i].axis, StageOpt{slot, stage.scope, stage.depth, stage.computed}.arg()});
+    if (stage.depth == 1 && stage.scope != Scope::group)
+      put({OptOp::STAGE, opts_[i].axis, StageOpt{stage.slot, stage.scope, 1, !stage.computed}.arg()});
+    if (target_.has_groups && !stage.computed)
       for (const int32_t depth : {1, 2, 3}) put({OptOp::STAGE, opts_[i].axis, StageOpt{stage.slot, stage.scope, depth}.arg()});
   }
 

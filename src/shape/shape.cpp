@@ -286,6 +286,7 @@ Boxed infer(const UOp& u) {
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
+    case Op::WEIGHT:
     case Op::AFTER:
     case Op::FUNCTION:
     case Op::MSELECT: return box_of(u.src(0));

@@ -15,7 +15,7 @@ namespace {
 
 OpSet kernel_ops() {
   using enum Op;
-  return ops({CONST, VAR, PARAM, INDEX, LOAD, STORE, AFTER, GROUP, SINK, END, RANGE, REDUCE, FUNCTION, TUPLE, GETTUPLE}) |
+  return ops({CONST, VAR, PARAM, INDEX, LOAD, STORE, AFTER, GROUP, SINK, END, RANGE, REDUCE, FUNCTION, TUPLE, GETTUPLE, WEIGHT}) |
          ops(Group::elementwise);
 }
 

@@ -7,6 +7,7 @@
 
 #include <tinygrad/errors.h>
 #include "shape/ranges.h"
+#include "shape/sint.h"
 #include "spec/alu.h"
 #include "uop/build.h"
 
@@ -197,6 +198,24 @@ Result Scope::reduce_node(const UOp& u) {
   return {.value = reduce_value(arg.op, x, closed, sizes, arg.axes, ev_.exact ? &ev_.largest : nullptr)};
 }
 
+namespace {
+
+/// Both row-major; no axis of `from` is longer than that of `to`.
+void copy_into_corner(const std::byte* from, const Sizes& sizes, std::byte* to, const Sizes& to_sizes, size_t item) {
+  if (sizes == to_sizes) {
+    for (int64_t n : sizes) item *= size_t(n);
+    std::memcpy(to, from, item);
+    return;
+  }
+  const Sizes inner(sizes.begin() + 1, sizes.end()), to_inner(to_sizes.begin() + 1, to_sizes.end());
+  size_t step = item, to_step = item;
+  for (size_t i = 0; i < inner.size(); ++i) step *= size_t(inner[i]), to_step *= size_t(to_inner[i]);
+  for (int64_t i = 0; i < sizes[0]; ++i) copy_into_corner(from + size_t(i) * step, inner, to + size_t(i) * to_step, to_inner, item);
+}
+
+}  // namespace
+
+/// Places in a tile are counted for loops as long as they may be.
 Result Scope::stage_node(const UOp& u) const {
   const Value x = value(u.src(0));
   AxisIds staged, order;
@@ -209,13 +228,14 @@ Result Scope::stage_node(const UOp& u) const {
   }
   const AxisIds open = order;
   Sizes out_sizes = order_sizes;
-  out_sizes.append(sizes.begin(), sizes.end());
+  for (const UOp& r : closed_ranges(u)) out_sizes.push_back(std::max(sizes[out_sizes.size() - open.size()], SInt(r.src(0)).max()));
   out_sizes.append(x->shape().begin(), x->shape().end());
   order.append(staged.begin(), staged.end());
   order_sizes.append(sizes.begin(), sizes.end());
   const Value laid_out = broadcast(x, order, order_sizes, x->shape());
   auto out = std::make_shared<Data>(x->dtype, open, out_sizes);
-  std::memcpy(out->bytes(), laid_out->bytes(), out->byte_count());
+  order_sizes.append(x->shape().begin(), x->shape().end());
+  copy_into_corner(laid_out->bytes(), order_sizes, out->bytes(), out_sizes, itemsize(x->dtype));
   return {.value = out};
 }
 
@@ -324,6 +344,10 @@ Result Scope::compute(const UOp& u) {
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH: return {.value = value(u.src(0))};
+    case Op::WEIGHT: {
+      const Value choice[] = {value(u.src(1)), value(u.src(0)), single(Scalar::from_double(0, u.dtype()))};
+      return {.value = alu_values(Op::WHERE, value(u.src(0))->dtype, choice)};
+    }
     case Op::TUPLE: {
       std::vector<Result> elements;
       for (const UOp& s : u.src()) elements.push_back(result(s));

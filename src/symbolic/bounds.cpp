@@ -227,7 +227,8 @@ Interval compute(const UOp& u) {
       for (const UOp& s : u.src()) all = join(all, known(s));
       return all;
     }
-    case Op::PAD: return join(known(u.src(0)), {0, 0});
+    case Op::PAD:
+    case Op::WEIGHT: return join(known(u.src(0)), {0, 0});
     case Op::BIND:  // the value is left open: a schedule serves all of them
     case Op::TRUNC:
     case Op::RESHAPE:

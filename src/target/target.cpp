@@ -143,14 +143,15 @@ Target cpu_target(std::string_view arch) {
   t.max_buffers = 64;
   if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
   set_c_ops(t);
-  t.set_op(Op::LDEXP, a.triple == kX86 && a.vector_bits == 512);
   if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
   return t;
 }
 
 void set_renderer(Target& target, std::string_view renderer) {
   target.renderer = Symbol(renderer);
-  if (renderer == "CLANG") target.set_op(Op::LDEXP, false);  // C has it of one number only
+  const bool has_avx512 =
+      target.device == Symbol("CPU") && find_arch("CPU", kCpuArchs, target.arch.str()).triple == kX86 && target.vector_bits == 512;
+  target.set_op(Op::LDEXP, renderer == "LLVM" && has_avx512);  // C has it of one number only
 }
 
 Target dsp_target(std::string_view arch) {

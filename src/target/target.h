@@ -34,7 +34,7 @@ struct OpenClLimits {
   int64_t max_image_width = 0, max_image_height = 0, image_pitch = 1;  ///< as Target has them
 };
 Target opencl_target(const OpenClLimits& limits);
-/// Has a CPU's kernels written in another language: "LLVM", "CLANG".
+/// Has a CPU's kernels written in a language: "LLVM", which has instructions that others lack, or "CLANG".
 void set_renderer(Target& target, std::string_view renderer);
 /// A Hexagon with vectors (HVX) of 128 bytes: "v66"; "v68" has float vectors, too. ValueError for one it does not know.
 Target dsp_target(std::string_view arch);

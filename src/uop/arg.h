@@ -149,9 +149,12 @@ struct StageOpt {
   int32_t slot = 0;  ///< the kernel's argument
   Scope scope = Scope::thread;
   int32_t depth = 1;
+  bool computed = false;  ///< the tile has what is computed of the argument's elements
 
-  static StageOpt of(int32_t arg) { return {.slot = arg >> 8, .scope = Scope(arg >> 6 & 3), .depth = arg & 63}; }
-  int32_t arg() const { return slot << 8 | int32_t(scope) << 6 | depth; }
+  static StageOpt of(int32_t arg) {
+    return {.slot = arg >> 8, .scope = Scope(arg >> 6 & 3), .depth = arg & 31, .computed = (arg & 32) != 0};
+  }
+  int32_t arg() const { return slot << 8 | int32_t(scope) << 6 | int32_t(computed) << 5 | depth; }
 };
 struct KernelArg {
   Symbol name = {};

@@ -35,7 +35,7 @@ std::string_view name(OptOp o) {
 std::string to_string(const Opt& o) {
   if (o.op != OptOp::STAGE) return fmt::format("{}({},{})", name(o.op), o.axis, o.arg);
   const StageOpt s = StageOpt::of(o.arg);
-  return fmt::format("STAGE({},{},{},{})", o.axis, s.slot, name(s.scope), s.depth);
+  return fmt::format("STAGE({},{},{},{}{})", o.axis, s.slot, name(s.scope), s.depth, s.computed ? ",computed" : "");
 }
 
 std::string to_string(const Arg& arg) {

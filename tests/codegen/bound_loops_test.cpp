@@ -128,6 +128,30 @@ TEST(BoundLoops, ASumThatNobodyTakesHasNoSteps) {
   EXPECT_EQ(last(masked + sum, 2), 16);
 }
 
+/// out[i] = sum over k of value(w[i, k]) * x[k], where w is known to be 0 behind the diagonal
+UOp weighted(const std::function<UOp(const UOp& w, const UOp& before)>& value) {
+  const UOp i = loop(32, 0), k = reduce_loop(32, 1), before = logical_not(i < k);
+  const UOp w(Op::WEIGHT, DType::float32, {read(arg(1, 1024), i * 32 + k), before});
+  return kernel({ended(write(arg(0, 32), i, reduce_over(Op::ADD, value(w, before) * read(arg(2, 32), k), {k})), {i})});
+}
+
+TEST(BoundLoops, WhatAWeightIsZeroForIsLeftOut) {
+  const UOp zero = constant(DType::float32, 0);
+  const auto is_weight = [](const UOp& u) { return u.is(Op::WEIGHT); };
+  const std::function<UOp(const UOp&, const UOp&)> products[] = {
+      [](const UOp& w, const UOp&) { return w; }, [](const UOp& w, const UOp&) { return (read(arg(3, 1), index_const(0)) - 2) * w; },
+      [&](const UOp& w, const UOp& before) { return where(before, w * 3, zero); },  // as a mask's gradient has it
+  };
+  for (const auto& product : products) {
+    const UOp sums = bounded(weighted(product));
+    EXPECT_EQ(steps(sums, 0), 1);
+    EXPECT_EQ(steps(sums, 20), 21);
+    EXPECT_TRUE(std::ranges::none_of(toposort(sums), is_weight));
+  }
+  // A zero that a WHERE puts in a product's place may meet an infinity.
+  EXPECT_EQ(steps(bounded(weighted([&](const UOp& w, const UOp& before) { return where(before, w.src(0), zero); })), 0), 32);
+}
+
 // No term may be left out where a value that is not idle takes its place, or where the loop decides nothing.
 TEST(BoundLoops, WhatCountsStays) {
   const UOp i = loop(32, 0), k = reduce_loop(32, 1), x = read(arg(1, 1024), i * 32 + k), zero = constant(DType::float32, 0);

@@ -143,6 +143,20 @@ inline UOp masked_products(int64_t m, int64_t n, int64_t k_size, std::vector<Opt
   return kernel({ended(write(arg(0, m * n), i * n + j, value), {i, j})}, std::move(opts));
 }
 
+/// out[i, j] = sum over k of exp2(s[i, k] - m[i]) * (p[i, k] - n[i]) * v[k, j]; of a transposed s and p their [k, i]; where masked, of k <=
+/// i alone: the gradient of attention's queries or keys
+inline UOp weighted_sums(int64_t m, int64_t n, int64_t k_size, bool transposed, bool masked, std::vector<Opt> opts = {}) {
+  const UOp i = range(index_const(m), {.id = 0}), j = range(index_const(n), {.id = 1, .order = 1});
+  const UOp k = range(index_const(k_size), {.id = 2, .kind = AxisKind::reduce, .order = 2}), counts = k < i + 1;
+  const UOp at = transposed ? k * m + i : i * k_size + k, zero = constant(DType::float32, 0);
+  UOp score = read(arg(1, m * k_size), at);
+  if (masked) score = where(counts, score, constant(DType::float32, -std::numeric_limits<double>::infinity()));
+  UOp weight = alu(Op::EXP2, {score - read(arg(2, m), i)}) * (read(arg(3, m * k_size), at) - read(arg(4, m), i));
+  if (masked) weight = where(counts, weight, zero);
+  return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, weight * read(arg(5, k_size * n), k * n + j), {k})), {i, j})},
+                std::move(opts));
+}
+
 /// out[i, j] = sum over r, c and d of x[d, i - r, j - c] * w[d, r, c], 0 for what x lacks: the gradient of a convolution's input
 inline UOp convolution_adjoint(int64_t size, int64_t window, int64_t channels, std::vector<Opt> opts = {}) {
   const auto reduced = [](int64_t n, int id) { return range(index_const(n), {.id = id, .kind = AxisKind::reduce, .order = id}); };

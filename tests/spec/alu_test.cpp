@@ -65,6 +65,7 @@ bool takes(Op op, DType d) {
     case Op::SIN:
     case Op::SQRT:
     case Op::RECIPROCAL:
+    case Op::LDEXP:
     case Op::FDIV: return is_float(d);
     case Op::CDIV:
     case Op::CMOD:

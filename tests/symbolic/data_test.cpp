@@ -188,7 +188,7 @@ TEST_F(DataRules, ComparisonsOfIndices) {
 TEST_F(DataRules, LoadsThatAreNotMade) {
   const UOp m = param(f32, 4, {.slot = 0}), r = range(9, 7), s = range(9, 8), zero = constant(f32, 0.0);
   const auto gated = [&](const UOp& valid) { return load(index(m, r).with_src(UOps{m, r, valid})); };
-  const UOp both = gated((r < 4) & (s < 4)), one = gated(r < 4), other = where(s < 4, one, zero);
+  const UOp both = rewrite::graph_rewrite(gated((r < 4) & (s < 4)), data_rules()), one = gated(r < 4), other = where(s < 4, one, zero);
   check(data_rules(), {
                           {gated(bool_const(false)), zero},
                           {where(r < 4, one, zero), one},

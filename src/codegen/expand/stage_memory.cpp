@@ -21,14 +21,14 @@ bool contains(std::span<const UOp> list, const UOp& u) { return std::find(list.b
 
 int64_t count_of(std::span<const UOp> ranges) {
   int64_t n = 1;
-  for (const UOp& r : ranges) n *= constant_size(r);
+  for (const UOp& r : ranges) n *= most_iterations(r);
   return n;
 }
 
 /// Row-major.
 UOp flat(std::span<const UOp> ranges) {
   UOp at = index_const(0);
-  for (const UOp& r : ranges) at = at * constant_size(r) + r;
+  for (const UOp& r : ranges) at = at * most_iterations(r) + r;
   return at;
 }
 

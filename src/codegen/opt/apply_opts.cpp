@@ -7,6 +7,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/opt/bound_loops.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/opt_error.h"
@@ -17,7 +18,6 @@
 #include "codegen/reduce_op.h"
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
-#include "shape/sint.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
@@ -95,16 +95,27 @@ class Application {
   UOp run(std::span<const Opt> opts) {
     for (const Opt& opt : opts) apply(opt);
     // Tiles are of the kernel as all other opts leave it; their own loops have no numbers.
-    std::vector<std::pair<Opt, UOp>> stages;
+    std::vector<std::pair<Opt, UOp>> loaded, computed;
     for (const Opt& opt : opts)
-      if (opt.op == OptOp::STAGE) stages.emplace_back(opt, axis(opt));
-    for (const auto& [opt, range] : stages) kernel_ = stage_operand(kernel_, range, opt, target_);
+      if (opt.op == OptOp::STAGE) (StageOpt::of(opt.arg).computed ? computed : loaded).emplace_back(opt, axis(opt));
+    stage(loaded);
+    // Nothing is computed that no iteration uses.
+    if (!computed.empty()) kernel_ = bound_loops(kernel_);
+    stage(computed);
     kernel_ = expand_elements(kernel_);
     // What is read from a tile often is one run through it.
-    return stages.empty() ? kernel_ : merge_ranges(simplify(kernel_));
+    return loaded.empty() && computed.empty() ? kernel_ : merge_ranges(simplify(kernel_));
   }
 
  private:
+  void stage(std::span<const std::pair<Opt, UOp>> stages) {
+    for (const auto& [opt, range] : stages) {
+      const std::vector<UOp> axes = kernel_axes(kernel_);
+      const auto now = std::ranges::find_if(axes, [&](const UOp& r) { return r.arg() == range.arg(); });  // its size may be another
+      kernel_ = stage_operand(kernel_, now == axes.end() ? range : *now, opt, target_);
+    }
+  }
+
   void apply(const Opt& opt) {
     switch (opt.op) {
       case OptOp::NOLOCALS:
@@ -196,7 +207,7 @@ class Application {
   void pad(const Opt& opt, const UOp& range) {
     if (opt.arg < 1) opt_error(opt, "expects a size to pad to a multiple of, from 1");
     if (has_kind(kernel_, AxisKind::lane) || has_tensor_core(kernel_)) opt_error(opt, "stands before opts that make vectors");
-    const int64_t most = SInt(range.src(0)).max();
+    const int64_t most = most_iterations(range);
     if (most < 1 || most > int64_t{1} << 40) opt_error(opt, fmt::format("the axis has up to {} elements", most));
     const int64_t padded = (most + opt.arg - 1) / opt.arg * opt.arg;
     if (padded == constant_size(range)) return;

@@ -29,6 +29,7 @@ namespace tinygrad::codegen {
 ///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg
 ///                              or thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop)
 ///                              depth - 1 iterations ahead. Where it stands in the list does not matter
+///   STAGE(axis, slot, thread, 1, computed)  the same of what is computed of each of these elements and others along the same loops
 ///   NOLOCALS(0, 0)             work-items are refused from here on
 ///
 /// Where n does not divide an axis its end is masked: loads and stores there are not made, and a reduction gets the identity.

@@ -7,8 +7,10 @@
 #include "codegen/online_step.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/split_range.h"
+#include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
 #include "codegen/simplify.h"
+#include "schedule/idle_terms.h"
 #include "shape/ranges.h"
 #include "symbolic/bounds.h"
 #include "symbolic/mean.h"
@@ -19,86 +21,16 @@ namespace tinygrad::codegen {
 
 namespace {
 
+using schedule::add_conditions;
+using schedule::add_tests;
+using schedule::Condition;
+using schedule::Conditions;
+using schedule::Idle;
+
 /// Loops that keep more than this share of their iterations, in the mean, stay as they are.
 constexpr double worth_bounding = 0.9;
 /// Loops without others inside that compilers may write out.
 constexpr int64_t short_loop = 8;
-
-/// A bool and what it must be for a term to count.
-struct Condition {
-  UOp test;
-  bool is = true;
-};
-using Conditions = std::vector<Condition>;
-
-/// What terms are that do not count: 0; a weight that is 0, which an infinity may be multiplied by; -inf; an exponent that makes a weight
-/// 0.
-enum class Idle { zero, weight, least, exponent };
-
-/// Whether a WHERE that gives `u` makes the term idle.
-bool is_idle(const UOp& u, Idle idle) {
-  if (!u.is(Op::CONST) || idle == Idle::weight) return false;
-  return idle == Idle::zero ? is_const(u, 0) : *const_value(u) == min_value(u.dtype());
-}
-
-void add_tests(const UOp& test, bool is, Conditions& out) {
-  if (test.is(is ? Op::AND : Op::OR)) {
-    for (const UOp& part : test.src()) add_tests(part, is, out);
-  } else if (test.is(Op::CMPNE) && is_const(test.src(1), 1)) {
-    add_tests(test.src(0), !is, out);
-  } else {
-    out.push_back({test, is});
-  }
-}
-
-/// Adds what must hold, all of it, for the value not to be idle.
-void add_conditions(const UOp& value, Idle idle, Conditions& out) {
-  const bool zero = idle == Idle::zero || idle == Idle::weight;
-  const auto below = [&](size_t source, Idle as) { add_conditions(value.src(source), as, out); };
-  switch (value.op()) {
-    case Op::WHERE:
-      for (const bool is : {true, false})
-        if (is_idle(value.src(is ? 2 : 1), idle)) {
-          add_tests(value.src(0), is, out);
-          below(is ? 1 : 2, idle);
-        }
-      break;
-    case Op::CAST:
-      if (is_float(value.dtype()) == is_float(value.src(0).dtype())) below(0, idle);
-      break;
-    case Op::NEG:
-      if (zero) below(0, idle);
-      break;
-    case Op::MUL:
-      if (zero) {
-        below(0, Idle::weight);
-        below(1, Idle::weight);
-      } else if (const Scalar* factor = const_value(value.src(1)); factor && is_float(value.dtype()) && factor->as_double() > 0) {
-        below(0, idle);
-      }
-      break;
-    case Op::FDIV:
-      if (zero) below(0, Idle::weight);
-      break;
-    case Op::ADD:
-      if (idle == Idle::exponent) below(1, idle);
-      [[fallthrough]];
-    case Op::SUB:
-      if (idle == Idle::exponent) below(0, idle);
-      break;
-    case Op::EXP2:
-      if (zero) below(0, Idle::exponent);
-      break;
-    case Op::LOAD:
-      if (idle == Idle::zero && value.src_count() == 1 && value.src(0).is(Op::INDEX) && value.src(0).src_count() > 2)
-        add_tests(value.src(0).src(2), true, out);
-      break;
-    case Op::REDUCE:
-      if (!is_general_reduce(value) && value.arg_as<ReduceArg>().op == (zero ? Op::ADD : Op::MAX)) below(0, idle);
-      break;
-    default: break;
-  }
-}
 
 Conditions conditions(const UOp& reduce) {
   Conditions out;
@@ -272,9 +204,12 @@ bool copies_ahead(const UOp& sink) {
 
 UOp bound_loops(const UOp& sink) {
   UOp out = sink;
-  if (copies_ahead(sink)) return out;
-  while (const auto split = find_loop(out)) out = apply_split(out, *split);
-  return out;
+  while (const auto split = copies_ahead(out) ? std::nullopt : find_loop(out)) out = apply_split(out, *split);
+  return rebuild(out, [](const UOp& u, const UOps& sources) {
+    return u.is(Op::WEIGHT) ? where(sources[1], sources[0], constant(u.dtype(), 0)) : u.with_src(sources);
+  });
 }
+
+bool may_bound_loops(const UOp& sink) { return find_loop(sink).has_value(); }
 
 }  // namespace tinygrad::codegen

@@ -9,4 +9,7 @@ namespace tinygrad::codegen {
 /// blocks elsewhere.
 UOp bound_loops(const UOp& sink);
 
+/// Whether it would make a loop shorter.
+bool may_bound_loops(const UOp& sink);
+
 }  // namespace tinygrad::codegen

@@ -10,8 +10,8 @@
 
 namespace tinygrad::codegen {
 
-CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores)
-    : CpuCost(nest, target), cores_(std::move(cores)) {
+CpuChoice::CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores, bool bounded)
+    : CpuCost(nest, target), cores_(std::move(cores)), bounded_(bounded) {
   for (size_t i = 0; i < nest.axes.size(); ++i) {
     left_.push_back(nest.axes[i].size);
     for (const Opt& opt : chosen) {
@@ -92,6 +92,7 @@ void CpuChoice::take(const Choice& c) {
   near_ = c.near;
   packed_ = c.packed;
   windows_ = c.windows;
+  computed_ = c.computed;
   outer_ = c.outer;
   block_ = c.block;
 }
@@ -105,14 +106,14 @@ void CpuChoice::choose_near(bool one_nest, bool in_place) {
   Choice best = choose_lanes_and_tile();
   for (const Near& near : one_nest ? near_choices() : std::vector<Near>()) {
     take(near);
-    for (const Around& a : near_ && !windows_ ? outer_choices() : std::vector<Around>{{}}) {
+    for (const Around& a : near_ != 0 && windows_ == computed_ ? outer_choices() : std::vector<Around>{{}}) {
       left_ = sizes;
       outer_ = a.axes;
       block_ = a.block;
       const Choice c = choose_lanes_and_tile();
       if (!is_near_enough()) continue;
       if (c.cost < best.cost) best = c;
-      break;
+      if (!computed_) break;
     }
   }
   left_ = sizes;
@@ -121,7 +122,8 @@ void CpuChoice::choose_near(bool one_nest, bool in_place) {
 
 std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
   std::vector<Around> out{{}};
-  if (nest_.reduces != 1) return out;
+  // A loop is bounded by those around it.
+  if (nest_.reduces != 1 || bounded_) return out;
   int64_t terms = 1;  // that a tensor core takes, of a block
   for (const CoreUse& use : cores_) terms = std::max(terms, use.k.lanes);
   uint64_t axes = 0;
@@ -166,7 +168,9 @@ double CpuChoice::with_lanes() {
   return choose_tile();
 }
 
-CpuChoice::Choice CpuChoice::chosen(double cost) const { return {cost, lanes_, tile_, near_, packed_, windows_, outer_, block_}; }
+CpuChoice::Choice CpuChoice::chosen(double cost) const {
+  return {cost, lanes_, tile_, near_, packed_, windows_, computed_, outer_, block_};
+}
 
 double CpuChoice::in_all(double loops, int64_t wanted) const {
   std::vector<int64_t> left = left_;
@@ -202,11 +206,13 @@ CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wante
 std::vector<CpuChoice::Near> CpuChoice::near_choices() const {
   std::vector<Near> out{{}};
   if (is_joined()) return out;
-  const uint64_t windows = arguments_with_windows();
+  const uint64_t windows = arguments_with_windows(), computed = computed_arguments();
   if (windows) out.push_back({.windows = windows});
+  if (computed) out.push_back({.windows = computed, .computed = computed});
   for (const uint64_t arguments : reused_arguments()) {
     for (const bool packed : {true, false}) out.push_back({arguments, packed});
     if (windows & ~arguments) out.push_back({arguments, true, windows & ~arguments});
+    if (computed & ~arguments) out.push_back({arguments, true, computed & ~arguments, computed & ~arguments});
   }
   return out;
 }
@@ -215,6 +221,24 @@ void CpuChoice::take(const Near& n) {
   near_ = n.arguments;
   packed_ = n.packed;
   windows_ = n.windows;
+  computed_ = n.computed;
+}
+
+uint64_t CpuChoice::computed_arguments() const {
+  if (nest_.total_cost < worth_tiling) return 0;
+  uint64_t fixed = 0, out = 0, seen = 0;
+  for (const NestedWork& w : nest_.works)
+    if (w.is_access && w.node.is(Op::STORE)) fixed |= argument_of(w);
+  for (const NestedWork& w : nest_.works)
+    if (w.is_access && (argument_of(w) & fixed)) fixed |= w.computed;
+  for (const NestedWork& w : nest_.works) {
+    if (!is_reduced(w) || !may_stage(w) || reuse_axes(w) == 0) continue;
+    const uint64_t argument = argument_of(w);
+    if (!(argument & nest_.computed & ~fixed & ~seen)) continue;
+    out |= argument;
+    seen |= w.computed;
+  }
+  return out;
 }
 
 uint64_t CpuChoice::arguments_with_windows() const {
@@ -362,8 +386,8 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
 }
 
 bool CpuChoice::may_mask(int axis) const {
-  return near_ && packed_ && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
-           return is_reduced(w) && !is_staged(w) && has(w.depends, axis);
+  return ((near_ && packed_) || computed_) && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
+           return is_reduced(w) && !is_staged(w) && !is_in_fill(w) && has(w.depends, axis);
          });
 }
 

@@ -12,7 +12,8 @@ class CpuChoice : protected CpuCost {
  protected:
   /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
   /// `cores` are tensor cores that may be used.
-  CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores);
+  /// `bounded`: masks will make loops of reductions shorter.
+  CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores, bool bounded);
 
   /// What is chosen, and its cost.
   struct Choice {
@@ -21,7 +22,7 @@ class CpuChoice : protected CpuCost {
     Tile tile = {};
     uint64_t near = 0;
     bool packed = true;
-    uint64_t windows = 0;
+    uint64_t windows = 0, computed = 0;
     uint64_t outer = 0;
     int64_t block = 0;
   };
@@ -55,15 +56,17 @@ class CpuChoice : protected CpuCost {
   };
 
   void choose_near(bool one_nest, bool in_place);
-  /// Arguments to keep near, whether to copy them, and those of which to copy windows.
+  /// Arguments to keep near, whether to copy them, those of which to copy windows, and those of these to compute with first.
   struct Near {
     uint64_t arguments = 0;
     bool packed = true;
-    uint64_t windows = 0;
+    uint64_t windows = 0, computed = 0;
   };
   std::vector<Near> near_choices() const;
   void take(const Near& n);
   uint64_t arguments_with_windows() const;
+  /// Arguments of which tiles of computed values may be made, one of those that share them.
+  uint64_t computed_arguments() const;
   Choice chosen(double cost) const;
   /// The cost of what is chosen so far, where the loops alone cost so much.
   double in_all(double loops, int64_t wanted_chunks) const;
@@ -105,6 +108,7 @@ class CpuChoice : protected CpuCost {
   std::optional<uint64_t> kept_arguments() const;
 
   const std::vector<CoreUse> cores_;
+  const bool bounded_;
   uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
   bool may_block_ = false;            ///< elements may be computed twice
 };

@@ -63,7 +63,8 @@ int64_t CpuCost::lanes_of(int axis) const {
 
 double CpuCost::work_with(const Lanes& lanes) const {
   double sum = 0;
-  for (const NestedWork& w : nest_.works) sum += w.cost * w.trips * share(w, lanes);
+  for (const NestedWork& w : nest_.works)
+    if (!is_in_fill(w)) sum += w.cost * w.trips * share(w, lanes);
   return sum + joins(lanes);
 }
 
@@ -71,6 +72,14 @@ double CpuCost::joins(const Lanes& lanes) const {
   double sum = 0;
   for (const Lane& l : lanes)
     if (nest_.axes[size_t(l.axis)].is_reduce && !lanes.core) sum += join_cost(l);
+  return sum;
+}
+
+double CpuCost::joins_together(const Tile& t) const {
+  double sum = 0;
+  for (const Lane& l : lanes_)
+    if (nest_.axes[size_t(l.axis)].is_reduce && !lanes_.core)
+      sum += join_cost(l) / std::min(double(t.copies()), 2 * std::log2(double(l.lanes)));
   return sum;
 }
 
@@ -176,6 +185,7 @@ double CpuCost::masked_work(const NestedWork& w, const Tile& t) const {
 double CpuCost::tile_cost(const Tile& t) const {
   double sum = 0;
   for (const NestedWork& w : nest_.works) {
+    if (is_in_fill(w)) continue;
     double c =
         w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
     for (int i = 0; i < 2; ++i)
@@ -185,7 +195,7 @@ double CpuCost::tile_cost(const Tile& t) const {
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
-  sum += is_joined() ? joins(lanes_) : traffic(t);
+  sum += is_joined() ? joins(lanes_) : traffic(t) + joins_together(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
   return sum + innermost_trips() / double(t.copies()) + code_cost(t);
 }

@@ -55,6 +55,8 @@ class CpuCost {
   bool is_near(const NestedWork& w) const;
   bool is_staged(const NestedWork& w) const { return (packed_ && is_near(w)) || is_windowed(w); }
   bool is_windowed(const NestedWork& w) const { return w.is_access && (argument_of(w) & windows_); }
+  /// A part of what a tile is filled with, apart from the access that stands for reading it.
+  bool is_in_fill(const NestedWork& w) const { return (w.computed & computed_) && !is_windowed(w); }
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
   uint64_t reduce_axes() const;
@@ -66,7 +68,7 @@ class CpuCost {
   /// Each element is loaded as it lies, from where it is, and stored once.
   double fill_cost() const;
   double fill_cost(const NestedWork& w) const;
-  /// A copy of the window of an argument that some of the innermost loops over outputs move in.
+  /// A copy of the window of an argument that some of the innermost loops over outputs move in, or a tile of what is computed of it.
   struct Window {
     int axis = -1;  ///< of the loop that it is copied in
     double cycles = 0;
@@ -114,12 +116,15 @@ class CpuCost {
   uint64_t near_ = 0;        ///< the arguments of which a tile is used again and again while it is in near memory, as bits
   bool packed_ = true;       ///< such tiles are copied as they will be needed
   uint64_t windows_ = 0;     ///< the arguments of which windows are copied
+  uint64_t computed_ = 0;    ///< those of them of which it is not the elements, but what is computed of them
   uint64_t outer_ = 0;       ///< reduced axes whose loops go around those output loops that the near arguments do not move with
   int64_t block_ = 0;        ///< iterations of the last of those that stay inside; 0: none
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:
   double joins(const Lanes& lanes) const;
+  /// Those of a tile's copies share shuffles.
+  double joins_together(const Tile& t) const;
   /// Joining the lanes of a reduction takes a shuffle and an operation for each half.
   double join_cost(const Lane& l) const;
   double share_as_it_lies(const NestedWork& w, const Lanes& lanes) const;
@@ -134,6 +139,10 @@ class CpuCost {
   double near_traffic(const Tile& t) const;
   /// Elements of a tile for the load, which loops over so many iterations of each axis fill.
   double reached(const NestedWork& w, std::span<const double> iterations) const;
+  /// Combinations of so many iterations of the axes that the load depends on.
+  double together(const NestedWork& w, std::span<const double> iterations) const;
+  /// Cycles to compute the value of an element, where a tile has so many iterations of each axis.
+  double computing(const NestedWork& load, std::span<const double> iterations) const;
   /// Loops over an axis with a masked end, or in blocks, are in no window with others.
   bool is_split_evenly(int axis) const { return nest_.axes[size_t(axis)].size % (lanes_of(axis) * copies_of(axis)) == 0; }
   /// Elements of an axis in a step.

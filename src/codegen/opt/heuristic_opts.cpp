@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "codegen/opt/bound_loops.h"
 #include "codegen/opt/cpu_choice.h"
 #include "codegen/opt/group_heuristic.h"
 #include "codegen/opt/kernel_axes.h"
@@ -21,8 +22,8 @@ constexpr double tiny_kernel = 64;  // cycles: not worth a vector
 /// The choice as opts.
 class CpuHeuristic : private CpuChoice {
  public:
-  CpuHeuristic(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores)
-      : CpuChoice(nest, target, chosen, std::move(cores)) {
+  CpuHeuristic(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores, bool bounded)
+      : CpuChoice(nest, target, chosen, std::move(cores), bounded) {
     for (const NestAxis& a : nest.axes) numbers_.push_back(int32_t(a.number));
   }
 
@@ -67,7 +68,9 @@ class CpuHeuristic : private CpuChoice {
     if (one_nest) choose_threads(opts);
     for (uint64_t left = packed_ ? near_ : 0; left; left &= left - 1)
       opts.push_back({OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left)}.arg()});
-    for (const auto& [slot, axis] : window_axes) opts.push_back({OptOp::STAGE, numbers_[size_t(axis)], StageOpt{.slot = slot}.arg()});
+    for (const auto& [slot, axis] : window_axes)
+      opts.push_back({OptOp::STAGE, has(outer_, axis) ? innermost_outer() : numbers_[size_t(axis)],
+                      StageOpt{.slot = slot, .computed = (computed_ >> slot & 1) != 0}.arg()});
     return opts;
   }
 
@@ -257,14 +260,14 @@ Target usable_target(const UOp& sink, const Target& target) {
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole) {
   const Target target = usable_target(sink, whole);
   std::vector<Opt> opts;
-  const bool one_nest = sink.src_count() == 1;
+  const bool one_nest = sink.src_count() == 1, bounded = !target.has_groups && may_bound_loops(sink);
   for (const UOp& effect : sink.src()) {
     const Nest nest = analyze_nest(sink, effect);
     if (target.has_groups) {
       if (one_nest) opts = group_heuristic(sink, nest, target);
       continue;
     }
-    const auto more = CpuHeuristic(nest, target, opts, usable_cores(sink, nest, target)).run(one_nest, updates_in_place(sink));
+    const auto more = CpuHeuristic(nest, target, opts, usable_cores(sink, nest, target), bounded).run(one_nest, updates_in_place(sink));
     opts.insert(opts.end(), more.begin(), more.end());
   }
   return opts;
@@ -274,7 +277,7 @@ std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& whole, 
   if (whole.has_groups || sink.src_count() != 1) return {};
   const Target target = usable_target(sink, whole);
   const Nest nest = analyze_nest(sink, sink.src(0));
-  return CpuHeuristic(nest, target, {}, usable_cores(sink, nest, target)).ranked(updates_in_place(sink), count);
+  return CpuHeuristic(nest, target, {}, usable_cores(sink, nest, target), may_bound_loops(sink)).ranked(updates_in_place(sink), count);
 }
 
 }  // namespace tinygrad::codegen

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "shape/ranges.h"
+#include "shape/sint.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -84,6 +85,8 @@ namespace {
 bool depends_on(const UOp& expr, const UOp& range) { return is_open_over(expr, std::span(&range, 1)); }
 
 }  // namespace
+
+int64_t most_iterations(const UOp& range) { return SInt(range.src(0)).max(); }
 
 std::optional<int64_t> stride_of(const UOp& expr, const UOp& range) {
   // Sums and products by constants are walked with an explicit stack; what else depends on the range is not linear.

@@ -32,6 +32,8 @@ uint64_t next_memory_id(const UOp& sink);
 
 /// The number of iterations, or 0 where it is not known before launch.
 int64_t constant_size(const UOp& range);
+/// The most that it may be.
+int64_t most_iterations(const UOp& range);
 
 /// The number that `range` adds to an index expression at each step; no value where the expression is not a multiple of it plus something
 /// that does not depend on it.

@@ -9,6 +9,8 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+/// Of runs that are shorter than what is fetched ahead, and that many more than those for a whole one.
+constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 
 }  // namespace
 
@@ -94,7 +96,7 @@ CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   const auto is_apart = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
   const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::none_of(lanes_, is_apart);
   const double bytes = double(itemsize(w.node.dtype()));
-  const double each = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
+  const double copied = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
   std::vector<double> iterations;
   for (const NestAxis& a : nest_.axes) iterations.push_back(double(a.size));
   const double most = double(target_.l2_bytes - tile_bytes(near_));
@@ -103,15 +105,49 @@ CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   std::vector<int> loops = loops_inside_out();
   for (size_t n = loops.size(); n-- > 0;) {
     const int i = loops[n];
-    const double held = std::min(double(lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
+    const double held = std::min(double(has(outer_, i) ? inner_size(i) : lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
     fills *= std::ceil(iterations[size_t(i)] / held);
     iterations[size_t(i)] = held;
-    const double elements = reached(w, iterations);
+    const bool computed = argument_of(w) & computed_;
+    const double elements = computed ? together(w, iterations) : reached(w, iterations),
+                 each = computed ? computing(w, iterations) : copied;
     if (const Window found{i, fills * elements * each, elements * bytes};
         (found.bytes <= most || n == 0) && (best.axis < 0 || found.cycles < best.cycles))
       best = found;
   }
   return best;
+}
+
+double CpuCost::together(const NestedWork& w, std::span<const double> iterations) const {
+  double elements = 1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (has(w.depends, int(i))) elements *= iterations[i];
+  return elements;
+}
+
+double CpuCost::computing(const NestedWork& load, std::span<const double> iterations) const {
+  const double vector = std::max(1, target_.lanes(load.node.dtype()));
+  const double bytes = double(itemsize(load.node.dtype()));
+  double lanes = 1, run = bytes;
+  int64_t total = int64_t(bytes);
+  for (size_t i = 0; i < nest_.axes.size(); ++i) {
+    if (has(load.depends, int(i))) total *= nest_.axes[i].size;
+    if (load.strides[i] != 1 || iterations[i] <= 1) continue;
+    lanes = iterations[i] / std::ceil(iterations[i] / vector);
+    run = bytes * (iterations[i] < double(nest_.axes[i].size) ? iterations[i] : long_run);
+  }
+  for (const Lane& l : lanes_)
+    if (has(load.depends, l.axis)) lanes = double(l.lanes);
+  double cycles = 1 / lanes;  // to store it
+  for (const NestedWork& w : nest_.works) {
+    if (!(w.computed & argument_of(load))) continue;
+    double times = 1;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(load.depends & ~w.depends, int(i))) times /= iterations[i];
+    cycles += times * w.cost / lanes;
+    if (w.is_access && run < long_run && total > target_.l2_bytes) cycles += times * bytes / short_run_bytes_a_cycle;
+  }
+  return cycles;
 }
 
 double CpuCost::windows_cost() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "codegen/opt/computed_values.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/window_axes.h"
 #include "codegen/reduce_op.h"
@@ -81,6 +82,8 @@ class Analysis {
     }
     for (NestedWork& w : nest_.works)
       if (w.node.is(Op::LOAD)) note_moves(w);
+    for (const NestedWork& w : nest_.works)
+      if (w.node.is(Op::LOAD) && is_in_reduce(w)) note_computed(w);
     return std::move(nest_);
   }
 
@@ -116,6 +119,26 @@ class Analysis {
       w.windows.emplace_back();
       for (const WindowAxis::Part& p : window.parts) w.windows.back().push_back({*place_.find(p.range), std::abs(p.ratio)});
     }
+  }
+
+  bool is_in_reduce(const NestedWork& w) const {
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (nest_.axes[i].is_reduce && (w.inside >> i & 1)) return true;
+    return false;
+  }
+
+  /// Values of which there is one for each element that is loaded, if they are more than an operation.
+  void note_computed(const NestedWork& load) {
+    const UOp& memory = load.node.src(0).src(0);
+    const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : 64;
+    if (slot >= 64 || (nest_.computed >> slot & 1)) return;
+    const ComputedValues values = computed_of(load.node, nodes_);
+    if (std::ranges::find(values.last, load.node) != values.last.end()) return;
+    const auto is_part = [&](const NestedWork& w) { return values.nodes.contains(w.node); };
+    if (std::ranges::count_if(nest_.works, [&](const NestedWork& w) { return is_part(w) && !w.is_access; }) < 2) return;
+    nest_.computed |= uint64_t{1} << slot;
+    for (NestedWork& w : nest_.works)
+      if (is_part(w)) w.computed |= uint64_t{1} << slot;
   }
 
   uint64_t bits_of(std::span<const UOp> ranges) const {

@@ -32,6 +32,7 @@ struct NestedWork {
   double cost = 1;                                  ///< of once, as scalars, in cycles
   std::vector<int64_t> strides = {};                ///< of a LOAD, along each axis of the nest; 0: none
   std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on, those that are in one window together
+  uint64_t computed = 0;                            ///< the arguments, as bits, of whose elements' computed values it is a part
 };
 
 struct Nest {
@@ -42,6 +43,7 @@ struct Nest {
   uint64_t followed = 0;   ///< the output axes along which it is the same, as bits
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
+  uint64_t computed = 0;  ///< arguments, as bits, of which a REDUCE needs what is computed along no other loops (computed_values.h)
 };
 
 /// The nest of an effect of the kernel, mostly an END. Axes whose size is not known before launch, or that were already optimized, are left

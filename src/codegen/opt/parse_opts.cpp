@@ -40,7 +40,8 @@ class OptParser {
       s.scope = one_of<Scope>("a scope", int(Scope::device) + 1);
       expect(',');
       s.depth = number();
-      if (s.slot < 0 || s.slot >= 1 << 20 || s.depth < 0 || s.depth > 63) fail("a slot below 2^20 and a depth below 64");
+      if (s.slot < 0 || s.slot >= 1 << 20 || s.depth < 0 || s.depth > 31) fail("a slot below 2^20 and a depth below 32");
+      if (constexpr std::string_view flag = ",computed"; text_.substr(at_).starts_with(flag)) s.computed = true, at_ += flag.size();
       o.arg = s.arg();
     }
     expect(')');

@@ -1,14 +1,17 @@
 #include "codegen/opt/stage_operand.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include <fmt/core.h>
 
+#include "codegen/opt/computed_values.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
 #include "codegen/opt/split_range.h"
 #include "codegen/opt/window_axes.h"
+#include "codegen/rebuild.h"
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
@@ -30,8 +33,9 @@ class OperandStaging {
 
   UOp run() {
     check();
+    const std::vector<UOp> nodes = toposort(sink_);
     std::vector<UOp> loads;
-    for (const UOp& u : toposort(sink_))
+    for (const UOp& u : nodes)
       if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) loads.push_back(u);
     // Where some of them are made again and again, a copy of the others would be for nothing.
     note_nesting();
@@ -40,20 +44,27 @@ class OperandStaging {
     if (stage_.depth > 1 && std::erase_if(loads, [&](const UOp& u) { return !moves_with_loop(u); }) > 0 && loads.empty())
       opt_error(opt_, "what is loaded does not move with the loop");
     NodeMap<UOp> reads;
-    for (const UOp& u : loads)
-      if (UOp read = staged(u)) made_.push_back(reads[u] = read);
+    for (const UOp& load : loads)
+      for (const UOp& value : stage_.computed ? computed_of(load, nodes).last : UOps{load})
+        if (!reads.contains(value))
+          if (UOp read = staged(value, load)) made_.push_back(reads[value] = read);
     if (made_.empty()) opt_error(opt_, fmt::format("nothing that is loaded of argument {} moves inside the axis", stage_.slot));
     return substitute(sink_, reads);
   }
 
  private:
+  bool is_stored_to(const UOp& memory) const {
+    return std::ranges::any_of(toposort(sink_), [&](const UOp& u) { return u.is(Op::STORE) && u.src(0).src(0) == memory; });
+  }
   bool is_argument(const UOp& memory) const { return memory.is(Op::PARAM) && memory.arg_as<ParamArg>().slot == stage_.slot; }
 
   void check() const {
     if (stage_.scope == Scope::device) opt_error(opt_, "the scope is reg, thread or group");
+    if (stage_.scope == Scope::group && stage_.computed) opt_error(opt_, "a group does not share what is computed");
     if (stage_.scope == Scope::group && !target_.has_groups) opt_error(opt_, "the target has no work-groups");
     if (stage_.scope == Scope::group && sink_.src_count() != 1) opt_error(opt_, "the kernel has several loop nests");
     if (stage_.depth < 1) opt_error(opt_, "the depth is at least 1");
+    if (stage_.depth > 1 && stage_.computed) opt_error(opt_, "what is computed is not copied ahead");
     if (stage_.depth > 1 && !is_reduced(axis_)) opt_error(opt_, "only the loop of a reduction is run ahead of");
     if (stage_.depth > 1 && constant_size(axis_) < stage_.depth)
       opt_error(opt_, fmt::format("the loop has {} iterations", constant_size(axis_)));
@@ -114,8 +125,8 @@ class OperandStaging {
     const auto key = [&](const WindowAxis& a) {
       const UOp& r = a.parts[0].range;
       const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
-      const bool apart = stage_.scope != Scope::group, row = a.is_window() && a.stride == 1;
-      return std::tuple(apart && kind_of(r) == AxisKind::element, row || kind_of(r) == AxisKind::lane,
+      const bool apart = stage_.scope != Scope::group;
+      return std::tuple(apart && kind_of(r) == AxisKind::element, is_row(a) || kind_of(r) == AxisKind::lane,
                         place ? *place - int(place_.size()) : 0, -a.stride, r.arg_as<RangeArg>().id);
     };
     std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
@@ -127,18 +138,21 @@ class OperandStaging {
     return kind_of(range) == AxisKind::element && stage_.scope != Scope::group ? AxisKind::upcast : AxisKind::loop;
   }
 
-  /// The load as an element of a tile; null if nothing of it moves inside the axis.
-  UOp staged(const UOp& load) {
+  /// What is computed of the load, or it itself, as an element of a tile; null if nothing of it moves inside the axis.
+  UOp staged(const UOp& value, const UOp& load) {
     UOps inside;
     for (const UOp& r : ranges_of(load))
       if (is_inside(r)) inside.push_back(r);
     if (inside.empty()) return {};
-    for (const UOp& u : toposort(load))
+    for (const UOp& u : toposort(value)) {
       if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
+      if (u.is(Op::LOAD) && is_stored_to(u.src(0).src(0))) opt_error(opt_, "the kernel stores to what the value is computed of");
+    }
     if (stage_.depth > 1) check_ahead(load);
     NodeMap<UOp> digits;
-    const UOp apart = stage_.scope == Scope::group ? in_bits(load, inside, digits) : load;
-    std::vector<WindowAxis> axes = axes_of_tile(apart, inside);
+    const UOp apart = stage_.scope == Scope::group ? in_bits(load, inside, digits) : value;
+    std::vector<WindowAxis> axes = axes_of_tile(stage_.computed ? load : apart, inside);
+    if (stage_.computed) join_rows(value, axes);
     sort_tile(axes);
 
     NodeMap<UOp> fresh;
@@ -147,17 +161,18 @@ class OperandStaging {
     int64_t elements = 1;
     for (const WindowAxis& a : axes) {
       if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
+      const int64_t lanes = vectors_in_fill(a, axes, apart);
       const int64_t size =
-          a.is_window() ? add_window(a, vectors_in_fill(a, axes, apart), fresh, sources, valid) : add_loop(a, fresh, sources);
+          a.is_window() || lanes > 1 ? add_row(a, lanes, inside, fresh, sources, valid) : add_loop(a, inside, fresh, sources, valid);
       at = at * size + (a.is_window() ? a.place() : a.parts[0].range);
       elements *= size;
       if (elements > int64_t{1} << 32) break;
     }
-    check_size(elements * int64_t(itemsize(load.dtype())) * stage_.depth);
+    check_size(elements * int64_t(itemsize(value.dtype())) * stage_.depth);
     sources[0] = substitute(apart, fresh);
-    if (valid) sources[0] = sources[0].with_src(gated(sources[0].src(), valid));
-    const UOp tile(Op::STAGE, load.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
-    return UOp(Op::INDEX, load.dtype(), {tile, substitute(at, digits)}, IndexArg{});
+    if (valid) sources[0] = gated(sources[0], substitute(valid, fresh));
+    const UOp tile(Op::STAGE, value.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
+    return UOp(Op::INDEX, value.dtype(), {tile, substitute(at, digits)}, IndexArg{});
   }
 
   /// Loops of which the load's place takes digits, such as those over what the items of a tensor core hold, become loops over their bits,
@@ -190,52 +205,91 @@ class OperandStaging {
     return out;
   }
 
-  static UOps gated(std::span<const UOp> sources, const UOp& valid) {
-    UOps out(sources.begin(), sources.end());
-    out[0] = mask_index(out[0], valid);
-    return out;
+  /// Loads that move with what `valid` compares are not made where it is false.
+  static UOp gated(const UOp& value, const UOp& valid) {
+    const UOps moving = ranges_of(valid);
+    return rebuild(value, [&](const UOp& u, const UOps& sources) -> UOp {
+      UOps s = sources;
+      if (u.is(Op::LOAD) && is_open_over(u, std::span(moving.begin(), moving.size()))) s[0] = mask_index(s[0], valid);
+      return u.with_src(s);
+    });
   }
 
   /// Work-items share the elements of a group's tile as they are.
   std::vector<WindowAxis> axes_of_tile(const UOp& load, const UOps& inside) const {
-    if (stage_.scope != Scope::group) return window_axes(load, inside);
+    if (stage_.scope != Scope::group && !stage_.computed) return window_axes(load, inside);
     std::vector<WindowAxis> out;
-    for (const UOp& r : inside)
-      out.push_back({.parts = {{r}}, .stride = std::abs(stride_of(load.src(0).src(1), r).value_or(0)), .size = constant_size(r)});
+    for (const UOp& r : inside) {
+      const int64_t stride = stride_of(load.src(0).src(1), r).value_or(0);
+      out.push_back({.parts = {{r}}, .stride = std::abs(stride), .size = stage_.computed ? most_iterations(r) : constant_size(r)});
+    }
     return out;
   }
 
-  /// Lanes that fill a window: it is the only vector axis of the load then, and lies in memory as it will in the tile.
-  int64_t vectors_in_fill(const WindowAxis& window, const std::vector<WindowAxis>& axes, const UOp& load) const {
-    const int64_t lanes = target_.lanes(load.dtype());
-    if (target_.has_groups || window.stride != 1 || window.size * 2 <= lanes) return 1;
-    for (const WindowAxis& a : axes) {
-      const bool has_vectors = a.is_window() ? a.stride == 1 : kind_of(a.parts[0].range) == AxisKind::lane;
-      if (&a != &window && has_vectors) return 1;
-    }
+  /// True for what lies in memory as it will in the tile.
+  bool is_row(const WindowAxis& a) const { return a.stride == 1 && (stage_.computed || a.is_window()); }
+
+  /// Two loops of which one moves by the length of the other, such as those over blocks and inside of them, are one.
+  static void join_rows(const UOp& value, std::vector<WindowAxis>& axes) {
+    for (size_t i = 0; i < axes.size(); ++i)
+      for (size_t k = 0; k < axes.size(); ++k) {
+        const WindowAxis &wide = axes[i], &narrow = axes[k];
+        if (i == k || narrow.stride != 1 || wide.stride != narrow.size || !is_fixed(wide) || !is_fixed(narrow)) continue;
+        WindowAxis both{.parts = narrow.parts, .stride = 1, .size = narrow.size * wide.size};
+        both.parts.push_back({wide.parts[0].range, narrow.size});
+        if (wide.parts.size() > 1 || !moves_along(value, both.parts)) continue;
+        axes[k] = both;
+        axes.erase(axes.begin() + std::ptrdiff_t(i));
+        return join_rows(value, axes);
+      }
+  }
+  static bool is_fixed(const WindowAxis& a) {
+    return std::ranges::all_of(a.parts, [](const WindowAxis::Part& p) {
+      return constant_size(p.range) != 0 && kind_of(p.range) != AxisKind::lane && kind_of(p.range) != AxisKind::element;
+    });
+  }
+
+  /// Lanes that fill a row: it is the only vector axis then.
+  int64_t vectors_in_fill(const WindowAxis& row, const std::vector<WindowAxis>& axes, const UOp& value) const {
+    int64_t lanes = target_.lanes(value.dtype());
+    if (stage_.computed) lanes = std::min(lanes, int64_t(std::bit_ceil(uint64_t(row.size))));
+    if (target_.has_groups || !is_row(row) || row.size * 2 <= lanes) return 1;
+    for (const WindowAxis& a : axes)
+      if (kind_of(a.parts[0].range) == AxisKind::lane || (&a != &row && is_row(a))) return 1;
     return lanes;
   }
 
-  int64_t add_loop(const WindowAxis& a, NodeMap<UOp>& fresh, UOps& sources) {
-    const UOp& r = a.parts[0].range;
-    sources.push_back(range(r.src(0), {.id = next_range_++, .kind = kind_in_fill(r), .order = r.arg_as<RangeArg>().order}));
+  int64_t add_loop(const WindowAxis& a, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
+    const UOp &r = a.parts[0].range, n = iterations(r, inside);
+    if (n != r.src(0)) require(r < r.src(0), valid);
+    sources.push_back(range(n, {.id = next_range_++, .kind = kind_in_fill(r), .order = r.arg_as<RangeArg>().order}));
     fresh[r] = sources.back();
     return a.size;
   }
 
-  /// The elements that the window takes in the tile, whole vectors.
-  int64_t add_window(const WindowAxis& a, int64_t lanes, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
-    const int64_t rounds = (a.size + lanes - 1) / lanes;
-    const int32_t order = a.parts[0].range.arg_as<RangeArg>().order;
-    UOp at = range(index_const(rounds), {.id = next_range_++, .order = order});
+  /// The size of a loop, or the most that it may be where loops inside decide it.
+  static UOp iterations(const UOp& range, std::span<const UOp> inside) {
+    return is_open_over(range.src(0), inside) ? index_const(most_iterations(range)) : UOp(range.src(0));
+  }
+
+  static void require(const UOp& condition, UOp& valid) { valid = valid ? valid & condition : condition; }
+
+  /// The elements that a window, or a loop, takes in the tile: whole vectors.
+  int64_t add_row(const WindowAxis& a, int64_t lanes, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
+    const UOp& loop = a.parts[0].range;
+    const UOp n = a.is_window() ? index_const(a.size) : iterations(loop, inside);
+    const int64_t elements = (a.size + lanes - 1) / lanes * lanes;
+    const int32_t order = loop.arg_as<RangeArg>().order;
+    UOp at = range(simplify(floor_div(n + (lanes - 1), lanes)), {.id = next_range_++, .order = order});
     sources.push_back(at);
     if (lanes > 1) {
       sources.push_back(range(index_const(lanes), {.id = next_range_++, .kind = AxisKind::lane, .order = order}));
       at = at * lanes + sources.back();
     }
-    if (rounds * lanes != a.size) valid = valid ? valid & (at < a.size) : at < a.size;
+    if (!a.is_window() && n != loop.src(0)) require(loop < loop.src(0), valid);
+    if (!is_const(n, elements)) require(at < n, valid);
     for (size_t i = 0; i < a.parts.size(); ++i) fresh[a.parts[i].range] = i == 0 ? (at + a.first) * a.parts[0].ratio : index_const(0);
-    return rounds * lanes;
+    return elements;
   }
 
   /// True if each iteration of the axis, the innermost of the loops around the tile, loads something else.

@@ -68,6 +68,14 @@ bool join_two(const UOp& load, std::vector<WindowAxis>& axes) {
 
 }  // namespace
 
+bool moves_along(const UOp& value, const std::vector<WindowAxis::Part>& parts) {
+  return std::ranges::all_of(toposort(value), [&](const UOp& u) {
+    if (u.dtype() == DType::index) return true;
+    if (compares_indices(u)) return follows(symbolic::difference(u.src(0), u.src(1)), parts);
+    return std::ranges::all_of(u.src(), [&](const UOp& s) { return s.dtype() != DType::index || follows(symbolic::linear(s), parts); });
+  });
+}
+
 UOp WindowAxis::place() const {
   UOp at = index_const(-first);
   for (const Part& p : parts) at = at + p.range * p.ratio;

@@ -23,6 +23,9 @@ struct WindowAxis {
   UOp place() const;
 };
 
+/// True if the value changes along the loops as along their sum weighted by the ratios, or not at all.
+bool moves_along(const UOp& value, const std::vector<WindowAxis::Part>& parts);
+
 /// The loops `inside` that the load depends on, each of them in one axis. Loops are in a window only if the load's gate, too, is of nothing
 /// else of theirs.
 std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside);

@@ -111,7 +111,7 @@ std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   if (choice.index != 0)
     throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
   Target target = runnable_target(choice.arch);
-  if (!choice.renderer.empty()) set_renderer(target, choice.renderer);
+  set_renderer(target, choice.renderer.empty() ? "LLVM" : choice.renderer);
   if (is_of_host(target)) return std::make_unique<CpuDevice<HostCpu>>(choice, target);
   return std::make_unique<CpuDevice<EmulatedDevice>>(choice, target);
 }

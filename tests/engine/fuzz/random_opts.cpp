@@ -47,7 +47,8 @@ class OptGenerator {
     if (op == STAGE)
       o.arg = StageOpt{.slot = int32_t(dice_.number(0, params_ - 1)),
                        .scope = target_.has_groups ? dice_.pick({Scope::group, Scope::group, Scope::thread}) : Scope::thread,
-                       .depth = int32_t(dice_.pick({1, 1, 2, 3}))}
+                       .depth = int32_t(dice_.pick({1, 1, 1, 2, 3})),
+                       .computed = dice_.number(0, 2) == 0}
                   .arg();
     return o;
   }

@@ -17,11 +17,11 @@ static inline float2 simdgroup_8x8x8_f16_f32(half2 a, half2 b, float2 c) {
 [[max_total_threads_per_threadgroup(32)]] kernel void kernel_k(device float* out0 [[buffer(0)]], device const half* in1 [[buffer(1)]], device const half* in2 [[buffer(2)]], uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]], uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]) {
   const int item0 = int(thread_position_in_threadgroup.x);
   int n0 = item0 / 16;
-  int n1 = item0 / 2 % 4;
-  int n2 = item0 / 8 % 2 * 4;
-  int n3 = item0 % 2 * 2;
-  int n4 = n0 * 32 + n1 * 8 + n2 + n3;
-  int n5 = n0 * 64 + n1 * 16 + n2 + n3;
+  int n1 = item0 / 8 % 2 * 4;
+  int n2 = item0 % 2 * 2;
+  int n3 = item0 / 2 % 4;
+  int n4 = n0 * 32 + n1 + n2 + n3 * 8;
+  int n5 = n0 * 64 + n1 + n2 + n3 * 16;
   int n6 = n4 + 1;
   float acc0 = 0.0f;
   float acc1 = 0.0f;

@@ -40,14 +40,13 @@ static inline void run(float* out0, const float* in1) {
     float8 acc1 = (float8)0.0f;
     for (int j = 0; j < 4; j++) {
       float8 y3 = *(float8*)(in1 + n0 + j * 8) - y2;
-      int8 c0 = y3 != y3;
-      float8 y4 = c0 ? 0.0f : y3;
-      float8 y5 = 129.0f < y4 ? 129.0f : y4 < -152.0f ? -152.0f : y4;
+      float8 y4 = 129.0f < y3 ? 129.0f : y3;
+      float8 y5 = y4 < -152.0f ? -152.0f : y4;
       int8 n1 = (int8)(y5 + 12582912.0f) - 1262485504;
       float8 y6 = y5 - convert(n1, float8) + 0.0f;
       float8 y7 = y6 * (((((y6 * 0.00015453163f + 0.0013390863f) * y6 + 0.009618083f) * y6 + 0.05550357f) * y6 + 0.2402265f) * y6 + 0.6931472f);
       int8 n2 = n1 >> 1;
-      acc1 += c0 ? y3 : (y7 + 1.0f) * (float8)((n2 + 127) << 23) * (float8)((n1 - n2 + 127) << 23);
+      acc1 += (y7 + 1.0f) * (float8)((n2 + 127) << 23) * (float8)((n1 - n2 + 127) << 23);
     }
     float4 y8 = acc1.lo + acc1.hi;
     float2 y9 = y8.lo + y8.hi;
@@ -55,14 +54,13 @@ static inline void run(float* out0, const float* in1) {
     for (int j = 0; j < 32; j++) {
       int n3 = n0 + j;
       float y11 = in1[n3] - y2;
-      bool c1 = y11 != y11;
-      float y12 = c1 ? 0.0f : y11;
-      float y13 = 129.0f < y12 ? 129.0f : y12 < -152.0f ? -152.0f : y12;
+      float y12 = 129.0f < y11 ? 129.0f : y11;
+      float y13 = y12 < -152.0f ? -152.0f : y12;
       int n4 = as_int(y13 + 12582912.0f) - 1262485504;
       float y14 = y13 - (float)n4 + 0.0f;
       float y15 = ((((y14 * 0.00015453163f + 0.0013390863f) * y14 + 0.009618083f) * y14 + 0.05550357f) * y14 + 0.2402265f) * y14 + 0.6931472f;
       int n5 = n4 >> 1;
-      out0[n3] = (c1 ? y11 : (y14 * y15 + 1.0f) * as_float((n5 + 127) << 23) * as_float((n4 - n5 + 127) << 23)) / y10;
+      out0[n3] = (y14 * y15 + 1.0f) * as_float((n5 + 127) << 23) * as_float((n4 - n5 + 127) << 23) / y10;
     }
   }
 }

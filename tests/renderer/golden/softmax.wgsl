@@ -38,26 +38,24 @@ fn kernel_k(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
     acc0 = maximum_f32(acc0, tile0[i]);
   }
   let y0 = x0 - acc0;
-  let c1 = !(y0 == y0);
-  let y1 = select(y0, 0.0f, c1);
-  let y2 = select(select(y1, -152.0f, y1 < -152.0f), 129.0f, 129.0f < y1);
+  let y1 = select(y0, 129.0f, 129.0f < y0);
+  let y2 = select(y1, -152.0f, y1 < -152.0f);
   let n2 = bitcast<i32>(y2 + 12582912.0f) + -1262485504;
   let y3 = y2 - f32(n2) + 0.0f;
   let y4 = y3 * (((((y3 * 0.00015453163f + 0.0013390863f) * y3 + 0.009618083f) * y3 + 0.05550357f) * y3 + 0.2402265f) * y3 + 0.6931472f);
   let n3 = n2 >> 1u;
-  let y5 = select((y4 + 1.0f) * bitcast<f32>((n3 + 127) << 23u) * bitcast<f32>((n2 - n3 + 127) << 23u), y0, c1);
+  let y5 = (y4 + 1.0f) * bitcast<f32>((n3 + 127) << 23u) * bitcast<f32>((n2 - n3 + 127) << 23u);
   acc2 = 0.0f;
   acc3 = 0.0f;
   for (var i = 0; i < 4; i++) {
     let y6 = in1[first1 + (n0 + i * 8 + item_x)] - acc0;
-    let c2 = !(y6 == y6);
-    let y7 = select(y6, 0.0f, c2);
-    let y8 = select(select(y7, -152.0f, y7 < -152.0f), 129.0f, 129.0f < y7);
+    let y7 = select(y6, 129.0f, 129.0f < y6);
+    let y8 = select(y7, -152.0f, y7 < -152.0f);
     let n4 = bitcast<i32>(y8 + 12582912.0f) + -1262485504;
     let y9 = y8 - f32(n4) + 0.0f;
     let y10 = y9 * (((((y9 * 0.00015453163f + 0.0013390863f) * y9 + 0.009618083f) * y9 + 0.05550357f) * y9 + 0.2402265f) * y9 + 0.6931472f);
     let n5 = n4 >> 1u;
-    acc3 = acc3 + select((y10 + 1.0f) * bitcast<f32>((n5 + 127) << 23u) * bitcast<f32>((n4 - n5 + 127) << 23u), y6, c2);
+    acc3 = acc3 + (y10 + 1.0f) * bitcast<f32>((n5 + 127) << 23u) * bitcast<f32>((n4 - n5 + 127) << 23u);
   }
   tile1[item_x] = acc3;
   workgroupBarrier();
