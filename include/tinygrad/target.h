@@ -82,6 +82,7 @@ struct TINYGRAD_EXPORT Target {
   bool converts(DType dtype) const { return (converted_ >> int(dtype)) & 1; }
   /// Integers of 64 bits, signed and unsigned.
   bool has_int64() const { return supports(DType::int64) && supports(DType::uint64); }
+  /// All that it has; set_op adds one or takes it away.
   void set_ops(std::initializer_list<Op> ops);
   void set_op(Op op, bool has);
   void set_dtypes(std::initializer_list<DType> dtypes);

@@ -2,6 +2,7 @@
 /// Kernels as the scheduler gives them, built by hand.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "schedule/online_reduce.h"

@@ -500,30 +500,6 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
   for (const Case& c : cases) expect_right_on_cpu(c);
 }
 
-TEST(Opts, TilesOfComputedValuesGiveTheSame) {
-  for (const bool transposed : {false, true})
-    for (const bool masked : {false, true}) {
-      const UOp sums = test::weighted_sums(20, 24, 44, transposed, masked);
-      for (const char* opts : {
-               "STAGE(0,1,thread,1,computed)",
-               "UPCAST(0,4) STAGE(2,1,thread,1,computed)",
-               "LANE(1,8) UPCAST(0,4) STAGE(0,1,thread,1,computed)",
-               "LANE(1,8) UPCAST(0,6) STAGE(0,3,thread,1,computed)",
-               "LANE(1,8) BLOCK(0,6) UPCAST(1,6) STAGE(0,1,thread,1,computed)",
-               "LANE(1,8) UPCAST(0,6) UPCAST(1,3) SWAP(0,1) THREAD(1,2) STAGE(0,5,thread,1) STAGE(1,1,thread,1,computed)",
-               "LANE(1,8) UPCAST(0,4) UPCAST(1,3) THREAD(0,5) STAGE(0,5,thread,1) STAGE(0,1,thread,1,computed)",
-               "LANE(0,4) UPCAST(1,6) STAGE(0,1,thread,1,computed)",
-               "LANE(2,4) UPCAST(0,2) STAGE(0,1,thread,1,computed)",
-               "BLOCK(2,22) OUTER(2,0) LANE(1,8) UPCAST(0,4) STAGE(2,1,thread,1,computed)",
-               "UNROLL(2,4) LANE(1,4) UPCAST(0,2) STAGE(0,3,thread,1,computed) STAGE(0,2,thread,1,computed)",
-           }) {
-        const Case c{transposed ? "transposed" : "rows", sums, opts};
-        expect_right_on_cpu(c);
-      }
-      expect_right({"items", sums, "LOCAL(0,4) LOCAL(1,8) UPCAST(0,2) STAGE(0,1,thread,1,computed)"}, interp_target());
-    }
-}
-
 TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
   const UOp triangles = test::triangles(20, 0), attention = test::joined_attention(24, 24, 6, {}, true),
             adjoint = test::convolution_adjoint(6, 3, 4), products = test::masked_products(18, 20, 12);
@@ -634,21 +610,6 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
         EXPECT_EQ(test::difference_on_cpu(k, opts), "");
       }
     }
-}
-
-TEST(Opts, HeuristicsOnTheCpuComputeOnceWhatManyColumnsUse) {
-  const Target target = cpu_target("x86-64-v3");
-  for (const bool transposed : {false, true})
-    for (const bool masked : {false, true}) {
-      const UOp kernel = test::weighted_sums(96, 64, 80, transposed, masked);
-      const std::vector<Opt> opts = heuristic_opts(kernel, target);
-      SCOPED_TRACE(to_string(opts));
-      EXPECT_NE(to_string(opts).find("computed"), std::string::npos);
-      EXPECT_EQ(test::difference_on_cpu(kernel, opts), "");
-    }
-  // There is nothing to save where each value is used once, nor is a gate something to compute.
-  for (const UOp& kernel : {test::weighted_sums(4096, 1, 80, false, false), test::convolution_adjoint(24, 3, 16)})
-    EXPECT_EQ(to_string(heuristic_opts(kernel, target)).find("computed"), std::string::npos);
 }
 
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {

@@ -6,7 +6,7 @@ namespace tinygrad::codegen {
 /// The kernel with reductions that leave out what adds nothing to them. Where all terms of a sum are 0, or all that a maximum is of are
 /// -inf, unless indices compare in some way, as in what causal masks and triangles leave, its loop begins and ends where the loops around
 /// it say that they may. A weight exp(-inf) counts as 0 also if it would be multiplied by an infinity, as where attention is computed in
-/// blocks elsewhere.
+/// blocks elsewhere; a WEIGHT is a WHERE afterwards.
 UOp bound_loops(const UOp& sink);
 
 /// Whether it would make a loop shorter.

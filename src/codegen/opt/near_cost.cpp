@@ -9,7 +9,7 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
-/// Of runs that are shorter than what is fetched ahead, and that many more than those for a whole one.
+/// Bytes that lie together, from which on the processor fetches ahead, and the rate of those that do not, beside that of those that do.
 constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 
 }  // namespace

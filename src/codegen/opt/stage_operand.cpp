@@ -35,8 +35,10 @@ class OperandStaging {
     check();
     const std::vector<UOp> nodes = toposort(sink_);
     std::vector<UOp> loads;
-    for (const UOp& u : nodes)
+    for (const UOp& u : nodes) {
       if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) loads.push_back(u);
+      if (u.is(Op::STORE)) stored_.push_back(u.src(0).src(0));
+    }
     // Where some of them are made again and again, a copy of the others would be for nothing.
     note_nesting();
     if (std::any_of(loads.begin(), loads.end(), [&](const UOp& u) { return is_repeated(u); }))
@@ -53,9 +55,6 @@ class OperandStaging {
   }
 
  private:
-  bool is_stored_to(const UOp& memory) const {
-    return std::ranges::any_of(toposort(sink_), [&](const UOp& u) { return u.is(Op::STORE) && u.src(0).src(0) == memory; });
-  }
   bool is_argument(const UOp& memory) const { return memory.is(Op::PARAM) && memory.arg_as<ParamArg>().slot == stage_.slot; }
 
   void check() const {
@@ -146,7 +145,8 @@ class OperandStaging {
     if (inside.empty()) return {};
     for (const UOp& u : toposort(value)) {
       if (u.is(Op::REDUCE)) opt_error(opt_, "where it is loaded from depends on a reduction");
-      if (u.is(Op::LOAD) && is_stored_to(u.src(0).src(0))) opt_error(opt_, "the kernel stores to what the value is computed of");
+      if (u.is(Op::LOAD) && std::ranges::find(stored_, u.src(0).src(0)) != stored_.end())
+        opt_error(opt_, "the kernel stores to what the value is computed of");
     }
     if (stage_.depth > 1) check_ahead(load);
     NodeMap<UOp> digits;
@@ -318,7 +318,7 @@ class OperandStaging {
   int32_t next_range_;
   NodeMap<int> place_;
   NodeMap<UOps> around_;
-  std::vector<UOp> made_;
+  std::vector<UOp> made_, stored_;  // values of tiles; memories that the kernel stores to
 };
 
 }  // namespace
