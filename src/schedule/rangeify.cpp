@@ -309,7 +309,8 @@ class Rangeify {
     for (const Use& use : uses) times += evaluations(use);
     const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
     const bool hoisted = u.is(Op::REDUCE) && uses.size() == 1 && !stands_in_all_loops(uses[0]);
-    if (uses.size() == 1 && times <= n && !starves && !hoisted) return false;
+    const bool summed = u.is(Op::REDUCE) && uses.size() == 1 && stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
+    if (uses.size() == 1 && times <= n && !starves && !hoisted && !summed) return false;
     if (uses.size() > most_uses) return true;
     const Target& target = target_of_(kernels_[size_t(uses[0].kernel)].device);
     // What is carried along in a loop of the kernel anyway is at hand, too.
@@ -317,16 +318,41 @@ class Rangeify {
       return value(s).storage || forced_->contains(s) || expected_->contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
     };
     const InlineCost one = inline_cost(u, model_, target, in_memory);
-    if (hoisted && one.reuse >= model_.register_tile) return true;
+    if (const UOp inner = inside_of_padding(u); inner && can_be_stored(inner) && !in_memory(inner) && 50 * times < n * one.cost)
+      return false;
+    const double stored = model_.store(target, n, times, u.dtype());
+    // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
+    if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
-    return model_.store(target, n, times, u.dtype()) + n * one.cost < times * one.cost;
+    return stored + n * one.cost < times * one.cost;
   }
+
+  /// What a padding, and masks around it, leave as it is: that is smaller, and its kernel has whole loops. Null where nothing is padded.
+  static UOp inside_of_padding(const UOp& u) {
+    bool padded = false;
+    const UOp* x = &u;
+    for (;;) {
+      if (x->is(Op::WHERE) && (is_filler(x->src(2)) || is_filler(x->src(1)))) {
+        x = &x->src(is_filler(x->src(2)) ? 1 : 2);
+      } else if (x->in(Group::movement)) {
+        padded = padded || x->is(Op::PAD);
+        x = &x->src(0);
+      } else {
+        return padded ? *x : UOp();
+      }
+    }
+  }
+  static bool is_filler(const UOp& u) { return u.is(Op::CONST) || (u.in(Group::movement) && is_filler(u.src(0))); }
 
   /// False if some loops of the kernel are inside of what evaluates the value.
   bool stands_in_all_loops(const Use& use) const {
     const auto ids = around(use);
     return std::ranges::all_of(kernels_[size_t(use.kernel)].ranges,
                                [&](const UOp& r) { return std::binary_search(ids.begin(), ids.end(), int(r.arg_as<RangeArg>().id)); });
+  }
+
+  bool stands_in_a_reduction(const Use& use) const {
+    return std::ranges::any_of(around(use), [&](int id) { return ranges_[size_t(id)].reduces && !ranges_[size_t(id)].joins; });
   }
 
   /// The kernel has few outputs, and this value could have been computed by many threads.
@@ -373,6 +399,10 @@ class Rangeify {
       inner.at.push_back(it == arg.axes.end() ? use.place.at[next_kept++] : use.ranges[size_t(it - arg.axes.begin())]);
     }
     use.source_uses.push_back(add_use(x, use.kernel, std::move(inner)));
+    if (arg.op != Op::ADD) return;
+    const UOp* summed = &x;
+    while (summed->in(Group::movement)) summed = &summed->src(0);
+    in_one_sum_.insert(*summed);
   }
 
   /// A maximum and the sums that can be carried with it, in one kernel: they run over the same ranges.
@@ -600,6 +630,7 @@ class Rangeify {
   std::vector<UOp> temporaries_;
   UOps root_place_;
   NodeSet elided_;
+  NodeSet in_one_sum_;  ///< what is summed up as it is: sums of it are one sum with the other
   NodeMap<int> store_of_, store_use_, store_kernel_;
   NodeMap<Use> root_uses_;
   std::unordered_map<uint64_t, int> last_use_;  ///< of a value in a kernel

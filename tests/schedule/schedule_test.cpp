@@ -165,6 +165,22 @@ TEST(Schedule, SumsOfPaddedSumsAreOneLoopNest) {
   EXPECT_EQ(reduces, 1);
 }
 
+TEST(Schedule, AProductInASumIsStored) {
+  // In the loop of the sum its elements would be computed one by one; what is no more than loads is better off there.
+  const UOp y = relu(matmul(matrix(96, 64), matrix(64, 128), 96, 64, 128));
+  EXPECT_EQ(kernels({output(reduce(Op::ADD, y, {0}), {128})}), 2u);
+  EXPECT_EQ(kernels({output(reduce(Op::ADD, relu(reduce(Op::ADD, reshape(memory(96 * 64 * 128), {96, 64, 128}), {1})), {0}), {128})}), 1u);
+}
+
+TEST(Schedule, WhatIsPaddedIsStoredWithoutThePadding) {
+  const UOp y = relu(matmul(matrix(48, 64), matrix(64, 48), 48, 64, 48)), yes = constant(DType::bool_, true);
+  const UOp inside = pad(expand(reshape(yes, {1, 1}), {48, 48}), {1, 1, 1, 1});
+  const UOp padded = where(inside, pad(y, {1, 1, 1, 1}), expand(reshape(constant(DType::float32, -1.0), {1, 1}), {50, 50}));
+  const Schedule s = scheduled({output(max(shrink(padded, {0, 48, 0, 48}), shrink(padded, {2, 50, 2, 50})), {48, 48})});
+  ASSERT_EQ(s.plan->temporaries.size(), 1u);
+  EXPECT_EQ(s.plan->temporaries[0].size, 48 * 48);
+}
+
 TEST(Schedule, ASumThatSelectsIsALoad) {
   const UOp at = memory(4, DType::int32), table = matrix(100, 8);
   const UOp positions(Op::IOTA, DType::int32, {index_const(100)}, DeviceArg{});
