@@ -89,6 +89,20 @@ TEST(HeuristicOpts, FitMatrixProducts) {
   }
 }
 
+// Results of the first wait in memory while the second has the registers.
+TEST(HeuristicOpts, ReductionsOneAfterAnotherHaveTheTileOfOne) {
+  const auto copies = [](const UOp& kernel, const char* arch) {
+    int64_t n = 1;
+    for (const Opt& o : heuristic_opts(kernel, cpu_target(arch)))
+      if (o.op == OptOp::UPCAST) n *= o.arg;
+    return n;
+  };
+  for (const char* arch : kArchs) {
+    EXPECT_EQ(copies(test::two_products(240, 192, 200, 96), arch), copies(test::matmul(240, 192, 200), arch)) << arch;
+    expect_choices_fit(test::two_products(240, 192, 200, 96), cpu_target(arch));
+  }
+}
+
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));

@@ -59,6 +59,15 @@ inline UOp matmul(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = 
   return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, product, {k})), {i, j})}, std::move(opts));
 }
 
+/// out[i, j] = sum over k of a[i, k] * b[k, j] + sum over l of c[i, l] * d[l, j]: two loops, one after another
+inline UOp two_products(int64_t m, int64_t n, int64_t k_size, int64_t l_size, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2), l = reduce_loop(l_size, 3);
+  const UOp first = read(arg(1, m * k_size), i * k_size + k) * read(arg(2, k_size * n), k * n + j);
+  const UOp second = read(arg(3, m * l_size), i * l_size + l) * read(arg(4, l_size * n), l * n + j);
+  const UOp sum = reduce_over(Op::ADD, first, {k}) + reduce_over(Op::ADD, second, {l});
+  return kernel({ended(write(arg(0, m * n), i * n + j, sum), {i, j})}, std::move(opts));
+}
+
 /// out[i, j] = exp2(x[i, j] - max over k) / sum over k of the same, the two reductions sharing their range
 /// out[i, j] = 0.9 * out[i, j] + sum over k of (gate[j, k] > 0 ? b[j, k] : 0) * a[i, k]: in place, as an optimizer's update of a weight
 /// whose gradient comes through a rectifier

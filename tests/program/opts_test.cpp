@@ -438,6 +438,8 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
       {"matmul", matmul, "LANE(1,8) BLOCK(0,6) UPCAST(1,0) UPCAST(2,2) SWAP(0,2) STAGE(0,2,thread,1)"},  // the last rows overlap
       {"matmul", matmul, "BLOCK(0,7) BLOCK(2,9) LANE(3,8) SWAP(1,2) THREAD(0,2)"},
       {"matmul", even_matmul, "BLOCK(2,4) BLOCK(0,16) STAGE(1,1,thread,1)"},
+      {"two products", test::two_products(20, 35, 19, 7), "LANE(1,16) UPCAST(0,6) UPCAST(1,3)"},
+      {"two products", test::two_products(20, 35, 19, 7), "LANE(1,8) UPCAST(0,8) STAGE(1,2,thread,1) STAGE(1,4,thread,1)"},
       {"convolution", test::convolution(3, 9, 4, 3), "BLOCK(1,4) LANE(2,4) BLOCK(0,2) UPCAST(1,0)"},
       {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,thread,1)"},
       {"matmul", even_matmul, "LANE(1,16) UPCAST(0,4) UNROLL(2,4) STAGE(2,2,reg,2) STAGE(2,1,reg,2)"},

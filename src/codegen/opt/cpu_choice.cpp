@@ -211,7 +211,8 @@ std::vector<CpuChoice::Near> CpuChoice::near_choices() const {
   if (computed) out.push_back({.windows = computed, .computed = computed});
   for (const uint64_t arguments : reused_arguments()) {
     for (const bool packed : {true, false}) out.push_back({arguments, packed});
-    if (windows & ~arguments) out.push_back({arguments, true, windows & ~arguments});
+    if (windows & ~arguments)
+      for (const bool packed : {true, false}) out.push_back({arguments, packed, windows & ~arguments});
     if (computed & ~arguments) out.push_back({arguments, true, computed & ~arguments, computed & ~arguments});
   }
   return out;
@@ -277,7 +278,8 @@ bool CpuChoice::may_stage(const NestedWork& w) {
 uint64_t CpuChoice::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
 bool CpuChoice::is_near_enough() const {
   // As it lies, much of a tile falls into few sets of the cache.
-  const int64_t most = (packed_ ? target_.l2_bytes : target_.l2_bytes / 8) - int64_t(windows_bytes());
+  const bool together = packed_ || std::ranges::all_of(nest_.works, [&](const NestedWork& w) { return !is_near(w) || is_dense(w, tile_); });
+  const int64_t most = (together ? target_.l2_bytes : target_.l2_bytes / 8) - int64_t(windows_bytes());
   if (!outer_) return tile_bytes(near_) <= most;
   if ((near_axes() | reduce_axes()) == (uint64_t{2} << (nest_.axes.size() - 1)) - 1) return false;  // no loop uses the tile again
   const auto is_reduce = [&](const Lane& l) { return nest_.axes[size_t(l.axis)].is_reduce; };
@@ -386,7 +388,7 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
 }
 
 bool CpuChoice::may_mask(int axis) const {
-  return ((near_ && packed_) || computed_) && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
+  return (near_ || computed_) && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
            return is_reduced(w) && !is_staged(w) && !is_in_fill(w) && has(w.depends, axis);
          });
 }

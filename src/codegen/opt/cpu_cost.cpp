@@ -156,10 +156,22 @@ int64_t CpuCost::accumulators(const NestedWork& w, const Tile& t) {
 }
 
 int64_t CpuCost::accumulators(const Tile& t) const {
-  int64_t sum = 0;
-  for (const NestedWork& w : nest_.works)
-    if (w.node.is(Op::REDUCE)) sum += accumulators(w, t);
-  return std::max(sum, t.copies());
+  int64_t most = t.copies();
+  for (const NestedWork& w : nest_.works) {
+    int64_t sum = 0;
+    for (const NestedWork& other : nest_.works)
+      if (in_one_loop(w, other)) sum += accumulators(other, t);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+bool CpuCost::in_one_loop(const NestedWork& a, const NestedWork& b) const {
+  return a.node.is(Op::REDUCE) && b.node.is(Op::REDUCE) && (a.inside & b.inside & reduce_axes());
+}
+
+int64_t CpuCost::reduces_beside(const NestedWork& w) const {
+  return std::ranges::count_if(nest_.works, [&](const NestedWork& other) { return in_one_loop(w, other); });
 }
 
 int64_t CpuCost::widest() const {
@@ -191,7 +203,7 @@ double CpuCost::tile_cost(const Tile& t) const {
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.
-    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * nest_.reduces));
+    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * reduces_beside(w)));
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
@@ -217,7 +229,7 @@ double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
     return neighbours(t.axis[0]) || neighbours(t.axis[1]) ? 0.5 : 0.65;  // copies share a line of the window, or have one each
   }
   if (is_staged(w)) return 0.5;
-  if (is_near(w)) return 0.9 + 1.1 / uses(w, t);
+  if (is_near(w)) return is_dense(w, t) ? 0.5 : 0.9 + 1.1 / uses(w, t);
   int innermost = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
     if (has(w.inside, int(i))) innermost = int(i);

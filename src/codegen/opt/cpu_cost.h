@@ -78,6 +78,8 @@ class CpuCost {
   Window window_of(const NestedWork& w) const;
   double windows_cost() const;
   double windows_bytes() const;
+  /// True if what the tile needs of an argument while it is near lies together, in some order.
+  bool is_dense(const NestedWork& w, const Tile& t) const;
   /// True if loops over outputs and loops of a reduction move the load along the same way.
   bool has_window(const NestedWork& w) const;
   /// Iterations of a reduced axis inside of output loops, with the masked end of its last vector.
@@ -94,7 +96,12 @@ class CpuCost {
   /// Registers of the partial results of a REDUCE. What does not change along a tiled axis is shared by its copies; of what a general
   /// REDUCE carries, one value follows the axis: the others are its maximum, its count or the like.
   static int64_t accumulators(const NestedWork& w, const Tile& t);
+  /// The most at once: results of a loop that is over wait in memory while another runs.
   int64_t accumulators(const Tile& t) const;
+  /// Whether they are REDUCEs with a loop in common.
+  bool in_one_loop(const NestedWork& a, const NestedWork& b) const;
+  /// That many in the loops of this one, with itself.
+  int64_t reduces_beside(const NestedWork& w) const;
   double tile_cost(const Tile& t) const;
   int64_t registers() const;
   /// Of a value with all its lanes.

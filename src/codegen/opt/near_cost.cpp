@@ -9,6 +9,7 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+constexpr double l2_share = 0.75;  ///< of the second cache that a tile keeps to itself
 /// Bytes that lie together, from which on the processor fetches ahead, and the rate of those that do not, beside that of those that do.
 constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 
@@ -63,6 +64,22 @@ int64_t CpuCost::tile_bytes(uint64_t arguments) const {
 int64_t CpuCost::whole_vectors(int axis) const {
   const int64_t lanes = lanes_of(axis);
   return (inner_size(axis) + lanes - 1) / lanes * lanes;
+}
+
+bool CpuCost::is_dense(const NestedWork& w, const Tile& t) const {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // and how many of them
+  for (size_t i = 0; i < nest_.axes.size(); ++i) {
+    if (!has(w.depends, int(i))) continue;
+    const int64_t n = nest_.axes[i].is_reduce ? inner_size(int(i)) : int64_t(held(int(i), t));
+    if (n > 1) steps.emplace_back(std::abs(w.strides[i]), n);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t length = 1;
+  for (const auto& [step, n] : steps) {
+    if (step != length) return false;
+    length *= n;
+  }
+  return true;
 }
 
 bool CpuCost::has_window(const NestedWork& w) const {
@@ -206,7 +223,11 @@ double CpuCost::near_traffic(const Tile& t) const {
     tile += elements * double(itemsize(w.node.dtype()));
     loaded += loads * double(itemsize(w.node.dtype()));
   }
-  return tile > double(target_.l1_bytes) ? loaded / l2_bytes_a_cycle : 0;
+  if (tile <= double(target_.l1_bytes)) return 0;
+  // What else passes through the second cache drives a part of a large tile out of it.
+  const double own = l2_share * double(target_.l2_bytes);
+  const double far = std::clamp((tile - own) / (double(target_.l2_bytes) - own), 0.0, 1.0);
+  return loaded * ((1 - far) / l2_bytes_a_cycle + far / l3_bytes_a_cycle);
 }
 
 std::vector<int> CpuCost::loops_inside_out() const {
