@@ -30,6 +30,16 @@ BufferPtr Buffer::make(Device& device, int64_t size, DType dtype, const BufferSp
   return BufferPtr(new Buffer(device, size, dtype, spec, nullptr, 0));
 }
 
+BufferPtr Buffer::sharing(Device& device, const BufferPtr& memory) {
+  std::byte* host = memory->device().allocator().host_pointer(memory->handle());
+  const bool usable = host && device.allocator().uses_host_memory() && device.target().computes();
+  if (!usable || reinterpret_cast<uintptr_t>(host) % itemsize(memory->dtype()) != 0) return {};
+  memory->check_readable();
+  BufferPtr out = make(device, memory->size(), memory->dtype(), {.external_ptr = host});
+  out->shared_ = memory;
+  return out;
+}
+
 BufferPtr Buffer::view(int64_t byte_offset, int64_t size, DType dtype) {
   int64_t bytes = 0;
   const auto whole = static_cast<int64_t>(nbytes());
@@ -72,7 +82,14 @@ void* Buffer::handle() {
 std::byte* Buffer::data() {
   std::byte* host = device_.allocator().host_pointer(handle());
   if (!host) throw DeviceError(fmt::format("{}: its memory is not visible to the host; copy it out", describe()));
+  origin().shown_.store(true, std::memory_order_release);
   return host;
+}
+
+uint64_t Buffer::content() const {
+  const Buffer& b = origin();
+  if (b.spec_.external_ptr || b.shown_.load(std::memory_order_acquire)) return 0;
+  return b.content_.load(std::memory_order_acquire);
 }
 
 void Buffer::copyin(std::span<const std::byte> from) {
@@ -153,6 +170,7 @@ void Buffer::poison(std::string_view reason) noexcept {
 }
 
 void Buffer::written_whole() {
+  note_write();
   if (base_ && nbytes() != base_->nbytes()) return;
   base().poisoned_.store(false, std::memory_order_release);
   base().last_launch_.store(0, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "device/device.h"
 #include "uop/uop.h"
@@ -20,6 +21,8 @@ class Buffer final : public Resource {
  public:
   /// Without memory yet, but for an external pointer.
   static BufferPtr make(Device& device, int64_t size, DType dtype, const BufferSpec& spec = {});
+  /// The memory of another device's buffer in place, if both are the host's and what it holds lies as the dtype needs it; else null.
+  static BufferPtr sharing(Device& device, const BufferPtr& memory);
   /// `size` elements of `dtype` that start `byte_offset` bytes into this one; views of views have the same base. Throws ValueError if
   /// they are not inside.
   BufferPtr view(int64_t byte_offset, int64_t size, DType dtype);
@@ -35,6 +38,9 @@ class Buffer final : public Resource {
   Buffer& base() { return base_ ? *base_ : *this; }
   const Buffer& base() const { return base_ ? *base_ : *this; }
   size_t byte_offset() const { return byte_offset_; }
+  /// The same for all buffers on the same memory: the base, or that of what it shares.
+  const Buffer& origin() const { return base().shared_ ? base().shared_->origin() : base(); }
+  Buffer& origin() { return const_cast<Buffer&>(std::as_const(*this).origin()); }
 
   bool is_allocated() const { return base().memory_.load(std::memory_order_acquire) != nullptr; }
   /// Takes memory (for the base) if there is none. Throws OutOfMemoryError, having changed nothing.
@@ -44,7 +50,7 @@ class Buffer final : public Resource {
 
   /// What a kernel gets; takes memory if there is none.
   void* handle();
-  /// The elements, for devices whose memory the host reaches; else DeviceError. Takes memory if there is none.
+  /// The elements, to read and write, for devices whose memory the host reaches; else DeviceError. Takes memory if there is none.
   std::byte* data();
 
   /// All bytes, from or to host memory of nbytes(). Waits for the device. Reading one that is poisoned or never got memory throws
@@ -62,6 +68,10 @@ class Buffer final : public Resource {
   bool poisoned() const { return base().poisoned_.load(std::memory_order_acquire); }
   /// Throws DeviceError if the content is lost.
   void check_readable() const;
+  /// A part of it was stored to.
+  void note_write() { origin().content_.fetch_add(1, std::memory_order_release); }
+  /// A number that is another one after each write to this memory; 0 where it may be written without note_write().
+  uint64_t content() const;
   /// A launch of this number (see LaunchLog) writes to it: should the launch turn out to have failed, the content is lost.
   void written_by(uint64_t launch);
 
@@ -76,12 +86,15 @@ class Buffer final : public Resource {
   const DType dtype_;
   const BufferSpec spec_;
   const BufferPtr base_;  // null for a base
+  BufferPtr shared_;      // whose memory this is, of another device
   const size_t byte_offset_;
 
   // Of a base only.
   mutable std::mutex mutex_;
   std::atomic<void*> memory_{nullptr};
   std::atomic<bool> poisoned_{false};
+  std::atomic<bool> shown_{false};  ///< the host has a pointer to it
+  std::atomic<uint64_t> content_{1};
   std::atomic<uint64_t> last_launch_{0};  ///< that wrote to it, of an asynchronous device
   std::string poison_reason_;
 };

@@ -19,14 +19,18 @@ namespace tinygrad::engine {
 
 Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
                  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
-    : slots_(std::move(slots)), variables_(std::move(variables)), uses_(slots_.size()) {
+    : slots_(std::move(slots)), variables_(std::move(variables)) {
   plan(calls, !options.no_memory_planner);
+  std::vector<RecordedCall> made(calls.begin(), calls.end());
+  packed_.pack(made, slots_, options);
+  uses_.resize(slots_.size());
+  for (uint32_t slot : packed_.sources()) uses_[slot].read = true;
   std::vector<KernelOn> kernels;
-  for (const RecordedCall& c : calls) kernels.push_back({c.body, &runtime::open_device(slots_[c.slots[0]].device.str())});
+  for (const RecordedCall& c : made) kernels.push_back({c.body, &runtime::open_device(slots_[c.slots[0]].device.str())});
   auto programs = search::searched_programs(kernels, options);
-  for (size_t i = 0; i < calls.size(); ++i) {
-    note_uses(calls[i], programs[i].get());
-    add_step(calls[i], std::move(programs[i]));
+  for (size_t i = 0; i < made.size(); ++i) {
+    note_uses(made[i], programs[i].get());
+    add_step(made[i], std::move(programs[i]));
   }
   if (options.jit != 2) make_batches(options.jit_batch_size);
   note_async_writes();
@@ -222,7 +226,11 @@ void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<co
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
   with_host_memory([&] { patch(lease, buffers, variables); });
   try {
-    with_host_memory([&] { run_all(lease); });
+    with_host_memory([&] {
+      packed_.refresh();
+      run_all(lease);
+      note_writes(buffers);
+    });
   } catch (const std::exception& e) {
     poison(buffers, e.what());
     throw;
@@ -305,6 +313,14 @@ void Capture::make_graph(Lease& lease, std::span<const Step> steps, LeasedGraph&
   }
   leased.graph = steps[0].device->make_graph(launches);
   leased.launches = std::move(launches);
+}
+
+void Capture::note_writes(std::span<Buffer* const> buffers) const {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!uses_[i].written) continue;
+    if (slots_[i].kind == SlotKind::call) buffers[i]->note_write();
+    if (slots_[i].kind == SlotKind::fixed) slots_[i].buffer->note_write();
+  }
 }
 
 void Capture::poison(std::span<Buffer* const> buffers, const char* reason) {

@@ -11,32 +11,12 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
+#include "engine/packed_arguments.h"
+#include "engine/recorded_call.h"
 #include "program/program.h"
 #include "schedule/schedule.h"
 
 namespace tinygrad::engine {
-
-enum class SlotKind : uint8_t {
-  call,       ///< memory that each call brings: arguments, results
-  fixed,      ///< memory that is the same in each call
-  lease,      ///< memory of its own in each lease, which the host fills before a run
-  temporary,  ///< memory that the planner places
-};
-
-/// Something that captured calls read or write.
-struct CapturedSlot {
-  SlotKind kind = SlotKind::temporary;
-  DType dtype = DType::void_;
-  int64_t size = 0;  ///< elements
-  Symbol device = {};
-  BufferPtr buffer = {};  ///< of a fixed one
-};
-
-/// One call of a schedule: a kernel (SINK) or a COPY, and the slots that are its arguments.
-struct RecordedCall {
-  UOp body;
-  SmallVector<uint32_t, 8> slots;
-};
 
 /// Calls in the order to run. As a graph it is a LINEAR whose calls have only PARAMs: what a call brings and what is fixed first, then the
 /// planned temporaries. Safe for several threads: each run has a lease of the memory between the kernels.
@@ -113,6 +93,7 @@ class Capture {
   };
 
   std::unique_ptr<Lease> free_or_new_lease();
+  void note_writes(std::span<Buffer* const> buffers) const;
   void plan(std::span<const RecordedCall> calls, bool reuse);
   void note_uses(const RecordedCall& call, const Program* program);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
@@ -129,7 +110,7 @@ class Capture {
   static std::span<const int64_t> variables_of(const Step& step, const Lease& lease);
   void poison(std::span<Buffer* const> buffers, const char* reason);
 
-  const std::vector<CapturedSlot> slots_;
+  std::vector<CapturedSlot> slots_;  // the caller's, then those of packed copies
   const std::vector<std::pair<Symbol, std::optional<int64_t>>> variables_;
   std::vector<uint32_t> temporaries_;  // slots of that kind, as in the plan
   std::vector<Use> uses_;
@@ -144,6 +125,7 @@ class Capture {
   std::vector<Known> known_;
   bool has_copies_ = false;
 
+  PackedArguments packed_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Lease>> free_;
 };

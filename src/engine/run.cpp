@@ -127,7 +127,10 @@ void run_jobs(const schedule::Schedule& s, const Options& options) {
   }
   size_t i = 0;
   try {
-    for (; i < jobs.size(); ++i) run_job(jobs[i]);
+    for (; i < jobs.size(); ++i) {
+      run_job(jobs[i]);
+      for (Buffer* b : jobs[i].written()) b->note_write();
+    }
   } catch (const std::exception& e) {
     const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", e.what());
     for (const Job& begun : std::span(jobs).first(i + 1))

@@ -159,16 +159,16 @@ void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) c
 }
 
 void CapturedCall::check_aliases(const CallArguments& arguments) const {
-  const auto base = [](Buffer& b) { return &b.base(); };
+  const auto memory = [](const Buffer& b) { return &b.origin(); };
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (!arguments_[i].slot) continue;
-    const Buffer* mine = base(buffer_of(arguments.values[i].buffer));
+    const Buffer* mine = memory(buffer_of(arguments.values[i].buffer));
     const bool written = capture_->written(*arguments_[i].slot);
     for (size_t j = 0; j < arguments_.size(); ++j)
-      if (written && j != i && arguments_[j].slot && base(buffer_of(arguments.values[j].buffer)) == mine)
+      if (written && j != i && arguments_[j].slot && memory(buffer_of(arguments.values[j].buffer)) == mine)
         throw JitError(fmt::format("jit: arguments {} and {} share memory, and the function assigns to one of them; pass a clone()", i, j));
     for (size_t s : fixed_slots_)
-      if ((written || capture_->written(s)) && base(*slots_[s].buffer) == mine)
+      if ((written || capture_->written(s)) && memory(*slots_[s].buffer) == mine)
         throw JitError(
             fmt::format("jit: argument {} shares memory with a tensor that the function finds outside of its arguments, and one of "
                         "them is assigned to; pass a clone()",

@@ -20,6 +20,7 @@ namespace tinygrad::tensor {
 using detail::TensorCell;
 using engine::CapturedSlot;
 using engine::SlotKind;
+using engine::written_arguments;
 
 namespace {
 
@@ -210,22 +211,6 @@ void CapturedCall::Builder::add_found() {
 
 namespace {
 
-/// For each argument of a call of a schedule, whether it is written.
-std::vector<bool> written_arguments(const engine::RecordedCall& call) {
-  std::vector<bool> out(call.slots.size());
-  if (!call.body.is(Op::SINK)) {
-    out[0] = true;
-    return out;
-  }
-  for (const UOp& u : toposort(call.body)) {
-    if (!u.is(Op::STORE)) continue;
-    const UOp* to = &u.src(0);
-    while (!to->is(Op::PARAM)) to = &to->src(0);
-    out[size_t(to->arg_as<ParamArg>().slot)] = true;
-  }
-  return out;
-}
-
 /// Whether a kernel's work depends on a variable that each call brings.
 bool has_variable(const UOp& body, std::span<const Symbol> variables) {
   for (const UOp& u : toposort(body))
@@ -277,7 +262,9 @@ void CapturedCall::Builder::prune(const Variables& variables) {
     }
   }
   if (once.empty()) return;
-  engine::Capture capture(out_.slots_, once, variables, current_options());
+  Options options = current_options();
+  options.pack_memory = 0;  // it runs once
+  engine::Capture capture(out_.slots_, once, variables, options);
   auto lease = capture.lease();
   const std::vector<Buffer*> none(out_.slots_.size());
   const std::vector<int64_t> values(out_.variables_.size());

@@ -92,16 +92,6 @@ UOp node_of(const BufferPtr& memory, Symbol device) {
   return buffer(memory->dtype(), {.id = next_buffer_id(), .size = memory->size(), .device = device, .resource = memory});
 }
 
-/// The run's memory as memory of another device, if both are the host's.
-BufferPtr shared_memory(const BufferPtr& run, Symbol device) {
-  Device& to = runtime::open_device(device.str());
-  std::byte* host = run->device().allocator().host_pointer(run->handle());
-  const bool usable = host && to.allocator().uses_host_memory() && to.target().computes();
-  if (!usable || reinterpret_cast<uintptr_t>(host) % itemsize(run->dtype()) != 0) return {};
-  run->check_readable();
-  return Buffer::make(to, run->size(), run->dtype(), {.external_ptr = host, .owner = std::make_shared<BufferPtr>(run)});
-}
-
 }  // namespace
 
 bool is_storage(Symbol device) { return !device.empty() && !runtime::open_device(device.str()).target().computes(); }
@@ -113,7 +103,7 @@ UOp copied_from_storage(const UOp& view, Symbol device) {
     out = make_memory(run.shape, view.dtype(), device);
   } else {
     const BufferPtr memory = buffer_of_run(run, run.memory.dtype());
-    const BufferPtr shared = shared_memory(memory, device);
+    const BufferPtr shared = Buffer::sharing(runtime::open_device(device.str()), memory);
     out = shared ? node_of(shared, device) : ops::copy_to(node_of(memory, device_of(view)), device);
     if (run.shape.size() != 1) out = reshape(out, run.shape);
   }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
+#include <set>
 
 #include <tinygrad/context.h>
 #include <tinygrad/counters.h>
@@ -219,6 +221,50 @@ TEST(LruAllocator, MemoryThatNobodyGotMakesNoRoomInTheCache) {
   device.counting().fail_in = 0;
   EXPECT_THROW(a.allocate(1 << 20, {}), OutOfMemoryError);
   EXPECT_EQ(a.peak_bytes(), 100u);
+}
+
+TEST(Buffer, ContentIsAnotherAfterEachWrite) {
+  FakeDevice device("FAKE");
+  const BufferPtr b = Buffer::make(device, 8, DType::uint8), part = b->view(2, 4, DType::uint8);
+  std::set<uint64_t> seen{b->content()};
+  const auto is_new = [&] { return b->content() == part->content() && seen.insert(b->content()).second; };
+  const std::vector<std::byte> whole(8), four(4);
+  b->copyin(whole);
+  EXPECT_TRUE(is_new());
+  part->copyin(four);
+  EXPECT_TRUE(is_new());
+  part->note_write();
+  EXPECT_TRUE(is_new());
+  std::vector<std::byte> out(8);
+  b->copyout(out);
+  EXPECT_FALSE(is_new()) << "nothing was written";
+}
+
+TEST(Buffer, ContentIsNotKnownWhereTheHostMayWrite) {
+  FakeDevice device("FAKE");
+  std::array<std::byte, 8> memory;
+  EXPECT_EQ(Buffer::make(device, 8, DType::uint8, {.external_ptr = memory.data()})->content(), 0u);
+  const BufferPtr b = Buffer::make(device, 8, DType::uint8), part = b->view(2, 4, DType::uint8);
+  EXPECT_NE(b->content(), 0u);
+  part->data();
+  EXPECT_EQ(b->content(), 0u);
+}
+
+TEST(Buffer, SharedMemoryHasOneContent) {
+  FakeDevice device("FAKE"), other("FAKE2");
+  const BufferPtr b = Buffer::make(device, 8, DType::uint8), shared = Buffer::sharing(other, b->view(2, 4, DType::uint8));
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(&shared->origin(), b.get());
+  EXPECT_EQ(shared->content(), b->content());
+  const uint64_t before = b->content();
+  shared->copyin(std::vector<std::byte>(4, std::byte{7}));
+  EXPECT_NE(b->content(), before);
+  EXPECT_EQ(shared->content(), b->content());
+  std::vector<std::byte> out(8);
+  b->copyout(out);
+  EXPECT_EQ(out[2], std::byte{7});
+  shared->data();
+  EXPECT_EQ(b->content(), 0u);
 }
 
 TEST(LruAllocator, FailedBufferTakesNothing) {

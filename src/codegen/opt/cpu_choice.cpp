@@ -118,6 +118,7 @@ void CpuChoice::choose_near(bool one_nest, bool in_place) {
   }
   left_ = sizes;
   take(best);
+  cost_ = best.cost;
 }
 
 std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {

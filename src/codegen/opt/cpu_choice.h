@@ -46,6 +46,7 @@ class CpuChoice : protected CpuCost {
   /// The output axes that only some of what is carried follows, outermost first.
   std::vector<int> followed_axes() const;
 
+  double cost_ = 0;               ///< of what choose() chose by its costs
   bool blocks_of_lanes_ = false;  ///< the last vector of an axis overlaps the one before
 
  private:

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "codegen/opt/bound_loops.h"
 #include "codegen/opt/cpu_choice.h"
@@ -31,6 +32,13 @@ class CpuHeuristic : private CpuChoice {
     if (nest_.total_cost < tiny_kernel) return {};
     choose(one_nest, in_place);
     return opts_of_choice(one_nest);
+  }
+
+  /// Of a kernel of this nest alone.
+  std::optional<double> cost(bool in_place) {
+    if (nest_.total_cost < tiny_kernel || nest_.reduces == 0 || is_joined()) return {};
+    choose(true, in_place);
+    return cost_;
   }
 
   /// The cheapest choices for a kernel of this nest alone, each as opts.
@@ -255,6 +263,16 @@ Target usable_target(const UOp& sink, const Target& target) {
   return t;
 }
 
+/// What `use` makes of the heuristics for a kernel of one nest on a CPU.
+template <class Use>
+auto with_heuristic(const UOp& sink, const Target& whole, Use&& use) -> decltype(use(std::declval<CpuHeuristic&>())) {
+  if (whole.has_groups || sink.src_count() != 1) return {};
+  const Target target = usable_target(sink, whole);
+  const Nest nest = analyze_nest(sink, sink.src(0));
+  CpuHeuristic heuristic(nest, target, {}, usable_cores(sink, nest, target), may_bound_loops(sink));
+  return use(heuristic);
+}
+
 }  // namespace
 
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole) {
@@ -273,11 +291,12 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole) {
   return opts;
 }
 
-std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& whole, size_t count) {
-  if (whole.has_groups || sink.src_count() != 1) return {};
-  const Target target = usable_target(sink, whole);
-  const Nest nest = analyze_nest(sink, sink.src(0));
-  return CpuHeuristic(nest, target, {}, usable_cores(sink, nest, target), may_bound_loops(sink)).ranked(updates_in_place(sink), count);
+std::optional<double> heuristic_cost(const UOp& sink, const Target& target) {
+  return with_heuristic(sink, target, [&](CpuHeuristic& h) { return h.cost(updates_in_place(sink)); });
+}
+
+std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count) {
+  return with_heuristic(sink, target, [&](CpuHeuristic& h) { return h.ranked(updates_in_place(sink), count); });
 }
 
 }  // namespace tinygrad::codegen
