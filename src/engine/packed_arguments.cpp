@@ -85,13 +85,14 @@ bool PackedArguments::add_copies(std::span<const codegen::PackedArgument> argume
     slot = made.back().to;
   }
   if (!reserve(bytes, limit)) return false;
+  bytes_ += bytes;
   try {
     for (const Copy& c : made) c.packed->ensure_allocated();
   } catch (const OutOfMemoryError&) {
     bytes_of_all -= bytes;
+    bytes_ -= bytes;
     return false;
   }
-  bytes_ += bytes;
   for (Copy& c : made) {
     const CapturedSlot from = slots[c.from];
     slots.push_back({.kind = SlotKind::fixed, .dtype = from.dtype, .size = c.packed->size(), .device = from.device, .buffer = c.packed});

@@ -318,6 +318,7 @@ class Rangeify {
       return value(s).storage || forced_->contains(s) || expected_->contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
     };
     const InlineCost one = inline_cost(u, model_, target, in_memory);
+    // To mask it each time that it is read is little beside computing it.
     if (const UOp inner = inside_of_padding(u); inner && can_be_stored(inner) && !in_memory(inner) && 50 * times < n * one.cost)
       return false;
     const double stored = model_.store(target, n, times, u.dtype());
