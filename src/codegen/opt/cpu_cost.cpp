@@ -104,6 +104,12 @@ double CpuCost::share(const NestedWork& w, const Lanes& lanes) const {
   return left;
 }
 
+bool CpuCost::stores_to_lines(const NestedWork& w, const NestAxis& along) const {
+  if (!w.node.is(Op::STORE)) return false;
+  const auto stride = stride_of(w.node.src(0).src(1), along.range);
+  return stride && std::abs(*stride) * nest_.item_bytes >= line_bytes;
+}
+
 double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const {
   double left = gate_cost(w, lanes);
   for (const Lane& l : lanes) {
@@ -116,7 +122,7 @@ double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const 
     } else if (stride_of(w.node.src(0).src(1), a.range) == 1) {
       left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
     } else {
-      left *= 2;  // one access per lane, and putting them together
+      left *= stores_to_lines(w, a) ? 4 : 2;  // one access per lane, and putting them together
     }
   }
   return left;

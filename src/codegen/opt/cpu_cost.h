@@ -135,6 +135,9 @@ class CpuCost {
   /// Joining the lanes of a reduction takes a shuffle and an operation for each half.
   double join_cost(const Lane& l) const;
   double share_as_it_lies(const NestedWork& w, const Lanes& lanes) const;
+  /// True if neighbours along the axis are stored to a cache line each, which has been driven out of the first cache when it is stored to
+  /// again.
+  bool stores_to_lines(const NestedWork& w, const NestAxis& along) const;
   /// A gate is worked out along with an access; one that lanes have each their own of is a mask.
   double gate_cost(const NestedWork& w, const Lanes& lanes) const;
   /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.
