@@ -300,7 +300,7 @@ class Rangeify {
 
   bool worth_storing(const UOp& u) {
     if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return true;
-    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA)) return false;
+    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
     const auto& uses = value(u).uses;
     if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
     double n = 1;
@@ -326,6 +326,17 @@ class Rangeify {
     if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return stored + n * one.cost < times * one.cost;
+  }
+
+  /// A comparison of numbers of elements, which loops have at hand: where it chooses between values, whole loops may do without.
+  static bool is_test_of_place(const UOp& u) {
+    constexpr size_t most_nodes = 16;
+    if (u.dtype() != DType::bool_) return false;
+    const std::vector<UOp> nodes = toposort(u);
+    return nodes.size() <= most_nodes && std::ranges::all_of(nodes, [](const UOp& n) {
+             return n.in(Group::comparison) || n.in(Group::movement) || n.is(Op::IOTA) || n.is(Op::CONST) || n.is(Op::VAR) ||
+                    n.is(Op::CAST) || n.is(Op::AND) || n.is(Op::ADD);
+           });
   }
 
   /// What a padding, and masks around it, leave as it is: that is smaller, and its kernel has whole loops. Null where nothing is padded.

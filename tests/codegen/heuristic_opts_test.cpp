@@ -103,6 +103,27 @@ TEST(HeuristicOpts, ReductionsOneAfterAnotherHaveTheTileOfOne) {
   }
 }
 
+// Each copy computes its part alone; without them all parts would be computed for each element.
+TEST(HeuristicOpts, WhatIsJoinedAlongAShortAxisHasACopyForEachPart) {
+  for (const int64_t parts : {3, 6, 8}) {
+    const UOp x = tensor({parts, 1 << 14});
+    std::vector<UOp> values;
+    for (int64_t i = 0; i < parts; ++i) {
+      const UOp row = ops::reshape(shrink_axis(x, 0, i, i + 1), Shape{1 << 14});
+      values.push_back(mul(row, double(i + 2)));
+    }
+    for (const char* arch : kArchs) {
+      const Target target = cpu_target(arch);
+      const std::vector<UOp> kernels = kernels_of(outputs({ops::stack(values, 0)}), target);
+      ASSERT_EQ(kernels.size(), 1u);
+      const UOp kernel = simplified_kernel(kernels[0]);
+      const std::vector<Opt> opts = heuristic_opts(kernel, target);
+      EXPECT_TRUE(std::ranges::find(opts, Opt{OptOp::UPCAST, 0, int32_t(parts)}) != opts.end()) << arch << ": " << to_string(opts);
+      expect_choices_fit(kernels[0], target);
+    }
+  }
+}
+
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));

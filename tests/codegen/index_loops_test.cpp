@@ -64,6 +64,17 @@ TEST(SplitDivided, LongRowsStayWhole) {
   EXPECT_EQ(split_divided(whole), whole);
 }
 
+TEST(SplitDivided, WhatChoosesByThePlaceInAShortPieceIsALoopOfPieces) {
+  const UOp i = loop(96, 0), piece = floor_div(i, 4);
+  const auto chosen_of = [&](const UOp& condition) {
+    const UOp value = where(condition, read(arg(1, 24), piece), read(arg(2, 24), piece));
+    return kernel({ended(write(arg(0, 96), i, value), {i})});
+  };
+  EXPECT_EQ(divisions(split_divided(chosen_of(floor_mod(i, 4) < 1))), 0U);
+  const UOp elsewhere = chosen_of(read(arg(3, 24), piece) < 1);
+  EXPECT_EQ(split_divided(elsewhere), elsewhere);
+}
+
 TEST(SplitDivided, ResiduesOfAWindowAreWrittenOut) {
   for (const int64_t size : {32, 31}) {
     const UOp sum = window_adjoint(size, 16, 3, 2);

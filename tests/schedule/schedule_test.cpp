@@ -181,6 +181,12 @@ TEST(Schedule, WhatIsPaddedIsStoredWithoutThePadding) {
   EXPECT_EQ(s.plan->temporaries[0].size, 48 * 48);
 }
 
+TEST(Schedule, WhichOfSeveralPlacesItIsIsNotStored) {
+  const UOp a = matrix(2, 1 << 20), b = matrix(2, 1 << 20), places(Op::IOTA, DType::int32, {index_const(4)}, DeviceArg{});
+  const UOp joined = where(expand(reshape(places < 2, {4, 1}), {4, 1 << 20}), pad(a, {0, 2, 0, 0}), pad(b, {2, 0, 0, 0}));
+  EXPECT_EQ(kernels({output(joined, {4, 1 << 20})}), 1u);
+}
+
 TEST(Schedule, ASumThatSelectsIsALoad) {
   const UOp at = memory(4, DType::int32), table = matrix(100, 8);
   const UOp positions(Op::IOTA, DType::int32, {index_const(100)}, DeviceArg{});

@@ -147,11 +147,11 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
 CpuChoice::Choice CpuChoice::choose_lanes_and_tile() {
   lanes_ = {};
   tile_ = {};
-  if (!windows_) {
+  if (!windows_ && !nest_.chosen) {
     choose_lanes();
     return chosen(with_lanes());
   }
-  // In the tile the data lies as it is needed, so what it takes to fill it decides.
+  // In the tile the data lies as it is needed, so what it takes to fill it decides; and copies for the parts of what is joined.
   const std::vector<int64_t> sizes = left_;
   std::optional<Choice> best;
   for (const Lanes& lanes : cheapest_lanes()) {
@@ -384,7 +384,8 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
   const bool any = may_block_ || may_mask(axis);
   for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
     if (any || left_[size_t(axis)] % n == 0) out.push_back(n);
-  if (const int64_t whole = left_[size_t(axis)]; is_joined() && whole > most && whole <= most_kept_results) out.push_back(whole);
+  const int64_t whole = left_[size_t(axis)];
+  if (whole > most && (has(nest_.chosen, axis) || (is_joined() && whole <= most_kept_results))) out.push_back(whole);
   return out;
 }
 

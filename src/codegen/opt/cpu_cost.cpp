@@ -207,7 +207,7 @@ double CpuCost::tile_cost(const Tile& t) const {
     double c =
         w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
     for (int i = 0; i < 2; ++i)
-      if (has(w.inside, t.axis[i]) && !has(w.depends, t.axis[i])) c /= double(t.count[i]);
+      if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.
     if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * reduces_beside(w)));
     sum += c + spills(w, t);
@@ -216,6 +216,10 @@ double CpuCost::tile_cost(const Tile& t) const {
   sum += is_joined() ? joins(lanes_) : traffic(t) + joins_together(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
   return sum + innermost_trips() / double(t.copies()) + code_cost(t);
+}
+
+bool CpuCost::is_known(const NestedWork& w, const Tile& t, int i) const {
+  return has(w.chosen, t.axis[i]) && t.count[i] == nest_.axes[size_t(t.axis[i])].size;
 }
 
 double CpuCost::code_cost(const Tile& t) const {

@@ -102,6 +102,8 @@ class CpuCost {
   bool in_one_loop(const NestedWork& a, const NestedWork& b) const;
   /// That many in the loops of this one, with itself.
   int64_t reduces_beside(const NestedWork& w) const;
+  /// True if one of the tile's copies uses it: it does not depend on the axis otherwise.
+  bool is_known(const NestedWork& w, const Tile& t, int i) const;
   double tile_cost(const Tile& t) const;
   int64_t registers() const;
   /// Of a value with all its lanes.

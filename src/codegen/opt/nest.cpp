@@ -8,6 +8,7 @@
 #include "codegen/opt/window_axes.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
+#include "symbolic/gated.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -32,7 +33,8 @@ double cost_of(const UOp& u) {
   }
 }
 
-constexpr size_t most_axes = 64;  // they are bits
+constexpr size_t most_axes = 64;   // they are bits
+constexpr int64_t most_parts = 8;  // of what is joined, for a copy each
 
 class Analysis {
  public:
@@ -80,6 +82,7 @@ class Analysis {
       const bool steps = u.is(Op::REDUCE);
       if (access || steps || (u.in(Group::alu) && u.dtype() != DType::index)) add_work(u, access, steps);
     }
+    note_choices();
     for (NestedWork& w : nest_.works)
       if (w.node.is(Op::LOAD)) note_moves(w);
     for (const NestedWork& w : nest_.works)
@@ -119,6 +122,32 @@ class Analysis {
       w.windows.emplace_back();
       for (const WindowAxis::Part& p : window.parts) w.windows.back().push_back({*place_.find(p.range), std::abs(p.ratio)});
     }
+  }
+
+  /// Of what is joined along an axis, each iteration uses one part.
+  void note_choices() {
+    NodeMap<uint64_t> moves(nodes_.size());  // what is left where conditions on one short axis are known
+    for (const UOp& u : nodes_) {
+      uint64_t bits = u.is(Op::RANGE) ? bits_of(std::span(&u, 1)) : 0;
+      const size_t condition = u.is(Op::WHERE) ? 0 : u.is(Op::INDEX) && u.src_count() == 3 ? 2 : u.src_count();
+      for (size_t i = 0; i < u.src_count(); ++i)
+        if (i != condition) bits |= moves[u.src(i)];
+      if (condition < u.src_count())
+        for (const UOp& clause : symbolic::clauses_of(u.src(condition)))
+          if (!is_choice(clause)) bits |= moves[clause];
+      moves[u] = bits;
+    }
+    for (NestedWork& w : nest_.works) {
+      if (const uint64_t* bits = moves.find(w.node)) w.chosen = w.depends & ~*bits;
+      nest_.chosen |= w.chosen;
+    }
+  }
+
+  bool is_choice(const UOp& condition) const {
+    const OpenRanges open = ranges_of(condition);
+    if (open.size() != 1) return false;
+    const int* axis = place_.find(open[0]);
+    return axis && !nest_.axes[size_t(*axis)].is_reduce && nest_.axes[size_t(*axis)].size <= most_parts;
   }
 
   bool is_in_reduce(const NestedWork& w) const {

@@ -28,6 +28,7 @@ struct NestedWork {
   bool is_access = false;
   uint64_t inside = 0;                              ///< the axes of all loops around it, as bits
   uint64_t depends = 0;                             ///< those that change it
+  uint64_t chosen = 0;                              ///< those that only choose what of it is used: with a copy each the copies share it
   double trips = 1;                                 ///< how often it is done
   double cost = 1;                                  ///< of once, as scalars, in cycles
   std::vector<int64_t> strides = {};                ///< of a LOAD, along each axis of the nest; 0: none
@@ -43,6 +44,7 @@ struct Nest {
   uint64_t followed = 0;   ///< the output axes along which it is the same, as bits
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
+  uint64_t chosen = 0;    ///< short axes that choose between values, as bits
   uint64_t computed = 0;  ///< arguments, as bits, of which a REDUCE needs what is computed along no other loops (computed_values.h)
 };
 

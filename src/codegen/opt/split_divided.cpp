@@ -44,6 +44,7 @@ class Indices {
     for (const UOp* node : borrowed_toposort(sink)) {
       if (is_division(*node) && node->dtype() == DType::index) divisions_.push_back(*node);
       if (node->is(Op::INDEX)) places_.push_back(node->src(1));
+      if (node->is(Op::WHERE)) conditions_.push_back(node->src(0));
       if (node->dtype() == DType::index) continue;
       for (const UOp& s : node->src())
         if (s.dtype() == DType::index && s.in(Group::alu)) indices_.push_back(s);
@@ -87,8 +88,16 @@ class Indices {
     });
   }
 
+  /// The place in a short piece chooses between values.
+  bool chooses_by(const Cut& cut) const {
+    return cut.inner <= most_reduced && std::ranges::any_of(divisions_, [&](const UOp& d) {
+             return d.is(Op::FLOORMOD) && d.src(0) == cut.range && divisor(d) == cut.inner &&
+                    std::ranges::any_of(conditions_, [&](const UOp& c) { return ranges_of(c).size() == 1 && reaches(c, d); });
+           });
+  }
+
  private:
-  std::vector<UOp> divisions_, indices_, places_;
+  std::vector<UOp> divisions_, indices_, places_, conditions_;
 };
 
 std::vector<UOp> divisions_in(const UOp& root) {
@@ -153,7 +162,8 @@ UOp cut_once(const UOp& sink, const Indices& indices) {
     const Split split = split_at(sink, cut, cut.range.arg_as<RangeArg>().kind);
     const std::vector<UOp> left = divisions_after(touched, split);
     const bool fewer = !split.valid && left.size() < divisions_in(touched).size();
-    if (fewer && (cut.inner % least_row == 0 || !indices.steps_along(cut.range))) return apply_split(sink, split);
+    if (fewer && (cut.inner % least_row == 0 || indices.chooses_by(cut) || !indices.steps_along(cut.range)))
+      return apply_split(sink, split);
     if (cut.inner > most_residues || !is_kind(cut.range, AxisKind::loop)) continue;
     if (const auto reductions = settled_by(left, split))
       return unrolled(apply_split(sink, split_at(sink, cut, AxisKind::upcast)), *reductions);
