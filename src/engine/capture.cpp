@@ -20,11 +20,12 @@ namespace tinygrad::engine {
 Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
                  std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
     : slots_(std::move(slots)), variables_(std::move(variables)) {
-  plan(calls, !options.no_memory_planner);
+  linear_ = UOp(Op::LINEAR, DType::void_, numbered(calls).calls, LinearArg{0});
   std::vector<RecordedCall> made(calls.begin(), calls.end());
-  packed_.pack(made, slots_, options);
+  prepared_.prepare(made, slots_, options);
+  plan(made, !options.no_memory_planner);
   uses_.resize(slots_.size());
-  for (uint32_t slot : packed_.sources()) uses_[slot].read = true;
+  for (uint32_t slot : prepared_.sources()) uses_[slot].read = true;
   std::vector<KernelOn> kernels;
   for (const RecordedCall& c : made) kernels.push_back({c.body, &runtime::open_device(slots_[c.slots[0]].device.str())});
   auto programs = search::searched_programs(kernels, options);
@@ -38,31 +39,32 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
 
 Capture::~Capture() = default;
 
-void Capture::plan(std::span<const RecordedCall> calls, bool reuse) {
-  std::vector<UOp> params(slots_.size()), temporaries;
+Capture::Numbered Capture::numbered(std::span<const RecordedCall> calls) const {
+  Numbered out;
+  std::vector<UOp> params(slots_.size());
   int32_t number = 0;
-  const auto make = [&](size_t i) {
-    const CapturedSlot& s = slots_[i];
-    params[i] = param(s.dtype, s.size, {.slot = number++, .device = s.device});
-  };
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].kind != SlotKind::temporary) make(i);
-  const int32_t first = number;
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].kind == SlotKind::temporary) {
-      make(i);
-      temporaries_.push_back(uint32_t(i));
-      temporaries.push_back(params[i]);
+  for (const bool planned : {false, true}) {
+    if (planned) out.first = number;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const CapturedSlot& s = slots_[i];
+      if ((s.kind == SlotKind::temporary) != planned) continue;
+      params[i] = param(s.dtype, s.size, {.slot = number++, .device = s.device});
+      if (planned) out.temporaries.push_back(params[i]);
     }
-  std::vector<UOp> list;
+  }
   for (const RecordedCall& c : calls) {
     UOps sources{c.body};
     for (uint32_t s : c.slots) sources.push_back(params[s]);
-    list.push_back(UOp(Op::CALL, DType::void_, sources));
+    out.calls.push_back(UOp(Op::CALL, DType::void_, sources));
   }
-  plan_.input_count = size_t(first);
-  plan_.linear = UOp(Op::LINEAR, DType::void_, list, LinearArg{0});
-  schedule::plan_memory(list, temporaries, first, reuse, plan_);
+  return out;
+}
+
+void Capture::plan(std::span<const RecordedCall> calls, bool reuse) {
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].kind == SlotKind::temporary) temporaries_.push_back(uint32_t(i));
+  const Numbered n = numbered(calls);
+  schedule::plan_memory(n.calls, n.temporaries, n.first, reuse, plan_);
 }
 
 void Capture::note_uses(const RecordedCall& call, const Program* program) {
@@ -227,7 +229,7 @@ void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<cons
   with_host_memory([&] { patch(lease, buffers, variables); });
   try {
     with_host_memory([&] {
-      packed_.refresh();
+      prepared_.refresh();
       run_all(lease);
       note_writes(buffers);
     });

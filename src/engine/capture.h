@@ -11,7 +11,7 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
-#include "engine/packed_arguments.h"
+#include "engine/prepared_constants.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
 #include "schedule/schedule.h"
@@ -30,7 +30,7 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  const UOp& linear() const { return plan_.linear; }
+  const UOp& linear() const { return linear_; }
   size_t kernel_count() const { return kernels_; }
   bool written(size_t slot) const { return uses_[slot].written; }
   bool read(size_t slot) const { return uses_[slot].read; }
@@ -94,6 +94,12 @@ class Capture {
 
   std::unique_ptr<Lease> free_or_new_lease();
   void note_writes(std::span<Buffer* const> buffers) const;
+  /// Calls of PARAMs: those of temporaries have the numbers from `first` on.
+  struct Numbered {
+    std::vector<UOp> calls, temporaries;
+    int32_t first = 0;
+  };
+  Numbered numbered(std::span<const RecordedCall> calls) const;
   void plan(std::span<const RecordedCall> calls, bool reuse);
   void note_uses(const RecordedCall& call, const Program* program);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
@@ -110,11 +116,12 @@ class Capture {
   static std::span<const int64_t> variables_of(const Step& step, const Lease& lease);
   void poison(std::span<Buffer* const> buffers, const char* reason);
 
-  std::vector<CapturedSlot> slots_;  // the caller's, then those of packed copies
+  std::vector<CapturedSlot> slots_;  // the caller's, then those of prepared copies
   const std::vector<std::pair<Symbol, std::optional<int64_t>>> variables_;
   std::vector<uint32_t> temporaries_;  // slots of that kind, as in the plan
   std::vector<Use> uses_;
-  schedule::Plan plan_;
+  UOp linear_;
+  schedule::Plan plan_;  // of the memory between the calls that are left
   std::vector<Step> steps_;
   std::vector<Batch> batches_;                              // in the order of their steps
   std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write
@@ -125,7 +132,7 @@ class Capture {
   std::vector<Known> known_;
   bool has_copies_ = false;
 
-  PackedArguments packed_;
+  PreparedConstants prepared_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Lease>> free_;
 };

@@ -86,6 +86,7 @@ TEST_P(JitCapturesOn, PrunedKernelsRunOnce) {
         },
         {.prune = prune});
   };
+  const Context all_in_calls{{.pack_memory = 0}};
   const auto all = with(false), pruned = with(true);
   const auto kernels = [](const auto& f, const Tensor& x) {
     GlobalCounters::reset();
