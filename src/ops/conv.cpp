@@ -100,13 +100,10 @@ UOp add_channel_bias(const UOp& y, const UOp& bias) {
   return add(y, ops::reshape(bias, shape));
 }
 
-bool suits_winograd(const UOp& padded, std::span<const int64_t> kernel, const Numbers& stride, const Numbers& dilation) {
-  if (kernel.size() != 2) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const SInt& size = shape_of(padded)[2 + i];
-    if (kernel[i] != 3 || stride[i] != 1 || dilation[i] != 1 || !size.known() || size.value() < 3) return false;
-  }
-  return true;
+bool takes_winograd(Winograd choice, const UOp& padded, const UOp& weight, int64_t groups, const Numbers& stride, const Numbers& dilation) {
+  const auto is_one = [](int64_t n) { return n == 1; };
+  if (choice == Winograd::never || !std::ranges::all_of(stride, is_one) || !std::ranges::all_of(dilation, is_one)) return false;
+  return suits_winograd(padded, weight) && (choice == Winograd::always || winograd_pays(padded, weight, groups));
 }
 
 }  // namespace
@@ -125,9 +122,8 @@ UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& 
   check_not_negative("conv2d", "padding", options.padding);
   check_bias("conv2d", bias, ws[0]);
   const UOp padded = ops::pad(tinygrad::cast(x, acc), spatial_padding("conv2d", options.padding, ws.size(), c.spatial));
-  if (options.winograd && is_float(acc) && suits_winograd(padded, view_of(sizes), stride, dilation)) {
+  if (takes_winograd(options.winograd, padded, weight, options.groups, stride, dilation))
     return add_channel_bias(tinygrad::cast(winograd_conv2d(padded, tinygrad::cast(weight, acc), options.groups), out), bias);
-  }
   const UOp windows = pool(padded, view_of(sizes), view_of(stride), view_of(dilation), "conv2d");
   const Shape& all = shape_of(windows);
   const Shape positions(all.begin() + 2, all.begin() + 2 + c.spatial), ones(c.spatial, SInt(1));

@@ -31,6 +31,9 @@ UOp linear(const UOp& x, const UOp& weight, const UOp& bias = {}, std::optional<
 /// Einstein summation, "ij,jk->ik"; "..." stands for leading axes, a letter twice in one operand takes the diagonal.
 UOp einsum(std::string_view formula, std::span<const UOp> operands, std::optional<DType> dtype = {});
 
+/// Whether convolutions that it suits are computed by Winograd's method (ops/winograd.h).
+enum class Winograd : uint8_t { never, where_it_pays, always };
+
 /// Padding of spatial axes: one number, one an axis, or (left, right, top, bottom, ...), the last axis first.
 struct ConvOptions {
   int64_t groups = 1;
@@ -38,7 +41,7 @@ struct ConvOptions {
   PerAxis dilation = 1;
   PerAxis padding = 0;
   std::optional<DType> dtype = {};
-  bool winograd = false;  ///< for 3x3 kernels over images of known size, in float: by Winograd's method
+  Winograd winograd = Winograd::never;
 };
 /// x (batch, in, spatial...) with weight (out, in / groups, spatial...): any number of spatial axes.
 UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias = {}, const ConvOptions& options = {});

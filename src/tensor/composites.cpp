@@ -25,6 +25,12 @@ ops::PoolOptions to_pool(const PoolOptions& o) {
   out.padding = per_axis(o.padding);
   return out;
 }
+/// Where it pays is measured on CPUs; GPUs have units for matrix products, and less memory.
+ops::Winograd winograd_on(std::string_view device) {
+  const int wino = current_options().wino;
+  return wino == 1 && !device.starts_with("CPU") ? ops::Winograd::never : static_cast<ops::Winograd>(wino);
+}
+
 }  // namespace
 
 Tensor Tensor::sum(const AxisList& axes, const ReduceOptions& o) const { return wrap(ops::sum(uop(), to_axes(axes), o.keepdim, o.dtype)); }
@@ -109,7 +115,7 @@ Tensor Tensor::sequential(std::span<const std::function<Tensor(const Tensor&)>> 
   return x;
 }
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o) const {
-  const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype, current_options().wino};
+  const ops::ConvOptions options{o.groups, per_axis(o.stride), per_axis(o.dilation), per_axis(o.padding), o.dtype, winograd_on(device())};
   return wrap(ops::conv2d(uop(), weight.uop(), node_or_null(bias), options));
 }
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const ConvTransposeOptions& o) const {

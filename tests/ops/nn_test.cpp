@@ -3,8 +3,10 @@
 #include <tinygrad/errors.h>
 
 #include "ops/elementwise.h"
+#include "ops/gradient.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
+#include "ops/winograd.h"
 #include "support.h"
 
 namespace tinygrad::ops {
@@ -103,18 +105,38 @@ INSTANTIATE_TEST_SUITE_P(All, ConvTest,
                                            Conv{1, 2, 3, 6, 6, 2, 2, 1, 2, 1, 0}, Conv{1, 2, 2, 5, 6, 1, 1, 1, 1, 1, 0},
                                            Conv{2, 3, 3, 7, 8, 3, 3, 3, 3, 2, 2}));
 
+struct WinogradCase {
+  int64_t batch, in, out, groups, height, width, kernel_height, kernel_width, padding;
+};
+constexpr WinogradCase winograd_cases[] = {{1, 1, 1, 1, 6, 6, 3, 3, 0},  {2, 3, 4, 1, 8, 7, 3, 3, 1}, {1, 4, 6, 2, 3, 5, 3, 3, 1},
+                                           {1, 2, 2, 2, 13, 4, 3, 3, 2}, {1, 1, 2, 1, 3, 3, 3, 3, 0}, {2, 1, 2, 1, 9, 7, 5, 2, 1},
+                                           {1, 2, 1, 1, 5, 11, 4, 5, 2}, {1, 1, 1, 1, 2, 5, 2, 5, 0}};
+
 TEST_F(NnTest, WinogradGivesWhatTheDirectConvolutionGives) {
-  struct Case {
-    int64_t batch, in, out, groups, height, width, padding;
-  };
-  for (const Case& c : {Case{1, 1, 1, 1, 6, 6, 0}, Case{2, 3, 4, 1, 8, 7, 1}, Case{1, 4, 6, 2, 3, 5, 1}, Case{1, 2, 2, 2, 13, 4, 2},
-                        Case{1, 1, 2, 1, 3, 3, 0}}) {
-    const UOp x = random({c.batch, c.in, c.height, c.width}), w = random({c.out, c.in / c.groups, 3, 3}), b = random({c.out});
+  for (const WinogradCase& c : winograd_cases) {
+    const UOp x = random({c.batch, c.in, c.height, c.width}), w = random({c.out, c.in / c.groups, c.kernel_height, c.kernel_width}),
+              b = random({c.out});
     const UOp direct = conv2d(x, w, b, {.groups = c.groups, .padding = c.padding});
-    const UOp winograd = conv2d(x, w, b, {.groups = c.groups, .padding = c.padding, .winograd = true});
+    const UOp winograd = conv2d(x, w, b, {.groups = c.groups, .padding = c.padding, .winograd = Winograd::always});
     EXPECT_NE(direct, winograd);
     expect_shape(winograd, to_string(shape_of(direct)));
     expect_values(winograd, values(direct), 1e-12);
+  }
+}
+
+TEST_F(NnTest, WinogradHasTheGradientsOfTheDirectConvolution) {
+  for (const WinogradCase& c : winograd_cases) {
+    const UOp x = random({c.batch, c.in, c.height, c.width}), w = random({c.out, c.in / c.groups, c.kernel_height, c.kernel_width});
+    const auto gradients = [&](Winograd choice, const UOp& g) {
+      return gradient(conv2d(x, w, {}, {.groups = c.groups, .padding = c.padding, .winograd = choice}), g, std::array{x, w});
+    };
+    const UOp y = conv2d(x, w, {}, {.groups = c.groups, .padding = c.padding});
+    const UOp g = random({c.batch, c.out, shape_of(y)[2].value(), shape_of(y)[3].value()});
+    const auto direct = gradients(Winograd::never, g), winograd = gradients(Winograd::always, g);
+    for (size_t i = 0; i < 2; ++i) {
+      expect_shape(winograd[i], to_string(shape_of(direct[i])));
+      expect_values(winograd[i], values(direct[i]), 1e-11);
+    }
   }
 }
 
@@ -122,14 +144,30 @@ TEST_F(NnTest, WinogradIsOnlyForWhatItSuits) {
   const UOp x = random({1, 2, 8, 8}), w = random({2, 2, 3, 3});
   const auto same = [](const UOp& image, const UOp& kernel, ConvOptions o) {
     const UOp direct = conv2d(image, kernel, {}, o);
-    o.winograd = true;
+    o.winograd = Winograd::always;
     return conv2d(image, kernel, {}, o) == direct;
   };
   EXPECT_FALSE(same(x, w, {}));
   EXPECT_TRUE(same(x, w, {.stride = 2}));
   EXPECT_TRUE(same(x, w, {.dilation = 2}));
   EXPECT_TRUE(same(x, random({2, 2, 3, 1}), {}));
+  EXPECT_TRUE(same(x, random({2, 2, 6, 3}), {}));
   EXPECT_TRUE(same(counting({1, 1, 5, 5}, DType::int32), counting({1, 1, 3, 3}, DType::int32), {}));
+  EXPECT_TRUE(same(random({1, 2, 9}), random({2, 2, 3}), {}));
+}
+
+TEST_F(NnTest, WinogradPaysForManyChannelsAndPlaces) {
+  const auto pays = [&](int64_t batch, int64_t channels, int64_t size, int64_t window, int64_t groups = 1) {
+    const int64_t padded = size + window - 1;
+    return winograd_pays(counting({batch, channels * groups, padded, padded}), counting({channels * groups, channels, window, window}),
+                         groups);
+  };
+  EXPECT_TRUE(pays(1, 64, 56, 3));
+  EXPECT_TRUE(pays(8, 512, 8, 3));
+  EXPECT_FALSE(pays(1, 512, 8, 3)) << "the weights take longest";
+  EXPECT_FALSE(pays(8, 16, 56, 3)) << "few products for each element";
+  EXPECT_FALSE(pays(8, 1, 56, 3, 64)) << "depthwise";
+  EXPECT_FALSE(pays(64, 256, 1, 3)) << "one result of a tile is used";
 }
 
 TEST_F(NnTest, ConvErrorsAndOtherRanks) {
