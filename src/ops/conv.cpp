@@ -103,7 +103,8 @@ UOp add_channel_bias(const UOp& y, const UOp& bias) {
 bool takes_winograd(Winograd choice, const UOp& padded, const UOp& weight, int64_t groups, const Numbers& stride, const Numbers& dilation) {
   const auto is_one = [](int64_t n) { return n == 1; };
   if (choice == Winograd::never || !std::ranges::all_of(stride, is_one) || !std::ranges::all_of(dilation, is_one)) return false;
-  return suits_winograd(padded, weight) && (choice == Winograd::always || winograd_pays(padded, weight, groups));
+  if (!suits_winograd(padded, weight)) return false;
+  return choice == Winograd::always || winograd_pays(padded, weight, groups, choice == Winograd::with_fixed_windows);
 }
 
 }  // namespace

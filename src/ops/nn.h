@@ -31,8 +31,9 @@ UOp linear(const UOp& x, const UOp& weight, const UOp& bias = {}, std::optional<
 /// Einstein summation, "ij,jk->ik"; "..." stands for leading axes, a letter twice in one operand takes the diagonal.
 UOp einsum(std::string_view formula, std::span<const UOp> operands, std::optional<DType> dtype = {});
 
-/// Whether convolutions that it suits are computed by Winograd's method (ops/winograd.h).
-enum class Winograd : uint8_t { never, where_it_pays, always };
+/// Whether convolutions that it suits are computed by Winograd's method (ops/winograd.h): where it pays, or where it does with windows
+/// that are transformed once for many images.
+enum class Winograd : uint8_t { never, where_it_pays, with_fixed_windows, always };
 
 /// Padding of spatial axes: one number, one an axis, or (left, right, top, bottom, ...), the last axis first.
 struct ConvOptions {

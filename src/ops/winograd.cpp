@@ -101,19 +101,6 @@ Vector slices(const UOp& x) {
   return out;
 }
 
-/// The first axis in pieces of `size`.
-UOp pieces(const UOp& x, int64_t size) {
-  Shape split{shape_of(x)[0].value() / size, size};
-  for (size_t a = 1; a < rank_of(x); ++a) split.push_back(shape_of(x)[a]);
-  return ops::reshape(x, split);
-}
-
-UOp first_two_swapped(const UOp& x) {
-  Axes order{1, 0};
-  for (int a = 2; a < int(rank_of(x)); ++a) order.push_back(a);
-  return ops::permute(x, order);
-}
-
 /// A linear map of the first axis, whose gradient is its transpose, written as directly as the map: what follows from shrinking and
 /// stacking are sums of padded parts.
 class LinearMap : public GradientRule {
@@ -143,7 +130,7 @@ class Tiles final : public LinearMap {
 
   UOp of(const UOp& x) const override {
     const int64_t tiles = shape_of(x)[0].value() / results_ - rows_beyond(results_);
-    const Vector columns = slices(first_two_swapped(pieces(x, results_)));
+    const Vector columns = slices(ops::transpose(ops::unflatten(x, 0, Shape{-1, results_})));
     Vector of_tile;
     for (int64_t k = 0; k < kPoints; ++k)
       of_tile.push_back(shrink_axis(columns[size_t(k % results_)], 0, k / results_, k / results_ + tiles));
@@ -159,7 +146,7 @@ class Tiles final : public LinearMap {
       UOp& column = columns[size_t(k % results_)];
       column = column ? add(column, part) : part;
     }
-    return ops::reshape(first_two_swapped(stack(columns, 0)), shape);
+    return ops::reshape(ops::transpose(stack(columns, 0)), shape);
   }
 
   /// Pieces of that many elements that the last tile reaches into.
@@ -219,8 +206,9 @@ bool suits_winograd(const UOp& x, const UOp& weight) {
   return true;
 }
 
-bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups) {
+bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_windows) {
   constexpr double products_an_element = 12;  // that take as long as an element's way to memory or back
+  constexpr double most_bytes = 1 << 30;
   const Shape xs = shape_of(x), ws = shape_of(weight);
   const Along down(x, weight, 2), across(x, weight, 3);
   const double out = double(ws[0].max()), in = double(ws[1].max()), images = double(xs[0].max()), channels = in * double(groups);
@@ -229,8 +217,11 @@ bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups) {
   const double rows = double(kPoints * down.tiles * across.padded()) * images;
   const double read = double(xs[2].value() * xs[3].value()) * images + 2 * rows + 2 * double(kPoints * kPoints) * tiles;
   const double sums = 2 * double(kPoints * kPoints + kPoints * down.results) * tiles;
-  const double weights = (window + 2 * double(kPoints * across.window) + 2 * double(kPoints * kPoints)) * pairs;
-  const double moved = read * channels + sums * out + weights;
+  const double transformed = double(kPoints * kPoints) * pairs;
+  const double transforms = (window + 2 * double(kPoints * across.window)) * pairs + transformed;
+  const double moved = read * channels + sums * out + transformed + (fixed_windows ? 0 : transforms);
+  const double kept = double(kPoints * kPoints) * tiles * (channels + out) + transformed;
+  if (itemsize(x.dtype()) < int(sizeof(float)) || kept * double(itemsize(x.dtype())) > most_bytes) return false;
   return double(kPoints * kPoints) * pairs * tiles + products_an_element * moved < 0.9 * direct;
 }
 
@@ -248,8 +239,8 @@ UOp winograd_conv2d(const UOp& x, const UOp& weight, int64_t groups) {
   const UOp left = ops::reshape(windows, Shape{kPoints, kPoints, groups, out_per_group, ws[1], 1});
   const UOp products = stored(sum(mul(left, right), Axes{4}, false, x.dtype()));
   const UOp sums = ops::reshape(products, Shape{kPoints, kPoints, ws[0], xs[0], down.tiles, across.tiles});
-  const UOp columns = stored(apply(down.maps.output, first_two_swapped(sums)));
-  const UOp results = ops::permute(apply(across.maps.output, first_two_swapped(columns)), Axes{3, 2, 4, 1, 5, 0});
+  const UOp columns = stored(apply(down.maps.output, ops::transpose(sums)));
+  const UOp results = ops::permute(apply(across.maps.output, ops::transpose(columns)), Axes{3, 2, 4, 1, 5, 0});
   const UOp image = ops::reshape(results, Shape{xs[0], ws[0], down.tiles * down.results, across.tiles * across.results});
   return shrink_axis(shrink_axis(image, 2, 0, down.size), 3, 0, across.size);
 }

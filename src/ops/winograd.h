@@ -7,8 +7,9 @@ namespace tinygrad::ops {
 bool suits_winograd(const UOp& x, const UOp& weight);
 
 /// Whether it has to do less than the direct sum: fewer products, but what they are computed of and their sums are in memory between
-/// kernels.
-bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups);
+/// kernels, 1 GiB at most. Fixed windows are transformed once, so that takes no time. Never for floats of less than 32 bits, which round
+/// too much.
+bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_windows);
 
 /// The convolution of x (batch, groups * in, height, width) with windows (groups * out, in, 2 to 5, 2 to 5), without padding: 36 products
 /// for each pair of channels give the results of a tile, of 4x4 for windows of 3x3 instead of 144 (Lavin and Gray, "Fast algorithms for

@@ -25,10 +25,17 @@ ops::PoolOptions to_pool(const PoolOptions& o) {
   out.padding = per_axis(o.padding);
   return out;
 }
-/// Where it pays is measured on CPUs; GPUs have units for matrix products, and less memory.
+/// Where it pays is measured on CPUs; GPUs have units for matrix products, and less memory. Outside of training windows stay as they
+/// are, so jitted functions transform them once.
 ops::Winograd winograd_on(std::string_view device) {
-  const int wino = current_options().wino;
-  return wino == 1 && !device.starts_with("CPU") ? ops::Winograd::never : static_cast<ops::Winograd>(wino);
+  const Options& options = current_options();
+  switch (options.wino) {
+    case 0: return ops::Winograd::never;
+    case 2: return ops::Winograd::always;
+    default: break;
+  }
+  if (!device.starts_with("CPU")) return ops::Winograd::never;
+  return options.training ? ops::Winograd::where_it_pays : ops::Winograd::with_fixed_windows;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/movement.h"
@@ -157,17 +158,21 @@ TEST_F(NnTest, WinogradIsOnlyForWhatItSuits) {
 }
 
 TEST_F(NnTest, WinogradPaysForManyChannelsAndPlaces) {
-  const auto pays = [&](int64_t batch, int64_t channels, int64_t size, int64_t window, int64_t groups = 1) {
+  const auto pays = [&](int64_t batch, int64_t channels, int64_t size, int64_t window, int64_t groups = 1, bool fixed = false) {
     const int64_t padded = size + window - 1;
-    return winograd_pays(counting({batch, channels * groups, padded, padded}), counting({channels * groups, channels, window, window}),
-                         groups);
+    return winograd_pays(zeros({batch, channels * groups, padded, padded}, DType::float32),
+                         zeros({channels * groups, channels, window, window}, DType::float32), groups, fixed);
   };
   EXPECT_TRUE(pays(1, 64, 56, 3));
   EXPECT_TRUE(pays(8, 512, 8, 3));
   EXPECT_FALSE(pays(1, 512, 8, 3)) << "the weights take longest";
+  EXPECT_FALSE(pays(1, 256, 14, 3));
+  EXPECT_TRUE(pays(1, 256, 14, 3, 1, true)) << "that stay as they are";
   EXPECT_FALSE(pays(8, 16, 56, 3)) << "few products for each element";
   EXPECT_FALSE(pays(8, 1, 56, 3, 64)) << "depthwise";
   EXPECT_FALSE(pays(64, 256, 1, 3)) << "one result of a tile is used";
+  EXPECT_FALSE(winograd_pays(zeros({1, 64, 58, 58}, DType::float16), zeros({64, 64, 3, 3}, DType::float16), 1, true)) << "they round more";
+  EXPECT_FALSE(pays(64, 256, 224, 3)) << "gigabytes between the kernels";
 }
 
 TEST_F(NnTest, ConvErrorsAndOtherRanks) {
