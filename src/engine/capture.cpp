@@ -226,10 +226,12 @@ void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<co
 }
 
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
-  with_host_memory([&] { patch(lease, buffers, variables); });
+  with_host_memory([&] {
+    patch(lease, buffers, variables);
+    prepared_.refresh();
+  });
   try {
     with_host_memory([&] {
-      prepared_.refresh();
       run_all(lease);
       note_writes(buffers);
     });

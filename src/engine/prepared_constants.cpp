@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <tinygrad/errors.h>
@@ -63,19 +64,11 @@ bool PreparedConstants::Step::is_outdated() const {
   return std::ranges::any_of(arguments,
                              [](const Argument& a) { return !a.written && (a.content == 0 || a.content != a.buffer->content()); });
 }
-bool PreparedConstants::Step::writes(const BufferPtr& buffer) const {
-  return std::ranges::any_of(arguments, [&](const Argument& a) { return a.written && a.buffer == buffer; });
-}
-bool PreparedConstants::Step::reads(const BufferPtr& buffer) const {
-  return std::ranges::any_of(arguments, [&](const Argument& a) { return !a.written && a.buffer == buffer; });
-}
-bool PreparedConstants::Step::reads_of(const Step& other) const {
-  return std::ranges::any_of(other.arguments, [&](const Argument& a) { return a.written && reads(a.buffer); });
-}
 void PreparedConstants::Step::run() {
   std::vector<void*> handles;
   std::vector<uint64_t> contents;
   for (const Argument& a : arguments) {
+    if (a.written) a.buffer->note_write();  // before: should this or a later step fail, steps that read it are outdated
     contents.push_back(a.buffer->content());
     handles.push_back(a.buffer->handle());
   }
@@ -89,7 +82,7 @@ void PreparedConstants::prepare(std::vector<RecordedCall>& calls, std::vector<Ca
   if (options.pack_memory == 0) return;
   take_out(calls, slots, options.pack_memory);
   pack(calls, slots, options);
-  note_passing(calls, slots);
+  connect(calls, slots);
   std::vector<KernelOn> kernels;
   for (const Step& s : steps_) kernels.push_back({s.kernel, s.device});
   const auto programs = get_programs(kernels, options);
@@ -191,16 +184,23 @@ bool PreparedConstants::add(std::vector<Step> steps, int64_t limit) {
   return true;
 }
 
-void PreparedConstants::note_passing(std::span<const RecordedCall> calls, std::span<const CapturedSlot> slots) {
+void PreparedConstants::connect(std::span<const RecordedCall> calls, std::span<const CapturedSlot> slots) {
   std::unordered_set<const Buffer*> needed;
   for (const RecordedCall& c : calls)
     for (const uint32_t slot : c.slots) needed.insert(slots[slot].buffer.get());
-  for (const Step& s : steps_)
-    for (const Argument& a : s.arguments)
-      if (a.written && !needed.contains(a.buffer.get())) passing_.push_back(a.buffer);
-  for (const BufferPtr& b : passing_) {
-    bytes_of_all -= int64_t(b->nbytes());
-    bytes_ -= int64_t(b->nbytes());
+  std::unordered_map<const Buffer*, int> writers;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (Argument& a : steps_[i].arguments) {
+      if (a.written) {
+        writers[a.buffer.get()] = int(i);
+      } else if (const auto w = writers.find(a.buffer.get()); w != writers.end()) {
+        a.writer = w->second;
+      }
+      a.is_passing = (a.written || a.writer >= 0) && !needed.contains(a.buffer.get());
+      if (!a.is_passing || !a.written) continue;
+      bytes_of_all -= int64_t(a.buffer->nbytes());
+      bytes_ -= int64_t(a.buffer->nbytes());
+    }
   }
 }
 
@@ -214,12 +214,18 @@ std::vector<uint32_t> PreparedConstants::sources() const {
 
 /// Those that read what was written since, or what others that are due write; and those that write what is passed on to them.
 void PreparedConstants::find_due() {
-  for (Step& s : steps_)
-    s.is_due = s.is_outdated() || std::ranges::any_of(steps_, [&](const Step& other) { return other.is_due && s.reads_of(other); });
-  for (size_t i = steps_.size(); i-- > 0;)
-    for (const Step& reader : steps_)
-      steps_[i].is_due |=
-          reader.is_due && std::ranges::any_of(passing_, [&](const BufferPtr& b) { return steps_[i].writes(b) && reader.reads(b); });
+  for (Step& s : steps_) s.is_due = s.is_outdated();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Step& s : steps_) {
+      for (const Argument& a : s.arguments) {
+        if (a.writer < 0) continue;
+        bool& writer = steps_[size_t(a.writer)].is_due;
+        if (writer == s.is_due || (s.is_due && !a.is_passing)) continue;
+        writer = s.is_due = changed = true;
+      }
+    }
+  }
 }
 
 void PreparedConstants::refresh() {
@@ -229,7 +235,9 @@ void PreparedConstants::refresh() {
   find_due();
   for (Step& s : steps_)
     if (s.is_due) s.run();
-  for (const BufferPtr& b : passing_) b->deallocate();
+  for (Step& s : steps_)
+    for (const Argument& a : s.arguments)
+      if (a.written && a.is_passing) a.buffer->deallocate();
 }
 
 }  // namespace tinygrad::engine

@@ -29,7 +29,7 @@ class PreparedConstants {
   void prepare(std::vector<RecordedCall>& calls, std::vector<CapturedSlot>& slots, const Options& options);
   /// The slots that are read.
   std::vector<uint32_t> sources() const;
-  /// Runs what has to be run.
+  /// Runs what has to be run. If that fails, the next time runs the rest.
   void refresh();
 
  private:
@@ -37,7 +37,9 @@ class PreparedConstants {
     uint32_t slot = 0;
     BufferPtr buffer = {};
     bool written = false;
-    uint64_t content = 0;  ///< of what is read, when it was read last; 0: it may change unseen
+    uint64_t content = 0;     ///< of what is read, when it was read last; 0: it may change unseen
+    int writer = -1;          ///< the number of the step that writes what is read, if one does
+    bool is_passing = false;  ///< freed after the steps that read it
   };
   struct Step {
     UOp kernel = {};
@@ -48,9 +50,6 @@ class PreparedConstants {
 
     /// True if something that it reads was written since.
     bool is_outdated() const;
-    bool writes(const BufferPtr& buffer) const;
-    bool reads(const BufferPtr& buffer) const;
-    bool reads_of(const Step& other) const;
     void run();
   };
 
@@ -60,12 +59,11 @@ class PreparedConstants {
   bool add_copies(std::span<const codegen::PackedArgument> arguments, RecordedCall& call, std::vector<CapturedSlot>& slots, int64_t limit);
   /// Adds steps with memory for what they write; false, with nothing changed, if there is none.
   bool add(std::vector<Step> steps, int64_t limit);
-  /// Has what only later steps read freed after them.
-  void note_passing(std::span<const RecordedCall> calls, std::span<const CapturedSlot> slots);
+  /// Has steps know which others write what they read, and what only later steps read freed after them.
+  void connect(std::span<const RecordedCall> calls, std::span<const CapturedSlot> slots);
   void find_due();
 
   std::vector<Step> steps_;
-  std::vector<BufferPtr> passing_;  ///< between steps alone
   std::mutex mutex_;
   int64_t bytes_ = 0;
 };

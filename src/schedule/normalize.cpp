@@ -13,34 +13,47 @@ namespace tinygrad::schedule {
 
 namespace {
 
-/// The body of CALL(FUNCTION(body), arg...) with its PARAMs replaced by the args.
-UOp inline_call(const UOp& call) {
-  const UOp body = call.src(0).src(0);
-  NodeMap<UOp> bound;
-  for (const UOp& u : toposort(body))
-    if (u.is(Op::PARAM)) bound[u] = call.src(1 + size_t(u.arg_as<ParamArg>().slot));
-  return substitute(body, bound);
-}
+/// Replaces calls of functions by what they compute, those inside of bodies first.
+class Inliner {
+ public:
+  UOp of(const UOp& root) {
+    if (const UOp* known = done_.find(root)) return *known;
+    for (const UOp& u : toposort(root))
+      if (!done_.contains(u)) done_[u] = inlined(u);
+    return done_[root];
+  }
+
+ private:
+  static bool is_function_call(const UOp& u) { return u.is(Op::CALL) && u.src(0).is(Op::FUNCTION); }
+
+  UOp inlined(const UOp& u) {
+    if (is_function_call(u) && !u.src(0).src(0).is(Op::TUPLE)) return body_of(u);
+    if (u.is(Op::GETTUPLE) && is_function_call(u.src(0))) return body_of(u.src(0)).src(size_t(u.arg_as<TupleArg>().index));
+    UOps sources;
+    for (const UOp& s : u.src())
+      if (const UOp* done = done_.find(s))
+        sources.push_back(*done);
+      else
+        sources.push_back(s);  // what the node is made of, not a value of this graph
+    return u.with_src(sources);
+  }
+
+  /// With the arguments in the places of its PARAMs.
+  UOp body_of(const UOp& call) {
+    if (const UOp* known = bodies_.find(call)) return *known;
+    const UOp body = of(call.src(0).src(0));
+    NodeMap<UOp> bound;
+    for (const UOp& u : toposort(body))
+      if (u.is(Op::PARAM)) bound[u] = done_[call.src(1 + size_t(u.arg_as<ParamArg>().slot))];
+    return bodies_[call] = substitute(body, bound);
+  }
+
+  NodeMap<UOp> done_, bodies_;
+};
 
 }  // namespace
 
-UOp inline_calls(UOp sink) {
-  for (;;) {
-    NodeMap<UOp> replaced;
-    for (const UOp& u : toposort(sink)) {
-      const bool tuple = u.is(Op::GETTUPLE) && u.src(0).is(Op::CALL);
-      const UOp& call = tuple ? u.src(0) : u;
-      if (!call.is(Op::CALL) || !call.src(0).is(Op::FUNCTION)) continue;
-      const UOp body = inline_call(call);
-      if (tuple)
-        replaced[u] = body.src(size_t(u.arg_as<TupleArg>().index));
-      else if (!body.is(Op::TUPLE))
-        replaced[u] = body;
-    }
-    if (replaced.size() == 0) return sink;
-    sink = substitute(sink, replaced);
-  }
-}
+UOp inline_calls(const UOp& sink) { return Inliner().of(sink); }
 
 Normalized normalize(const UOp& given) {
   Normalized n;

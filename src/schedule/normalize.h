@@ -17,6 +17,6 @@ struct Normalized {
 Normalized normalize(const UOp& sink);
 
 /// The graph with CALLs of FUNCTIONs replaced by what these compute.
-UOp inline_calls(UOp sink);
+UOp inline_calls(const UOp& sink);
 
 }  // namespace tinygrad::schedule

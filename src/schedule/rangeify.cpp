@@ -330,13 +330,14 @@ class Rangeify {
 
   /// A comparison of numbers of elements, which loops have at hand: where it chooses between values, whole loops may do without.
   static bool is_test_of_place(const UOp& u) {
-    constexpr size_t most_nodes = 16;
-    if (u.dtype() != DType::bool_) return false;
-    const std::vector<UOp> nodes = toposort(u);
-    return nodes.size() <= most_nodes && std::ranges::all_of(nodes, [](const UOp& n) {
-             return n.in(Group::comparison) || n.in(Group::movement) || n.is(Op::IOTA) || n.is(Op::CONST) || n.is(Op::VAR) ||
-                    n.is(Op::CAST) || n.is(Op::AND) || n.is(Op::ADD);
-           });
+    int most_nodes = 16;
+    return u.dtype() == DType::bool_ && is_made_of_places(u, most_nodes);
+  }
+  static bool is_made_of_places(const UOp& u, int& most_nodes) {
+    const bool is_part = u.in(Group::comparison) || u.in(Group::movement) || u.is(Op::IOTA) || u.is(Op::CONST) || u.is(Op::VAR) ||
+                         u.is(Op::CAST) || u.is(Op::AND) || u.is(Op::ADD);
+    if (!is_part || most_nodes-- == 0) return false;
+    return std::ranges::all_of(u.src(), [&](const UOp& s) { return s.dtype() == DType::index || is_made_of_places(s, most_nodes); });
   }
 
   /// What a padding, and masks around it, leave as it is: that is smaller, and its kernel has whole loops. Null where nothing is padded.

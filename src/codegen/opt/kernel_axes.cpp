@@ -86,6 +86,14 @@ bool depends_on(const UOp& expr, const UOp& range) { return is_open_over(expr, s
 
 }  // namespace
 
+UOp deciding_loop(const UOp& condition) {
+  const OpenRanges open = ranges_of(condition);
+  if (open.size() != 1) return {};
+  for (const UOp* u : borrowed_toposort(condition))
+    if (u->is(Op::LOAD) || u->is(Op::REDUCE)) return {};
+  return open[0];
+}
+
 int64_t most_iterations(const UOp& range) { return SInt(range.src(0)).max(); }
 
 std::optional<int64_t> stride_of(const UOp& expr, const UOp& range) {

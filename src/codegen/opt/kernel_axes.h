@@ -35,6 +35,9 @@ int64_t constant_size(const UOp& range);
 /// The most that it may be.
 int64_t most_iterations(const UOp& range);
 
+/// The loop whose iteration alone decides the condition; null if there is none, or if it is a matter of what is in memory.
+UOp deciding_loop(const UOp& condition);
+
 /// The number that `range` adds to an index expression at each step; no value where the expression is not a multiple of it plus something
 /// that does not depend on it.
 std::optional<int64_t> stride_of(const UOp& expr, const UOp& range);

@@ -124,18 +124,22 @@ class Analysis {
     }
   }
 
-  /// Of what is joined along an axis, each iteration uses one part.
+  /// Of what is joined along an axis, each iteration uses one part; of what is computed of that, there is one for each again.
   void note_choices() {
     NodeMap<uint64_t> moves(nodes_.size());  // what is left where conditions on one short axis are known
+    NodeMap<uint64_t> joined;                // by a WHERE: the axes
     for (const UOp& u : nodes_) {
-      uint64_t bits = u.is(Op::RANGE) ? bits_of(std::span(&u, 1)) : 0;
+      uint64_t bits = u.is(Op::RANGE) ? bits_of(std::span(&u, 1)) : 0, chosen = 0;
       const size_t condition = u.is(Op::WHERE) ? 0 : u.is(Op::INDEX) && u.src_count() == 3 ? 2 : u.src_count();
-      for (size_t i = 0; i < u.src_count(); ++i)
-        if (i != condition) bits |= moves[u.src(i)];
       if (condition < u.src_count())
-        for (const UOp& clause : symbolic::clauses_of(u.src(condition)))
-          if (!is_choice(clause)) bits |= moves[clause];
+        for (const UOp& clause : symbolic::clauses_of(u.src(condition))) (is_choice(clause) ? chosen : bits) |= moves[clause];
+      for (size_t i = 0; i < u.src_count(); ++i) {
+        if (i == condition) continue;
+        bits |= moves[u.src(i)];
+        if (const uint64_t* axes = joined.find(u.src(i))) bits |= *axes & ~(u.is(Op::WHERE) ? chosen : 0);
+      }
       moves[u] = bits;
+      if (u.is(Op::WHERE) && chosen) joined[u] = chosen;
     }
     for (NestedWork& w : nest_.works) {
       if (const uint64_t* bits = moves.find(w.node)) w.chosen = w.depends & ~*bits;
@@ -144,9 +148,8 @@ class Analysis {
   }
 
   bool is_choice(const UOp& condition) const {
-    const OpenRanges open = ranges_of(condition);
-    if (open.size() != 1) return false;
-    const int* axis = place_.find(open[0]);
+    const UOp loop = deciding_loop(condition);
+    const int* axis = loop ? place_.find(loop) : nullptr;
     return axis && !nest_.axes[size_t(*axis)].is_reduce && nest_.axes[size_t(*axis)].size <= most_parts;
   }
 

@@ -92,7 +92,7 @@ class Indices {
   bool chooses_by(const Cut& cut) const {
     return cut.inner <= most_reduced && std::ranges::any_of(divisions_, [&](const UOp& d) {
              return d.is(Op::FLOORMOD) && d.src(0) == cut.range && divisor(d) == cut.inner &&
-                    std::ranges::any_of(conditions_, [&](const UOp& c) { return ranges_of(c).size() == 1 && reaches(c, d); });
+                    std::ranges::any_of(conditions_, [&](const UOp& c) { return deciding_loop(c) && reaches(c, d); });
            });
   }
 

@@ -7,6 +7,7 @@
 #include <tinygrad/counters.h>
 #include <tinygrad/tinygrad.h>
 
+#include "support/captured_calls.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad {
@@ -29,15 +30,11 @@ class PackedWeights : public testing::Test {
   }
   template <class F>
   static void capture(const F& f) {
-    for (int i = 0; i < 3; ++i) f(input()).realize();
+    test::capture(f, input());
   }
-  /// Kernels of a call.
   template <class F>
   static uint64_t kernels(const F& f) {
-    const Tensor x = input();
-    GlobalCounters::reset();
-    f(x).realize();
-    return GlobalCounters::kernel_count;
+    return test::kernels_of_call(f, input());
   }
 
   Context on_cpu_{{.dev = "CPU"}};

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <tinygrad/counters.h>
+#include <tinygrad/errors.h>
 #include <tinygrad/tinygrad.h>
+
+#include "support/captured_calls.h"
 
 namespace tinygrad {
 namespace {
@@ -21,14 +24,11 @@ class PreparedConstants : public testing::Test {
   }
   template <class F>
   static void capture(const F& f) {
-    for (int i = 0; i < 3; ++i) f(input()).realize();
+    test::capture(f, input());
   }
   template <class F>
   static uint64_t kernels(const F& f) {
-    const Tensor x = input();
-    GlobalCounters::reset();
-    f(x).realize();
-    return GlobalCounters::kernel_count;
+    return test::kernels_of_call(f, input());
   }
 
   Context on_cpu_{{.dev = "CPU"}};
@@ -101,6 +101,24 @@ TEST_F(PreparedConstants, WithoutMemoryAreComputedInTheCall) {
   const Context limit{{.memory_limit = GlobalCounters::mem_used + 6 * bytes}};
   const auto f = layer();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f(x).tolist(), want);
+}
+
+TEST_F(PreparedConstants, ThatMemoryDidNotSufficeForAreComputedTheNextTime) {
+  const auto f = layer();
+  capture(f);
+  const Tensor x = input();
+  v_.assign(weight(3)).realize();
+  w_.assign(weight(4)).realize();
+  const std::vector<float> want = expected(v_, w_);
+  constexpr auto bytes = size * int64_t(sizeof(float));
+  for (const int64_t left : {0, 1, 2}) {
+    const Context limit{{.memory_limit = GlobalCounters::mem_used + left * bytes}};
+    try {
+      f(x).realize();
+    } catch (const OutOfMemoryError&) {  // of this many of what lies between kernels
+    }
+  }
+  EXPECT_EQ(f(x).tolist(), want);
 }
 
 TEST_F(PreparedConstants, OfSavedCallsArePartOfThem) {
