@@ -59,6 +59,7 @@ struct TINYGRAD_EXPORT Target {
   bool vector_floats = true;      ///< vectors hold floats, too
   bool unaligned_vectors = true;  ///< in memory they may begin at any element
   int memory_alignment = 0;       ///< bytes: where a kernel's arguments begin is a multiple of it, whatever they hold; 0: not promised
+  bool has_cache_hints = false;   ///< stores may go past the caches (IndexArg::streams), and it has PREFETCH
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)

@@ -21,8 +21,10 @@
 #include "codegen/late/fetch_copies.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/lower_gates.h"
+#include "codegen/late/prefetch_results.h"
 #include "codegen/late/speculate_loads.h"
 #include "codegen/late/split_vectors.h"
+#include "codegen/late/stream_stores.h"
 #include "codegen/late/use_images.h"
 #include "codegen/opt/bound_loops.h"
 #include "codegen/opt/merge_ranges.h"
@@ -175,20 +177,24 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("decompose ops", decompose_ops(p.graph(), has, options.transcendental));
   p.step("emulate long", emulate_long(p.graph(), has));
   p.step("simplify decomposed", simplify(p.graph()));
-  p.step("lanes", vectorize_lanes(p.graph()));
+  p.step("lanes", vectorize_lanes(p.graph(), has));
   p.step("split vectors", split_vectors(p.graph(), has));
   p.step("coalesce", coalesce(p.graph(), has));
   p.step("fetch copies", fetch_copies(p.graph(), has));
   p.step("speculate loads", speculate_loads(p.graph()));
+  p.step("stream stores", stream_stores(p.graph(), has));
   return p.graph();
 }
 
 UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const UOp lowered = full_rewrite_to_sink(sink, target, options, trace);
   ProfileSteps clock("lower");
-  const UOp linear = linearize(lowered);
+  const UOp in_order = linearize(lowered);
   clock.done("linearize");
-  if (trace) trace->push_back({"linearize", linear});
+  if (trace) trace->push_back({"linearize", in_order});
+  const UOp linear = prefetch_results(in_order, target);
+  clock.done("prefetch results");
+  if (trace) trace->push_back({"prefetch results", linear});
   if (options.spec >= 1) spec::verify_linear(linear);
   return linear;
 }

@@ -14,8 +14,8 @@ namespace {
 
 OpSet instructions() {
   using enum Op;
-  return ops({CONST,  VAR,  SPECIAL, PARAM, BUFFER, RANGE,  END,   IF,     ENDIF, BARRIER, FETCH,
-              COMMIT, WAIT, INDEX,   LOAD,  STORE,  EXPAND, STACK, SHRINK, WMMA,  CUSTOM}) |
+  return ops({CONST,    VAR,    SPECIAL, PARAM, BUFFER, RANGE, END,    IF,    ENDIF,  BARRIER, FETCH,
+              PREFETCH, COMMIT, WAIT,    INDEX, LOAD,   STORE, EXPAND, STACK, SHRINK, WMMA,    CUSTOM}) |
          ops(Group::elementwise);
 }
 
@@ -176,6 +176,7 @@ const BorderRules<Program>& linear_rules() {
       {pat(INDEX), is_place_or_lane, "place or lane"},
       {pat({LOAD, STORE}), is_access, "access"},
       {pat(FETCH), is_copy, "copy"},
+      {pat(PREFETCH), [](const Match& m) { return verdict(is_address(m.root().src(0)), "no place", "an INDEX of memory"); }, "prefetched"},
       {any_of(ops(Group::elementwise)), uses_values, "values"},
       {pat({EXPAND, SHRINK, STACK}), uses_values, "values"},
       {any_but(ops({PARAM, BUFFER})), has_lanes, "lanes"},

@@ -109,7 +109,13 @@ ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
-  h.add(vector_math).add(vector_floats).add(unaligned_vectors).add(most_lanes).add(memory_alignment).add(async_copy_bytes);
+  h.add(vector_math)
+      .add(vector_floats)
+      .add(unaligned_vectors)
+      .add(most_lanes)
+      .add(memory_alignment)
+      .add(async_copy_bytes)
+      .add(has_cache_hints);
   h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);
@@ -139,6 +145,7 @@ Target cpu_target(std::string_view arch) {
   t.l1_bytes = a.l1_bytes;
   t.l2_bytes = a.l2_bytes;
   t.l3_bytes = a.l3_bytes;
+  t.has_cache_hints = a.triple == kX86;
   t.has_threads = true;
   t.max_buffers = 64;
   if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);

@@ -101,10 +101,12 @@ struct ParamArg {
   Symbol device = {};
   auto operator<=>(const ParamArg&) const = default;
 };
-/// INDEX: `state` only tells apart accesses of one place before and behind stores to it, in the order of a linear program.
+/// INDEX: `state` only tells apart accesses of one place before and behind stores to it, in the order of a linear program; `streams`:
+/// what is stored there is not kept in caches.
 struct IndexArg {
   int32_t width = 1;
   int32_t state = 0;
+  bool streams = false;
   auto operator<=>(const IndexArg&) const = default;
 };
 struct DeviceArg {

@@ -57,6 +57,7 @@ std::string to_string(const Arg& arg) {
           [](const IndexArg& a) {
             std::string s = a.width == 1 ? std::string() : fmt::format("width {}", a.width);
             if (a.state) s += fmt::format("{}state {}", s.empty() ? "" : " ", a.state);
+            if (a.streams) s += s.empty() ? "streams" : " streams";
             return s;
           },
           [](const DeviceArg& a) { return std::string(a.device.str()); },
@@ -91,7 +92,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const ReduceArg& a) { return hash_all(a.op, a.axes); },
                                     [](const BufferArg& a) { return hash_all(a.id, a.size, a.scope, a.device); },
                                     [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
-                                    [](const IndexArg& a) { return hash_all(a.width, a.state); },
+                                    [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
                                     [](const DeviceArg& a) { return hash_all(a.device); },
                                     [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout); },
                                     [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },

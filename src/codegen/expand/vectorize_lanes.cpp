@@ -1,6 +1,7 @@
 #include "codegen/expand/vectorize_lanes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -33,7 +34,7 @@ UOp lane_of(const UOp& u) {
   return lane;
 }
 
-constexpr size_t most_joined = 4;  // stores that fill a run together
+constexpr size_t most_joined = 4;  // accesses that fill a run together
 
 bool is_vector(const UOp& u) { return !shape_of(u).empty(); }
 
@@ -51,16 +52,74 @@ UOp lane_numbers(int64_t n, DType dtype, int64_t step = 1) {
   return stack(numbers);
 }
 
+/// LOADs of every second, third, ... element that lie in one run of memory, by their distance from its first element.
+struct StridedLoads {
+  UOps loads{};  ///< null where there is none
+  UOp made{};
+};
+
 class Vectorizer {
  public:
+  explicit Vectorizer(const Target& target) : joins_loads_(target.vector_math && target.unaligned_vectors) {}
+
   UOp run(const UOp& sink) {
     const std::vector<UOp> nodes = toposort(sink);
     has_lanes_ = std::any_of(nodes.begin(), nodes.end(), is_lane);
-    for (const UOp& u : nodes) done_[u] = vectorize(u);
+    if (has_lanes_ && joins_loads_) find_strided_loads(nodes);
+    for (const UOp& u : nodes)
+      if (!done_.contains(u)) done_[u] = vectorize(u);
     return done_[sink];
   }
 
  private:
+  /// An access of the run that is `elements` behind the index without its number.
+  struct Strided {
+    UOp load;
+    int64_t elements = 0;
+  };
+
+  void find_strided_loads(const std::vector<UOp>& nodes) {
+    NodeSet plain;  // of loops and numbers alone
+    std::vector<std::vector<Strided>> together;
+    NodeMap<size_t> number;
+    UOps keys;  // of `number`, which does not hold them
+    for (const UOp& u : nodes) {
+      const auto is_plain = [&](const UOp& s) { return plain.contains(s); };
+      if ((u.in(Group::alu) || u.is(Op::RANGE) || u.is(Op::CONST) || u.is(Op::VAR)) && std::ranges::all_of(u.src(), is_plain))
+        plain.insert(u);
+      if (!u.is(Op::LOAD) || is_bool(u.dtype()) || is_image(u.src(0).src(0)) || !is_plain(u.src(0).src(1))) continue;
+      if (u.src_count() > 2 && (!is_plain(u.src(1)) || !is_plain(u.src(2)))) continue;
+      const UOp lane = lane_of(u.src(0));
+      const auto stride = lane ? stride_of(u.src(0).src(1), lane) : std::nullopt;
+      if (!stride || *stride < 2 || size_t(*stride) > most_joined) continue;
+      auto sum = symbolic::linear(u.src(0).src(1));
+      if (!sum) continue;
+      const int64_t elements = std::exchange(sum->offset, 0);
+      UOps same{u.src(0).src(0), sum->build()};
+      for (const UOp& r : ranges_of(u)) same.push_back(r);  // gates, too, are of the same loops
+      const UOp key(Op::TUPLE, DType::void_, same);
+      const size_t n = *number.insert(key, together.size()).first;
+      if (n == together.size()) together.emplace_back(), keys.push_back(key);
+      together[n].push_back({u, elements});
+    }
+    for (auto& accesses : together) cut_in_runs(accesses);
+  }
+
+  void cut_in_runs(std::vector<Strided>& accesses) {
+    std::ranges::stable_sort(accesses, {}, &Strided::elements);
+    const UOp& first = accesses[0].load;
+    const auto stride = size_t(*stride_of(first.src(0).src(1), lane_of(first.src(0))));
+    int64_t begin = 0;
+    for (const Strided& a : accesses) {
+      const bool is_new = &a == accesses.data() || a.elements >= begin + int64_t(stride);
+      if (is_new) begin = a.elements, runs_.push_back({.loads = UOps(stride, UOp())});
+      UOp& place = runs_.back().loads[size_t(a.elements - begin)];
+      if (place) continue;  // the same element with another gate
+      place = a.load;
+      run_of_[a.load] = {runs_.size() - 1, size_t(a.elements - begin)};
+    }
+  }
+
   UOp vectorize(const UOp& u) {
     if (is_lane(u)) return lane_numbers(constant_size(u), u.dtype());
     switch (u.op()) {
@@ -77,6 +136,7 @@ class Vectorizer {
     if (u.is(Op::WMMA) && has_lanes_) return dot_products(u, sources[2], find_tensor_core(u.arg_as<WmmaArg>().name)->items);
     if (!lane) return u.with_src(sources);
     const int64_t n = constant_size(lane);
+    if (const auto* run = u.is(Op::LOAD) ? run_of_.find(u) : nullptr) return every_lane(whole_run(runs_[run->first]), run->second, n);
     if (u.is(Op::LOAD)) return load_lanes(u, sources, n);
     if (u.is(Op::STORE)) return store_lanes(u, sources, n);
     if (u.in(Group::alu))
@@ -126,16 +186,15 @@ class Vectorizer {
     });
   }
 
-  /// True if the LOADs or STOREs, without gates, are of a run of memory: each is the next element, and the lanes follow each other.
+  /// True if the LOADs, without gates, are of a run of memory: each is the next element, and the lanes follow each other.
   static bool are_neighbours(std::span<const UOp> accesses) {
     const UOp& first = accesses[0];
-    const size_t plain = first.is(Op::STORE) ? 2 : 1;
-    if (!first.is(Op::STORE) && !first.is(Op::LOAD)) return false;
+    if (!first.is(Op::LOAD)) return false;
     const UOp lane = lane_of(first.src(0));
     if (lane && stride_of(first.src(0).src(1), lane) != int64_t(accesses.size())) return false;
     for (size_t i = 0; i < accesses.size(); ++i) {
       const UOp& u = accesses[i];
-      if (!u.is(first.op()) || u.src_count() != plain || u.src(0).src(0) != first.src(0).src(0)) return false;
+      if (!u.is(Op::LOAD) || u.src_count() != 1 || u.src(0).src(0) != first.src(0).src(0)) return false;
       const auto distance = symbolic::difference(u.src(0).src(1), first.src(0).src(1));
       if (!distance || !distance->terms.empty() || distance->offset != int64_t(i)) return false;
     }
@@ -162,40 +221,132 @@ class Vectorizer {
     return interleaved(vectors, n);
   }
 
+  /// Of a run of interleaved vectors, the one from a lane on.
+  static UOp every_lane(const UOp& run, size_t first, int64_t n) {
+    const int64_t stride = shape_of(run)[0].value() / n;
+    UOps all;
+    for (int64_t i = 0; i < n; ++i) all.push_back(lane_at(run, int64_t(first) + i * stride));
+    return stack(all);
+  }
+
+  /// Elements that no LOAD asks for are masked.
+  UOp whole_run(StridedLoads& r) {
+    if (r.made) return r.made;
+    const UOp& first = r.loads[0];
+    const UOp lane = lane_of(first.src(0));
+    const int64_t n = constant_size(lane), count = int64_t(r.loads.size());
+    UOps alternatives, gates, asked;
+    bool is_masked = false, is_gated = false;
+    for (const UOp& l : r.loads) {
+      const bool gated = l && l.src_count() > 2;
+      alternatives.push_back(gated ? on_demand(l.src(1)) : constant(first.dtype(), 0));
+      gates.push_back(gated ? on_demand(l.src(2)) : l || gates.empty() ? constant(DType::bool_, 1) : gates.back());
+      asked.push_back(constant(DType::bool_, l ? 1 : 0));
+      is_masked |= !l;
+      is_gated |= gated;
+    }
+    on_demand(first.src(0).src(1));
+    UOps sources{run(first.src(0), lane, n * count)};
+    if (is_masked || is_gated) {
+      UOp gate = is_gated ? splat(interleaved_like(gates, n), n * count) : UOp();
+      if (is_masked) {
+        const UOp mask = interleaved(asked, n);
+        gate = gate ? UOp(Op::AND, DType::bool_, {gate, mask}) : mask;
+      }
+      sources.push_back(splat(interleaved_like(alternatives, n), n * count));
+      sources.push_back(gate);
+    }
+    return r.made = UOp(Op::LOAD, first.dtype(), sources);
+  }
+
+  /// What stands for an expression of loops and numbers, which may come later in the walk.
+  const UOp& on_demand(const UOp& u) {
+    for (const UOp& node : toposort_where(std::span(&u, 1), [&](const UOp& v) { return !done_.contains(v); }))
+      if (!done_.contains(node)) done_[node] = vectorize(node);
+    return done_[u];
+  }
+
   static UOp interleaved(const UOps& vectors, int64_t n) {
     UOps all;
     for (int64_t i = 0; i < n; ++i)
-      for (const UOp& v : vectors) all.push_back(is_vector(v) ? lane_at(v, i) : v);
+      for (const UOp& v : vectors) all.push_back(v.is(Op::STACK) ? v.src(size_t(i)) : is_vector(v) ? lane_at(v, i) : v);
     return stack(all);
   }
 
   /// Stores of every second, third, ... element that together fill a run are one.
   UOps joined_stores(const UOp& group) const {
     UOps out;
-    for (size_t i = 0; i < group.src_count();) {
-      const size_t count = joined_at(group.src().subspan(i));
-      const UOp& first = group.src(i);
-      if (count < 2) {
-        out.push_back(*done_.find(first));
-      } else {
-        const UOp lane = lane_of(first.src(0));
-        UOps values;
-        for (const UOp& s : group.src().subspan(i, count)) values.push_back(*done_.find(s.src(1)));
-        const int64_t n = constant_size(lane);
-        out.push_back(first.with_src(UOps{run(first.src(0), lane, n * int64_t(count)), interleaved(values, n)}));
-      }
-      i += count;
+    std::vector<bool> taken(group.src_count(), false);
+    for (size_t i = 0; i < group.src_count(); ++i) {
+      if (taken[i]) continue;
+      const UOps parts = run_around(group.src(), i, taken);
+      out.push_back(parts.size() < 2 ? *done_.find(group.src(i)) : joined(parts));
     }
     return out;
   }
 
-  /// How many of the effects from the first on are one store; 1: it alone.
-  static size_t joined_at(std::span<const UOp> effects) {
-    if (!effects[0].is(Op::STORE)) return 1;
-    const UOp lane = lane_of(effects[0].src(0));
-    const auto stride = lane ? stride_of(effects[0].src(0).src(1), lane) : std::nullopt;
-    if (!stride || *stride < 2 || size_t(*stride) > std::min<size_t>(effects.size(), most_joined)) return 1;
-    return are_neighbours(effects.first(size_t(*stride))) ? size_t(*stride) : 1;
+  /// The STOREs that fill a run with one of the effects, in the order of the run, and takes them; none if it stays alone.
+  static UOps run_around(std::span<const UOp> effects, size_t at, std::vector<bool>& taken) {
+    const UOp& store = effects[at];
+    const UOp lane = store.is(Op::STORE) ? lane_of(store.src(0)) : UOp();
+    const auto stride = lane ? stride_of(store.src(0).src(1), lane) : std::nullopt;
+    if (!stride || *stride < 2 || size_t(*stride) > most_joined) return {};
+    std::vector<size_t> by_distance(2 * size_t(*stride) - 1, effects.size());
+    for (size_t i = 0; i < effects.size(); ++i) {
+      const UOp& u = effects[i];
+      if (taken[i] || !u.is(Op::STORE) || u.src(0).src(0) != store.src(0).src(0)) continue;
+      const auto distance = symbolic::difference(u.src(0).src(1), store.src(0).src(1));
+      if (!distance || !distance->terms.empty() || std::abs(distance->offset) >= *stride) continue;
+      size_t& place = by_distance[size_t(distance->offset + *stride - 1)];
+      if (place < effects.size()) return {};  // two of the same place
+      place = i;
+    }
+    for (size_t first = 0; first < size_t(*stride); ++first) {
+      const auto run = std::span(by_distance).subspan(first, size_t(*stride));
+      if (std::ranges::find(run, effects.size()) != run.end()) continue;
+      UOps parts;
+      for (const size_t i : run) taken[i] = true, parts.push_back(effects[i]);
+      return parts;
+    }
+    return {};
+  }
+
+  UOp joined(const UOps& stores) const {
+    const UOp& first = stores[0];
+    const UOp lane = lane_of(first.src(0));
+    const int64_t n = constant_size(lane), count = int64_t(stores.size());
+    UOps values, gates;
+    bool is_gated = false;
+    for (const UOp& s : stores) {
+      values.push_back(*done_.find(s.src(1)));
+      gates.push_back(s.src_count() > 2 ? *done_.find(s.src(2)) : constant(DType::bool_, 1));
+      is_gated |= s.src_count() > 2;
+    }
+    UOps sources{run(first.src(0), lane, n * count), interleaved(values, n)};
+    if (is_gated) sources.push_back(interleaved_like(gates, n));
+    return first.with_src(sources);
+  }
+
+  /// Comparisons of lane numbers are made anew: masks are dear to shuffle. What is the same for all stays a scalar.
+  static UOp interleaved_like(const UOps& vectors, int64_t n, int depth = 0) {
+    constexpr int deepest = 8;
+    const UOp& first = vectors[0];
+    const auto all = [&](auto&& is) { return std::all_of(vectors.begin(), vectors.end(), is); };
+    if (all([&](const UOp& v) { return v == first; })) {
+      if (!is_vector(first)) return first;
+      if (first.is(Op::EXPAND)) return first.src(0);
+    }
+    const auto is_alike = [&](const UOp& v) {
+      return is_vector(v) && v.in(Group::alu) && v.op() == first.op() && v.src_count() == first.src_count();
+    };
+    if (depth == deepest || !all(is_alike)) return interleaved(vectors, n);
+    UOps sources;
+    for (size_t k = 0; k < first.src_count(); ++k) {
+      UOps parts;
+      for (const UOp& v : vectors) parts.push_back(v.src(k));
+      sources.push_back(splat(interleaved_like(parts, n, depth + 1), n * int64_t(vectors.size())));
+    }
+    return first.with_src(sources);
   }
 
   static UOp at_each_lane(const UOp& at, int64_t n) { return is_vector(at) ? at : index(at.src(0), splat(at.src(1), n)); }
@@ -285,13 +436,16 @@ class Vectorizer {
     return out;
   }
 
+  const bool joins_loads_;
   bool has_lanes_ = false;
+  std::vector<StridedLoads> runs_;
+  NodeMap<std::pair<size_t, size_t>> run_of_;  ///< and which of its LOADs
   NodeMap<UOp> done_;
   NodeMap<UOps> reduced_;
 };
 
 }  // namespace
 
-UOp vectorize_lanes(const UOp& sink) { return Vectorizer().run(sink); }
+UOp vectorize_lanes(const UOp& sink, const Target& target) { return Vectorizer(target).run(sink); }
 
 }  // namespace tinygrad::codegen

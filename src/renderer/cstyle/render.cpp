@@ -69,6 +69,7 @@ class Renderer {
       text.parameters.push_back(scratch_parameter(u));
       text.scratch.push_back(*scratch_->offset(u));
     }
+    if (streams_) text.body += "  __builtin_ia32_sfence();\n";  // others may see what went past the caches
     text.variables = variables_;
     text.in_chunks = !chunk_type_.empty();
   }
@@ -150,6 +151,7 @@ class Renderer {
       case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : set(u, lane(prelude_, value(u.src(0)), constant_of(u.src(1))));
       case Op::LOAD: return set(u, load(u));
       case Op::STORE: return store(u);
+      case Op::PREFETCH: return prefetch(u.src(0));
       case Op::EXPAND: return expand(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
@@ -450,12 +452,32 @@ class Renderer {
                                  : store_run(prelude_, stored, pointer(a), a.width, bytes, *gate));
     }
     const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
+    if (u.src(0).arg_as<IndexArg>().streams) return line(guard + stream(a, stored, bytes));
     if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
     if (!a.row.empty()) return line(guard + groups_->write_texel(a.memory, a.at.expr.text, a.row, bytes.expr.text));
     if (groups_ && groups_->store_vector && a.width > 1) return line(guard + groups_->store_vector(pointer(a), a.width, bytes.expr.text));
     const std::string to = place(a, stored).text;
     const bool accumulates = !bytes.left_operand.empty() && bytes.left_operand == to;
     line(fmt::format("{}{}{} {} {};", guard, declared, to, accumulates ? "+=" : "=", accumulates ? bytes.rest : bytes.expr.text));
+  }
+
+  /// Past the caches, where the place is aligned: views may begin anywhere.
+  std::string stream(const Address& a, DType dtype, const Value& x) {
+    streams_ = true;
+    const std::string element = prelude_.type(dtype), vector = prelude_.type(dtype, a.width);
+    prelude_.function(
+        fmt::format("void stream({0}* p, {1} x) {{\n"
+                    "  typedef {0} line __attribute__((ext_vector_type({2})));\n"
+                    "  if ((unsigned long)p % sizeof(line) % 64)\n    *({1}*)p = x;\n"
+                    "  else\n    __builtin_nontemporal_store((line)x, (line*)p);\n}}",
+                    element, vector, a.width));
+    return fmt::format("stream({}, {});", pointer(a), x.expr.text);
+  }
+
+  void prefetch(const UOp& place) {
+    const auto p = std::ranges::find(info_.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);
+    const bool written = p != info_.params.end() && p->written;
+    line(fmt::format("__builtin_prefetch({}, {}, 3);", pointer(address_of(place)), written ? 1 : 0));
   }
 
   const UOp& linear_;
@@ -475,6 +497,7 @@ class Renderer {
   std::vector<UOp> variables_, late_;
   std::string body_, chunk_type_, declared_by_store_;
   int depth_ = 0;
+  bool streams_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "renderer/llvmir/memory.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ std::string Memory::gathered(const Address& a, DType dtype) {
 /// Masked accesses are written in native vectors: LLVM 19 takes a part of a wider one, of which no lane is known to be accessed, for one
 /// of which all lanes are.
 int Memory::lanes_at_once(const Address& a, DType dtype) const {
-  return std::min(a.lanes, std::max(2, target_.vector_bits / int(itemsize(dtype) * 8)));
+  return std::gcd(a.lanes, std::max(2, target_.vector_bits / int(itemsize(dtype) * 8)));
 }
 
 Value Memory::load(const Address& a, const Value& alternative, MaskPart mask) {
@@ -69,6 +70,7 @@ Value Memory::load(const Address& a, const Value& alternative, MaskPart mask) {
 }
 
 void Memory::store(const Address& a, const Value& x) {
+  if (a.streams) return stream(a, x);
   const std::string stored = to_memory(x), type = memory_type_name(x.dtype, x.lanes);
   if (!a.per_lane) return out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), type, stored, a.pointers[0], access(a, x.dtype)));
   const std::string element = memory_type_name(x.dtype);
@@ -76,6 +78,34 @@ void Memory::store(const Address& a, const Value& x) {
     const std::string one = out_.define("lane", fmt::format(FMT_COMPILE("extractelement {} {}, i64 {}"), type, stored, i));
     out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), element, one, a.pointers[static_cast<size_t>(i)], access(a, x.dtype)));
   }
+}
+
+/// Only aligned vectors can; views may begin anywhere.
+void Memory::stream(const Address& a, const Value& x) {
+  streams_ = true;
+  const std::string& to = a.pointers[0];
+  const int64_t bytes = std::min<int64_t>(64, x.lanes * int64_t(itemsize(x.dtype)));
+  const std::string stored = fmt::format("store {} {}, ptr {}", memory_type_name(x.dtype, x.lanes), to_memory(x), to),
+                    label = out_.fresh("stream");
+  const std::string address = out_.define("address", fmt::format("ptrtoint ptr {} to i64", to));
+  const std::string rest = out_.define("rest", fmt::format("and i64 {}, {}", address, bytes - 1));
+  const std::string aligned = out_.define("aligned", fmt::format("icmp eq i64 {}, 0", rest));
+  out_.line(fmt::format("br i1 {}, label %{}, label %{}.not", aligned, label, label));
+  out_.block(label);
+  out_.line(fmt::format("{}, align {}, !nontemporal !{{i32 1}}{}", stored, bytes, aliases_.suffix(a.memory)));
+  out_.line(fmt::format("br label %{}.end", label));
+  out_.block(label + ".not");
+  out_.line(fmt::format("{}, {}", stored, access(a, x.dtype)));
+  out_.line(fmt::format("br label %{}.end", label));
+  out_.block(label + ".end");
+}
+
+void Memory::finish() {
+  if (streams_) out_.call_void("llvm.x86.sse.sfence", {});
+}
+
+void Memory::prefetch(const Address& a, bool written) {
+  out_.call_void("llvm.prefetch.p0", {"ptr " + a.pointers[0], written ? "i32 1" : "i32 0", "i32 3", "i32 1"});
 }
 
 void Memory::store(const Address& a, const Value& x, MaskPart mask) {

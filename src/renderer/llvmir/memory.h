@@ -16,7 +16,8 @@ struct Address {
   std::vector<std::string> pointers;
   int lanes = 1;
   bool per_lane = false;
-  int32_t memory = -1;  ///< its number among those that Aliases tells apart
+  int32_t memory = -1;   ///< its number among those that Aliases tells apart
+  bool streams = false;  ///< what is stored there goes past the caches
 };
 
 /// The pointer so many elements on: "i64 3". Not inbounds, since what a gate keeps from being accessed may be anywhere.
@@ -34,8 +35,13 @@ class Memory {
   Value load(const Address& a, const Value& alternative, MaskPart mask);
   void store(const Address& a, const Value& x);
   void store(const Address& a, const Value& x, MaskPart mask);
+  /// `written`: it will be stored to.
+  void prefetch(const Address& a, bool written);
+  /// Behind the last store: others may see those that went past the caches.
+  void finish();
 
  private:
+  void stream(const Address& a, const Value& x);
   int lanes_at_once(const Address& a, DType dtype) const;
   std::string access(const Address& a, DType dtype) const;
   std::string gathered(const Address& a, DType dtype);
@@ -47,6 +53,7 @@ class Memory {
   Emitter& out_;
   const Target& target_;
   const Aliases& aliases_;
+  bool streams_ = false;
 };
 
 }  // namespace tinygrad::renderer::llvmir

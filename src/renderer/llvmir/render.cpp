@@ -48,6 +48,7 @@ class Renderer {
     for (const UOp& u : linear_.src()) visit(u);
     if (!loops_.empty())
       throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
+    memory_.finish();
     out_.line("ret void");
     const auto [triple, cpu, features] = processor_names(target_.arch.str());
     // "stackrealign": by default LLVM finds out too late that it must spill vectors, and does so across cache lines.
@@ -117,6 +118,7 @@ class Renderer {
       case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
       case Op::LOAD: return load(u);
       case Op::STORE: return store(u);
+      case Op::PREFETCH: return memory_.prefetch(address_of(u.src(0)), is_written(u.src(0)));
       case Op::EXPAND: return expand(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
@@ -253,7 +255,8 @@ class Renderer {
 
   void address(const UOp& u) {
     if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
-    Address a{.pointers = {}, .lanes = u.arg_as<IndexArg>().width, .memory = memory_number(u.src(0))};
+    Address a{
+        .pointers = {}, .lanes = u.arg_as<IndexArg>().width, .memory = memory_number(u.src(0)), .streams = u.arg_as<IndexArg>().streams};
     const std::string memory = value(u.src(0)).ref, element = memory_type_name(u.dtype());
     if (const auto parts = address_parts(u.src(1))) {
       const std::string base = parts->base ? base_of(u.src(0), *parts->base, element) : memory;
@@ -322,6 +325,11 @@ class Renderer {
     out_.block(label + ".end");
   }
 
+  bool is_written(const UOp& place) const {
+    const auto p = std::ranges::find(info_.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);
+    return p != info_.params.end() && p->written;
+  }
+
   /// Lanes [first, first + lanes) of a gate, computed from such parts of what it is made of.
   std::string mask_of(const UOp& gate, int first, int lanes) {
     if (lanes == value(gate).lanes) return typed(value(gate));
@@ -373,6 +381,7 @@ class Renderer {
 
   Value stack_of(std::span<const UOp> scalars, DType dtype) {
     if (scalars.size() == 1) return value(scalars[0]);
+    if (const UOp vector = whole_of(scalars)) return lanes_of(vector, scalars);
     std::vector<Value> values;
     const size_t vectors = interleaved_vectors(scalars);
     for (const UOp& u : scalars.first(vectors ? vectors : scalars.size())) values.push_back(value(vectors ? u.src(0) : u));
@@ -380,6 +389,20 @@ class Renderer {
     if (std::ranges::any_of(values, [](const Value& v) { return v.lanes != 1; }))
       throw InternalError(fmt::format("LLVM IR: a STACK of vectors in kernel {}; it may join scalars only", info_.name));
     return vector_of(out_, values, dtype);
+  }
+
+  /// The vector that all of them are lanes of; null if there is none.
+  static UOp whole_of(std::span<const UOp> scalars) {
+    const UOp& first = scalars[0];
+    const auto is_lane = [&](const UOp& u) { return u.is(Op::INDEX) && u.src(0) == first.src(0) && const_value(u.src(1)); };
+    return first.is(Op::INDEX) && !first.src(0).in(Group::memory) && std::ranges::all_of(scalars, is_lane) ? UOp(first.src(0)) : UOp();
+  }
+
+  Value lanes_of(const UOp& vector, std::span<const UOp> scalars) {
+    const Value& v = value(vector);
+    std::vector<int64_t> order;
+    for (const UOp& u : scalars) order.push_back(const_value(u.src(1))->as_int());
+    return shuffled(out_, v, order);
   }
 
   /// Of how many vectors these are the first lane of each, the second lane of each, ...; 0: they are something else.
@@ -392,7 +415,7 @@ class Renderer {
     size_t n = 1;
     while (n < scalars.size() && scalars[n].is(Op::INDEX) && is_lane_of(n, scalars[n].src(0), 0)) ++n;
     const auto lanes = size_t(value(scalars[0].src(0)).lanes);
-    if (n == 1 || (n & (n - 1)) != 0 || n * lanes != scalars.size()) return 0;
+    if (n == 1 || n * lanes != scalars.size()) return 0;
     for (size_t i = 0; i < scalars.size(); ++i)
       if (!is_lane_of(i, scalars[i % n].src(0), i / n) || size_t(value(scalars[i % n].src(0)).lanes) != lanes) return 0;
     return n;

@@ -13,7 +13,7 @@ namespace {
 std::string vector_type(const std::string& element, int64_t lanes) { return fmt::format("<{} x {}>", lanes, element); }
 
 /// The last operand of a shufflevector.
-std::string lane_numbers(const std::vector<int64_t>& lanes) {
+std::string lane_numbers(std::span<const int64_t> lanes) {
   std::vector<std::string> numbers;
   for (int64_t lane : lanes) numbers.push_back(fmt::format(FMT_COMPILE("i32 {}"), lane));
   return fmt::format("<{} x i32> <{}>", lanes.size(), fmt::join(numbers, ", "));
@@ -85,9 +85,13 @@ Value interleave(Emitter& out, std::span<const Value> vectors) {
   for (const Value& v : vectors) parts.push_back(v.ref);
   std::vector<int64_t> order;
   for (int64_t i = 0; i < lanes; ++i) order.push_back(i % count * each + i / count);
-  const std::string type = type_name(dtype, lanes), all = concatenated(out, type_name(dtype), std::move(parts), each);
-  const auto text = fmt::format("shufflevector {} {}, {} poison, {}", type, all, type, lane_numbers(order));
-  return {.ref = out.define("interleaved", text), .dtype = dtype, .lanes = lanes};
+  return shuffled(out, {.ref = concatenated(out, type_name(dtype), std::move(parts), each), .dtype = dtype, .lanes = lanes}, order);
+}
+
+Value shuffled(Emitter& out, const Value& vector, std::span<const int64_t> order) {
+  const std::string type = type_name(vector.dtype, vector.lanes);
+  const auto text = fmt::format("shufflevector {} {}, {} poison, {}", type, vector.ref, type, lane_numbers(order));
+  return {.ref = out.define("shuffled", text), .dtype = vector.dtype, .lanes = static_cast<int>(order.size())};
 }
 
 std::string run_of_lanes(Emitter& out, const std::string& element, const std::string& vector, int64_t lanes, int64_t first, int64_t count) {
@@ -97,14 +101,16 @@ std::string run_of_lanes(Emitter& out, const std::string& element, const std::st
 }
 
 std::string concatenated(Emitter& out, const std::string& element, std::vector<std::string> vectors, int64_t lanes) {
+  const auto wanted = static_cast<int64_t>(vectors.size()) * lanes;
   for (; vectors.size() > 1; lanes *= 2) {
     const std::string type = vector_type(element, lanes), all = lane_numbers(0, 2 * lanes);
+    if (vectors.size() % 2 != 0) vectors.emplace_back("poison");
     std::vector<std::string> wider;
     for (size_t i = 0; i < vectors.size(); i += 2)
       wider.push_back(out.define("join", fmt::format("shufflevector {} {}, {} {}, {}", type, vectors[i], type, vectors[i + 1], all)));
     vectors = std::move(wider);
   }
-  return vectors[0];
+  return run_of_lanes(out, element, vectors[0], lanes, 0, wanted);
 }
 
 Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {

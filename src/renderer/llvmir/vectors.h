@@ -17,12 +17,14 @@ Value lane_of(Emitter& out, const Value& v, int64_t lane);
 Value splat(Emitter& out, const Value& scalar, int lanes);
 /// One vector of scalars.
 Value vector_of(Emitter& out, std::span<const Value> scalars, DType dtype);
-/// The first lane of each vector, the second lane of each, ...; a power of two of them.
+/// The first lane of each vector, the second lane of each, ...
 Value interleave(Emitter& out, std::span<const Value> vectors);
 
+/// Lanes of a vector, in any order.
+Value shuffled(Emitter& out, const Value& vector, std::span<const int64_t> order);
 /// Lanes [first, first + count) of a vector.
 std::string run_of_lanes(Emitter& out, const std::string& element, const std::string& vector, int64_t lanes, int64_t first, int64_t count);
-/// Vectors of `lanes` each, one after another: a power of two of them.
+/// Vectors of `lanes` each, one after another.
 std::string concatenated(Emitter& out, const std::string& element, std::vector<std::string> vectors, int64_t lanes);
 
 /// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.

@@ -110,6 +110,7 @@ class Parser {
       case Op::STACK: add_stack(u); return;
       case Op::SHRINK: add_shrink(u); return;
       case Op::WMMA: add_wmma(u); return;
+      case Op::PREFETCH:
       case Op::GROUP:
       case Op::SINK: return;
       default:
