@@ -162,10 +162,16 @@ class OperandStaging {
     for (const WindowAxis& a : axes) {
       if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t lanes = vectors_in_fill(a, axes, apart);
-      const int64_t size =
-          a.is_window() || lanes > 1 ? add_row(a, lanes, inside, fresh, sources, valid) : add_loop(a, inside, fresh, sources, valid);
-      at = at * size + (a.is_window() ? a.place() : a.parts[0].range);
-      elements *= size;
+      if (a.is_window() || lanes > 1) {
+        const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, inside, fresh, sources, valid);
+        const UOp place = a.is_window() ? a.place() : UOp(a.parts[0].range);
+        at = phases == 1 ? at * size + place : (at * phases + floor_mod(place, phases)) * size + floor_div(place, phases);
+        elements *= size * phases;
+      } else {
+        const int64_t size = add_loop(a, inside, fresh, sources, valid);
+        at = at * size + a.parts[0].range;
+        elements *= size;
+      }
       if (elements > int64_t{1} << 32) break;
     }
     check_size(elements * int64_t(itemsize(value.dtype())) * stage_.depth);
@@ -274,20 +280,37 @@ class OperandStaging {
 
   static void require(const UOp& condition, UOp& valid) { valid = valid ? valid & condition : condition; }
 
-  /// The elements that a window, or a loop, takes in the tile: whole vectors.
-  int64_t add_row(const WindowAxis& a, int64_t lanes, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
+  /// The step of a vector's lanes along a row: those that are so many elements apart lie together in the tile, as one of so many rows.
+  int64_t phases_of(const WindowAxis& a) const {
+    constexpr int64_t most = 4;  // that are loaded as a run (expand/vectorize_lanes)
+    if (!is_row(a) || stage_.scope == Scope::group || stage_.computed) return 1;
+    for (const WindowAxis::Part& p : a.parts)
+      if (kind_of(p.range) == AxisKind::lane && p.ratio > 1 && p.ratio <= most) return p.ratio;
+    return 1;
+  }
+
+  /// The elements that a window, or a loop, takes in the tile, in each of its phases: whole vectors.
+  int64_t add_row(const WindowAxis& a, int64_t phases, int64_t lanes, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources,
+                  UOp& valid) {
     const UOp& loop = a.parts[0].range;
     const UOp n = a.is_window() ? index_const(a.size) : iterations(loop, inside);
-    const int64_t elements = (a.size + lanes - 1) / lanes * lanes;
+    const int64_t each = (a.size + phases - 1) / phases, elements = (each + lanes - 1) / lanes * lanes;
     const int32_t order = loop.arg_as<RangeArg>().order;
-    UOp at = range(simplify(floor_div(n + (lanes - 1), lanes)), {.id = next_range_++, .order = order});
+    UOp phase;
+    if (phases > 1) {
+      phase = range(index_const(phases), {.id = next_range_++, .kind = AxisKind::upcast, .order = order});
+      sources.push_back(phase);
+    }
+    const UOp longest = phases > 1 ? index_const(each) : n;
+    UOp at = range(simplify(floor_div(longest + (lanes - 1), lanes)), {.id = next_range_++, .order = order});
     sources.push_back(at);
     if (lanes > 1) {
       sources.push_back(range(index_const(lanes), {.id = next_range_++, .kind = AxisKind::lane, .order = order}));
       at = at * lanes + sources.back();
     }
+    if (phases > 1) at = at * phases + phase;
     if (!a.is_window() && n != loop.src(0)) require(loop < loop.src(0), valid);
-    if (!is_const(n, elements)) require(at < n, valid);
+    if (!is_const(n, elements * phases)) require(at < n, valid);
     for (size_t i = 0; i < a.parts.size(); ++i) fresh[a.parts[i].range] = i == 0 ? (at + a.first) * a.parts[0].ratio : index_const(0);
     return elements;
   }
