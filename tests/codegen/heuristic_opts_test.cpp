@@ -12,6 +12,7 @@
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
 #include "codegen/opt/apply_opts.h"
+#include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/parse_opts.h"
 #include "schedule/schedule.h"
 #include "support/programs.h"
@@ -122,6 +123,45 @@ TEST(HeuristicOpts, WhatIsJoinedAlongAShortAxisHasACopyForEachPart) {
       expect_choices_fit(kernels[0], target);
     }
   }
+}
+
+TEST(HeuristicOpts, ANormalizationHasVectorsInEachOfItsLoops) {
+  const UOp x = tensor({256, 4096});
+  const auto mean = [](const UOp& y) { return mul(sum(y, Axes{1}, true), 1.0 / 4096); };
+  const UOp centred = sub(x, mean(x)), y = mul(centred, ops::reciprocal(ops::sqrt(add(mean(square(centred)), 1e-5))));
+  const Target target = cpu_target("znver4");
+  const std::vector<UOp> kernels = kernels_of(outputs({y}), target);
+  ASSERT_EQ(kernels.size(), 1u);
+  const std::vector<Opt> opts = heuristic_opts(simplified_kernel(kernels[0]), target);
+  EXPECT_EQ(std::ranges::count(opts, OptOp::LANE, &Opt::op), 3) << to_string(opts);
+}
+
+// A line here and a line there would be waited for each.
+TEST(HeuristicOpts, WhatIsJoinedWithAShortSumIsTakenByWholeLines) {
+  const UOp x = tensor({8, 64, 56, 56}), w = tensor({256, 64, 1, 1}), r = tensor({8, 256, 56, 56});
+  const Target target = cpu_target("znver4");
+  const std::vector<UOp> kernels = kernels_of(outputs({add(conv2d(x, w, {}, {}), r)}), target);
+  ASSERT_EQ(kernels.size(), 1u);
+  const std::vector<Opt> opts = heuristic_opts(simplified_kernel(kernels[0]), target);
+  const auto lane = std::ranges::find(opts, OptOp::LANE, &Opt::op);
+  ASSERT_TRUE(lane != opts.end()) << to_string(opts);
+  const auto along = std::ranges::find_if(opts, [&](const Opt& o) { return o.op == OptOp::UPCAST && o.axis == lane->axis; });
+  ASSERT_TRUE(along != opts.end()) << to_string(opts);
+  EXPECT_GE(along->arg, 4) << to_string(opts);
+}
+
+// Vectors along the rows, of every second element: those lie together in a copy of the window.
+TEST(HeuristicOpts, StridedConvolutionsOfFewChannelsHaveVectorsAlongRows) {
+  const UOp x = tensor({16, 3, 224, 224}), w = tensor({64, 3, 7, 7});
+  const Target target = cpu_target("znver4");
+  const std::vector<UOp> kernels = kernels_of(outputs({conv2d(x, w, {}, {.stride = 2, .padding = 3})}), target);
+  ASSERT_EQ(kernels.size(), 1u);
+  const UOp kernel = simplified_kernel(kernels[0]);
+  const std::vector<Opt> opts = heuristic_opts(kernel, target);
+  ASSERT_EQ(opts.at(0).op, OptOp::LANE);
+  const UOp row = kernel_axes(kernel).at(size_t(opts[0].axis)), stored = kernel.src(0).src(0);
+  EXPECT_EQ(stride_of(stored.src(0).src(1), row), 1) << to_string(opts);
+  EXPECT_TRUE(std::ranges::find(opts, OptOp::STAGE, &Opt::op) != opts.end()) << to_string(opts);
 }
 
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.

@@ -75,6 +75,15 @@ TEST(SplitDivided, WhatChoosesByThePlaceInAShortPieceIsALoopOfPieces) {
   EXPECT_EQ(split_divided(elsewhere), elsewhere);
 }
 
+TEST(SplitDivided, PiecesMayReachBeyondTheEndByAQuarter) {
+  const auto chosen = [](int64_t size) {
+    const UOp i = loop(size, 0), piece = floor_div(i, 4);
+    return kernel({ended(write(arg(0, size), i, where(floor_mod(i, 4) < 1, read(arg(1, 24), piece), read(arg(2, 24), piece))), {i})});
+  };
+  EXPECT_EQ(divisions(split_divided(chosen(14))), 0U);
+  EXPECT_EQ(split_divided(chosen(6)), chosen(6));
+}
+
 TEST(SplitDivided, ResiduesOfAWindowAreWrittenOut) {
   for (const int64_t size : {32, 31}) {
     const UOp sum = window_adjoint(size, 16, 3, 2);

@@ -301,7 +301,7 @@ TEST(Opts, DotProductsOfFewOrMaskedTermsGiveTheSame) {
   for (const auto& [k, l] : {std::pair(2, 6), {3, 3}, {6, 2}, {8, 4}})
     for (const auto& [a, b, out] :
          {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32), {DType::uint8, DType::int8, DType::int32}}) {
-      const UOp kernel = test::narrow_triangle(5, 3, k, l, a, b, out);
+      const UOp kernel = test::narrow_triangle(5, 11, k, l, a, b, out);
       SCOPED_TRACE(fmt::format("{}x{} {}", k, l, repr(a)));
       const auto chosen = heuristic_opts(kernel, dot_product_target);
       for (const auto& opts : {parse_opts("TC(0,-1)"), parse_opts("TC(0,-1) UNROLL(2,0) UNROLL(3,0)"),

@@ -316,7 +316,8 @@ int CpuChoice::contiguous_axis(Op op, int other) const {
   return -1;
 }
 
-// Vector axes: one, or two that no value depends on together, as in a softmax, whose reductions and results run over rows apart.
+// Vector axes: one, or up to three of which no value depends on two, as in a normalization, whose reductions and results run over rows
+// apart.
 
 void CpuChoice::choose_lanes() {
   double best = work_with({}) * 0.8;
@@ -334,8 +335,14 @@ std::vector<Lanes> CpuChoice::lane_choices() const {
   std::vector<Lanes> out;
   for (size_t i = 0; i < axes.size(); ++i) {
     out.push_back({{axes[i]}});
-    for (size_t k = i + 1; k < axes.size(); ++k)
-      if (!meet(axes[i].axis, axes[k].axis)) out.push_back({{axes[i], axes[k]}});
+    for (size_t k = i + 1; k < axes.size(); ++k) {
+      if (meet(axes[i].axis, axes[k].axis)) continue;
+      out.push_back({{axes[i], axes[k]}});
+      for (size_t m = k + 1; m < axes.size(); ++m)
+        if (axes[m].lanes == axes[i].lanes && axes[k].lanes == axes[i].lanes && !meet(axes[i].axis, axes[m].axis) &&
+            !meet(axes[k].axis, axes[m].axis))
+          out.push_back({{axes[i], axes[k], axes[m]}});
+    }
   }
   for (const CoreUse& use : cores_) out.push_back({{use.n, use.k}, &use});
   return out;

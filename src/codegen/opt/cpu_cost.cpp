@@ -119,13 +119,32 @@ double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const 
     const double vectors = double(rounds) / double(a.size);
     if (!w.is_access || !has(w.depends, l.axis)) {
       left *= vectors;
-    } else if (stride_of(w.node.src(0).src(1), a.range) == 1) {
+    } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
+    } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
+      left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // of the run, and shuffles
     } else {
       left *= stores_to_lines(w, a) ? 4 : 2;  // one access per lane, and putting them together
     }
   }
   return left;
+}
+
+bool CpuCost::is_every_few(const NestedWork& w, const Lane& l) {
+  constexpr int64_t most = 4;  // as codegen/expand/vectorize_lanes joins them
+  const int64_t stride = w.strides[size_t(l.axis)];
+  return stride > 1 && stride <= most;
+}
+
+double CpuCost::joined(const NestedWork& w, const Tile& t) const {
+  constexpr double joined = 2, apart = 2;
+  if (!w.node.is(Op::STORE)) return 1;
+  for (const Lane& l : lanes_)
+    for (int i = 0; i < 2; ++i)
+      if (has(w.depends, l.axis) && has(w.depends, t.axis[i]) && is_every_few(w, l) && w.strides[size_t(t.axis[i])] == 1 &&
+          t.count[i] == w.strides[size_t(l.axis)])
+        return joined / (apart * double(l.lanes));
+  return 1;
 }
 
 double CpuCost::gate_cost(const NestedWork& w, const Lanes& lanes) const {
@@ -204,8 +223,8 @@ double CpuCost::tile_cost(const Tile& t) const {
   double sum = 0;
   for (const NestedWork& w : nest_.works) {
     if (is_in_fill(w)) continue;
-    double c =
-        w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_)) * (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
+    double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * joined(w, t)) * (w.is_access ? line_cost(w, t) : 1) *
+               masked_work(w, t);
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.
@@ -213,7 +232,7 @@ double CpuCost::tile_cost(const Tile& t) const {
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
-  sum += is_joined() ? joins(lanes_) : traffic(t) + joins_together(t);
+  sum += is_joined() ? joins(lanes_) : traffic(t) + far_pieces(t) + joins_together(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
   return sum + innermost_trips() / double(t.copies()) + code_cost(t);
 }

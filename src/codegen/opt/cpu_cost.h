@@ -56,7 +56,9 @@ class CpuCost {
   bool is_staged(const NestedWork& w) const { return (packed_ && is_near(w)) || is_windowed(w); }
   bool is_windowed(const NestedWork& w) const { return w.is_access && (argument_of(w) & windows_); }
   /// A part of what a tile is filled with, apart from the access that stands for reading it.
-  bool is_in_fill(const NestedWork& w) const { return (w.computed & computed_) && !is_windowed(w); }
+  bool is_in_fill(const NestedWork& w) const {
+    return ((w.computed & computed_) && !is_windowed(w)) || (w.gates && !(w.gates & ~((packed_ ? near_ : 0) | windows_)));
+  }
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
   uint64_t reduce_axes() const;
@@ -140,6 +142,10 @@ class CpuCost {
   /// True if neighbours along the axis are stored to a cache line each, which has been driven out of the first cache when it is stored to
   /// again.
   bool stores_to_lines(const NestedWork& w, const NestAxis& along) const;
+  /// Lanes are every second to fourth element: of LOADs the whole run is loaded.
+  static bool is_every_few(const NestedWork& w, const Lane& l);
+  /// The part of the cost of STOREs that is left if the tile's copies fill the run.
+  double joined(const NestedWork& w, const Tile& t) const;
   /// A gate is worked out along with an access; one that lanes have each their own of is a mask.
   double gate_cost(const NestedWork& w, const Lanes& lanes) const;
   /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.
@@ -149,6 +155,8 @@ class CpuCost {
   double traffic(const Tile& t) const;
   /// Cycles that near tiles take to come from the second cache, where the first does not hold them.
   double near_traffic(const Tile& t) const;
+  /// Cycles in which results, and what is joined with them, wait for far memory, as the tile takes it in short pieces.
+  double far_pieces(const Tile& t) const;
   /// Elements of a tile for the load, which loops over so many iterations of each axis fill.
   double reached(const NestedWork& w, std::span<const double> iterations) const;
   /// Combinations of so many iterations of the axes that the load depends on.

@@ -110,7 +110,10 @@ double CpuCost::reached(const NestedWork& w, std::span<const double> iterations)
 
 CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   constexpr double cycles_a_vector = 12, cycles_an_element = 3;
-  const auto is_apart = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
+  // In a window, every second to fourth element lies together.
+  const auto is_apart = [&](const Lane& l) {
+    return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1 && !(is_every_few(w, l) && !(computed_ & argument_of(w)));
+  };
   const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::none_of(lanes_, is_apart);
   const double bytes = double(itemsize(w.node.dtype()));
   const double copied = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
@@ -189,7 +192,7 @@ double CpuCost::traffic(const Tile& t) const {
   double sum = 0;
   const std::vector<int> loops = loops_inside_out();
   for (const NestedWork& w : nest_.works) {
-    if (!is_reduced(w)) continue;
+    if (!is_reduced(w) || is_windowed(w)) continue;
     double bytes = double(itemsize(w.node.dtype())), times = 1;
     const auto size = [&](int i) { return double(nest_.axes[size_t(i)].size); };
     for (size_t i = 0; i < nest_.axes.size(); ++i)
@@ -228,6 +231,21 @@ double CpuCost::near_traffic(const Tile& t) const {
   const double own = l2_share * double(target_.l2_bytes);
   const double far = std::clamp((tile - own) / (double(target_.l2_bytes) - own), 0.0, 1.0);
   return loaded * ((1 - far) / l2_bytes_a_cycle + far / l3_bytes_a_cycle);
+}
+
+double CpuCost::far_pieces(const Tile& t) const {
+  if (nest_.reduces == 0 || nest_.total_cost < worth_tiling) return 0;
+  double sum = 0;
+  for (const NestedWork& w : nest_.works) {
+    if (!w.is_access || (w.inside & reduce_axes())) continue;
+    double bytes = double(nest_.item_bytes), piece = double(line_bytes);
+    for (size_t i = 0; i < nest_.axes.size(); ++i) {
+      if (has(w.depends, int(i))) bytes *= double(nest_.axes[i].size);
+      if (std::abs(w.strides[i]) == 1) piece = std::max(piece, held(int(i), t) * double(nest_.item_bytes));
+    }
+    if (bytes > double(target_.l2_bytes)) sum += bytes / bytes_a_cycle(bytes) * double(line_bytes) / piece;
+  }
+  return sum;
 }
 
 std::vector<int> CpuCost::loops_inside_out() const {

@@ -83,8 +83,9 @@ class Analysis {
       if (access || steps || (u.in(Group::alu) && u.dtype() != DType::index)) add_work(u, access, steps);
     }
     note_choices();
+    note_gates();
     for (NestedWork& w : nest_.works)
-      if (w.node.is(Op::LOAD)) note_moves(w);
+      if (w.is_access) note_moves(w);
     for (const NestedWork& w : nest_.works)
       if (w.node.is(Op::LOAD) && is_in_reduce(w)) note_computed(w);
     return std::move(nest_);
@@ -118,6 +119,7 @@ class Analysis {
       w.strides.push_back(stride_of(w.node.src(0).src(1), nest_.axes[i].range).value_or(0));
       if (w.depends >> i & 1) loops.push_back(nest_.axes[i].range);
     }
+    if (w.node.is(Op::STORE)) return;
     for (const WindowAxis& window : window_axes(w.node, loops)) {
       w.windows.emplace_back();
       for (const WindowAxis::Part& p : window.parts) w.windows.back().push_back({*place_.find(p.range), std::abs(p.ratio)});
@@ -145,6 +147,30 @@ class Analysis {
       if (const uint64_t* bits = moves.find(w.node)) w.chosen = w.depends & ~*bits;
       nest_.chosen |= w.chosen;
     }
+  }
+
+  /// Conditions that only gates of loads are made of are worked out where a tile is filled, if one is.
+  void note_gates() {
+    NodeMap<uint64_t> gates(nodes_.size());
+    NodeSet values;  // what else is computed
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      const UOp& u = nodes_[i];
+      const uint64_t* only = gates.find(u);
+      const bool is_value = !only || values.contains(u);
+      const size_t gate = u.is(Op::INDEX) && u.src_count() == 3 ? 2 : u.src_count();
+      for (size_t k = 0; k < u.src_count(); ++k) {
+        if (is_value && k != gate) values.insert(u.src(k));
+        if (only || k == gate) gates[u.src(k)] |= k == gate ? argument_of(u) : *only;
+      }
+    }
+    for (NestedWork& w : nest_.works)
+      if (const uint64_t* bits = gates.find(w.node); bits && !values.contains(w.node) && !w.is_access) w.gates = *bits;
+  }
+  /// As a bit; all bits for other memory, of which there are no tiles.
+  static uint64_t argument_of(const UOp& place) {
+    const UOp& memory = place.src(0);
+    const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : 64;
+    return slot < 64 ? uint64_t{1} << slot : ~uint64_t{0};
   }
 
   bool is_choice(const UOp& condition) const {

@@ -31,9 +31,10 @@ struct NestedWork {
   uint64_t chosen = 0;                              ///< those that only choose what of it is used: with a copy each the copies share it
   double trips = 1;                                 ///< how often it is done
   double cost = 1;                                  ///< of once, as scalars, in cycles
-  std::vector<int64_t> strides = {};                ///< of a LOAD, along each axis of the nest; 0: none
+  std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: none
   std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on, those that are in one window together
   uint64_t computed = 0;                            ///< the arguments, as bits, of whose elements' computed values it is a part
+  uint64_t gates = 0;                               ///< those of which it only tells whether they are loaded
 };
 
 struct Nest {

@@ -155,14 +155,21 @@ UOp unrolled(const UOp& sink, const UOps& reductions) {
   return graph;
 }
 
+/// Of an output's loop, a quarter at most is computed for nothing.
+bool has_few_masked(const Cut& cut) {
+  const int64_t size = constant_size(cut.range), rounds = (size + cut.inner - 1) / cut.inner;
+  return is_kind(cut.range, AxisKind::loop) && 4 * rounds * cut.inner <= 5 * size;
+}
+
 /// The kernel after one cut; null if none is worth it.
 UOp cut_once(const UOp& sink, const Indices& indices) {
   for (const Cut& cut : indices.cuts()) {
     const UOp touched = indices.open_over(cut.range);
     const Split split = split_at(sink, cut, cut.range.arg_as<RangeArg>().kind);
     const std::vector<UOp> left = divisions_after(touched, split);
-    const bool fewer = !split.valid && left.size() < divisions_in(touched).size();
-    if (fewer && (cut.inner % least_row == 0 || indices.chooses_by(cut) || !indices.steps_along(cut.range)))
+    const bool fewer = left.size() < divisions_in(touched).size(), chooses = indices.chooses_by(cut);
+    if (fewer && split.valid ? chooses && has_few_masked(cut)
+                             : fewer && (cut.inner % least_row == 0 || chooses || !indices.steps_along(cut.range)))
       return apply_split(sink, split);
     if (cut.inner > most_residues || !is_kind(cut.range, AxisKind::loop)) continue;
     if (const auto reductions = settled_by(left, split))
