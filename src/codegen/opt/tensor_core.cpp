@@ -1,6 +1,7 @@
 #include "codegen/opt/tensor_core.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
@@ -212,10 +213,10 @@ class TensorCoreUse {
 
 bool is_element(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::element; }
 
-/// The value at each iteration of the range.
-UOps written_out(const UOp& value, const UOp& range) {
+/// The value at each of the first `count` iterations of the range.
+UOps written_out(const UOp& value, const UOp& range, int64_t count) {
   UOps out;
-  for (int64_t i = 0; i < constant_size(range); ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     NodeMap<UOp> at;
     at[range] = index_const(i);
     out.push_back(substitute_open(std::span(&value, 1), std::span(&range, 1), std::move(at))[0]);
@@ -223,11 +224,37 @@ UOps written_out(const UOp& value, const UOp& range) {
   return out;
 }
 
-/// What a REDUCE carries, where its first values are stacks along its element ranges.
+UOps element_ranges(const UOp& reduce) {
+  UOps out;
+  for (const UOp& r : closed_ranges(reduce))
+    if (is_element(r)) out.push_back(r);
+  return out;
+}
+
+/// The core that multiplies what a REDUCE sums up; null if there is none.
+const TensorCore* core_of(const UOp& reduce) {
+  if (!is_general_reduce(reduce)) return nullptr;
+  for (const UOp& u : toposort(reduce.src(2).src(0)))
+    if (u.is(Op::WMMA)) return find_tensor_core(u.arg_as<WmmaArg>().name);
+  return nullptr;
+}
+
+/// How each factor is given; null for one that items hold.
+std::array<const TensorCore::Layout*, 2> layouts_in_memory(const UOp& reduce) {
+  const TensorCore* core = core_of(reduce);
+  const auto in_memory = [](const TensorCore::Layout& l) { return l.in_memory ? &l : nullptr; };
+  if (!core) return {};
+  return {in_memory(core->a), in_memory(core->b)};
+}
+
+/// What a REDUCE carries, where its first values are stacks along its element ranges, or begin in memory where those are 0.
 UOps write_out_elements(const UOp& reduce) {
-  UOps elements, loops;
-  for (const UOp& r : closed_ranges(reduce)) (is_element(r) ? elements : loops).push_back(r);
+  const UOps elements = element_ranges(reduce);
+  UOps loops;
+  for (const UOp& r : closed_ranges(reduce))
+    if (!is_element(r)) loops.push_back(r);
   if (elements.empty()) return reduce_results(reduce);
+  const auto layouts = layouts_in_memory(reduce);
   UOps arguments, values;
   const UOps identities = reduce_identities(reduce), stacked = reduced_values(reduce);
   const auto parameter = [&](DType dtype) {
@@ -237,11 +264,12 @@ UOps write_out_elements(const UOp& reduce) {
     arguments.push_back(UOp(Op::PARAM, identities[i].dtype(), {}, ParamArg{.slot = int32_t(i)}));
   for (size_t i = 0; i < stacked.size(); ++i) {
     UOps parameters;
-    for (const UOp& v : i < elements.size() ? written_out(stacked[i], elements[i]) : UOps{stacked[i]}) {
+    const bool is_factor = i < elements.size(), in_memory = is_factor && layouts[i] != nullptr;
+    for (const UOp& v : is_factor ? written_out(stacked[i], elements[i], in_memory ? 1 : constant_size(elements[i])) : UOps{stacked[i]}) {
       parameters.push_back(parameter(v.dtype()));
       values.push_back(v);
     }
-    arguments.push_back(i < elements.size() ? stack(parameters) : parameters[0]);
+    arguments.push_back(is_factor && !in_memory ? stack(parameters) : parameters[0]);
   }
   const UOp step(Op::FUNCTION, DType::void_, {inline_function(reduce.src(2), arguments)}, reduce.src(2).arg());
   UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
@@ -262,6 +290,23 @@ bool has_tensor_core(const UOp& sink) {
   for (const UOp& u : toposort(sink, Scopes::enter))
     if (u.is(Op::WMMA)) return true;
   return false;
+}
+
+bool sums_products_of_memory(const UOp& reduce) {
+  const auto layouts = layouts_in_memory(reduce);
+  return layouts[0] || layouts[1];
+}
+
+std::vector<MemoryOperand> memory_operands(const UOp& sink) {
+  std::vector<MemoryOperand> out;
+  for (const UOp& u : toposort(sink)) {
+    if (!sums_products_of_memory(u)) continue;
+    const auto layouts = layouts_in_memory(u);
+    const UOps elements = element_ranges(u), values = reduced_values(u);
+    for (size_t i = 0; i < layouts.size(); ++i)
+      if (layouts[i]) out.push_back({values[i], elements[i], layouts[i]});
+  }
+  return out;
 }
 
 UOp expand_elements(const UOp& sink) {

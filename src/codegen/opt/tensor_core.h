@@ -23,4 +23,14 @@ std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore
 
 bool has_tensor_core(const UOp& sink);
 
+/// A factor that a tensor core reads from memory of the group: an element of a STAGE, once it has one.
+struct MemoryOperand {
+  UOp value, element;  ///< the factor's element number `element`, a RANGE
+  const TensorCore::Layout* layout = nullptr;
+};
+std::vector<MemoryOperand> memory_operands(const UOp& sink);
+
+/// True for a REDUCE over products whose factors a tensor core reads from memory.
+bool sums_products_of_memory(const UOp& reduce);
+
 }  // namespace tinygrad::codegen

@@ -7,6 +7,7 @@
 
 #include "renderer/cstyle/prelude.h"
 #include "renderer/cstyle/value.h"
+#include "renderer/nvidia_matrix.h"
 
 // NVRTC has mathematics built in; what it has in headers only, narrow floats and vectors of them, is written here by instructions of PTX.
 namespace tinygrad::renderer::cstyle {
@@ -124,22 +125,6 @@ std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
   if (is_bits(to) && bitsize(from) <= 16) return from_float(prelude, fmt::format("(float)({})", x), to);
   if (to == DType::float16 && (from == DType::float64 || bitsize(from) >= 32) && from != DType::float32) return to_half(prelude, x, from);
   return {};
-}
-
-/// What an instruction calls the elements of a matrix.
-std::string_view element_name(DType d, bool is_factor) {
-  switch (d) {
-    case DType::int8: return "s8";
-    case DType::uint8: return "u8";
-    case DType::int32: return "s32";
-    case DType::fp8e4m3: return "e4m3";
-    case DType::fp8e5m2: return "e5m2";
-    case DType::float16: return "f16";
-    case DType::bfloat16: return "bf16";
-    case DType::float32: return is_factor ? "tf32" : "f32";
-    case DType::float64: return "f64";
-    default: throw InternalError(fmt::format("CUDA: no tensor core has elements of {}", repr(d)));
-  }
 }
 
 /// One matrix as the registers of an instruction.

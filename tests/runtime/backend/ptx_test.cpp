@@ -119,8 +119,9 @@ TEST(Ptx, EveryTensorCore) {
       if (core.kept_bits != 0) continue;  // rounds its factors: below
       const UOp kernel = product_of(2 * core.m, 3 * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
       const std::string opts = fmt::format("TC(0,{})", i), tiled = opts + " UPCAST(0,2) LOCAL(1,3)",
-                        staged = opts + " LOCAL(0,2) STAGE(2,1,group,1) STAGE(2,2,group,1)",
-                        ahead = opts + " LOCAL(0,2) UPCAST(1,3) STAGE(2,1,group,3) STAGE(2,2,group,3)";
+                        staged = opts + " LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,1) STAGE(2,2,group,1)",
+                        ahead =
+                            opts + fmt::format(" LOCAL(0,2) UPCAST(1,3) STAGE(2,1,group,{0}) STAGE(2,2,group,{0})", core.n > 64 ? 2 : 3);
       for (const std::string& o : {opts, tiled, staged, ahead}) {
         SCOPED_TRACE(core.name.str());
         const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return run_as_ptx(linear, inputs, target); };
@@ -132,7 +133,9 @@ TEST(Ptx, EveryTensorCore) {
           spec::evaluate(std::span(&kernel, 1), evaluated);
           EXPECT_EQ(difference(evaluated.params, run(linear, inputs), bound), "") << o;
           EXPECT_EQ(difference(run_on_interp(linear, inputs), run(linear, inputs), 0), "") << o << ": the interpreter has something else";
-          EXPECT_NE(renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find("mma.sync"), std::string::npos);
+          EXPECT_NE(
+              renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find(core.b.in_memory ? "wgmma.mma_async" : "mma.sync"),
+              std::string::npos);
         } catch (const std::exception& e) {
           ADD_FAILURE() << o << ": " << e.what();
         }
