@@ -139,7 +139,10 @@ UOps expand_reduce(const UOp& reduce) {
     return {make_reduce(reduce, merge_tree(reduce, std::move(partials)), kept)};
   }
   // A core that reads memory goes on with the sums of the product before without anybody waiting for them.
-  if (!kept.empty() && all.size() > 1 && sums_products_of_memory(reduce)) return reduce_results(in_turn(reduce, all, kept));
+  if (all.size() > 1 && sums_products_of_memory(reduce)) {
+    const UOp together = in_turn(reduce, all, kept);
+    return kept.empty() ? reduce_step(together, reduce_identities(together), reduced_values(together)) : reduce_results(together);
+  }
   // Vectors are merged before their lanes are.
   const auto [lanes, loops] = partition(kept, AxisKind::lane);
   for (const auto& v : all) partials.push_back(reduce_copy(reduce, v, loops));

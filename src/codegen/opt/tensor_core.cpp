@@ -80,6 +80,25 @@ std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
   return std::nullopt;
 }
 
+/// True if the factor is loaded as it is and neighbours in the core's memory are neighbours in the argument, 16 bytes of them.
+bool lies_as_read(const UOp& x, const TensorCore::Layout& layout, const UOp& row, const UOp& column) {
+  if (!x.is(Op::LOAD) || x.src(0).src_count() != 2) return false;
+  const bool in_columns = layout.row[0] == TensorCore::Bit{true, 0};
+  const auto along = stride_of(x.src(0).src(1), in_columns ? row : column), across = stride_of(x.src(0).src(1), in_columns ? column : row);
+  return along == 1 && across && *across % int64_t(16 / itemsize(x.dtype())) == 0;
+}
+
+bool lie_as_read(const Product& p, const TensorCore& core) {
+  return (!core.a.in_memory || lies_as_read(p.a, core.a, p.m, p.k)) && (!core.b.in_memory || lies_as_read(p.b, core.b, p.k, p.n));
+}
+
+/// Cores that read memory are for large products, and each for one way to lie.
+bool suits(const Product& p, const TensorCore& core) {
+  if (!core.a.in_memory && !core.b.in_memory) return true;
+  const auto is_long = [](const UOp& range, int64_t n) { return constant_size(range) == 0 || constant_size(range) >= n; };
+  return lie_as_read(p, core) && is_long(p.m, core.m) && is_long(p.n, core.n) && is_long(p.k, core.k);
+}
+
 using Bits = std::vector<TensorCore::Bit>;
 
 /// The row or column number of an element: runs of bits that stand together are moved together.
@@ -157,7 +176,8 @@ class TensorCoreUse {
   UOp multiplied(const UOp& k) const {
     const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
     const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
-    const UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
+    UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
+    if (is_told_item()) x.push_back(item_);
     const UOps zeros(size_t(core_.c.elements()), constant(core_.out, 0));
     UOps sources{tuple(x), tuple(zeros), step(), merge()};
     for (const UOp& r : closed_ranges(p_.reduce))
@@ -177,12 +197,16 @@ class TensorCoreUse {
     return out;
   }
 
+  /// Factors in memory are the same for all items, what these hold of the sums is not.
+  bool is_told_item() const { return core_.a.in_memory && core_.b.in_memory; }
+
   /// Each factor is one parameter here.
   UOp step() const {
     const int held = core_.c.elements();
     const UOps c = params(core_.out, 0, held);
-    const UOp product(Op::WMMA, core_.out, {param(core_.a_type, held), param(core_.b_type, held + 1), held == 1 ? c[0] : stack(c)},
-                      WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.a_type, core_.b_type, core_.out});
+    UOps sources{param(core_.a_type, held), param(core_.b_type, held + 1), held == 1 ? c[0] : stack(c)};
+    if (is_told_item()) sources.push_back(param(DType::index, held + 2));
+    const UOp product(Op::WMMA, core_.out, sources, WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.a_type, core_.b_type, core_.out});
     if (held == 1) return function({product});
     UOps sums;
     for (int i = 0; i < held; ++i) sums.push_back(UOp(Op::INDEX, core_.out, {product, index_const(i)}, IndexArg{}));
@@ -283,7 +307,7 @@ UOps write_out_elements(const UOp& reduce) {
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
   const auto p = find_product(sink, core);
   if (!p) return std::nullopt;
-  return TensorCoreAxes{p->m, p->n, p->k, p->casts};
+  return TensorCoreAxes{p->m, p->n, p->k, p->casts, lie_as_read(*p, core)};
 }
 
 bool has_tensor_core(const UOp& sink) {
@@ -328,7 +352,8 @@ UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target) {
   const AxisKind items = target.has_groups ? AxisKind::local : AxisKind::lane;
   for (int32_t i = std::max(opt.arg, 0); i < (opt.arg < 0 ? count : opt.arg + 1); ++i) {
     const TensorCore& core = target.tensor_cores[size_t(i)];
-    if (const auto product = find_product(sink, core)) return TensorCoreUse(sink, *product, core, items).run();
+    if (const auto product = find_product(sink, core); product && (opt.arg >= 0 || suits(*product, core)))
+      return TensorCoreUse(sink, *product, core, items).run();
   }
   opt_error(opt, "the kernel has no sum of products over two output axes in the dtypes of the tensor core");
 }

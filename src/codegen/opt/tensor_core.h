@@ -18,6 +18,7 @@ UOp expand_elements(const UOp& sink);
 struct TensorCoreAxes {
   UOp m, n, k;
   UOps casts;  ///< that it does without
+  bool lie_as_read = true;  ///< what it reads from memory is copied there 16 bytes at a time, as it lies in the arguments
 };
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core);
 
