@@ -118,7 +118,7 @@ TEST(Ptx, EveryTensorCore) {
       const TensorCore& core = target.tensor_cores[i];
       if (core.kept_bits != 0) continue;  // rounds its factors: below
       if (core.b.in_memory && core.n != 64 && core.a_type != DType::float16) continue;  // wide ones differ in that alone
-      const UOp kernel = product_of(2 * core.m, (core.b.in_memory ? 2 : 3) * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
+      const UOp kernel = product_of(2 * core.m, 3 * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
       const spec::EvalInputs inputs = some_inputs(kernel);
       spec::EvalInputs evaluated = inputs;
       spec::evaluate(std::span(&kernel, 1), evaluated);
