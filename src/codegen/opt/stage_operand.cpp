@@ -76,10 +76,10 @@ class OperandStaging {
 
   /// Whatever a tensor core reads from memory and is not there yet.
   UOp run_for_core() {
-    check();
     std::vector<MemoryOperand> operands = memory_operands(sink_);
     std::erase_if(operands, [](const MemoryOperand& o) { return is_staged(o.value); });
     if (operands.empty()) return sink_;
+    check();
     return substitute(sink_, staged_for_core(operands));
   }
 
