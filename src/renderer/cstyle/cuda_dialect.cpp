@@ -257,7 +257,7 @@ std::string begin_product(Prelude& prelude, const TensorCore& core, std::string_
       fmt::format("{0} matrix(const void* p) {{ {0} x; asm(\"cvta.to.shared.u64 %0, %1;\" : \"=l\"(x) : \"l\"(p)); return x >> 4; }}",
                   prelude.type(DType::uint64)));
   define_product(prelude, core, sums);
-  const std::string call = fmt::format("{}({}, matrix({}), matrix({}));", core.name.str(), sums.expr.text, a, b);
+  std::string call = fmt::format("{}({}, matrix({}), matrix({}));", core.name.str(), sums.expr.text, a, b);
   if (is_packed(sums) || goes_on) return call;
   return fmt::format("{} asm volatile(\"{}\" : : : \"memory\"); {}", pin(prelude, sums), kBegin, call);
 }

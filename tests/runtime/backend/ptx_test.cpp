@@ -116,7 +116,7 @@ TEST(Ptx, EveryTensorCore) {
     const Target target = cuda_target(arch);
     for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
       const TensorCore& core = target.tensor_cores[i];
-      if (core.kept_bits != 0) continue;  // rounds its factors: below
+      if (core.kept_bits != 0) continue;                                                // rounds its factors: below
       if (core.b.in_memory && core.n != 64 && core.a_type != DType::float16) continue;  // wide ones differ in that alone
       const UOp kernel = product_of(2 * core.m, 3 * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
       const spec::EvalInputs inputs = some_inputs(kernel);
@@ -166,7 +166,7 @@ TEST(Ptx, WarpgroupsSeeWhatIsFenced) {
   for (const char* wait : {"wgmma.wait_group.sync.aligned 0;", "wgmma.commit_group.sync.aligned;"}) {
     bool differs = true;
     try {
-      differs = difference(right, run(text, wait), 0) != "";
+      differs = !difference(right, run(text, wait), 0).empty();
     } catch (const std::runtime_error&) {}
     EXPECT_TRUE(differs) << wait;
   }
