@@ -19,7 +19,7 @@ struct ContentKey;
 /// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
 /// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of
 /// bits of the item's number and of the number of the element among those that the item holds. Items that differ only in bits of which
-/// no row or column is made hold copies.
+/// no row or column is made hold copies. A factor may also be read from memory of the work-group, for all items at once.
 struct TINYGRAD_EXPORT TensorCore {
   /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
   struct Bit {
@@ -29,7 +29,12 @@ struct TINYGRAD_EXPORT TensorCore {
   };
   struct Layout {
     std::vector<Bit> row, column;
-    int elements() const;  ///< that an item holds
+    /// The matrix lies in memory of the work-group: an element's number is its place there, but for `gap` places that are left free behind
+    /// each `run` of them.
+    bool in_memory = false;
+    int run = 1, gap = 0;
+    int elements() const;  ///< that an item holds, or that are in memory
+    int64_t place_of(int64_t element) const { return element + element / run * gap; }
     int64_t row_of(int64_t item, int64_t element) const;
     int64_t column_of(int64_t item, int64_t element) const;
     friend bool operator==(const Layout&, const Layout&) = default;

@@ -140,6 +140,18 @@ Verdict is_copy(const Match& m) {
   return {};
 }
 
+/// What items hold of a factor, or where it is in memory of the group.
+Verdict multiplies(const Match& m) {
+  const UOp& u = m.root();
+  for (size_t i = 0; i < u.src_count(); ++i) {
+    const UOp& s = u.src(i);
+    const bool is_near = is_address(s) && s.src(0).is(Op::BUFFER) && s.src(0).arg_as<BufferArg>().scope == Scope::group;
+    if (is_memory(s) || (is_address(s) && (i == 2 || !is_near)))
+      return Violation{print_expr(s), "values, or factors in memory of the group"};
+  }
+  return {};
+}
+
 Verdict has_lanes(const Match& m) {
   const Shape& shape = shape_of(m.root());
   return expect(shape.size() <= 1 && all_known(shape),
@@ -177,6 +189,7 @@ const BorderRules<Program>& linear_rules() {
       {pat({LOAD, STORE}), is_access, "access"},
       {pat(FETCH), is_copy, "copy"},
       {pat(PREFETCH), [](const Match& m) { return verdict(is_address(m.root().src(0)), "no place", "an INDEX of memory"); }, "prefetched"},
+      {pat(WMMA), multiplies, "factors"},
       {any_of(ops(Group::elementwise)), uses_values, "values"},
       {pat({EXPAND, SHRINK, STACK}), uses_values, "values"},
       {any_but(ops({PARAM, BUFFER})), has_lanes, "lanes"},

@@ -35,6 +35,7 @@ Limits source_limits(Op op) {
     case Op::CUSTOM: return {};
     case Op::FETCH:
     case Op::INDEX: return {2, 4};
+    case Op::WMMA: return {3, 4};
     case Op::LOAD: return {1, 3};
     case Op::STORE: return {2, 3};
     case Op::PROGRAM: return {1, 4};

@@ -65,6 +65,7 @@ Target cuda_target(std::string_view arch) {
   t.group_memory_bytes = 48 << 10;
   t.async_copy_bytes = 16;
   t.max_buffers = 128;
+  if (arch == "sm_90a") add_cores(t, arch);  // no other machine has these instructions
   add_cores(t, "sm_80");
   add_cores(t, "sm_80_bytes");
   add_cores(t, "sm_80_doubles");

@@ -12,9 +12,9 @@ namespace tinygrad {
 
 static_assert(op_count <= 128);  // a Target has a bit for each
 
-/// The tensor cores of a kind of machine: "sm_80", "sm_80_bytes", ... and what "sm_89" has besides (mma.sync of the PTX manual),
-/// "gfx90a", "gfx942" (MFMA), "gfx1100", "gfx1201" (WMMA), "apple7" (simdgroup matrices), "xe_hpg" (DPAS), "avx512_vnni" and "avx512_bf16"
-/// (sums of a few products in each lane) and "small" (8x8x8 for 8 items, for tests).
+/// The tensor cores of a kind of machine: "sm_80", "sm_80_bytes", ... and what "sm_89" (mma.sync of the PTX manual) and "sm_90a" (its
+/// wgmma) have besides, "gfx90a", "gfx942" (MFMA), "gfx1100", "gfx1201" (WMMA), "apple7" (simdgroup matrices), "xe_hpg" (DPAS),
+/// "avx512_vnni" and "avx512_bf16" (sums of a few products in each lane) and "small" (8x8x8 for 8 items, for tests).
 const std::vector<TensorCore>& tensor_cores(std::string_view family);
 /// The one of a name, wherever it is listed; null if there is none.
 const TensorCore* find_tensor_core(Symbol name);

@@ -61,7 +61,10 @@ std::string to_string(const Arg& arg) {
             return s;
           },
           [](const DeviceArg& a) { return std::string(a.device.str()); },
-          [](const StageArg& a) { return fmt::format("{} depth {} layout ({})", name(a.scope), a.depth, join(a.layout)); },
+          [](const StageArg& a) {
+            const std::string gaps = a.gap == 0 ? std::string() : fmt::format(" run {} gap {}", a.run, a.gap);
+            return fmt::format("{} depth {} layout ({}){}", name(a.scope), a.depth, join(a.layout), gaps);
+          },
           [](const RangeArg& a) {
             return fmt::format("r{} {}", a.id, name(a.kind)) + (a.order ? fmt::format(" order {}", a.order) : std::string());
           },
@@ -94,7 +97,7 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
                                     [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
                                     [](const DeviceArg& a) { return hash_all(a.device); },
-                                    [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout); },
+                                    [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap); },
                                     [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },
                                     [](const SpecialArg& a) { return hash_all(a.kind, a.dim); },
                                     [](const KernelArg& a) {

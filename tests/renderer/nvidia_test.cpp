@@ -2,6 +2,7 @@
 // TG_UPDATE_GOLDEN=1 writes them anew, and the difference is read. tests/runtime/backend/ runs PTX, tests/corpus/ assembles both.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -63,6 +64,15 @@ TEST(Nvidia, NarrowFloatsAreConvertedThroughFloat) {
 }
 
 TEST(Nvidia, TensorCore) { expect_golden("tensor_core", render(narrow_product(DType::bfloat16))); }
+TEST(Nvidia, FactorsInSharedMemory) {
+  const UOp i = loop(64, 0), j = loop(64, 1), k = reduce_loop(32, 2);
+  const DType d = DType::bfloat16;
+  const UOp x = cast(read(arg(1, 64 * 32, d), i * 32 + k), DType::float32) * cast(read(arg(2, 32 * 64, d), k * 64 + j), DType::float32);
+  const auto& cores = cuda_target("sm_90a").tensor_cores;
+  const auto core = std::ranges::find(cores, Symbol("wgmma_m64n64k16_kn_bf16_f32"), &TensorCore::name) - cores.begin();
+  expect_golden("wgmma", render(kernel({ended(write(arg(0, 64 * 64), i * 64 + j, reduce_over(Op::ADD, x, {k})), {i, j})},
+                                       {{OptOp::TC, 0, int32_t(core)}, {OptOp::UNROLL, 2, 0}})));
+}
 TEST(Nvidia, TilesCopiedAhead) {
   const auto ahead = [](int slot) { return Opt{OptOp::STAGE, 2, StageOpt{.slot = slot, .scope = Scope::group, .depth = 2}.arg()}; };
   expect_golden(

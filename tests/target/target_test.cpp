@@ -115,7 +115,7 @@ TEST(Target, ItemsOfATensorCoreHoldEachElementOnce) {
     for (const TensorCore& core : target.tensor_cores) {
       const auto check = [&](const TensorCore::Layout& layout, int rows, int columns) {
         std::set<std::pair<int64_t, int64_t>> places;
-        for (int item = 0; item < core.items; ++item)
+        for (int item = 0; item < (layout.in_memory ? 1 : core.items); ++item)
           for (int e = 0; e < layout.elements(); ++e) places.emplace(layout.row_of(item, e), layout.column_of(item, e));
         EXPECT_EQ(int(places.size()), rows * columns) << core.name.str();
         for (const auto& [row, column] : places) EXPECT_TRUE(row < rows && column < columns) << core.name.str();
@@ -128,8 +128,9 @@ TEST(Target, ItemsOfATensorCoreHoldEachElementOnce) {
   }
 }
 
-/// Every element of a matrix is held by the same number of items, once by each.
+/// Every element of a matrix is held by the same number of items, once by each, or is in memory once.
 void expect_covers(const TensorCore::Layout& layout, int items, int rows, int columns) {
+  if (layout.in_memory) items = 1;
   std::map<std::pair<int64_t, int64_t>, int> copies;
   for (int item = 0; item < items; ++item)
     for (int e = 0; e < layout.elements(); ++e) ++copies[{layout.row_of(item, e), layout.column_of(item, e)}];
@@ -151,6 +152,37 @@ TEST(Target, TensorCoresHoldWholeMatrices) {
     expect_covers(core.c, core.items, core.m, core.n);
     EXPECT_EQ(core.c.elements() * core.items, core.m * core.n) << "no copies of results";
   }
+}
+
+/// Core matrices of eight rows of 16 bytes (PTX ISA, 9.7.15.5.1.2), and as cp.async has them in other banks.
+TEST(Target, WarpgroupsReadCoreMatrices) {
+  EXPECT_GT(cuda_target("sm_90a").tensor_cores.size(), cuda_target("sm_90").tensor_cores.size());
+  for (const char* without : {"sm_80", "sm_89", "sm_90", "sm_100a", "sm_120a"})
+    for (const TensorCore& core : cuda_target(without).tensor_cores) EXPECT_FALSE(core.a.in_memory || core.b.in_memory) << without;
+  int found = 0;
+  for (const TensorCore& core : cuda_target("sm_90a").tensor_cores) {
+    if (!core.b.in_memory) continue;
+    ++found;
+    SCOPED_TRACE(core.name.str());
+    EXPECT_EQ(core.items, 128);
+    EXPECT_EQ(core.k * int(itemsize(core.a_type)), 32);
+    for (const bool is_first : {true, false}) {
+      const TensorCore::Layout& layout = is_first ? core.a : core.b;
+      const auto each = int64_t(itemsize(core.a_type)), piece = 16 / each;
+      std::map<std::pair<int64_t, int64_t>, int64_t> at;  // bytes, by place along k and across
+      for (int e = 0; e < layout.elements(); ++e) {
+        const int64_t row = layout.row_of(0, e), column = layout.column_of(0, e);
+        at[is_first ? std::pair(column, row) : std::pair(row, column)] = layout.place_of(e) * each;
+      }
+      const bool along_k = (at[{1, 0}]) == each;
+      EXPECT_TRUE(along_k || (each == 2 && at[{0, 1}] == each));
+      const auto place = [&](int64_t far, int64_t off) { return along_k ? at[{far, off}] : at[{off, far}]; };
+      for (int64_t i = 0; i < piece; ++i)
+        for (int64_t row = 0; row < 8; ++row) EXPECT_EQ(place(i, row), i * each + row * 16);
+      EXPECT_EQ(place(piece, 0) / 16 % 2, 1) << "an odd number of rows of 16 bytes";
+    }
+  }
+  EXPECT_EQ(found, 40);
 }
 
 /// Where AMD's matrix instruction calculator says that registers are: `--register-layout` of some elements of each matrix.

@@ -157,11 +157,11 @@ class Emulation {
     const auto bits = [&](const UOp& x) { return cast(to_storage(x, d), DType::uint32); };
     return keep(UOp(Op::WHERE, DType::float32, sources, u.arg()), where(sources[0], bits(sources[1]), bits(sources[2])), d);
   }
-  /// A tensor core takes the values as they are in memory.
+  /// A tensor core takes the values as they are in memory, and those that it reads there are.
   UOp with_stored_factors(const UOp& u, UOps sources) const {
     for (size_t i = 0; i < 2; ++i) {
       const DType d = u.src(i).dtype();
-      if (!emulates(d)) continue;
+      if (!emulates(d) || sources[i].is(Op::INDEX)) continue;
       UOps bits;
       for (const UOp& x : sources[i].src()) bits.push_back(to_storage(x, d));
       sources[i] = stack(bits);

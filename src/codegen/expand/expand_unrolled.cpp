@@ -4,6 +4,7 @@
 
 #include "codegen/online_step.h"
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/tensor_core.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
 #include "shape/ranges.h"
@@ -96,6 +97,26 @@ UOps reduce_copy(const UOp& reduce, const std::vector<UOp>& values, const UOps& 
   return UOps(values.begin(), values.end());
 }
 
+/// The REDUCE with one step that takes the values of several, one after another.
+UOp in_turn(const UOp& reduce, const std::vector<std::vector<UOp>>& steps, const UOps& loops) {
+  const auto param_like = [](const UOp& value, size_t slot) { return UOp(Op::PARAM, value.dtype(), {}, ParamArg{.slot = int32_t(slot)}); };
+  UOps carried, values;
+  for (const UOp& v : reduce_identities(reduce)) carried.push_back(param_like(v, carried.size()));
+  const size_t first = carried.size();
+  for (const auto& taken : steps) {
+    UOps x;
+    for (const UOp& v : taken) {
+      x.push_back(param_like(v, first + values.size()));
+      values.push_back(v);
+    }
+    carried = reduce_step(reduce, carried, x);
+  }
+  const UOp step(Op::FUNCTION, DType::void_, {UOp(Op::TUPLE, DType::void_, carried)}, reduce.src(2).arg());
+  UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
+  sources.append(loops.begin(), loops.end());
+  return reduce.with_src(sources);
+}
+
 /// What a REDUCE gives, one value for each carried one, without its unroll ranges.
 UOps expand_reduce(const UOp& reduce) {
   const auto [expanded, kept] = partition(closed_ranges(reduce), AxisKind::unroll);
@@ -116,6 +137,11 @@ UOps expand_reduce(const UOp& reduce) {
   if (many && !kept.empty() && !is_general_reduce(reduce)) {
     for (const auto& v : all) partials.push_back(UOps(v.begin(), v.end()));
     return {make_reduce(reduce, merge_tree(reduce, std::move(partials)), kept)};
+  }
+  // A core that reads memory goes on with the sums of the product before without anybody waiting for them.
+  if (all.size() > 1 && sums_products_of_memory(reduce)) {
+    const UOp together = in_turn(reduce, all, kept);
+    return kept.empty() ? reduce_step(together, reduce_identities(together), reduced_values(together)) : reduce_results(together);
   }
   // Vectors are merged before their lanes are.
   const auto [lanes, loops] = partition(kept, AxisKind::lane);

@@ -24,11 +24,19 @@ class StageLowering {
   UOp run(const UOp& sink) {
     return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
       if (u.is(Op::INDEX) && u.src(0).is(Op::STAGE)) return read(sources[0], sources[1]);
-      return u.with_src(sources);
+      return u.is(Op::WMMA) ? with_places(u, sources) : u.with_src(sources);
     });
   }
 
  private:
+  /// What a tensor core reads from memory is not loaded for it.
+  static UOp with_places(const UOp& wmma, UOps sources) {
+    const TensorCore* core = find_tensor_core(wmma.arg_as<WmmaArg>().name);
+    if (core->a.in_memory) sources[0] = UOp(sources[0].src(0));
+    if (core->b.in_memory) sources[1] = UOp(sources[1].src(0));
+    return wmma.with_src(sources);
+  }
+
   struct Filled {
     StageMemory memory;
     UOp state;

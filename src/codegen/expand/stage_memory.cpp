@@ -32,6 +32,17 @@ UOp flat(std::span<const UOp> ranges) {
   return at;
 }
 
+/// How far apart neighbours along each of the ranges are that nest in an order, outermost first.
+std::vector<int64_t> steps_in_order(std::span<const UOp> ranges, std::span<const int32_t> order) {
+  std::vector<int64_t> steps(ranges.size());
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    steps[size_t(order[i])] = step;
+    step *= most_iterations(ranges[size_t(order[i])]);
+  }
+  return steps;
+}
+
 bool loads_argument(const UOp& value) { return value.is(Op::LOAD) && value.src(0).src(0).is(Op::PARAM); }
 
 }  // namespace
@@ -50,10 +61,17 @@ StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, const Tar
   }
   for (const UOp& r : items_)
     if (!contains(own_items_, r) && !contains(closed_ranges(stage), r)) free_items_.push_back(r);
-  elements_ = count_of(closed_ranges(stage));
+  const auto& arg = stage.arg_as<StageArg>();
+  ranges_ = UOps(closed_ranges(stage));
+  elements_ = count_of(ranges_);
   lane_count_ = count_of(lanes_);
   fetched_ = shared && target.async_copy_bytes != 0 && loads_argument(stage.src(0));
-  if (fetched_) choose_pitch();
+  if (!arg.layout.empty()) {
+    steps_ = steps_in_order(ranges_, arg.layout);
+    row_ = arg.run, padding_ = arg.gap;
+  } else if (fetched_) {
+    choose_pitch();
+  }
   copy_size_ = count_of(own_items_) * (elements_ + elements_ / row_ * padding_) * lane_count_;
   memory_ = buffer(stage.dtype(), {.id = id, .size = copy_size_ * copies, .scope = shared ? Scope::group : Scope::reg});
 }
@@ -81,9 +99,23 @@ void StageMemory::choose_pitch() {
 }
 
 UOp StageMemory::place(const UOp& copy, const UOp& element) const {
-  const UOp at = flat(own_items_) * elements_ + element;
+  const UOp at = flat(own_items_) * elements_ + in_memory_order(element);
   if (padding_ == 0) return copy * copy_size_ + (at * lane_count_ + flat(lanes_));
   return simplify(copy * copy_size_ + at + floor_div(at, row_) * padding_);
+}
+
+/// From the number of an element, in the order of the ranges, to its place in theirs in memory.
+UOp StageMemory::in_memory_order(const UOp& element) const {
+  if (steps_.empty()) return element;
+  UOp at = index_const(0);
+  int64_t below = 1, size = 1;
+  for (size_t i = ranges_.size(); i-- > 0; below *= size) {
+    const int64_t step = steps_[i];
+    size = most_iterations(ranges_[i]);
+    for (; i > 0 && steps_[i - 1] == step * size; --i) size *= most_iterations(ranges_[i - 1]);  // what lies together both ways
+    at = at + floor_mod(floor_div(element, below), size) * step;
+  }
+  return at;
 }
 
 UOp StageMemory::read(const UOp& state, const UOp& copy, const UOp& element) const { return load(index(state, place(copy, element))); }
@@ -91,11 +123,11 @@ UOp StageMemory::read(const UOp& state, const UOp& copy, const UOp& element) con
 /// Neighbours in the tile that lie together where they are loaded from, too; in `first` the loops over them are 0.
 int64_t StageMemory::row_length(const UOp& value, NodeMap<UOp>* first) const {
   const UOp& at = value.src(0).src(1);
-  const auto closed = closed_ranges(stage_);
   int64_t row = 1;
-  for (size_t i = closed.size(); i-- > 0 && !contains(items_, closed[i]) && stride_of(at, closed[i]) == row;) {
-    row *= constant_size(closed[i]);
-    if (first) (*first)[closed[i]] = index_const(0);
+  for (size_t i = ranges_.size(); i-- > 0 && !contains(items_, ranges_[i]) && stride_of(at, ranges_[i]) == row;) {
+    if (!steps_.empty() && steps_[i] != row) break;
+    row *= constant_size(ranges_[i]);
+    if (first) (*first)[ranges_[i]] = index_const(0);
   }
   return row;
 }

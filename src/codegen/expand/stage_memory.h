@@ -1,6 +1,8 @@
 #pragma once
 /// A STAGE as memory: where its elements are, how they get there and how they are read.
 
+#include <vector>
+
 #include "target/target.h"
 #include "uop/node_map.h"
 #include "uop/uop.h"
@@ -30,6 +32,7 @@ class StageMemory {
 
  private:
   UOp place(const UOp& copy, const UOp& element) const;
+  UOp in_memory_order(const UOp& element) const;
   void choose_pitch();
   int64_t row_length(const UOp& value, NodeMap<UOp>* first = nullptr) const;
   int64_t run_length(const UOp& value) const;
@@ -40,6 +43,8 @@ class StageMemory {
   bool fetched_ = false;
   UOps items_;                                   ///< of the kernel, with group scope
   UOps own_items_, free_items_, lanes_, loops_;  ///< items and lanes with places of their own; items without; loops around
+  UOps ranges_;                                  ///< that have a place for each of their values
+  std::vector<int64_t> steps_;                   ///< of each, in memory; empty where the last one is the innermost, ...
   int64_t elements_ = 1, lane_count_ = 1, copy_size_ = 1;
   int64_t row_ = 1, padding_ = 0;  ///< elements after which others are left free, and how many
 };

@@ -274,10 +274,11 @@ class Linearizer {
     UOp made = u.with_src(sources);
     // Without AFTER, a load before a store and one behind it read the same place in the same way, and an accumulator may be set to the same
     // value again: the later one is of another state, so that each instruction stands in the list once.
-    while ((made.is(Op::LOAD) || made.is(Op::STORE) || made.is(Op::FETCH)) && standing(made).listed) {
-      push_if_new(sources[0] = reachable(next_state(sources[0])));
-      made = made.with_src(sources);
-    }
+    if (const auto place = place_among(sources); place != sources.end() && !made.is(Op::INDEX))
+      while (standing(made).listed) {
+        push_if_new(*place = reachable(next_state(*place)));
+        made = made.with_src(sources);
+      }
     if (made.is(Op::INDEX)) made = reachable(made);
     emitted_[u] = made;
     if (is_constant(made))
@@ -286,6 +287,10 @@ class Linearizer {
       push_if_new(made);
   }
 
+  /// The first of the sources that is an address in memory.
+  static UOps::iterator place_among(UOps& sources) {
+    return std::ranges::find_if(sources, [](const UOp& s) { return s.is(Op::INDEX) && s.src(0).in(Group::memory); });
+  }
   static UOp next_state(const UOp& address) {
     IndexArg arg = address.arg_as<IndexArg>();
     ++arg.state;

@@ -55,7 +55,7 @@ class Splitter {
         break;
       case Op::WMMA: {
         UOps operands;
-        for (const UOp& s : u.src()) operands.push_back(stack(lanes(s)));
+        for (const UOp& s : u.src()) operands.push_back(is_vector(s) && !is_address(s) ? stack(lanes(s)) : one(s));
         return keep_vector(u, u.with_src(operands));
       }
       default:

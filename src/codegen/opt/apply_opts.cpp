@@ -102,9 +102,11 @@ class Application {
     // Nothing is computed that no iteration uses.
     if (!computed.empty()) kernel_ = bound_loops(kernel_);
     stage(computed);
-    kernel_ = expand_elements(kernel_);
+    const UOp staged = stage_memory_operands(kernel_, opts, target_);
+    const bool has_tiles = !loaded.empty() || !computed.empty() || staged != kernel_;
+    kernel_ = expand_elements(staged);
     // What is read from a tile often is one run through it.
-    return loaded.empty() && computed.empty() ? kernel_ : merge_ranges(simplify(kernel_));
+    return has_tiles ? merge_ranges(simplify(kernel_)) : kernel_;
   }
 
  private:

@@ -25,7 +25,8 @@ namespace tinygrad::codegen {
 ///   OUTER(reduce axis, loop)   the loop of the reduction goes around the loop axis and all inside of it, whose results so far are kept in
 ///                              memory: what does not move with them is computed once
 ///   SWAP(axis, other)          the two loops change places, and with them numbers
-///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits
+///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits. What it reads from memory of
+///                              the group gets a tile of one step, if no STAGE makes it another
 ///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg
 ///                              or thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop)
 ///                              depth - 1 iterations ahead. Where it stands in the list does not matter

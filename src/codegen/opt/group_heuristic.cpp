@@ -16,6 +16,7 @@ constexpr int64_t few_outputs = 2048;  // less than the work-items that a device
 constexpr int64_t long_reduction = 32;
 constexpr int64_t texel = 4;  // elements
 constexpr int tiles_ahead = 2;
+constexpr int64_t most_sums = 64;  // of a tensor core that an item holds, about half of its registers
 
 class GroupHeuristic {
  public:
@@ -49,19 +50,24 @@ class GroupHeuristic {
 
   /// The first core whose tile divides the sizes, with several tiles for each of its groups of items.
   bool use_tensor_core() {
+    if (nest_.reduces == 0) return false;
     for (size_t i = 0; i < target_.tensor_cores.size(); ++i) {
       const TensorCore& core = target_.tensor_cores[i];
       const auto use = tensor_core_axes(sink_, core);
       if (!use || core.items > target_.max_group_items) continue;
+      const bool reads_memory = core.a.in_memory || core.b.in_memory;
+      if (reads_memory && (!use->lie_as_read || !has_one_product())) continue;
       if (constant_size(use->m) % core.m || constant_size(use->n) % core.n || constant_size(use->k) % core.k) continue;
       if (constant_size(use->m) == 0 || constant_size(use->n) == 0 || constant_size(use->k) == 0) continue;
       opts_.push_back({OptOp::TC, 0, int32_t(i)});
       items_ *= core.items;
+      int64_t sums = core.c.elements();
       for (size_t a = 0; a < nest_.axes.size(); ++a) {
         const int64_t tile = is_axis(a, use->m) ? core.m : is_axis(a, use->n) ? core.n : is_axis(a, use->k) ? core.k : 1;
         left_[a] /= tile;
-        if (tile > 1 && !nest_.axes[a].is_reduce) add_copies(a, may_fetch() ? 4 : 2);
+        if (tile > 1 && !nest_.axes[a].is_reduce) sums *= add_copies(a, std::min<int64_t>(may_fetch() ? 4 : 2, most_sums / sums));
       }
+      core_reads_memory_ = reads_memory;
       return uses_core_ = true;
     }
     return false;
@@ -156,9 +162,27 @@ class GroupHeuristic {
     }
     return tiled > 0;
   }
-  void add_copies(size_t axis, int64_t most) {
-    for (int64_t n = most; n > 1; n /= 2)
-      if (left_[axis] % n == 0) return add(OptOp::UPCAST, axis, n);
+  /// How many there are.
+  int64_t add_copies(size_t axis, int64_t most) {
+    for (int64_t n = most; n > 1; n /= 2) {
+      if (left_[axis] % n != 0) continue;
+      add(OptOp::UPCAST, axis, n);
+      return n;
+    }
+    return 1;
+  }
+
+  /// Output axes, the innermost first. The groups' tiles of a core that reads memory are wide: its shorter side first.
+  std::vector<size_t> axes_to_spread() const {
+    std::vector<size_t> out;
+    for (size_t i = nest_.axes.size(); i-- > 0;)
+      if (!nest_.axes[i].is_reduce) out.push_back(i);
+    const auto key = [&](size_t i) {
+      const int64_t tile = nest_.axes[i].size / std::max<int64_t>(left_[i], 1);
+      return std::pair(tile == 1, tile);
+    };
+    if (core_reads_memory_) std::ranges::stable_sort(out, {}, key);
+    return out;
   }
 
   /// Items along the outputs, the innermost axis first: neighbouring items then use neighbouring memory. The last opt is the fastest
@@ -166,8 +190,8 @@ class GroupHeuristic {
   void spread() {
     std::vector<Opt> local;
     const int64_t most = most_items();
-    for (size_t i = nest_.axes.size(); i-- > 0 && local.size() < 2;) {
-      if (nest_.axes[i].is_reduce) continue;
+    for (const size_t i : axes_to_spread()) {
+      if (local.size() == 2) break;
       // The tiles of a tensor core's items are squares already.
       const int64_t wanted = uses_core_ && may_fetch() ? 2 : local.empty() ? 32 : 8;
       for (int64_t n = wanted; n > 1; n /= 2)
@@ -202,23 +226,33 @@ class GroupHeuristic {
     return may_fetch() && nest_.reduces == 1 && reduced == 1 && nest_.axes.back().is_reduce && !updates_in_place(sink_);
   }
 
-  /// Work-items along another axis load the same.
-  bool is_shared(const NestedWork& w) const { return w.node.is(Op::LOAD) && (spread_ & w.inside & ~w.depends) != 0; }
+  /// Work-items along another axis load the same, or together what the core reads.
+  bool is_shared(const NestedWork& w) const {
+    return w.node.is(Op::LOAD) && (core_reads_memory_ || (spread_ & w.inside & ~w.depends) != 0);
+  }
 
-  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead.
+  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much.
   void stage() {
     const size_t axis = nest_.axes.size() - 1;
     if (!may_stage_ || left_[axis] <= tiles_ahead + 1) return;
     std::map<int32_t, int64_t> tiles;  // bytes, by slot
     for (const NestedWork& w : nest_.works)
       if (is_shared(w) && (w.depends >> axis & 1)) tiles[w.node.src(0).src(0).arg_as<ParamArg>().slot] += tile_bytes(w);
+    int depth = tiles_ahead + 1;
+    if (core_reads_memory_ && bytes_of(tiles) * depth > target_.group_memory_bytes) --depth;
     int64_t free = target_.group_memory_bytes;
     for (const auto& [slot, bytes] : tiles) {
-      const StageOpt tile{.slot = slot, .scope = Scope::group, .depth = tiles_ahead + 1};
+      const StageOpt tile{.slot = slot, .scope = Scope::group, .depth = depth};
       free -= bytes * tile.depth;
       if (free < 0) return;
       opts_.push_back({OptOp::STAGE, int32_t(nest_.axes[axis].number), tile.arg()});
     }
+  }
+
+  static int64_t bytes_of(const std::map<int32_t, int64_t>& tiles) {
+    int64_t sum = 0;
+    for (const auto& [slot, bytes] : tiles) sum += bytes;
+    return sum;
   }
 
   /// At most, with what is left free behind each row.
@@ -230,7 +264,8 @@ class GroupHeuristic {
       elements *= taken;
       if (taken > 1) row = std::min(row, taken);
     }
-    return elements * item + elements / std::min(row, elements) * 16;
+    // Of what a core reads, runs are at least 256 bytes long.
+    return elements * item + (core_reads_memory_ ? elements * item / 256 : elements / std::min(row, elements)) * 16;
   }
 
   const UOp sink_;
@@ -239,7 +274,7 @@ class GroupHeuristic {
   std::vector<int64_t> left_;
   std::vector<Opt> opts_;
   int64_t items_ = 1;
-  bool uses_core_ = false, may_stage_ = false, reads_texels_ = false;
+  bool uses_core_ = false, core_reads_memory_ = false, may_stage_ = false, reads_texels_ = false;
   uint64_t spread_ = 0;  ///< axes that work-items are along, as bits
 };
 

@@ -51,6 +51,7 @@ bool can_merge(const std::vector<UOp>& nodes, const Pair& p) {
   if (constant_size(p.outer) == 0 || constant_size(p.inner) == 0) return false;
   for (const UOp& u : nodes) {
     if (closes(u, p.outer) != closes(u, p.inner)) return false;
+    if (u.is(Op::STAGE) && closes(u, p.outer) && !u.arg_as<StageArg>().layout.empty()) return false;  // they may lie apart
     if (u.dtype() == DType::index) continue;
     const std::span<const UOp> used = u.src().first(u.src_count() - closed_ranges(u).size());
     for (size_t i = 0; i < used.size(); ++i)

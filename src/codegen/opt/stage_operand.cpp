@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -10,6 +11,7 @@
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
 #include "codegen/opt/split_range.h"
+#include "codegen/opt/tensor_core.h"
 #include "codegen/opt/window_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/simplify.h"
@@ -23,29 +25,47 @@ namespace {
 
 AxisKind kind_of(const UOp& range) { return range.arg_as<RangeArg>().kind; }
 
+bool is_staged(const UOp& value) { return value.is(Op::INDEX) && value.src(0).is(Op::STAGE); }
+
+/// An element's number as digits that are places in a row or a column, the lowest first: how many values each has.
+std::vector<int64_t> digits_of(const TensorCore::Layout& layout) {
+  std::vector<std::pair<bool, size_t>> places(layout.row.size() + layout.column.size());  // of each bit of the number: column?, bit
+  for (size_t i = 0; i < layout.row.size(); ++i) places[layout.row[i].n] = {false, i};
+  for (size_t i = 0; i < layout.column.size(); ++i) places[layout.column[i].n] = {true, i};
+  std::vector<int64_t> digits;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const bool goes_on = i > 0 && places[i].first == places[i - 1].first && places[i].second == places[i - 1].second + 1;
+    if (!goes_on) digits.push_back(1);
+    digits.back() *= 2;
+  }
+  return digits;
+}
+
 class OperandStaging {
  public:
-  OperandStaging(const UOp& sink, const UOp& axis, const Opt& opt, const Target& target)
-      : sink_(sink), axis_(axis), opt_(opt), stage_(StageOpt::of(opt.arg)), target_(target), next_range_(next_range_id(sink)) {
+  /// Tiles inside of `axis`; without one, inside of all loops.
+  OperandStaging(const UOp& sink, const UOp& axis, const Opt& opt, const StageOpt& stage, const Target& target)
+      : sink_(sink), axis_(axis), opt_(opt), stage_(stage), target_(target), next_range_(next_range_id(sink)) {
     const std::vector<UOp> axes = nested_axes(sink);
     for (size_t i = 0; i < axes.size(); ++i) place_[axes[i]] = int(i);
+    axis_place_ = axis ? *place_.find(axis) : int(axes.size());
+    for (const UOp& u : toposort(sink))
+      if (u.is(Op::STORE)) stored_.push_back(u.src(0).src(0));
   }
 
   UOp run() {
     check();
     const std::vector<UOp> nodes = toposort(sink_);
+    NodeMap<UOp> reads = staged_for_core(memory_operands(sink_));
     std::vector<UOp> loads;
-    for (const UOp& u : nodes) {
-      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) loads.push_back(u);
-      if (u.is(Op::STORE)) stored_.push_back(u.src(0).src(0));
-    }
+    for (const UOp& u : nodes)
+      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0)) && !for_core_.contains(u)) loads.push_back(u);
     // Where some of them are made again and again, a copy of the others would be for nothing.
     note_nesting();
     if (std::any_of(loads.begin(), loads.end(), [&](const UOp& u) { return is_repeated(u); }))
       std::erase_if(loads, [&](const UOp& u) { return !is_repeated(u); });
     if (stage_.depth > 1 && std::erase_if(loads, [&](const UOp& u) { return !moves_with_loop(u); }) > 0 && loads.empty())
       opt_error(opt_, "what is loaded does not move with the loop");
-    NodeMap<UOp> reads;
     for (const UOp& load : loads)
       for (const UOp& value : stage_.computed ? computed_of(load, nodes).last : UOps{load})
         if (!reads.contains(value))
@@ -54,8 +74,42 @@ class OperandStaging {
     return substitute(sink_, reads);
   }
 
+  /// Whatever a tensor core reads from memory and is not there yet.
+  UOp run_for_core() {
+    std::vector<MemoryOperand> operands = memory_operands(sink_);
+    std::erase_if(operands, [](const MemoryOperand& o) { return is_staged(o.value); });
+    if (operands.empty()) return sink_;
+    check();
+    return substitute(sink_, staged_for_core(operands));
+  }
+
  private:
-  bool is_argument(const UOp& memory) const { return memory.is(Op::PARAM) && memory.arg_as<ParamArg>().slot == stage_.slot; }
+  /// Without a number, any argument.
+  bool is_argument(const UOp& memory) const {
+    return memory.is(Op::PARAM) && (stage_.slot < 0 || memory.arg_as<ParamArg>().slot == stage_.slot);
+  }
+
+  /// What is loaded of the argument for the value; null for nothing.
+  UOp argument_load(const UOp& value) const {
+    for (const UOp& u : toposort(value))
+      if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) return u;
+    return {};
+  }
+
+  /// Factors of which the argument is a part. All that makes them is computed in the fill.
+  NodeMap<UOp> staged_for_core(const std::vector<MemoryOperand>& operands) {
+    NodeMap<UOp> reads;
+    for (const MemoryOperand& o : operands) {
+      const UOp load = argument_load(o.value);
+      if (!load || is_staged(o.value)) continue;
+      for (const UOp& u : toposort(o.value))
+        if (u.is(Op::LOAD)) for_core_.insert(u);
+      if (stage_.depth > 1 && !moves_with_loop(load)) continue;
+      if (stage_.scope != Scope::group || stage_.computed) opt_error(opt_, "the tensor core reads it from memory of the group");
+      made_.push_back(reads[o.value] = staged(o.value, load, &o));
+    }
+    return reads;
+  }
 
   void check() const {
     if (stage_.scope == Scope::device) opt_error(opt_, "the scope is reg, thread or group");
@@ -69,7 +123,7 @@ class OperandStaging {
       opt_error(opt_, fmt::format("the loop has {} iterations", constant_size(axis_)));
     for (const UOp& u : toposort(sink_)) {
       if (u.is(Op::AFTER)) opt_error(opt_, "a loop nest of the kernel reads what another writes");
-      if (u.is(Op::STORE) && is_argument(u.src(0).src(0))) opt_error(opt_, "the kernel stores to the argument");
+      if (u.is(Op::STORE) && stage_.slot >= 0 && is_argument(u.src(0).src(0))) opt_error(opt_, "the kernel stores to the argument");
     }
   }
 
@@ -113,7 +167,7 @@ class OperandStaging {
       case AxisKind::group: return stage_.scope == Scope::group;
       case AxisKind::loop:
       case AxisKind::reduce:
-      case AxisKind::outer: return *place_.find(range) > *place_.find(axis_);
+      case AxisKind::outer: return *place_.find(range) > axis_place_;
       default: return false;
     }
   }
@@ -137,10 +191,11 @@ class OperandStaging {
     return kind_of(range) == AxisKind::element && stage_.scope != Scope::group ? AxisKind::upcast : AxisKind::loop;
   }
 
-  /// What is computed of the load, or it itself, as an element of a tile; null if nothing of it moves inside the axis.
-  UOp staged(const UOp& value, const UOp& load) {
+  /// What is computed of the load, or it itself, as an element of a tile; null if nothing of it moves inside the axis. `operand`: it is
+  /// read by a tensor core.
+  UOp staged(const UOp& value, const UOp& load, const MemoryOperand* operand = nullptr) {
     UOps inside;
-    for (const UOp& r : ranges_of(load))
+    for (const UOp& r : ranges_of(operand ? value : load))
       if (is_inside(r)) inside.push_back(r);
     if (inside.empty()) return {};
     for (const UOp& u : toposort(value)) {
@@ -150,8 +205,9 @@ class OperandStaging {
     }
     if (stage_.depth > 1) check_ahead(load);
     NodeMap<UOp> digits;
-    const UOp apart = stage_.scope == Scope::group ? in_bits(load, inside, digits) : value;
-    std::vector<WindowAxis> axes = axes_of_tile(stage_.computed ? load : apart, inside);
+    NodeMap<int64_t> taken_together;
+    const UOp apart = stage_.scope == Scope::group ? in_digits(value, load, operand, inside, digits, taken_together) : value;
+    std::vector<WindowAxis> axes = axes_of_tile(stage_.computed ? load : argument_load(apart), inside);
     if (stage_.computed) join_rows(value, axes);
     sort_tile(axes);
 
@@ -177,38 +233,67 @@ class OperandStaging {
     check_size(elements * int64_t(itemsize(value.dtype())) * stage_.depth);
     sources[0] = substitute(apart, fresh);
     if (valid) sources[0] = gated(sources[0], substitute(valid, fresh));
-    const UOp tile(Op::STAGE, value.dtype(), sources, StageArg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)});
+    StageArg arg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)};
+    if (operand) {
+      arg.layout = order_for_core(axes, taken_together);
+      arg.run = operand->layout->run, arg.gap = operand->layout->gap;
+    }
+    const UOp tile(Op::STAGE, value.dtype(), sources, arg);
     return UOp(Op::INDEX, value.dtype(), {tile, substitute(at, digits)}, IndexArg{});
   }
 
   /// Loops of which the load's place takes digits, such as those over what the items of a tensor core hold, become loops over their bits,
-  /// which move it a way each: so the tile lies as the argument does. `digits` has the bits of the loops.
-  UOp in_bits(const UOp& load, UOps& inside, NodeMap<UOp>& digits) {
+  /// which move it a way each: so the tile is filled as the argument lies. Of an operand's elements it is loops over the digits that are
+  /// parts of a row or a column. `digits` has them by these loops, `taken_together` what one step of those of the elements is.
+  UOp in_digits(const UOp& value, const UOp& load, const MemoryOperand* operand, UOps& inside, NodeMap<UOp>& digits,
+                NodeMap<int64_t>& taken_together) {
     UOps apart;
     NodeMap<UOp> sums;
     for (const UOp& r : inside) {
-      const int64_t size = constant_size(r);
-      if (stride_of(load.src(0).src(1), r) || size < 4 || (size & (size - 1)) != 0) {
+      const bool is_operands = operand && r == operand->element;
+      const std::vector<int64_t> sizes = is_operands ? digits_of(*operand->layout) : bits_of(load, r);
+      if (sizes.empty()) {
         apart.push_back(r);
         continue;
       }
       UOp sum = index_const(0);
-      for (int64_t below = 1; below < size; below *= 2) {
-        const UOp bit = range(index_const(2), {.id = next_range_++, .order = r.arg_as<RangeArg>().order});
-        made_.push_back(bit);
-        apart.push_back(bit);
-        sum = sum + bit * below;
-        digits[bit] = floor_mod(floor_div(r, below), 2);
+      int64_t below = 1;
+      for (const int64_t size : sizes) {
+        const UOp digit = range(index_const(size), {.id = next_range_++, .order = r.arg_as<RangeArg>().order});
+        made_.push_back(digit);
+        apart.push_back(digit);
+        sum = sum + digit * below;
+        digits[digit] = floor_mod(floor_div(r, below), size);
+        if (is_operands) taken_together[digit] = below;
+        below *= size;
       }
       sums[r] = sum;
     }
-    if (apart.size() == inside.size()) return load;
-    const UOp out = simplify(substitute(load, sums));
+    if (apart.size() == inside.size()) return value;
+    const UOp out = simplify(substitute(value, sums));
     made_.push_back(out);
     inside.clear();
     for (const UOp& r : apart)
-      if (is_open_over(out, std::span(&r, 1))) inside.push_back(r);
+      if (taken_together.contains(r) || is_open_over(out, std::span(&r, 1))) inside.push_back(r);
     return out;
+  }
+
+  static std::vector<int64_t> bits_of(const UOp& load, const UOp& range) {
+    const int64_t size = constant_size(range);
+    if (size < 4 || (size & (size - 1)) != 0 || stride_of(load.src(0).src(1), range)) return {};
+    return std::vector<int64_t>(size_t(std::bit_width(uint64_t(size)) - 1), 2);
+  }
+
+  /// What a tensor core reads in a step lies together, in its own order.
+  static SmallVector<int32_t, 6> order_for_core(const std::vector<WindowAxis>& axes, const NodeMap<int64_t>& taken_together) {
+    SmallVector<int32_t, 6> order;
+    for (size_t i = 0; i < axes.size(); ++i) order.push_back(int32_t(i));
+    const auto step = [&](int32_t i) {
+      const int64_t* below = taken_together.find(axes[size_t(i)].parts[0].range);
+      return below ? *below : std::numeric_limits<int64_t>::max();
+    };
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return step(a) > step(b); });
+    return order;
   }
 
   /// Loads that move with what `valid` compares are not made where it is false.
@@ -320,7 +405,7 @@ class OperandStaging {
     int innermost = -1;
     for (const UOp& r : ranges_of(load))
       if (const int* p = place_.find(r); p && !is_inside(r)) innermost = std::max(innermost, *p);
-    return innermost == *place_.find(axis_);
+    return innermost == axis_place_;
   }
 
   /// That an iteration of the loop can load what a later one needs.
@@ -340,6 +425,8 @@ class OperandStaging {
   const Target& target_;
   int32_t next_range_;
   NodeMap<int> place_;
+  int axis_place_ = 0;
+  NodeSet for_core_;  // LOADs of what a tensor core reads from memory
   NodeMap<UOps> around_;
   std::vector<UOp> made_, stored_;  // values of tiles; memories that the kernel stores to
 };
@@ -347,7 +434,13 @@ class OperandStaging {
 }  // namespace
 
 UOp stage_operand(const UOp& sink, const UOp& axis, const Opt& opt, const Target& target) {
-  return OperandStaging(sink, axis, opt, target).run();
+  return OperandStaging(sink, axis, opt, StageOpt::of(opt.arg), target).run();
+}
+
+UOp stage_memory_operands(const UOp& sink, std::span<const Opt> opts, const Target& target) {
+  const auto core = std::ranges::find(opts, OptOp::TC, &Opt::op);
+  if (core == opts.end()) return sink;
+  return OperandStaging(sink, UOp(), *core, {.slot = -1, .scope = Scope::group}, target).run_for_core();
 }
 
 }  // namespace tinygrad::codegen

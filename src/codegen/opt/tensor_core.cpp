@@ -1,6 +1,7 @@
 #include "codegen/opt/tensor_core.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
@@ -77,6 +78,25 @@ std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
     if (a && b) return Product{u, a, b, m, n, k, casts};
   }
   return std::nullopt;
+}
+
+/// True if the factor is loaded as it is and neighbours in the core's memory are neighbours in the argument, 16 bytes of them.
+bool lies_as_read(const UOp& x, const TensorCore::Layout& layout, const UOp& row, const UOp& column) {
+  if (!x.is(Op::LOAD) || x.src(0).src_count() != 2) return false;
+  const bool in_columns = layout.row[0] == TensorCore::Bit{true, 0};
+  const auto along = stride_of(x.src(0).src(1), in_columns ? row : column), across = stride_of(x.src(0).src(1), in_columns ? column : row);
+  return along == 1 && across && *across % int64_t(16 / itemsize(x.dtype())) == 0;
+}
+
+bool lie_as_read(const Product& p, const TensorCore& core) {
+  return (!core.a.in_memory || lies_as_read(p.a, core.a, p.m, p.k)) && (!core.b.in_memory || lies_as_read(p.b, core.b, p.k, p.n));
+}
+
+/// Cores that read memory are for large products, and each for one way to lie.
+bool suits(const Product& p, const TensorCore& core) {
+  if (!core.a.in_memory && !core.b.in_memory) return true;
+  const auto is_long = [](const UOp& range, int64_t n) { return constant_size(range) == 0 || constant_size(range) >= n; };
+  return lie_as_read(p, core) && is_long(p.m, core.m) && is_long(p.n, core.n) && is_long(p.k, core.k);
 }
 
 using Bits = std::vector<TensorCore::Bit>;
@@ -156,7 +176,8 @@ class TensorCoreUse {
   UOp multiplied(const UOp& k) const {
     const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
     const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
-    const UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
+    UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
+    if (is_told_item()) x.push_back(item_);
     const UOps zeros(size_t(core_.c.elements()), constant(core_.out, 0));
     UOps sources{tuple(x), tuple(zeros), step(), merge()};
     for (const UOp& r : closed_ranges(p_.reduce))
@@ -176,12 +197,16 @@ class TensorCoreUse {
     return out;
   }
 
+  /// Factors in memory are the same for all items, what these hold of the sums is not.
+  bool is_told_item() const { return core_.a.in_memory && core_.b.in_memory; }
+
   /// Each factor is one parameter here.
   UOp step() const {
     const int held = core_.c.elements();
     const UOps c = params(core_.out, 0, held);
-    const UOp product(Op::WMMA, core_.out, {param(core_.a_type, held), param(core_.b_type, held + 1), held == 1 ? c[0] : stack(c)},
-                      WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.a_type, core_.b_type, core_.out});
+    UOps sources{param(core_.a_type, held), param(core_.b_type, held + 1), held == 1 ? c[0] : stack(c)};
+    if (is_told_item()) sources.push_back(param(DType::index, held + 2));
+    const UOp product(Op::WMMA, core_.out, sources, WmmaArg{core_.name, core_.m, core_.n, core_.k, core_.a_type, core_.b_type, core_.out});
     if (held == 1) return function({product});
     UOps sums;
     for (int i = 0; i < held; ++i) sums.push_back(UOp(Op::INDEX, core_.out, {product, index_const(i)}, IndexArg{}));
@@ -212,10 +237,10 @@ class TensorCoreUse {
 
 bool is_element(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::element; }
 
-/// The value at each iteration of the range.
-UOps written_out(const UOp& value, const UOp& range) {
+/// The value at each of the first `count` iterations of the range.
+UOps written_out(const UOp& value, const UOp& range, int64_t count) {
   UOps out;
-  for (int64_t i = 0; i < constant_size(range); ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     NodeMap<UOp> at;
     at[range] = index_const(i);
     out.push_back(substitute_open(std::span(&value, 1), std::span(&range, 1), std::move(at))[0]);
@@ -223,11 +248,37 @@ UOps written_out(const UOp& value, const UOp& range) {
   return out;
 }
 
-/// What a REDUCE carries, where its first values are stacks along its element ranges.
+UOps element_ranges(const UOp& reduce) {
+  UOps out;
+  for (const UOp& r : closed_ranges(reduce))
+    if (is_element(r)) out.push_back(r);
+  return out;
+}
+
+/// The core that multiplies what a REDUCE sums up; null if there is none.
+const TensorCore* core_of(const UOp& reduce) {
+  if (!is_general_reduce(reduce)) return nullptr;
+  for (const UOp& u : toposort(reduce.src(2).src(0)))
+    if (u.is(Op::WMMA)) return find_tensor_core(u.arg_as<WmmaArg>().name);
+  return nullptr;
+}
+
+/// How each factor is given; null for one that items hold.
+std::array<const TensorCore::Layout*, 2> layouts_in_memory(const UOp& reduce) {
+  const TensorCore* core = core_of(reduce);
+  const auto in_memory = [](const TensorCore::Layout& l) { return l.in_memory ? &l : nullptr; };
+  if (!core) return {};
+  return {in_memory(core->a), in_memory(core->b)};
+}
+
+/// What a REDUCE carries, where its first values are stacks along its element ranges, or begin in memory where those are 0.
 UOps write_out_elements(const UOp& reduce) {
-  UOps elements, loops;
-  for (const UOp& r : closed_ranges(reduce)) (is_element(r) ? elements : loops).push_back(r);
+  const UOps elements = element_ranges(reduce);
+  UOps loops;
+  for (const UOp& r : closed_ranges(reduce))
+    if (!is_element(r)) loops.push_back(r);
   if (elements.empty()) return reduce_results(reduce);
+  const auto layouts = layouts_in_memory(reduce);
   UOps arguments, values;
   const UOps identities = reduce_identities(reduce), stacked = reduced_values(reduce);
   const auto parameter = [&](DType dtype) {
@@ -237,11 +288,12 @@ UOps write_out_elements(const UOp& reduce) {
     arguments.push_back(UOp(Op::PARAM, identities[i].dtype(), {}, ParamArg{.slot = int32_t(i)}));
   for (size_t i = 0; i < stacked.size(); ++i) {
     UOps parameters;
-    for (const UOp& v : i < elements.size() ? written_out(stacked[i], elements[i]) : UOps{stacked[i]}) {
+    const bool is_factor = i < elements.size(), in_memory = is_factor && layouts[i] != nullptr;
+    for (const UOp& v : is_factor ? written_out(stacked[i], elements[i], in_memory ? 1 : constant_size(elements[i])) : UOps{stacked[i]}) {
       parameters.push_back(parameter(v.dtype()));
       values.push_back(v);
     }
-    arguments.push_back(i < elements.size() ? stack(parameters) : parameters[0]);
+    arguments.push_back(is_factor && !in_memory ? stack(parameters) : parameters[0]);
   }
   const UOp step(Op::FUNCTION, DType::void_, {inline_function(reduce.src(2), arguments)}, reduce.src(2).arg());
   UOps sources{UOp(Op::TUPLE, DType::void_, values), reduce.src(1), step, reduce.src(3)};
@@ -255,13 +307,30 @@ UOps write_out_elements(const UOp& reduce) {
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
   const auto p = find_product(sink, core);
   if (!p) return std::nullopt;
-  return TensorCoreAxes{p->m, p->n, p->k, p->casts};
+  return TensorCoreAxes{p->m, p->n, p->k, p->casts, lie_as_read(*p, core)};
 }
 
 bool has_tensor_core(const UOp& sink) {
   for (const UOp& u : toposort(sink, Scopes::enter))
     if (u.is(Op::WMMA)) return true;
   return false;
+}
+
+bool sums_products_of_memory(const UOp& reduce) {
+  const auto layouts = layouts_in_memory(reduce);
+  return layouts[0] || layouts[1];
+}
+
+std::vector<MemoryOperand> memory_operands(const UOp& sink) {
+  std::vector<MemoryOperand> out;
+  for (const UOp& u : toposort(sink)) {
+    if (!sums_products_of_memory(u)) continue;
+    const auto layouts = layouts_in_memory(u);
+    const UOps elements = element_ranges(u), values = reduced_values(u);
+    for (size_t i = 0; i < layouts.size(); ++i)
+      if (layouts[i]) out.push_back({values[i], elements[i], layouts[i]});
+  }
+  return out;
 }
 
 UOp expand_elements(const UOp& sink) {
@@ -283,7 +352,8 @@ UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target) {
   const AxisKind items = target.has_groups ? AxisKind::local : AxisKind::lane;
   for (int32_t i = std::max(opt.arg, 0); i < (opt.arg < 0 ? count : opt.arg + 1); ++i) {
     const TensorCore& core = target.tensor_cores[size_t(i)];
-    if (const auto product = find_product(sink, core)) return TensorCoreUse(sink, *product, core, items).run();
+    if (const auto product = find_product(sink, core); product && (opt.arg >= 0 || suits(*product, core)))
+      return TensorCoreUse(sink, *product, core, items).run();
   }
   opt_error(opt, "the kernel has no sum of products over two output axes in the dtypes of the tensor core");
 }

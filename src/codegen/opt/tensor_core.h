@@ -17,10 +17,21 @@ UOp expand_elements(const UOp& sink);
 /// The axes of a sum of products that the core can make: rows and columns of the result, and what is summed over.
 struct TensorCoreAxes {
   UOp m, n, k;
-  UOps casts;  ///< that it does without
+  UOps casts;               ///< that it does without
+  bool lie_as_read = true;  ///< what it reads from memory is copied there 16 bytes at a time, as it lies in the arguments
 };
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core);
 
 bool has_tensor_core(const UOp& sink);
+
+/// A factor that a tensor core reads from memory of the group: an element of a STAGE, once it has one.
+struct MemoryOperand {
+  UOp value, element;  ///< the factor's element number `element`, a RANGE
+  const TensorCore::Layout* layout = nullptr;
+};
+std::vector<MemoryOperand> memory_operands(const UOp& sink);
+
+/// True for a REDUCE over products whose factors a tensor core reads from memory.
+bool sums_products_of_memory(const UOp& reduce);
 
 }  // namespace tinygrad::codegen

@@ -7,6 +7,7 @@
 
 #include "renderer/cstyle/prelude.h"
 #include "renderer/cstyle/value.h"
+#include "renderer/nvidia_matrix.h"
 
 // NVRTC has mathematics built in; what it has in headers only, narrow floats and vectors of them, is written here by instructions of PTX.
 namespace tinygrad::renderer::cstyle {
@@ -126,22 +127,6 @@ std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
   return {};
 }
 
-/// What an instruction calls the elements of a matrix.
-std::string_view element_name(DType d, bool is_factor) {
-  switch (d) {
-    case DType::int8: return "s8";
-    case DType::uint8: return "u8";
-    case DType::int32: return "s32";
-    case DType::fp8e4m3: return "e4m3";
-    case DType::fp8e5m2: return "e5m2";
-    case DType::float16: return "f16";
-    case DType::bfloat16: return "bf16";
-    case DType::float32: return is_factor ? "tf32" : "f32";
-    case DType::float64: return "f64";
-    default: throw InternalError(fmt::format("CUDA: no tensor core has elements of {}", repr(d)));
-  }
-}
-
 /// One matrix as the registers of an instruction.
 struct Registers {
   std::string_view type, constraint;
@@ -223,6 +208,67 @@ std::string fetch(Prelude& prelude, std::string_view to, std::string_view from, 
 std::string commit() { return "asm volatile(\"cp.async.commit_group;\" : : : \"memory\");"; }
 std::string wait(int pending) { return fmt::format("asm volatile(\"cp.async.wait_group {};\" : : : \"memory\");", pending); }
 
+/// The asm's operands for sums of 32 bits: "+f"(z.at[0]), ...
+std::string changed(const Value& sums) {
+  std::string out;
+  for (int i = 0; i < sums.lanes; ++i)
+    out += fmt::format("{}\"+{}\"(z.at[{}])", i ? ", " : "", sums.dtype == DType::float32 ? "f" : "r", i);
+  return out;
+}
+
+/// Sums of 16 bits are two in a register, and moved there and back: nothing may go on beside that.
+bool is_packed(const Value& sums) { return itemsize(sums.dtype) == 2; }
+
+/// Has the compiler take the sums for changed here, so that nothing that uses them moves to the other side.
+std::string pin(Prelude& prelude, const Value& sums) {
+  prelude.function(
+      fmt::format("void pin({}& z) {{ asm volatile(\"\" : {} : : \"memory\"); }}", prelude.type(sums.dtype, sums.lanes), changed(sums)));
+  return fmt::format("pin({});", sums.expr.text);
+}
+
+std::string show_writes() { return "asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");"; }
+
+constexpr std::string_view kBegin = "wgmma.fence.sync.aligned;",
+                           kEnd = "wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;";
+
+/// The function that a core's product is: of packed sums from its beginning to its end.
+void define_product(Prelude& prelude, const TensorCore& core, const Value& sums) {
+  const Registers z(sums.dtype, sums.lanes);
+  int next = 0;
+  const std::string d = z.numbers(next);
+  std::string product = wgmma_instruction(core, d, fmt::format("%{}", next), fmt::format("%{}", next + 1), "adds");
+  std::string before, behind, operands = changed(sums);
+  if (is_packed(sums)) {
+    product = fmt::format("{}\\n{}\\n{}", kBegin, product, kEnd);
+    before = fmt::format("  unsigned int c[{}];\n  memcpy(c, &z, sizeof z);\n", z.count);
+    behind = "  memcpy(&z, c, sizeof z);\n";
+    operands = z.operands("c", "+");
+  }
+  prelude.function(
+      fmt::format("void {0}({1}& z, {2} x, {2} y) {{\n{3}  asm volatile(\"{{\\n.reg .pred adds;\\nsetp.ne.b32 adds, 1, 0;\\n{4}\\n}}\"\n"
+                  "               : {5} : \"l\"(x + {6}ul), \"l\"(y + {7}ul) : \"memory\");\n{8}}}",
+                  core.name.str(), prelude.type(sums.dtype, sums.lanes), prelude.type(DType::uint64), before, product, operands,
+                  matrix_descriptor(core, 0), matrix_descriptor(core, 1), behind));
+}
+
+std::string begin_product(Prelude& prelude, const TensorCore& core, std::string_view a, std::string_view b, const Value& sums,
+                          bool goes_on) {
+  prelude.function(
+      fmt::format("{0} matrix(const void* p) {{ {0} x; asm(\"cvta.to.shared.u64 %0, %1;\" : \"=l\"(x) : \"l\"(p)); return x >> 4; }}",
+                  prelude.type(DType::uint64)));
+  define_product(prelude, core, sums);
+  std::string call = fmt::format("{}({}, matrix({}), matrix({}));", core.name.str(), sums.expr.text, a, b);
+  if (is_packed(sums) || goes_on) return call;
+  return fmt::format("{} asm volatile(\"{}\" : : : \"memory\"); {}", pin(prelude, sums), kBegin, call);
+}
+
+std::string end_products(Prelude& prelude, std::span<const Value> sums) {
+  if (is_packed(sums[0])) return {};
+  std::string out = fmt::format("asm volatile(\"{}\" : : : \"memory\");", kEnd);
+  for (const Value& v : sums) out += " " + pin(prelude, v);
+  return out;
+}
+
 constexpr GroupDialect kGroups = {
     .device_memory = "",
     .group_memory = "",
@@ -233,6 +279,9 @@ constexpr GroupDialect kGroups = {
     .fetch = fetch,
     .commit = commit,
     .wait = wait,
+    .show_writes = show_writes,
+    .begin_product = begin_product,
+    .end_products = end_products,
     .id = id,
 };
 

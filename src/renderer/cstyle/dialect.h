@@ -9,6 +9,7 @@
 
 #include "renderer/cstyle/expression.h"
 #include "renderer/kernel_info.h"
+#include "target/target.h"
 #include "uop/uop.h"
 
 namespace tinygrad::renderer::cstyle {
@@ -65,6 +66,13 @@ struct GroupDialect {
   std::string (*fetch)(Prelude& prelude, std::string_view to, std::string_view from, int bytes, std::string_view valid) = nullptr;
   std::string (*commit)() = nullptr;
   std::string (*wait)(int pending) = nullptr;
+  /// Statements for products of factors in memory that go on beside the program (renderer/async_products.h): one in front of a barrier that
+  /// has such cores see what the item wrote, those that begin to add a product to sums, which are a variable, and those that wait for all
+  /// that add to some. null: the language has no such products.
+  std::string (*show_writes)() = nullptr;
+  std::string (*begin_product)(Prelude& prelude, const TensorCore& core, std::string_view a, std::string_view b, const Value& sums,
+                               bool goes_on) = nullptr;
+  std::string (*end_products)(Prelude& prelude, std::span<const Value> sums) = nullptr;
   /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
   std::string (*id)(AxisKind kind, int dim);
   /// The types of arguments that are images, only read and only written; empty where the language has none. A texel is four floats.

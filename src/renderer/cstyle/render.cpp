@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/async_products.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/cstyle/inlining.h"
 #include "renderer/cstyle/lanes.h"
@@ -41,7 +42,13 @@ struct Address {
 class Renderer {
  public:
   Renderer(const Dialect& dialect, const UOp& linear, const KernelInfo& info)
-      : linear_(linear), info_(info), prelude_(dialect), groups_(dialect.groups), private_(linear), inlining_(linear, private_) {
+      : linear_(linear),
+        info_(info),
+        prelude_(dialect),
+        groups_(dialect.groups),
+        products_(linear),
+        private_(linear),
+        inlining_(linear, private_) {
     if (!groups_) scratch_.emplace(linear);
   }
 
@@ -137,6 +144,10 @@ class Renderer {
   std::string type_of(const Value& v) { return prelude_.type(v.is_mask() ? signed_of_bits(v.mask_bits) : v.dtype, v.lanes); }
 
   void visit(const UOp& u) {
+    if (products_.must_wait(u)) {
+      if (const std::string text = groups_->end_products(prelude_, under_way_); !text.empty()) line(text);
+      under_way_.clear();
+    }
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
@@ -157,9 +168,11 @@ class Renderer {
       case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
       case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
-      case Op::WMMA: return set(u, matrix_product(u));
+      case Op::WMMA:
+        if (const TensorCore* core = AsyncProducts::core_of(u)) return begin_product(u, *core);
+        return set(u, matrix_product(u));
       case Op::SPECIAL: return special(u);
-      case Op::BARRIER: return line(prelude_.word(groups(u).barrier));
+      case Op::BARRIER: return barrier(u);
       case Op::FETCH: return fetch(u);
       case Op::COMMIT: return line(copying(u).commit());
       case Op::WAIT: return line(copying(u).wait(u.arg_as<WaitArg>().pending));
@@ -181,6 +194,27 @@ class Renderer {
       throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, arg.name.str(), info_.name));
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
     return {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes};
+  }
+
+  void begin_product(const UOp& u, const TensorCore& core) {
+    const auto begin = groups(u).begin_product;
+    if (!begin || !core.a.in_memory)
+      throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, core.name.str(), info_.name));
+    const bool goes_on = products_.goes_on(u);
+    Value sums = value(u.src(2));
+    if (!goes_on) {
+      const std::string name = names_.numbered(hint(u, sums));
+      line(fmt::format("{} {} = {};", type_of(sums), name, sums.expr.text));
+      sums = {.expr = {name}, .dtype = u.dtype(), .lanes = sums.lanes};
+      under_way_.push_back(sums);
+    }
+    line(begin(prelude_, core, pointer(address_of(u.src(0))), pointer(address_of(u.src(1))), sums, goes_on));
+    keep(u, std::move(sums));
+  }
+
+  void barrier(const UOp& u) {
+    if (products_.any() && groups(u).show_writes) line(groups(u).show_writes());
+    line(prelude_.word(groups(u).barrier));
   }
 
   // Work-groups.
@@ -484,6 +518,8 @@ class Renderer {
   const KernelInfo& info_;
   Prelude prelude_;
   const GroupDialect* const groups_;  // null: a kernel runs in one thread
+  AsyncProducts products_;
+  std::vector<Value> under_way_;  ///< sums that products are added to
   const PrivateMemory private_;
   const Inlining inlining_;
   std::optional<ScratchLayout> scratch_;

@@ -2,28 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tinygrad/errors.h>
+
+#include "renderer/nvidia_matrix.h"
 
 namespace tinygrad::renderer::ptx {
 namespace {
 
 using Registers = std::vector<std::string>;
-
-/// What the instruction calls a type of its factors or sums.
-std::string_view element_name(DType d, bool is_factor) {
-  switch (d) {
-    case DType::int8: return "s8";
-    case DType::uint8: return "u8";
-    case DType::int32: return "s32";
-    case DType::fp8e4m3: return "e4m3";
-    case DType::fp8e5m2: return "e5m2";
-    case DType::float16: return "f16";
-    case DType::bfloat16: return "bf16";
-    case DType::float32: return is_factor ? "tf32" : "f32";
-    case DType::float64: return "f64";
-    default: throw InternalError(fmt::format("PTX: no tensor core has elements of {}", repr(d)));
-  }
-}
 
 /// Two neighbours of 8 bits in 16.
 std::string byte_pair(Emitter& out, const std::string& low, const std::string& high) {
@@ -53,6 +38,28 @@ Registers packed(Emitter& out, DType d, const Registers& x, bool is_factor) {
   return result;
 }
 
+/// Names for the halves of registers.
+Registers halves_of(Emitter& out, const Registers& pairs) {
+  Registers apart;
+  for (size_t i = 0; i < 2 * pairs.size(); ++i) apart.push_back(out.fresh(RegisterKind::bits16));
+  return apart;
+}
+void take_apart(Emitter& out, const Registers& pairs, const Registers& halves) {
+  for (size_t i = 0; i < pairs.size(); ++i) out.line(fmt::format("mov.b32 {{{}, {}}}, {};", halves[2 * i], halves[2 * i + 1], pairs[i]));
+}
+
+/// What the product is added to is overwritten.
+Registers copied(Emitter& out, DType d, const Registers& x) {
+  Registers copies;
+  for (const std::string& r : x) copies.push_back(out.define(d, d == DType::float32 ? "mov.f32" : "mov.b32", r));
+  return copies;
+}
+
+std::string descriptor(Emitter& out, const Place& place, uint64_t matrix) {
+  const std::string pieces = out.define(DType::uint64, "shr.u64", place.pointer + ", 4");
+  return out.define(DType::uint64, "add.s64", fmt::format("{}, {}", pieces, matrix + uint64_t(place.offset / 16)));
+}
+
 std::string braced(const Registers& x) { return fmt::format("{{{}}}", fmt::join(x, ", ")); }
 
 }  // namespace
@@ -67,13 +74,35 @@ Registers emit_mma(Emitter& out, const WmmaArg& core, const Registers& a, const 
                        element_name(core.a, true), element_name(core.b, true), type, braced(result), braced(first), braced(second),
                        braced(sum)));
   if (!halves) return result;
-  Registers apart;
-  for (const std::string& pair : result) {
-    const std::string low = out.fresh(RegisterKind::bits16), high = out.fresh(RegisterKind::bits16);
-    out.line(fmt::format("mov.b32 {{{}, {}}}, {};", low, high, pair));
-    apart.insert(apart.end(), {low, high});
-  }
+  const Registers apart = halves_of(out, result);
+  take_apart(out, result, apart);
   return apart;
+}
+
+Product begin_product(Emitter& out, const TensorCore& core, const Factor& a, const Factor& b, const Registers& c, const Product* before) {
+  const auto factor = [&](const Factor& f, int number, DType dtype) {
+    return f.place ? descriptor(out, *f.place, matrix_descriptor(core, number)) : braced(packed(out, dtype, f.held, true));
+  };
+  const std::string first = factor(a, 0, core.a_type), second = factor(b, 1, core.b_type);
+  const std::string adds = out.constant(Scalar::from_int(1, DType::bool_));
+  Product p;
+  if (before) {
+    p = *before;
+  } else {
+    const bool halves = itemsize(core.out) == 2;
+    p.registers = halves ? packed(out, core.out, c, false) : copied(out, core.out, c);
+    p.sums = halves ? halves_of(out, p.registers) : p.registers;
+    out.line("wgmma.fence.sync.aligned;");
+  }
+  out.line(wgmma_instruction(core, braced(p.registers), first, second, adds));
+  return p;
+}
+
+void end_products(Emitter& out, std::span<const Product> products) {
+  out.line("wgmma.commit_group.sync.aligned;");
+  out.line("wgmma.wait_group.sync.aligned 0;");
+  for (const Product& p : products)
+    if (p.sums.size() != p.registers.size()) take_apart(out, p.registers, p.sums);
 }
 
 }  // namespace tinygrad::renderer::ptx

@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "renderer/address_parts.h"
+#include "renderer/async_products.h"
 #include "renderer/ptx/emitter.h"
 #include "renderer/ptx/memory.h"
 #include "renderer/ptx/mma.h"
@@ -59,7 +60,8 @@ std::string_view version_for(std::string_view arch) {
 
 class Renderer {
  public:
-  Renderer(const Target& target, const UOp& linear, const KernelInfo& info) : target_(target), linear_(linear), info_(info) {
+  Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
+      : target_(target), linear_(linear), info_(info), products_(linear) {
     for (const UOp& u : linear.src())
       if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
   }
@@ -116,6 +118,10 @@ class Renderer {
   }
 
   void visit(const UOp& u) {
+    if (products_.must_wait(u)) {
+      end_products(out_, begun_);
+      begun_.clear();
+    }
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
@@ -131,7 +137,7 @@ class Renderer {
         return;
       case Op::IF: return open_if(u);
       case Op::ENDIF: return close_if(u);
-      case Op::BARRIER: return out_.line("bar.sync 0;");
+      case Op::BARRIER: return barrier();
       case Op::FETCH: return fetch(u);
       case Op::COMMIT: return out_.line("cp.async.commit_group;");
       case Op::WAIT: return out_.line(fmt::format("cp.async.wait_group {};", u.arg_as<WaitArg>().pending));
@@ -141,13 +147,35 @@ class Renderer {
       case Op::EXPAND: return set(u, std::vector(size_t(number(u, 1)), scalar(u.src(0))));
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
-      case Op::WMMA: return set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
+      case Op::WMMA:
+        if (const TensorCore* core = AsyncProducts::core_of(u)) return begin(u, *core);
+        return set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
     }
     if (!u.in(Group::elementwise)) fail(u, "these GPUs have no such instruction");
     elementwise(u);
+  }
+
+  /// Tensor cores see shared memory another way than what the items write there.
+  void barrier() {
+    if (products_.any()) out_.line("fence.proxy.async.shared::cta;");
+    out_.line("bar.sync 0;");
+  }
+
+  void begin(const UOp& u, const TensorCore& core) {
+    const auto factor = [&](size_t i, const TensorCore::Layout& layout) {
+      return layout.in_memory ? Factor{address_of(u, i).places.at(0)} : Factor{{}, registers(u.src(i))};
+    };
+    const Factor a = factor(0, core.a), b = factor(1, core.b);
+    if (products_.goes_on(u)) {
+      const auto before = std::ranges::find(begun_, registers(u.src(2)), &Product::sums);
+      begin_product(out_, core, a, b, {}, &*before);
+    } else {
+      begun_.push_back(begin_product(out_, core, a, b, registers(u.src(2)), nullptr));
+    }
+    set(u, products_.goes_on(u) ? registers(u.src(2)) : begun_.back().sums);
   }
 
   void elementwise(const UOp& u) {
@@ -421,6 +449,8 @@ class Renderer {
   const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
+  AsyncProducts products_;
+  std::vector<Product> begun_;  ///< that are under way
   Emitter out_;
   symbolic::KnownDivisors divisors_;
   NodeMap<int32_t> positions_;

@@ -255,8 +255,8 @@ void Machine::run_store(const Instruction& i) {
 }
 
 void Machine::run_fetch(const Instruction& i) {
-  const Memory& far = program_.memories[size_t(i.extra)];
-  Storage& storage = storage_[size_t(i.extra)];
+  const Memory& far = program_.memories[size_t(i.other_memory)];
+  Storage& storage = storage_[size_t(i.other_memory)];
   for (size_t item = 0; item < items_; ++item) {
     if (!active(item) || (i.src[2] >= 0 && !at(i.src[2], 0, item))) continue;
     const bool valid = i.src[3] < 0 || at(i.src[3], 0, item) != 0;
@@ -395,6 +395,30 @@ double factor_of(uint64_t bits, DType held, DType dtype) {
 
 }  // namespace
 
+/// What the items from `first` on multiply, row-major. All of them read it: it must be there for more than the one that may have written
+/// it.
+std::vector<double> Machine::factor_in_memory(const Instruction& i, int factor, size_t first) {
+  const TensorCore& core = *program_.cores[size_t(i.extra)];
+  const TensorCore::Layout& layout = factor == 0 ? core.a : core.b;
+  const DType dtype = factor == 0 ? core.a_type : core.b_type;
+  const int columns = factor == 0 ? core.k : core.n;
+  const int32_t number = factor == 0 ? i.memory : i.other_memory;
+  const Memory& memory = program_.memories[size_t(number)];
+  const auto begin = int64_t(at(i.src[factor], 0, first));
+  for (size_t item = first; item < first + size_t(core.items); ++item)
+    if (int64_t(at(i.src[factor], 0, item)) != begin) fail(i, item, "the items of a tensor core name different places");
+  std::vector<double> out(size_t(layout.elements()));
+  for (int64_t e = 0; e < layout.elements(); ++e) {
+    uint64_t bits = 0;
+    for (const size_t item : {first, first + size_t(core.items) - 1})
+      bits = read(i, storage_[size_t(number)], memory, begin + layout.place_of(e), item);
+    const double value = factor_of(bits, memory.dtype, dtype);
+    out[size_t(layout.row_of(0, e) * columns + layout.column_of(0, e))] =
+        core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
+  }
+  return out;
+}
+
 // Sums are exact to double and rounded once, which is between what different tensor cores do.
 void Machine::run_wmma(const Instruction& i) {
   const TensorCore& core = *program_.cores[size_t(i.extra)];
@@ -416,7 +440,10 @@ void Machine::run_wmma(const Instruction& i) {
       return gathered(layout, core.items, columns, size_t(rows * columns), read,
                       [&](size_t item) { fail(i, first + item, "the items of a tensor core hold different copies of an element"); });
     };
-    const std::vector<double> a = matrix(0, core.a, core.m, core.k), b = matrix(1, core.b, core.k, core.n),
+    const auto factor = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
+      return layout.in_memory ? factor_in_memory(i, source, first) : matrix(source, layout, rows, columns);
+    };
+    const std::vector<double> a = factor(0, core.a, core.m, core.k), b = factor(1, core.b, core.k, core.n),
                               c = matrix(2, core.c, core.m, core.n);
     for (size_t item = 0; item < items; ++item)
       for (int e = 0; e < core.c.elements(); ++e) {

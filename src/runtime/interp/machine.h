@@ -58,6 +58,7 @@ class Machine {
   void run_lanes(const Instruction& i);
   void run_elementwise(const Instruction& i);
   void run_wmma(const Instruction& i);
+  std::vector<double> factor_in_memory(const Instruction& i, int factor, size_t first);
   void copy_lane(int32_t from, int32_t lane, int32_t to, int32_t to_lane);
 
   uint64_t read(const Instruction& i, Storage& storage, const Memory& memory, int64_t at, size_t item);

@@ -266,22 +266,34 @@ class Parser {
     const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
     need(core != nullptr, u, "no tensor core has this name");
     need(u.dtype() == core->out, u, "has another dtype than what the core gives");
-    int32_t src[3];
+    int32_t src[3], memories[3] = {-1, -1, -1};
     const TensorCore::Layout* layouts[] = {&core->a, &core->b, &core->c};
     // On a CPU the items are lanes, and may share what all of them hold alike.
     const int64_t lanes = core->c.elements() * core->items;
     const bool in_lanes = register_of(value(u, u.src(2))).lanes == lanes;
     for (size_t k = 0; k < 3; ++k) {
-      src[k] = value(u, u.src(k));
-      const Register& r = register_of(src[k]);
       const DType dtype = k == 0 ? core->a_type : k == 1 ? core->b_type : core->out;
       // A narrow float may come as its bits.
-      const bool fits = r.dtype == dtype || (k < 2 && is_float(dtype) && is_unsigned(r.dtype) && itemsize(r.dtype) == itemsize(dtype));
+      const auto fits = [&](DType d) {
+        return d == dtype || (k < 2 && is_float(dtype) && is_unsigned(d) && itemsize(d) == itemsize(dtype));
+      };
+      if (layouts[k]->in_memory) {
+        const Access a = access(u, k);
+        const Memory& memory = program_.memories[size_t(a.memory)];
+        need(memory.scope == Scope::group && fits(memory.dtype) && a.lanes == 1, u, "the factor is not in memory of the group");
+        memories[k] = a.memory;
+        src[k] = a.address;
+        continue;
+      }
+      src[k] = value(u, u.src(k));
+      const Register& r = register_of(src[k]);
       const int64_t held = layouts[k]->elements();
-      need((r.lanes == held || (in_lanes && r.lanes == held * core->items)) && fits, u, "its sources are not what an item holds");
+      need((r.lanes == held || (in_lanes && r.lanes == held * core->items)) && fits(r.dtype), u, "its sources are not what an item holds");
     }
     Instruction& i = emit_with(u, in_lanes ? lanes : core->c.elements(), false);
     std::copy(src, src + 3, i.src);
+    i.memory = memories[0];
+    i.other_memory = memories[1];
     i.extra = int32_t(program_.cores.size());
     program_.cores.push_back(core);
   }
@@ -385,7 +397,7 @@ class Parser {
     for (size_t k = 2; k < u.src_count(); ++k) check_gate(u, gates[k - 2] = value(u, u.src(k)), 1);
     Instruction& i = emit(u);
     i.memory = to.memory;
-    i.extra = from.memory;
+    i.other_memory = from.memory;
     i.width = int32_t(to.lanes);
     i.src[0] = to.address;
     i.src[1] = from.address;

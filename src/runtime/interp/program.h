@@ -34,11 +34,13 @@ struct Instruction {
   Op op = Op::SINK;
   int32_t node = 0;  ///< position in Program::nodes, for messages
   int32_t dst = -1;  ///< register
-  /// Registers; LOAD: address, alt, gate; STORE: address, value, gate; FETCH: address, address it copies from, gate, validity
+  /// Registers; LOAD: address, alt, gate; STORE: address, value, gate; FETCH: address, address it copies from, gate, validity; WMMA:
+  /// factors, or their addresses, and sum
   int32_t src[4] = {-1, -1, -1, -1};
-  int32_t memory = -1;
-  /// First operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA, memory that a FETCH
-  /// copies from, sets that a WAIT leaves; LOAD, STORE of an image: the register of the place in a row, src[0] has the row.
+  int32_t memory = -1;        ///< of a WMMA: that its first factor is in, if it is in any
+  int32_t other_memory = -1;  ///< that a FETCH copies from, that the second factor of a WMMA is in
+  /// First operand of a STACK, first lane of INDEX and SHRINK, dimension of SPECIAL, position of VAR, core of WMMA, sets that a WAIT
+  /// leaves; LOAD, STORE of an image: the register of the place in a row, src[0] has the row.
   int32_t extra = 0;
   int32_t width = 1;               ///< elements of a FETCH
   int32_t jump = -1;               ///< the instruction at the other end of the block

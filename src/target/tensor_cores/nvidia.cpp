@@ -1,3 +1,7 @@
+#include <bit>
+
+#include <fmt/format.h>
+
 #include "target/tensor_cores/families.h"
 
 namespace tinygrad::tensor_core_families {
@@ -64,10 +68,87 @@ TensorCore mma_8x8x4_f64() {
           .c = {bits("i2 i3 i4"), bits("e0 i0 i1")}};
 }
 
+// wgmma.mma_async (9.7.15): four warps multiply 64 rows, and both factors lie in shared memory as core matrices, eight rows of 16 bytes. A
+// row of them lies along k, or, of 16-bit numbers, along m or n.
+
+Bits element_bits(int first, int count) {
+  Bits out;
+  for (int i = first; i < first + count; ++i) out.push_back({true, uint8_t(i)});
+  return out;
+}
+
+Bits joined(Bits a, const Bits& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Where the 2^length rows of a, or columns of b, lie of which each has 32 bytes along k. The core matrices that follow each other along
+/// the rows of 16 bytes are an odd number of such rows apart, so that what is copied there comes to other banks.
+struct SharedMatrix {
+  Bits across, along_k;
+  int run, gap;
+};
+SharedMatrix shared_matrix(int length, DType d, bool lies_along_k) {
+  const int piece = std::bit_width(16 / itemsize(d)) - 1, whole = 1 << piece;  // of 16 bytes
+  if (lies_along_k)
+    return {.across = element_bits(piece, length),
+            .along_k = joined(element_bits(0, piece), element_bits(piece + length, 1)),
+            .run = whole << length,
+            .gap = whole};
+  return {.across = joined(element_bits(0, piece), element_bits(2 * piece + 1, length - piece)),
+          .along_k = element_bits(piece, piece + 1),
+          .run = 2 * whole * whole,
+          .gap = whole};
+}
+
+/// `lie` says along what a and b lie: "kn" is a along k, b along n.
+TensorCore wgmma(int n, DType a, DType b, DType out, std::string_view types, std::string_view lie) {
+  const int k = 32 / int(itemsize(a)), columns = std::bit_width(unsigned(n)) - 1;
+  const SharedMatrix x = shared_matrix(6, a, lie[0] == 'k'), y = shared_matrix(columns, b, lie[1] == 'k');
+  return {.name = Symbol(fmt::format("wgmma_m64n{}k{}_{}_{}", n, k, lie, types)),
+          .m = 64,
+          .n = n,
+          .k = k,
+          .a_type = a,
+          .b_type = b,
+          .out = out,
+          .items = 128,
+          .a = {.row = x.across, .column = x.along_k, .in_memory = true, .run = x.run, .gap = x.gap},
+          .b = {.row = y.along_k, .column = y.across, .in_memory = true, .run = y.run, .gap = y.gap},
+          .c = {bits("i2 i3 i4 e1 i5 i6"), joined(bits("e0 i0 i1"), element_bits(2, columns - 3))}};
+}
+
+/// Wide ones first: they read less for each product.
+std::vector<TensorCore> warpgroup_cores() {
+  struct Types {
+    DType a, b, out;
+    std::string_view name;
+  };
+  constexpr Types kHalves[] = {{DType::float16, DType::float16, DType::float32, "f16_f32"},
+                               {DType::bfloat16, DType::bfloat16, DType::float32, "bf16_f32"},
+                               {DType::float16, DType::float16, DType::float16, "f16_f16"}};
+  constexpr Types kBytes[] = {{DType::int8, DType::int8, DType::int32, "s8_s8_s32"},
+                              {DType::uint8, DType::uint8, DType::int32, "u8_u8_s32"},
+                              {DType::uint8, DType::int8, DType::int32, "u8_s8_s32"},
+                              {DType::int8, DType::uint8, DType::int32, "s8_u8_s32"},
+                              {DType::fp8e4m3, DType::fp8e4m3, DType::float32, "e4m3_e4m3_f32"},
+                              {DType::fp8e5m2, DType::fp8e5m2, DType::float32, "e5m2_e5m2_f32"},
+                              {DType::fp8e4m3, DType::fp8e5m2, DType::float32, "e4m3_e5m2_f32"},
+                              {DType::fp8e5m2, DType::fp8e4m3, DType::float32, "e5m2_e4m3_f32"}};
+  std::vector<TensorCore> cores;
+  for (const int n : {128, 64}) {
+    for (const Types& t : kHalves)
+      for (const std::string_view lie : {"kk", "kn", "mk", "mn"}) cores.push_back(wgmma(n, t.a, t.b, t.out, t.name, lie));
+    for (const Types& t : kBytes) cores.push_back(wgmma(n, t.a, t.b, t.out, t.name, "kk"));
+  }
+  return cores;
+}
+
 }  // namespace
 
 std::vector<Family> nvidia() {
-  return {{"sm_80",
+  return {{"sm_90a", warpgroup_cores()},
+          {"sm_80",
            {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
             mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),
             mma_16x8x16("mma_m16n8k16_f16_f16", DType::float16, DType::float16)}},

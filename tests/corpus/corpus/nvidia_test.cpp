@@ -31,12 +31,17 @@ class Nvidia : public testing::TestWithParam<const char*> {
         if (const std::string name = kernel_in(source); cubin.find(".text." + name + '\0') == cubin.npos)
           throw CompileError("no code of " + name);
     });
-    const auto with_cores = std::ranges::count_if(sources, [](const std::string& s) { return s.find("mma.sync") != s.npos; });
-    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} failed\n", renderer, GetParam(), c.kernels, with_cores, c.failed);
+    const auto with = [&](std::string_view word) {
+      return std::ranges::count_if(sources, [&](const std::string& s) { return s.find(word) != s.npos; });
+    };
+    const auto held = with("mma.sync"), shared = with("wgmma.mma_async"), with_cores = held + shared;
+    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} of them by wgmma, {} failed\n", renderer, GetParam(), c.kernels, with_cores,
+               shared, c.failed);
     RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
     EXPECT_GE(c.kernels, 300u);
-    EXPECT_GT(with_cores, 0);
+    EXPECT_GT(held, 0);
+    EXPECT_EQ(shared > 0, GetParam() == std::string_view("sm_90a")) << "only Hopper has it";
   }
 
  private:

@@ -36,10 +36,23 @@ struct Axis {
   int64_t size() const { return full() == 0 ? 0 : std::min(taken * rounds + full() % taken, full()); }
 };
 
+bool numbers_axes_anew(const Opt& opt) { return opt.op == OptOp::SWAP || opt.op == OptOp::BLOCK || opt.op == OptOp::OUTER; }
+
+/// What opts leave of the axes: the outer parts keep their args. A loop of one iteration may be gone, and tiles have loops of their own.
+std::vector<int64_t> sizes_of(const std::vector<Axis>& axes, const UOp& kernel) {
+  const std::vector<UOp> left = kernel_axes(kernel);
+  std::vector<int64_t> out;
+  for (const Axis& a : axes) {
+    const auto at = std::ranges::find_if(left, [&](const UOp& r) { return r.arg() == a.range.arg(); });
+    out.push_back(at == left.end() ? 1 : constant_size(*at));
+  }
+  return out;
+}
+
 std::vector<Axis> axes_of(const UOp& kernel, const std::vector<Opt>& opts, const Target& target) {
-  std::vector<UOp> axes = kernel_axes(kernel);
   std::vector<Axis> out;
-  for (const UOp& r : axes) out.push_back({.range = r});
+  for (const UOp& r : kernel_axes(kernel)) out.push_back({.range = r});
+  std::vector<int64_t> sizes = sizes_of(out, kernel);
   std::vector<Opt> applied;
   for (const Opt& opt : opts) {
     if (opt.op == OptOp::STAGE) {  // takes of no axis, and its own loops have no numbers
@@ -48,10 +61,10 @@ std::vector<Axis> axes_of(const UOp& kernel, const std::vector<Opt>& opts, const
       continue;
     }
     applied.push_back(opt);
-    const std::vector<UOp> left = kernel_axes(codegen::apply_opts(kernel, applied, target));
-    if (opt.op == OptOp::SWAP || left.size() != axes.size()) throw ValueError("shrunk: an opt that numbers the axes anew");
-    for (size_t i = 0; i < out.size(); ++i) out[i].taken *= taken_by(opt, constant_size(axes[i]), constant_size(left[i]));
-    axes = left;
+    if (numbers_axes_anew(opt)) throw ValueError("shrunk: an opt that numbers the axes anew");
+    const std::vector<int64_t> left = sizes_of(out, codegen::apply_opts(kernel, applied, target));
+    for (size_t i = 0; i < out.size(); ++i) out[i].taken *= taken_by(opt, sizes[i], left[i]);
+    sizes = left;
   }
   return out;
 }

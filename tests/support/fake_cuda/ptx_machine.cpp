@@ -95,6 +95,7 @@ uint64_t fp8_bits(double x, std::string_view type) {
 struct PtxMachine::Group {
   std::vector<Item> items;
   std::vector<std::byte> shared;
+  std::vector<uint8_t> hidden;  ///< bytes that were written and that wgmma does not see yet
   unsigned id[3] = {0, 0, 0};
 };
 
@@ -220,6 +221,21 @@ void PtxMachine::understand_copy(Instruction& i) {
   if (!fits || i.name.at(3) != "shared" || i.name.at(4) != "global") fail(i.line, "there is no such copy");
 }
 
+/// wgmma, and fences for it.
+void PtxMachine::understand_products(Instruction& i) {
+  static const std::map<std::string_view, Does> kDoes{{"mma_async", Does::multiply_shared},
+                                                      {"fence", Does::order_registers},
+                                                      {"commit_group", Does::commit_products},
+                                                      {"wait_group", Does::wait_products}};
+  if (i.name[0] == "fence") {
+    if (i.name.size() != 4 || i.name[1] != "proxy" || i.name[2] != "async" || i.name[3] != "shared::cta") fail(i.line, "unknown fence");
+    i.does = Does::order_memory;
+    return;
+  }
+  i.does = kDoes.at(i.name.at(1));
+  if (i.name.at(2) != "sync" || i.name.at(3) != "aligned") fail(i.line, "it must be .sync.aligned");
+}
+
 void PtxMachine::understand(Instruction& i) {
   static const std::map<std::string_view, Does> kDoes{{"bar", Does::barrier}, {"mma", Does::multiply}, {"bra", Does::branch},
                                                       {"ret", Does::ret},     {"ld", Does::access},    {"st", Does::access},
@@ -236,6 +252,7 @@ void PtxMachine::understand(Instruction& i) {
   const auto found = kDoes.find(i.name[0]);
   i.does = found == kDoes.end() ? Does::compute : found->second;
   if (i.name[0] == "cp") return understand_copy(i);
+  if (i.name[0] == "wgmma" || i.name[0] == "fence") return understand_products(i);
   const bool is_narrow_pair = i.name.back().starts_with("e4m3") || i.name.back().starts_with("e5m2");
   if (i.does != Does::barrier && i.does != Does::branch && i.does != Does::ret && !is_narrow_pair) i.type = type_of(i.name.back());
   if (i.does == Does::move && i.operands[0].kind == Operand::list) i.does = Does::unpack;
@@ -334,6 +351,7 @@ void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuf
   for (size_t g = 0; g < count(dims.global); ++g) {
     Group group;
     group.shared.assign(shared_bytes_, std::byte{0xa5});
+    group.hidden.assign(shared_bytes_, 1);
     const auto place = [](size_t n, const int64_t(&of)[3], unsigned(&id)[3]) {
       for (int d = 0; d < 3; ++d) id[d] = unsigned(n % size_t(of[d])), n /= size_t(of[d]);
     };
@@ -343,6 +361,7 @@ void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuf
       Item& item = group.items[i];
       item.registers.assign(registers_.size(), 0xdeadbeefcafef00d);
       item.local.assign(local_bytes_, std::byte{0xa5});
+      item.changed.assign(registers_.size(), 1);
       place(i, dims.local, item.id);
     }
     while (!group.items[0].done) {
@@ -353,16 +372,37 @@ void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuf
       if (group.items[0].done) break;
       if (code_[at].does == Does::multiply)
         for (size_t first = 0; first < group.items.size(); first += 32) multiply(group, first);
+      if (code_[at].does == Does::multiply_shared)
+        for (size_t first = 0; first < group.items.size(); first += 128) multiply_shared(group, first);
       for (Item& item : group.items) ++item.pc;
     }
   }
+}
+
+void PtxMachine::show_writes(Group& group, Item& item) {
+  for (const auto& [first, behind] : item.own_writes)
+    std::fill(group.hidden.begin() + std::ptrdiff_t(first), group.hidden.begin() + std::ptrdiff_t(behind), uint8_t{0});
+  item.own_writes.clear();
+}
+
+void PtxMachine::note_write(Group& group, Item& item, const std::byte* at, size_t bytes) {
+  if (at < group.shared.data() || at >= group.shared.data() + group.shared.size()) return;
+  const auto first = size_t(at - group.shared.data());
+  std::fill_n(group.hidden.begin() + std::ptrdiff_t(first), bytes, uint8_t{1});
+  item.own_writes.emplace_back(first, first + bytes);
+}
+
+void PtxMachine::end_products(Item& item, const Instruction& i) {
+  if (i.operands.at(0).bits != 0) fail(i.line, "waits for all products but some: not known");
+  for (const auto& [number, sum] : item.committed) item.registers[size_t(number)] = sum;
+  item.committed.clear();
 }
 
 void PtxMachine::step(Group& group, Item& item) {
   while (true) {
     const Instruction& i = code_[item.pc];
     const bool skipped = i.guard >= 0 && (item.registers[size_t(i.guard)] & 1) == (i.guard_negated ? 1 : 0);
-    if (i.does == Does::barrier || i.does == Does::multiply) return;
+    if (i.does == Does::barrier || i.does == Does::multiply || i.does == Does::multiply_shared) return;
     if (i.does == Does::ret) {
       item.done = true;
       return;
@@ -380,7 +420,15 @@ void PtxMachine::step(Group& group, Item& item) {
     else if (i.does == Does::commit)
       item.copies.emplace_back();
     else if (i.does == Does::wait)
-      wait(item, i.operands.at(0).bits);
+      wait(group, item, i.operands.at(0).bits);
+    else if (i.does == Does::order_registers)
+      std::ranges::fill(item.changed, uint8_t{0});
+    else if (i.does == Does::order_memory)
+      show_writes(group, item);
+    else if (i.does == Does::commit_products)
+      item.committed.merge(item.products);
+    else if (i.does == Does::wait_products)
+      end_products(item, i);
     else if (i.does == Does::group_id)
       item.registers[size_t(i.operands[0].index)] = group.id[i.operands[1].name.back() - 'x'];
     else
@@ -399,7 +447,7 @@ uint64_t PtxMachine::value(const Item& item, const Operand& o) const {
 void PtxMachine::compute(Item& item, const Instruction& i) {
   if (i.does == Does::unpack) {
     const uint64_t x = value(item, i.operands[1]);
-    for (size_t k = 0; k < 2; ++k) item.registers[size_t(i.operands[0].list_of[k].index)] = x >> (16 * k) & 0xffff;
+    for (size_t k = 0; k < 2; ++k) set(item, i.operands[0].list_of[k].index, x >> (16 * k) & 0xffff);
     return;
   }
   uint64_t sources[3] = {};
@@ -431,7 +479,12 @@ void PtxMachine::compute(Item& item, const Instruction& i) {
       result = arithmetic(i.alu, i.type, s, i.line);
       if (i.alu == Alu::mad_wide) width = 64;
   }
-  item.registers[size_t(i.operands[0].index)] = cut(result, width);
+  set(item, i.operands[0].index, cut(result, width));
+}
+
+void PtxMachine::set(Item& item, int number, uint64_t value) {
+  item.registers[size_t(number)] = value;
+  item.changed[size_t(number)] = 1;
 }
 
 std::byte* PtxMachine::resolve(Group& group, Item& item, const Instruction& i, std::string_view space, uint64_t address, size_t bytes) {
@@ -464,9 +517,10 @@ void PtxMachine::access(Group& group, Item& item, const Instruction& i) {
     uint64_t x = is_load ? 0 : value(item, lanes[k]);
     if (is_load) {
       std::memcpy(&x, memory, each);
-      item.registers[size_t(lanes[k].index)] = cut(extended(x, i.type.kind, i.type.bits), std::max(16, i.type.bits));
+      set(item, lanes[k].index, cut(extended(x, i.type.kind, i.type.bits), std::max(16, i.type.bits)));
     } else {
       std::memcpy(memory, &x, each);
+      note_write(group, item, memory, each);
     }
   }
 }
@@ -481,9 +535,97 @@ void PtxMachine::copy(Group& group, Item& item, const Instruction& i) {
   item.copies.back().push_back(std::move(c));
 }
 
-void PtxMachine::wait(Item& item, size_t pending) {
+void PtxMachine::wait(Group& group, Item& item, size_t pending) {
   for (; item.copies.size() > pending + 1; item.copies.pop_front())
-    for (const Copy& c : item.copies.front()) std::memcpy(c.to, c.bytes.data(), c.bytes.size());
+    for (const Copy& c : item.copies.front()) {
+      std::memcpy(c.to, c.bytes.data(), c.bytes.size());
+      note_write(group, item, c.to, c.bytes.size());
+    }
+}
+
+namespace {
+
+DType element_type(std::string_view name) {
+  static const std::map<std::string_view, DType> kTypes{{"f16", DType::float16}, {"bf16", DType::bfloat16}, {"tf32", DType::float32},
+                                                        {"f32", DType::float32}, {"e4m3", DType::fp8e4m3},  {"e5m2", DType::fp8e5m2},
+                                                        {"s8", DType::int8},     {"u8", DType::uint8},      {"s32", DType::int32}};
+  return kTypes.at(name);
+}
+
+/// Numbers of a name such as "m64n128k16".
+struct MatrixSizes {
+  size_t m = 0, n = 0, k = 0;
+  explicit MatrixSizes(const std::string& name) {
+    const size_t n_at = name.find('n'), k_at = name.find('k');
+    m = std::stoul(name.substr(1)), n = std::stoul(name.substr(n_at + 1)), k = std::stoul(name.substr(k_at + 1));
+  }
+};
+
+}  // namespace
+
+/// By the descriptor, as rows along k. Without swizzling a matrix is made of core matrices: eight rows of 16 bytes, one behind the other.
+/// Of one that lies along k these are rows of the factor, else eight steps along k.
+std::vector<double> PtxMachine::shared_factor(const Group& group, const Instruction& i, uint64_t descriptor, bool lies_along_k,
+                                              size_t across, DType dtype) {
+  const auto field = [&](int first) { return size_t(descriptor >> first & 0x3fff) * 16; };
+  if (descriptor >> 46 != 0) fail(i.line, "the descriptor has a base offset or swizzles: not known");
+  const size_t begin = field(0), leading = field(16), stride = field(32), each = itemsize(dtype), piece = 16 / each, depth = 2 * piece;
+  std::vector<double> out(across * depth);
+  for (size_t row = 0; row < across; ++row)
+    for (size_t k = 0; k < depth; ++k) {
+      const size_t at = begin + (lies_along_k ? k / piece * leading + k % piece * each + row / 8 * stride + row % 8 * 16
+                                              : row / piece * stride + row % piece * each + k / 8 * leading + k % 8 * 16);
+      if (at + each > group.shared.size()) fail(i.line, fmt::format("a factor reaches to {:#x}, outside of shared memory", at));
+      if (std::any_of(&group.hidden[at], &group.hidden[at] + each, [](uint8_t h) { return h != 0; }))
+        fail(i.line, fmt::format("what was written at {:#x} has not been made visible to it", at));
+      uint64_t bits = 0;
+      std::memcpy(&bits, &group.shared[at], each);
+      out[row * depth + k] = Scalar::from_storage_bits(bits, dtype).as_double();
+    }
+  return out;
+}
+
+/// Both factors in shared memory. The sums are there once they are waited for; sums that are under way may be gone on with.
+void PtxMachine::multiply_shared(Group& group, size_t first_item) {
+  const Instruction& i = code_[group.items[first_item].pc];
+  if (group.items.size() - first_item < 128) fail(i.line, "a warpgroup is 128 items");
+  const MatrixSizes size(i.name[4]);
+  const DType sum_type = element_type(i.name[5]), a_type = element_type(i.name[6]), b_type = element_type(i.name[7]);
+  const auto modifier = [&](size_t n) { return i.operands.at(n).bits; };
+  const bool is_real = is_float(a_type), has_majors = itemsize(a_type) == 2;
+  if (i.operands.size() != (has_majors ? 8u : is_real ? 6u : 4u)) fail(i.line, "has another number of operands");
+  if (is_real && (modifier(4) != 1 || modifier(5) != 1)) fail(i.line, "negates a factor: not known");
+  if (size.m != 64 || size.k * itemsize(a_type) != 32) fail(i.line, "there is no such shape");
+  const Item& first = group.items[first_item];
+  for (size_t k = 1; k < 128; ++k)
+    for (const size_t factor : {1, 2})
+      if (value(group.items[first_item + k], i.operands[factor]) != value(first, i.operands[factor]))
+        fail(i.line, "the items have different descriptors");
+  const std::vector<double> a = shared_factor(group, i, value(first, i.operands[1]), !has_majors || modifier(6) == 0, size.m, a_type);
+  const std::vector<double> b = shared_factor(group, i, value(first, i.operands[2]), !has_majors || modifier(7) == 0, size.n, b_type);
+  const size_t per = 4 / itemsize(sum_type);
+  for (size_t n = 0; n < 128; ++n) {
+    Item& item = group.items[first_item + n];
+    const bool adds = (value(item, i.operands[3]) & 1) != 0;
+    for (size_t r = 0; r < i.operands[0].list_of.size(); ++r) {
+      const int number = i.operands[0].list_of[r].index;
+      const auto under_way = item.products.find(number);
+      if (item.committed.contains(number)) fail(i.line, "adds to sums that were committed and not waited for");
+      if (under_way == item.products.end() && item.changed[size_t(number)])
+        fail(i.line, "adds to a register that was written after the last wgmma.fence");
+      const uint64_t old = under_way == item.products.end() ? item.registers[size_t(number)] : under_way->second;
+      uint64_t now = 0;
+      for (size_t half = 0; half < per; ++half) {
+        const size_t e = r * per + half, row = n / 32 * 16 + n % 32 / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + n % 4 * 2 + e % 2;
+        const int width = bitsize(sum_type), shift = int(half) * width;
+        double sum = adds ? Scalar::from_storage_bits(cut(old >> shift, width), sum_type).as_double() : 0;
+        for (size_t k = 0; k < size.k; ++k) sum += a[row * size.k + k] * b[column * size.k + k];
+        now |= Scalar::from_double(sum, sum_type).storage_bits() << shift;
+      }
+      item.products[number] = now;
+      item.registers[size_t(number)] = 0xdeadbeefcafef00d;
+    }
+  }
 }
 
 /// By the layouts of the fragments in the manual, which the targets' tensor cores hold as bits.

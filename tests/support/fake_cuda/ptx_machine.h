@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <tinygrad/dtype.h>
 #include <tinygrad/kernel_info.h>
 
 namespace tinygrad::test {
@@ -50,6 +52,11 @@ class PtxMachine {
     copy,
     commit,
     wait,
+    multiply_shared,
+    order_registers,
+    order_memory,
+    commit_products,
+    wait_products,
     group_id,
     move,
     unpack,
@@ -110,12 +117,17 @@ class PtxMachine {
     unsigned id[3] = {0, 0, 0};
     bool done = false;
     std::deque<std::vector<Copy>> copies{1};  ///< the sets that were committed, and the one that is open
+    /// Registers of products that are under way, and of those that were committed, by number: nobody may read them.
+    std::map<int, uint64_t> products, committed;
+    std::vector<uint8_t> changed;                       ///< registers, since the last wgmma.fence
+    std::vector<std::pair<size_t, size_t>> own_writes;  ///< bytes of shared memory, since the last fence of the proxy: first, behind
   };
   struct Group;
 
   void read_line(const std::string& line, int number);
   static void understand(Instruction& i);
   static void understand_copy(Instruction& i);
+  static void understand_products(Instruction& i);
   static Type type_of(std::string_view name);
   static uint64_t arithmetic(Alu op, Type type, std::span<const uint64_t> s, int line);
   static bool compared(Relation how, Type type, uint64_t p, uint64_t q);
@@ -124,11 +136,18 @@ class PtxMachine {
   int register_index(std::string_view name);
   void step(Group& group, Item& item);
   void multiply(Group& group, size_t first_item);
+  void multiply_shared(Group& group, size_t first_item);
+  static std::vector<double> shared_factor(const Group& group, const Instruction& i, uint64_t descriptor, bool lies_along_k, size_t across,
+                                           DType dtype);
+  static void show_writes(Group& group, Item& item);
+  static void end_products(Item& item, const Instruction& i);
+  static void set(Item& item, int number, uint64_t value);
+  static void note_write(Group& group, Item& item, const std::byte* at, size_t bytes);
   uint64_t value(const Item& item, const Operand& operand) const;
   void compute(Item& item, const Instruction& i);
   void access(Group& group, Item& item, const Instruction& i);
   void copy(Group& group, Item& item, const Instruction& i);
-  static void wait(Item& item, size_t pending);
+  static void wait(Group& group, Item& item, size_t pending);
   std::byte* resolve(Group& group, Item& item, const Instruction& i, std::string_view space, uint64_t address, size_t bytes);
 
   std::string entry_;
