@@ -31,12 +31,17 @@ class Nvidia : public testing::TestWithParam<const char*> {
         if (const std::string name = kernel_in(source); cubin.find(".text." + name + '\0') == cubin.npos)
           throw CompileError("no code of " + name);
     });
-    const auto with_cores = std::ranges::count_if(sources, [](const std::string& s) { return s.find("mma.sync") != s.npos; });
-    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} failed\n", renderer, GetParam(), c.kernels, with_cores, c.failed);
+    const auto with = [&](const char* text) {
+      return std::ranges::count_if(sources, [&](const std::string& s) { return s.find(text) != s.npos; });
+    };
+    const auto with_cores = with("mma.sync"), with_tf32 = with("cvt.rna.tf32.f32");
+    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} of them TF32, {} failed\n", renderer, GetParam(), c.kernels, with_cores,
+               with_tf32, c.failed);
     RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
     EXPECT_GE(c.kernels, 300u);
     EXPECT_GT(with_cores, 0);
+    EXPECT_GT(with_tf32, 0);
   }
 
  private:
