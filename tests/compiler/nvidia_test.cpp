@@ -43,6 +43,16 @@ TEST(NvidiaToolkit, SaysWhatIsMissing) {
   EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find("CUDA_PATH"), std::string::npos);
 }
 
+TEST(NvidiaToolkit, SaysWhichNvrtcIsTooOld) {
+  const test::TempFolder folder;
+  std::filesystem::create_directory(folder.path("lib"));
+  std::filesystem::copy_file(TG_FAKE_OLD_NVRTC, folder.path("lib/libnvrtc.so.12"));
+  const Context old{{.ccache = false, .cuda_path = folder.path()}};
+  const std::string missing = compiler::nvrtc_missing();
+  EXPECT_NE(missing.find("has version 12.1, expected 12.4 or newer"), std::string::npos) << missing;
+  EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find(missing), std::string::npos);
+}
+
 /// A program in the place of ptxas.
 class FakePtxas {
  public:
@@ -137,8 +147,8 @@ TEST_P(NvidiaTensorCores, OfPtxForPtxas) {
   const std::string ptxas = compiler::toolkit_program("ptxas");
   if (ptxas.empty()) GTEST_SKIP() << "no ptxas; " << compiler::how_to_install_toolkit();
   const test::TempFolder alone;
-  std::filesystem::create_directory(alone.path() + "/bin");
-  std::filesystem::create_symlink(ptxas, alone.path() + "/bin/ptxas");
+  std::filesystem::create_directory(alone.path("bin"));
+  std::filesystem::create_symlink(ptxas, alone.path("bin/ptxas"));
   const Context without_the_rest{{.cuda_path = alone.path()}};
   check(renderer::render_ptx, compiler::assemble_ptx);
 }
