@@ -154,19 +154,31 @@ function(tg_test_packaging)
                package.fetch_content package.toy_device package.size PROPERTY LABELS package)
 endfunction()
 
-# The kernels of the backend tests on a driver that checks every access and finds races. Where it is not installed there is no such test.
-function(tg_test_oclgrind)
+# A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with
+# TG_ALL_BACKENDS.
+function(tg_add_oclgrind_test name label program filter passed)
+  if(NOT TARGET ${program})
+    return()
+  endif()
   find_file(TG_OCLGRIND liboclgrind-rt-icd.so PATHS /usr/lib/oclgrind /usr/local/lib/oclgrind)
-  if(NOT TG_OCLGRIND OR NOT TARGET test_runtime_backend)
+  if(NOT TG_OCLGRIND)
+    add_test(NAME ${name} COMMAND sh -c "echo 'oclgrind is not installed'; if [ \"$TG_ALL_BACKENDS\" ]; then exit 1; fi; exit 77")
+    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77)
     return()
   endif()
   file(WRITE "${PROJECT_BINARY_DIR}/oclgrind/oclgrind.icd" "${TG_OCLGRIND}\n")
-  add_test(NAME runtime.oclgrind COMMAND test_runtime_backend "--gtest_filter=Devices/Kernels.*/CL-*Heuristics*")
-  set_tests_properties(runtime.oclgrind PROPERTIES
-    LABELS backend
-    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0;TG_TEST_RECORD="
-    PASS_REGULAR_EXPRESSION "PASSED  . 6 tests"
+  add_test(NAME ${name} COMMAND ${program} "--gtest_filter=${filter}")
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label}
+    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;OCLGRIND_NUM_THREADS=1;CACHELEVEL=0;TG_TEST_RECORD="
+    PASS_REGULAR_EXPRESSION "PASSED  . ${passed} test"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
+endfunction()
+
+# Of the backend tests and of models.
+function(tg_test_oclgrind)
+  tg_add_oclgrind_test(runtime.oclgrind backend test_runtime_backend "Devices/Kernels.*/CL-*Heuristics*" 6)
+  tg_add_oclgrind_test(corpus.oclgrind corpus test_corpus_corpus "Oclgrind.*" 1)
 endfunction()
 
 function(tg_tests)

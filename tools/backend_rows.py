@@ -72,8 +72,8 @@ ROWS = [
         "Hexagon v66. Its vectors hold integers only, so floats are computed one by one; float16 is emulated, float64 by functions of ours.",
         "clang, lld and qemu (`apt-get install clang-19 lld-19 qemu-user-static`)",
         lambda: f"qemu-hexagon {package('qemu-user-static')}"),
-    Row("NULL", r"NULL\b", "Renders and runs nothing: for measuring what is before. `NULL:CUDA:sm_90a`, `NULL:PTX`, `NULL:HIP:gfx942` and `NULL:METAL` "
-        "render for GPUs that are not there.", "nothing", lambda: "no one: only rendered", counts=False),
+    Row("NULL", r"NULL\b", "Renders and runs nothing: for measuring what is before. `NULL:CUDA:sm_90a`, `NULL:PTX`, `NULL:HIP:gfx942`, `NULL:METAL`, "
+        "`NULL:OPENCL` and `NULL:WGSL` render for GPUs that are not there.", "nothing", lambda: "no one: only rendered", counts=False),
     Row("DISK", r"DISK\b", "Files as tensors, `DISK:PATH`: read and written by calls (pread, pwrite), straight from and to memory that the host reaches and in pieces to other. No kernels.", "nothing",
         lambda: "no one: it has none", counts=False),
     Row("NPY", r"NPY\b", "Arrays of the host, such as NumPy's, in place. No kernels.", "nothing", lambda: "no one: it has none", counts=False),
