@@ -2,7 +2,8 @@
 # tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers; tests/package holds whole projects.
 include_guard(GLOBAL)
 
-set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and labels (base;uop;engine_backend;fuzz), empty for all")
+set(TG_TESTS "" CACHE STRING
+    "Tests to make: executables without their test_, single files of them, and labels (base;tensor_backend/disk_test;fuzz), empty for all")
 
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
@@ -23,11 +24,23 @@ function(tg_fake_driver target name)
   add_dependencies(${target} fake_${name})
 endfunction()
 
+# Sets `out` to those of an executable's sources that TG_TESTS has.
+function(tg_chosen_sources out name label)
+  set(chosen "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(file "${source}" NAME_WE)
+    if(NOT TG_TESTS OR name IN_LIST TG_TESTS OR label IN_LIST TG_TESTS OR "${name}/${file}" IN_LIST TG_TESTS)
+      list(APPEND chosen "${source}")
+      set_property(GLOBAL APPEND PROPERTY TG_TESTS_MADE "${name}/${file}")
+    endif()
+  endforeach()
+  set(${out} "${chosen}" PARENT_SCOPE)
+endfunction()
+
 function(tg_add_test target label room)
-  set(sources ${ARGN})
-  list(LENGTH sources count)
   string(REGEX REPLACE "^test_" "" name ${target})
-  if(count EQUAL 0 OR (TG_TESTS AND NOT name IN_LIST TG_TESTS AND NOT label IN_LIST TG_TESTS))
+  tg_chosen_sources(sources ${name} ${label} ${ARGN})
+  if(NOT sources)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY TG_TESTS_MADE ${name} ${label})
@@ -217,7 +230,7 @@ function(tg_tests)
   get_property(made GLOBAL PROPERTY TG_TESTS_MADE)
   foreach(name IN LISTS TG_TESTS)
     if(NOT name IN_LIST made)
-      message(SEND_ERROR "TG_TESTS names \"${name}\", which is no test executable (without test_) and no label")
+      message(SEND_ERROR "TG_TESTS names \"${name}\", which is no test executable (without test_), no file of one and no label")
     endif()
   endforeach()
 endfunction()
