@@ -48,7 +48,7 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy; writes doc
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
 
-bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch
+bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch; overheads
 	ninja -C $(BUILD) tinygrad-static
 	@bench/peers
 	@bench/compile $(BUILD)/bin/tg
@@ -61,6 +61,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/python $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
 	@bench/kernels --build $(BUILD) --page docs/benchmarks.md
+	@bench/overheads $(BUILD)
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
 	@tools/lint

@@ -2,7 +2,8 @@
 # tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers; tests/package holds whole projects.
 include_guard(GLOBAL)
 
-set(TG_TESTS "" CACHE STRING "Tests to make: executables without their test_ and labels (base;uop;engine_backend;fuzz), empty for all")
+set(TG_TESTS "" CACHE STRING
+    "Tests to make: executables without their test_, single files of them, and labels (base;tensor_backend/disk_test;fuzz), empty for all")
 
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
@@ -23,11 +24,23 @@ function(tg_fake_driver target name)
   add_dependencies(${target} fake_${name})
 endfunction()
 
+# Sets `out` to those of an executable's sources that TG_TESTS has.
+function(tg_chosen_sources out name label)
+  set(chosen "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(file "${source}" NAME_WE)
+    if(NOT TG_TESTS OR name IN_LIST TG_TESTS OR label IN_LIST TG_TESTS OR "${name}/${file}" IN_LIST TG_TESTS)
+      list(APPEND chosen "${source}")
+      set_property(GLOBAL APPEND PROPERTY TG_TESTS_MADE "${name}/${file}")
+    endif()
+  endforeach()
+  set(${out} "${chosen}" PARENT_SCOPE)
+endfunction()
+
 function(tg_add_test target label room)
-  set(sources ${ARGN})
-  list(LENGTH sources count)
   string(REGEX REPLACE "^test_" "" name ${target})
-  if(count EQUAL 0 OR (TG_TESTS AND NOT name IN_LIST TG_TESTS AND NOT label IN_LIST TG_TESTS))
+  tg_chosen_sources(sources ${name} ${label} ${ARGN})
+  if(NOT sources)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY TG_TESTS_MADE ${name} ${label})
@@ -73,6 +86,10 @@ function(tg_add_test target label room)
   endif()
   if(room STREQUAL "runtime" AND label STREQUAL "unit")
     tg_fake_driver(${target} hip)
+    tg_fake_driver(${target} opencl)
+  endif()
+  if(room STREQUAL "compiler")
+    tg_fake_driver(${target} old_nvrtc)
   endif()
   if(room STREQUAL "search")
     add_dependencies(${target} tg-worker)
@@ -150,19 +167,31 @@ function(tg_test_packaging)
                package.fetch_content package.toy_device package.size PROPERTY LABELS package)
 endfunction()
 
-# The kernels of the backend tests on a driver that checks every access and finds races. Where it is not installed there is no such test.
-function(tg_test_oclgrind)
+# A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with
+# TG_ALL_BACKENDS.
+function(tg_add_oclgrind_test name label program filter passed)
+  if(NOT TARGET ${program})
+    return()
+  endif()
   find_file(TG_OCLGRIND liboclgrind-rt-icd.so PATHS /usr/lib/oclgrind /usr/local/lib/oclgrind)
-  if(NOT TG_OCLGRIND OR NOT TARGET test_runtime_backend)
+  if(NOT TG_OCLGRIND)
+    add_test(NAME ${name} COMMAND sh -c "echo 'oclgrind is not installed'; if [ \"$TG_ALL_BACKENDS\" ]; then exit 1; fi; exit 77")
+    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77)
     return()
   endif()
   file(WRITE "${PROJECT_BINARY_DIR}/oclgrind/oclgrind.icd" "${TG_OCLGRIND}\n")
-  add_test(NAME runtime.oclgrind COMMAND test_runtime_backend "--gtest_filter=Devices/Kernels.*/CL-*Heuristics*")
-  set_tests_properties(runtime.oclgrind PROPERTIES
-    LABELS backend
-    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;CACHELEVEL=0;TG_TEST_RECORD="
-    PASS_REGULAR_EXPRESSION "PASSED  . 6 tests"
+  add_test(NAME ${name} COMMAND ${program} "--gtest_filter=${filter}")
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label}
+    ENVIRONMENT "OCL_ICD_VENDORS=${PROJECT_BINARY_DIR}/oclgrind;OCLGRIND_DATA_RACES=1;OCLGRIND_NUM_THREADS=1;CACHELEVEL=0;TG_TEST_RECORD="
+    PASS_REGULAR_EXPRESSION "PASSED  . ${passed} test"
     FAIL_REGULAR_EXPRESSION "data race;Invalid read;Invalid write;OCLGRIND FATAL;FAILED  ")
+endfunction()
+
+# Of the backend tests and of models.
+function(tg_test_oclgrind)
+  tg_add_oclgrind_test(runtime.oclgrind backend test_runtime_backend "Devices/Kernels.*/CL-*Heuristics*" 6)
+  tg_add_oclgrind_test(corpus.oclgrind corpus test_corpus_corpus "Oclgrind.*" 1)
 endfunction()
 
 function(tg_tests)
@@ -201,7 +230,7 @@ function(tg_tests)
   get_property(made GLOBAL PROPERTY TG_TESTS_MADE)
   foreach(name IN LISTS TG_TESTS)
     if(NOT name IN_LIST made)
-      message(SEND_ERROR "TG_TESTS names \"${name}\", which is no test executable (without test_) and no label")
+      message(SEND_ERROR "TG_TESTS names \"${name}\", which is no test executable (without test_), no file of one and no label")
     endif()
   endforeach()
 endfunction()

@@ -72,9 +72,9 @@ ROWS = [
         "Hexagon v66. Its vectors hold integers only, so floats are computed one by one; float16 is emulated, float64 by functions of ours.",
         "clang, lld and qemu (`apt-get install clang-19 lld-19 qemu-user-static`)",
         lambda: f"qemu-hexagon {package('qemu-user-static')}"),
-    Row("NULL", r"NULL\b", "Renders and runs nothing: for measuring what is before. `NULL:CUDA:sm_90a`, `NULL:PTX`, `NULL:HIP:gfx942` and `NULL:METAL` "
-        "render for GPUs that are not there.", "nothing", lambda: "no one: only rendered", counts=False),
-    Row("DISK", r"DISK\b", "Files as tensors, `DISK:PATH`: memory-mapped, copied to devices without a detour. No kernels.", "nothing",
+    Row("NULL", r"NULL\b", "Renders and runs nothing: for measuring what is before. `NULL:CUDA:sm_90a`, `NULL:PTX`, `NULL:HIP:gfx942`, `NULL:METAL`, "
+        "`NULL:OPENCL` and `NULL:WGSL` render for GPUs that are not there.", "nothing", lambda: "no one: only rendered", counts=False),
+    Row("DISK", r"DISK\b", "Files as tensors, `DISK:PATH`: read and written by calls (pread, pwrite), straight from and to memory that the host reaches and in pieces to other. No kernels.", "nothing",
         lambda: "no one: it has none", counts=False),
     Row("NPY", r"NPY\b", "Arrays of the host, such as NumPy's, in place. No kernels.", "nothing", lambda: "no one: it has none", counts=False),
     Row("CUDA", r"CUDA\S* CUDA:CUDA:",
@@ -84,7 +84,8 @@ ROWS = [
         without="FakeCuda|CudaC|CudaOfModels|NvidiaToolkit", stand_in="no GPU: assembled, and run by stand-ins", rendered="NULL:CUDA:sm_90a"),
     Row("CUDA:PTX", r"CUDA\S* CUDA:PTX:",
         "PTX, assembled by nvJitLink, ptxas or the driver. As `CUDA`; without a GPU a machine of the tests runs the text by the manual.",
-        "NVIDIA's driver 525 or newer", gpu,
+        "NVIDIA's driver 525 or newer and nvJitLink or ptxas 12.4 or newer (`pip install nvidia-nvjitlink`), or driver 550 or newer, which assembles "
+        "PTX 8.4 itself", gpu,
         without="FakeCuda|Ptx|PTXSIM|PtxOfModels", stand_in="no GPU: assembled, and run by stand-ins", rendered="NULL:PTX:sm_90a"),
     Row("HIP", r"HIP\b",
         "C++ for clang; replays are graphs. MFMA on gfx90a and gfx942, WMMA on gfx1100 and gfx1201; LLVM 19 knows no gfx950. Without a GPU: code objects of the corpus "

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -282,6 +283,8 @@ struct JitKept {
 template <class T>
 inline constexpr char result_tag = 0;
 
+[[noreturn]] TINYGRAD_EXPORT void throw_out_of_host_memory();
+
 }  // namespace detail
 
 /// A jitted function. Copies share what was captured. Any number of threads may call it.
@@ -309,9 +312,30 @@ class Jit {
  public:
   explicit Jit(F function, const JitOptions& options = {}) : shared_(std::make_shared<Shared>(std::move(function), options)) {}
 
-  /// Throws JitError for a call that cannot be captured or replayed correctly, and what the function throws.
+  /// Throws JitError for a call that cannot be captured or replayed correctly, OutOfMemoryError for a std::bad_alloc, and what the function
+  /// throws.
   template <class... Args>
   auto operator()(Args&&... args) const {
+    try {
+      return call(std::forward<Args>(args)...);
+    } catch (const std::bad_alloc&) {
+      detail::throw_out_of_host_memory();
+    }
+  }
+
+  /// Forgets what was captured.
+  void reset() const { shared_->core.reset(); }
+  /// Gives back the memory between the kernels; the next replay takes some anew.
+  void free_intermediates() const { shared_->core.free_intermediates(); }
+  /// Writes what was captured last (the kernels, and the values of all tensors that they read) to a file that LoadedJit runs. JitError if
+  /// nothing is captured, IoError.
+  void save(const std::string& path) const { shared_->core.save(path); }
+  /// Whether there is something to replay.
+  bool captured() const { return shared_->core.captured(); }
+
+ private:
+  template <class... Args>
+  auto call(Args&&... args) const {
     using Kept = std::tuple<typename detail::JitKept<Args>::type...>;
     Kept kept(std::forward<Args>(args)...);
     using R = std::remove_cvref_t<decltype(std::apply(shared_->function, kept))>;
@@ -347,17 +371,6 @@ class Jit {
     }
   }
 
-  /// Forgets what was captured.
-  void reset() const { shared_->core.reset(); }
-  /// Gives back the memory between the kernels; the next replay takes some anew.
-  void free_intermediates() const { shared_->core.free_intermediates(); }
-  /// Writes what was captured last (the kernels, and the values of all tensors that they read) to a file that LoadedJit runs. JitError if
-  /// nothing is captured, IoError.
-  void save(const std::string& path) const { shared_->core.save(path); }
-  /// Whether there is something to replay.
-  bool captured() const { return shared_->core.captured(); }
-
- private:
   template <class R>
   static detail::JitResults results_of(const R& result) {
     detail::JitArguments found;

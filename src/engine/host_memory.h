@@ -6,13 +6,17 @@
 
 namespace tinygrad::engine {
 
+[[noreturn]] inline void throw_out_of_host_memory() {
+  throw OutOfMemoryError("the host is out of memory; free tensors or work on less at a time");
+}
+
 /// What `work` returns; that the host has no memory for it becomes an OutOfMemoryError, as with memory of devices.
 template <class Work>
 auto with_host_memory(const Work& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    throw OutOfMemoryError("the host is out of memory; free tensors or work on less at a time");
+    throw_out_of_host_memory();
   }
 }
 

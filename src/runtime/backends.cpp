@@ -27,11 +27,9 @@ constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing},
                                       {"LLVM", [] { return emulated_cpu_missing("neoverse-n1"); }, "neoverse-n1"},
                                       {"LLVM", [] { return emulated_cpu_missing("rv64gcv"); }, "rv64gcv"}};
 constexpr CodePath kDspCodePaths[] = {{"CLANG", dsp_compiler_missing}};
-constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable},
-                                       {"CUDA", null_unavailable},
-                                       {"PTX", null_unavailable},
-                                       {"HIP", null_unavailable},
-                                       {"METAL", null_unavailable}};  // renders, and compiles nothing
+constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}, {"CUDA", null_unavailable},  {"PTX", null_unavailable},
+                                       {"HIP", null_unavailable},  {"METAL", null_unavailable}, {"OPENCL", null_unavailable},
+                                       {"WGSL", null_unavailable}};  // renders, and compiles nothing
 
 // In order of preference.
 constexpr Backend kBackends[] = {

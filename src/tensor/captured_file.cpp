@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/options.h"
+#include "engine/host_memory.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "shape/infer.h"
@@ -471,12 +472,14 @@ LoadedJit::LoadedJit(const std::string& path) : captured_(tensor::CapturedCall::
 LoadedJit::~LoadedJit() = default;
 
 std::vector<Tensor> LoadedJit::operator()(std::span<const Tensor> arguments, std::span<const Variable> variables) const {
-  detail::JitArguments given;
-  detail::JitCollector collector(given);
-  for (const Tensor& t : arguments) collector.tensor(t);
-  for (const Variable& v : variables) collector.variable(v);
-  if (given.variables.size() != variables.size()) throw ValueError("LoadedJit: a variable without a value; use bind()");
-  return captured_->call_loaded(tensor::prepare_arguments(given)).tensors;
+  return engine::with_host_memory([&] {
+    detail::JitArguments given;
+    detail::JitCollector collector(given);
+    for (const Tensor& t : arguments) collector.tensor(t);
+    for (const Variable& v : variables) collector.variable(v);
+    if (given.variables.size() != variables.size()) throw ValueError("LoadedJit: a variable without a value; use bind()");
+    return captured_->call_loaded(tensor::prepare_arguments(given)).tensors;
+  });
 }
 
 }  // namespace tinygrad

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "engine/host_memory.h"
 #include "tensor/captured.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
@@ -22,6 +23,8 @@
 namespace tinygrad::detail {
 
 using namespace tensor;
+
+void throw_out_of_host_memory() { engine::throw_out_of_host_memory(); }
 
 void JitCollector::separate() {
   if (!out_.layout.empty() && std::string_view("[({ ").find(out_.layout.back()) == std::string_view::npos) out_.layout += ", ";

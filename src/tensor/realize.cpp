@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
+#include "engine/host_memory.h"
 #include "engine/run.h"
 #include "runtime/backends.h"
 #include "schedule/schedule.h"
@@ -228,7 +229,7 @@ void realize_locked(std::span<const CellPtr> cells) {
 
 void realize(std::span<const CellPtr> cells) {
   const std::lock_guard lock(states_mutex());
-  realize_locked(cells);
+  engine::with_host_memory([&] { realize_locked(cells); });
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "engine/host_memory.h"
 #include "ops/elementwise.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
@@ -122,7 +123,9 @@ UOp storage_bitcast(const UOp& view, DType dtype) {
   return shape.size() == 1 ? node : reshape(node, shape);
 }
 
-void write_storage(const UOp& view, const UOp& value) {
+namespace {
+
+void write_now(const UOp& view, const UOp& value) {
   const Run run = one_piece(view, "assign");
   const Symbol device = device_of(view);
   if (Recorder* r = Recorder::current()) r->used_host("assign() to storage");
@@ -144,6 +147,12 @@ void write_storage(const UOp& view, const UOp& value) {
     target->poison(e.what());
     throw;
   }
+}
+
+}  // namespace
+
+void write_storage(const UOp& view, const UOp& value) {
+  engine::with_host_memory([&] { write_now(view, value); });
 }
 
 }  // namespace tinygrad::tensor

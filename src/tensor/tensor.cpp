@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "dtype/convert.h"
 #include "dtype/visit.h"
+#include "engine/host_memory.h"
 #include "ops/elementwise.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
@@ -232,12 +233,14 @@ const Tensor& Tensor::realize() const {
 }
 
 void Tensor::realize(std::span<const Tensor> tensors) {
-  std::vector<CellPtr> cells;
-  for (const Tensor& t : tensors) {
-    t.cell();
-    cells.push_back(t.cell_);
-  }
-  tensor::realize(cells);
+  engine::with_host_memory([&] {
+    std::vector<CellPtr> cells;
+    for (const Tensor& t : tensors) {
+      t.cell();
+      cells.push_back(t.cell_);
+    }
+    tensor::realize(cells);
+  });
 }
 
 void Tensor::callify(std::span<const Tensor> tensors) { tensor::give_memory(to_nodes(tensors)); }
@@ -289,14 +292,16 @@ void note_host_use() {
 }  // namespace
 
 void Tensor::read(void* to_host, DType as, size_t count) const {
-  note_host_use();
-  if (count == 0) return;
-  if (is_storage(device_of(uop()))) return to("CPU").read(to_host, as, count);
-  if (as != dtype() && !is_dtype_supported(as, device())) {
-    const std::vector<std::byte> own = data();
-    return convert_array(as, to_host, dtype(), own.data(), count);
-  }
-  buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to_host), count * itemsize(as)});
+  engine::with_host_memory([&] {
+    note_host_use();
+    if (count == 0) return;
+    if (is_storage(device_of(uop()))) return to("CPU").read(to_host, as, count);
+    if (as != dtype() && !is_dtype_supported(as, device())) {
+      const std::vector<std::byte> own = data();
+      return convert_array(as, to_host, dtype(), own.data(), count);
+    }
+    buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to_host), count * itemsize(as)});
+  });
 }
 
 std::shared_ptr<std::byte> Tensor::host_memory() const {

@@ -3,14 +3,21 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include <fmt/core.h>
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
+#include "codegen/codegen.h"
+#include "codegen/kernels.h"
 #include "compiler/nvidia/assemble.h"
 #include "compiler/nvidia/nvrtc.h"
 #include "compiler/nvidia/toolkit.h"
+#include "renderer/cstyle/cstyle.h"
+#include "renderer/ptx/ptx.h"
 #include "support/nvidia_toolkit.h"
 #include "support/temp_folder.h"
 
@@ -34,6 +41,16 @@ TEST(NvidiaToolkit, SaysWhatIsMissing) {
   EXPECT_NE(compiler::ptx_assembler_missing().find("neither nvJitLink nor ptxas"), std::string::npos) << compiler::ptx_assembler_missing();
   EXPECT_NE(message_of([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); }).find("CUDA_PATH"), std::string::npos);
   EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find("CUDA_PATH"), std::string::npos);
+}
+
+TEST(NvidiaToolkit, SaysWhichNvrtcIsTooOld) {
+  const test::TempFolder folder;
+  std::filesystem::create_directory(folder.path("lib"));
+  std::filesystem::copy_file(TG_FAKE_OLD_NVRTC, folder.path("lib/libnvrtc.so.12"));
+  const Context old{{.ccache = false, .cuda_path = folder.path()}};
+  const std::string missing = compiler::nvrtc_missing();
+  EXPECT_NE(missing.find("has version 12.1, expected 12.4 or newer"), std::string::npos) << missing;
+  EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find(missing), std::string::npos);
 }
 
 /// A program in the place of ptxas.
@@ -89,6 +106,55 @@ TEST(NvidiaToolkit, CompilesCuda) {
   const std::string message = message_of([] { compiler::compile_cuda("extern \"C\" __global__ void k() { nonsense; }", "sm_90a"); });
   EXPECT_NE(message.find("nonsense"), std::string::npos) << message;
 }
+
+/// Every tensor core of every target, TF32 too, is an instruction that its assembler knows.
+class NvidiaTensorCores : public testing::TestWithParam<const char*> {
+ protected:
+  using Render = std::function<std::string(const Target&, const UOp& linear, const KernelInfo&)>;
+  using Compile = std::function<std::string(const std::string& source, std::string_view arch)>;
+
+  static void check(const Render& render, const Compile& compile) {
+    const Target target = cuda_target(GetParam());
+    for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
+      const TensorCore& core = target.tensor_cores[i];
+      SCOPED_TRACE(core.name.str());
+      const UOp product = codegen::test::narrow_matmul(2 * core.m, core.n + 3, 2 * core.k, core.a_type, core.b_type, core.out);
+      const UOp linear = codegen::full_rewrite(codegen::test::with_opts(product, {{OptOp::TC, 0, int32_t(i)}}), target,
+                                               {.noopt = true, .allow_tf32 = true, .spec = 1});
+      const std::string source = render(target, linear, describe_kernel(linear, "k"));
+      EXPECT_NE(source.find(fmt::format("m{}n{}k{}.", core.m, core.n, core.k)), std::string::npos) << source;
+      std::string cubin;
+      EXPECT_NO_THROW(cubin = compile(source, GetParam()));
+      EXPECT_NE(cubin.find(".text." + kernel_symbol("k") + '\0'), std::string::npos) << source;
+    }
+    RecordProperty("kernels", int(target.tensor_cores.size()));
+  }
+
+  const test::NvidiaToolkit toolkit_;
+};
+
+TEST_P(NvidiaTensorCores, OfCudaC) {
+  if (const std::string missing = compiler::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  check(renderer::render_cuda, compiler::compile_cuda);
+}
+
+TEST_P(NvidiaTensorCores, OfPtx) {
+  if (const std::string missing = compiler::ptx_assembler_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  check(renderer::render_ptx, compiler::assemble_ptx);
+}
+
+TEST_P(NvidiaTensorCores, OfPtxForPtxas) {
+  const std::string ptxas = compiler::toolkit_program("ptxas");
+  if (ptxas.empty()) GTEST_SKIP() << "no ptxas; " << compiler::how_to_install_toolkit();
+  const test::TempFolder alone;
+  std::filesystem::create_directory(alone.path("bin"));
+  std::filesystem::create_symlink(ptxas, alone.path("bin/ptxas"));
+  const Context without_the_rest{{.cuda_path = alone.path()}};
+  check(renderer::render_ptx, compiler::assemble_ptx);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, NvidiaTensorCores, testing::Values("sm_80", "sm_90a", "sm_100a"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
 }  // namespace tinygrad

@@ -14,6 +14,7 @@ struct Corpus {
   std::string default_float;  ///< for a Context around make()
   /// On the device of the option DEV.
   std::function<apps::Workload()> make;
+  bool allow_tf32 = false;  ///< for a Context around what compiles it
 };
 
 const std::vector<Corpus>& corpus();

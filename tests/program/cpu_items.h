@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 
 #include "base/subprocess.h"
 #include "program/run_kernel.h"
@@ -72,6 +73,7 @@ class CpuItems {
     library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) throw std::runtime_error(::dlerror());
     run_item_ = reinterpret_cast<RunItem*>(::dlsym(library_, "run_item"));
+    count_kernel();
   }
   ~CpuItems() {
     if (library_) ::dlclose(library_);
@@ -97,6 +99,15 @@ class CpuItems {
     Wave& wave;
     unsigned lane, turn = 0;
   };
+
+  /// For tools/backends, which compares the number with what tests/backends.txt says.
+  static void count_kernel() {
+    const testing::TestResult& test = *testing::UnitTest::GetInstance()->current_test_info()->result();
+    int kernels = 1;
+    for (int i = 0; i < test.test_property_count(); ++i)
+      if (test.GetTestProperty(i).key() == std::string("kernels")) kernels += std::stoi(test.GetTestProperty(i).value());
+    testing::Test::RecordProperty("kernels", kernels);
+  }
 
   void run_in_all_groups(int64_t number, std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                          std::barrier<>& group, Wave& wave, int64_t wave_size) const {

@@ -54,8 +54,8 @@ std::unique_ptr<Kernel> load(Device& device, const char* name) { return device.l
 
 /// Memory of a device for as long as it is needed.
 struct Memory {
-  Memory(Device& device, size_t count, BufferSpec spec_ = {})
-      : allocator(device.allocator()), bytes(count), spec(std::move(spec_)), handle(allocator.allocate(bytes, spec)) {}
+  Memory(Device& device, size_t count, BufferSpec how = {})
+      : allocator(device.allocator()), bytes(count), spec(std::move(how)), handle(allocator.allocate(bytes, spec)) {}
   ~Memory() { allocator.deallocate(handle, bytes, spec); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -155,6 +155,12 @@ TEST_F(Hip, MemoryThatIsUsedUpIsATypedError) {
   fake().error = 719;
   EXPECT_THROW(device->allocator().allocate(128, {}), DeviceError);
   Memory after(*device, 128);
+  for (const char* call : {"hipHostMalloc", "hipModuleLoadData"}) {
+    fake().failing = call;
+    fake().error = 2;
+    EXPECT_THROW((call == std::string_view("hipHostMalloc") ? kept.set({1}) : void(load(*device, "add"))), OutOfMemoryError) << call;
+  }
+  kept.set({1});
 }
 
 TEST_F(Hip, WhatAKernelDidWrongIsToldByTheNextWait) {

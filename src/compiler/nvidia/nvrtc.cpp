@@ -19,6 +19,7 @@ namespace {
 
 // Part of every cache key beside the options. It stands for the version of NVRTC too, which a warm start does not know.
 constexpr std::string_view kVersion = "nvrtc-1";
+constexpr int kOldestMajor = 12, kOldestMinor = 4;  // the tensor cores of fp8
 
 // nvrtc.h, as much of it as is used: a program is a pointer, results are 0 for success.
 using Program = void*;
@@ -46,6 +47,15 @@ struct Nvrtc {
   }
 };
 
+void check_version(const DynamicLibrary& library) {
+  int major = 0, minor = 0;
+  const auto version = library.find<int(int*, int*)>("nvrtcVersion");
+  if (!version || version(&major, &minor) != 0) throw CompileError(fmt::format("NVRTC: {} does not tell its version", library.name()));
+  if (std::pair(major, minor) >= std::pair(kOldestMajor, kOldestMinor)) return;
+  throw CompileError(fmt::format("NVRTC: {} has version {}.{}, expected {}.{} or newer. {}", library.name(), major, minor, kOldestMajor,
+                                 kOldestMinor, how_to_install_toolkit()));
+}
+
 /// What NVRTC opens itself by its name, which the loader finds in a folder of its own only if it is open.
 void open_builtins(const std::string& nvrtc) {
   namespace fs = std::filesystem;
@@ -61,6 +71,7 @@ const DynamicLibrary& nvrtc_library() {
   static std::mutex& mutex = *new std::mutex;
   static auto& prepared = *new std::set<std::string>;
   const DynamicLibrary& library = toolkit_library("nvrtc");
+  check_version(library);
   const std::lock_guard lock(mutex);
   if (prepared.insert(library.name()).second) open_builtins(library.name());
   return library;
@@ -107,7 +118,7 @@ class Compilation {
 
 std::string nvrtc_missing() {
   try {
-    toolkit_library("nvrtc");
+    check_version(toolkit_library("nvrtc"));
     return {};
   } catch (const CompileError& e) {
     return e.what();

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "renderer/cstyle/cstyle.h"
+#include "runtime/check_groups.h"
 #include "runtime/cl/cl_image.h"
 #include "runtime/cl/cl_memory.h"
 #include "runtime/cl/cl_program.h"
@@ -142,8 +143,8 @@ std::unique_ptr<Opened> open(const DeviceChoice& choice) {
 
 class ClKernel final : public Kernel {
  public:
-  ClKernel(const Opened& device, const ClAllocator& memory, const KernelInfo& info, const std::string& binary)
-      : device_(device), memory_(memory), info_(info), program_(cl::load(device.build, binary)) {
+  ClKernel(const Opened& device, const Target& target, const ClAllocator& memory, const KernelInfo& info, const std::string& binary)
+      : device_(device), target_(target), memory_(memory), info_(info), program_(cl::load(device.build, binary)) {
     int32_t error = success;
     id_ = api().CreateKernel(program_.get(), kernel_symbol(info.name).c_str(), &error);
     check(error, name(), fmt::format("loading {}", info.name));
@@ -155,6 +156,7 @@ class ClKernel final : public Kernel {
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override {
+    check_groups(name(), info_, dims, target_.max_global);
     size_t global[3], local[3], groups = 1, items = 1;
     for (int i = 0; i < 3; ++i) {
       local[i] = static_cast<size_t>(dims.local[i]);
@@ -220,6 +222,7 @@ class ClKernel final : public Kernel {
   }
 
   const Opened& device_;
+  const Target& target_;
   const ClAllocator& memory_;
   const KernelInfo info_;
   const ProgramPtr program_;
@@ -238,7 +241,7 @@ class ClDevice final : public Device {
   std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_opencl(target(), linear, info); }
   std::string compile(const std::string& source) override { return cl::compile(opened_->build, source); }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<ClKernel>(*opened_, static_cast<const ClAllocator&>(allocator()), info, binary);
+    return std::make_unique<ClKernel>(*opened_, target(), static_cast<const ClAllocator&>(allocator()), info, binary);
   }
   bool is_async() const override { return true; }
 

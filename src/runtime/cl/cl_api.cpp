@@ -1,21 +1,26 @@
 #include "runtime/cl/cl_api.h"
 
+#include <cstdio>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "base/dylib.h"
+#include "base/options.h"
 
 namespace tinygrad::runtime::cl {
 namespace {
 
 constexpr std::string_view kInstall =
     "install an OpenCL loader and a driver: on Debian `apt-get install ocl-icd-libopencl1` with `pocl-opencl-icd` for the CPU, "
-    "`mesa-opencl-icd` or `intel-opencl-icd` for GPUs, or the GPU vendor's own";
+    "`mesa-opencl-icd` or `intel-opencl-icd` for GPUs, or the GPU vendor's own, and set OPENCL_PATH if the loader is elsewhere";
 
-Api open_api() {
+Api open_api(const std::string& path) {
   std::string why;
-  auto library = DynamicLibrary::try_open(
-      {"libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", "OpenCL.dll"}, &why);
+  auto library = !path.empty()
+                     ? DynamicLibrary::try_open({path}, &why)
+                     : DynamicLibrary::try_open(
+                           {"libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", "OpenCL.dll"}, &why);
   if (!library) throw DeviceError(fmt::format("CL: no OpenCL here: {}; {}", why, kInstall));
   const DynamicLibrary& kept = keep_open(std::move(*library));  // drivers have threads of their own
   Api api;
@@ -59,9 +64,20 @@ constexpr NamedError kErrors[] = {
 }  // namespace
 
 const Api& api() {
-  static const Api opened = open_api();
+  static const Api opened = open_api(current_options().opencl_path);
   return opened;
 }
+
+namespace {
+
+/// "OpenCL 3.0 and what the driver likes to say"
+bool is_new_enough(DeviceId id) {
+  int major = 0, minor = 0;
+  return std::sscanf(device_text(id, device_version).c_str(), "OpenCL %d.%d", &major, &minor) == 2 &&
+         std::pair(major, minor) >= std::pair(1, 2);
+}
+
+}  // namespace
 
 std::vector<DeviceId> find_devices() {
   uint32_t count = 0;
@@ -79,6 +95,12 @@ std::vector<DeviceId> find_devices() {
     found.insert(found.end(), ids.begin(), ids.end());
   }
   if (found.empty()) throw DeviceError(fmt::format("CL: the OpenCL drivers find no device; {}", kInstall));
+  const DeviceId first = found[0];
+  std::erase_if(found, [](DeviceId id) { return !is_new_enough(id); });
+  if (found.empty()) {
+    throw DeviceError(fmt::format("CL: {} has {}, expected OpenCL 1.2 or newer; install a newer driver", device_text(first, device_name),
+                                  device_text(first, device_version)));
+  }
   return found;
 }
 

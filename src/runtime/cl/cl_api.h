@@ -42,7 +42,7 @@ enum Error : int32_t {
 
 constexpr uint32_t device_max_work_group_size = 0x1004, device_max_parameter_size = 0x1017, device_single_fp_config = 0x101B,
                    device_global_mem_cache_size = 0x101E, device_local_mem_size = 0x1023, device_name = 0x102B, driver_version = 0x102D,
-                   device_extensions = 0x1030, device_double_fp_config = 0x1032;
+                   device_version = 0x102F, device_extensions = 0x1030, device_double_fp_config = 0x1032;
 constexpr uint32_t device_image_width = 0x1011, device_image_height = 0x1012, device_image_support = 0x1016, device_image_pitch = 0x104A;
 constexpr uint32_t image_rgba = 0x10B5, image_half = 0x10DD, image_float = 0x10DE, image_2d = 0x10F1;
 constexpr uint64_t device_type_all = 0xFFFFFFFF, correctly_rounded_divide_sqrt = 1 << 7;
@@ -94,10 +94,10 @@ struct Api {
 #undef X
 };
 
-/// Opened at the first use and kept. Throws DeviceError saying what was tried and what to install.
+/// Opened once, as the option OPENCL_PATH has it. Throws DeviceError saying what was tried and what to install.
 const Api& api();
 
-/// Of all platforms, in their order. Throws DeviceError, saying what to install, where there is none.
+/// Those of OpenCL 1.2 or newer of all platforms, in their order. Throws DeviceError, saying what to install, where there is none.
 std::vector<DeviceId> find_devices();
 
 /// "CL_OUT_OF_RESOURCES (-5)"

@@ -61,7 +61,12 @@ std::string Driver::describe(Result result) const {
 }
 
 void Driver::check(Result result, std::string_view what) const {
-  if (result != kSuccess) throw DeviceError(fmt::format("{}: {} failed: {}", name, what, describe(result)));
+  if (result == kSuccess) return;
+  if (result == kOutOfMemory) {
+    throw OutOfMemoryError(
+        fmt::format("{}: out of memory while {}: {}; free tensors or work on less at a time", name, what, describe(result)));
+  }
+  throw DeviceError(fmt::format("{}: {} failed: {}", name, what, describe(result)));
 }
 
 const Driver& driver() {

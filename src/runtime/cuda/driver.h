@@ -77,7 +77,7 @@ struct Driver {
   std::string library;        ///< the name that opened
   int version = 0;            ///< 12040 is 12.4
 
-  /// Throws DeviceError for any other result than success: "CUDA: `what` failed: CUDA_ERROR_...: text".
+  /// Throws OutOfMemoryError or DeviceError for any other result than success: "CUDA: `what` failed: CUDA_ERROR_...: text".
   void check(Result result, std::string_view what) const;
   std::string describe(Result result) const;
 };

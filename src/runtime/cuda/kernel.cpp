@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "runtime/check_groups.h"
+
 namespace tinygrad::runtime::cuda {
 
 void Arguments::set(const KernelInfo& info, std::span<void* const> buffers, std::span<const int64_t> variables) {
@@ -44,12 +46,7 @@ void CudaKernel::check(std::span<void* const> buffers, const LaunchDims& dims) c
   if (items > most_items_)
     throw DeviceError(
         fmt::format("{}: kernel {} needs groups of {} work-items, the device has {}", gpu_->api().name, info_.name, items, most_items_));
-  for (int i = 0; i < 3; ++i) {
-    if (dims.global[i] > most_groups_[i] || dims.global[i] < 0) {
-      throw DeviceError(fmt::format("{}: kernel {} needs {} work-groups along dimension {}, the device takes {}", gpu_->api().name,
-                                    info_.name, dims.global[i], i, most_groups_[i]));
-    }
-  }
+  check_groups(gpu_->api().name, info_, dims, most_groups_);
 }
 
 bool CudaKernel::describe(const GraphLaunch& launch, Arguments& arguments, KernelNode& node) const {

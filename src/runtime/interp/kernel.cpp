@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "runtime/check_groups.h"
 #include "runtime/interp/machine.h"
 #include "runtime/interp/program.h"
 
@@ -15,13 +16,15 @@ namespace {
 
 class InterpKernel final : public Kernel {
  public:
-  InterpKernel(const KernelInfo& info, const UOp& linear)
-      : program_(parse_program(linear, info.name, info.variables)), variables_(info.variables.size()) {}
+  InterpKernel(const KernelInfo& info, const UOp& linear) : program_(parse_program(linear, info.name, info.variables)), info_(info) {}
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override {
-    if (variables.size() != variables_)
-      throw InternalError(fmt::format("kernel {}: launched with {} variables, expects {}", program_.name, variables.size(), variables_));
+    if (variables.size() != info_.variables.size())
+      throw InternalError(
+          fmt::format("kernel {}: launched with {} variables, expects {}", program_.name, variables.size(), info_.variables.size()));
+    static const Target any = interp_target();
+    check_groups("INTERP", info_, dims, any.max_global);
     const auto begin = std::chrono::steady_clock::now();
     Machine(program_, buffers, variables, dims).run();
     if (!wait) return std::nullopt;
@@ -30,7 +33,7 @@ class InterpKernel final : public Kernel {
 
  private:
   const Program program_;
-  const size_t variables_;
+  const KernelInfo info_;
 };
 
 }  // namespace

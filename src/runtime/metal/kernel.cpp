@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "runtime/check_groups.h"
+
 namespace tinygrad::runtime::metal {
 namespace {
 
@@ -29,7 +31,8 @@ Object library_of(Id device, const std::string& source) {
 
 }  // namespace
 
-MetalKernel::MetalKernel(std::shared_ptr<Gpu> gpu, const KernelInfo& info, const std::string& source) : gpu_(std::move(gpu)), info_(info) {
+MetalKernel::MetalKernel(std::shared_ptr<Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& source)
+    : gpu_(std::move(gpu)), target_(target), info_(info) {
   const Pool pool;
   const Object library = library_of(gpu_->device(), source);
   const Object function = Object::owned(send(library.get(), "newFunctionWithName:", ns_string(kernel_symbol(info.name))));
@@ -45,6 +48,7 @@ void MetalKernel::check(const LaunchDims& dims) const {
   if (static_cast<unsigned long>(items) > most_items_)
     throw DeviceError(
         fmt::format("METAL: kernel {} needs groups of {} work-items, the device takes {} of it", info_.name, items, most_items_));
+  check_groups("METAL", info_, dims, target_.max_global);
 }
 
 std::optional<double> MetalKernel::launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,

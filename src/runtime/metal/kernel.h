@@ -13,7 +13,7 @@ namespace tinygrad::runtime::metal {
 class MetalKernel final : public Kernel {
  public:
   /// Throws CompileError for a source that is refused.
-  MetalKernel(std::shared_ptr<Gpu> gpu, const KernelInfo& info, const std::string& source);
+  MetalKernel(std::shared_ptr<Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& source);
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override;
@@ -22,6 +22,7 @@ class MetalKernel final : public Kernel {
   void check(const LaunchDims& dims) const;
 
   const std::shared_ptr<Gpu> gpu_;
+  const Target& target_;
   const KernelInfo info_;
   Object pipeline_;
   unsigned long most_items_ = 0;

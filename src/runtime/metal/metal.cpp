@@ -48,7 +48,7 @@ class MetalDevice final : public Device {
   // The system compiles when a kernel is loaded, and keeps what it made.
   std::string compile(const std::string& source) override { return source; }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<metal::MetalKernel>(gpu_, info, binary);
+    return std::make_unique<metal::MetalKernel>(gpu_, target(), info, binary);
   }
   bool is_async() const override { return true; }
   void synchronize() override { gpu_->wait(); }

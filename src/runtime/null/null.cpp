@@ -9,6 +9,8 @@
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/ptx/ptx.h"
+#include "renderer/wgsl/wgsl.h"
+#include "target/webgpu.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -52,12 +54,15 @@ Target cpu_or_host(std::string_view arch) { return arch.empty() ? host_cpu_targe
 Target amd_or_oldest(std::string_view arch) { return amd_target(arch.empty() ? "gfx90a" : arch); }
 Target metal(std::string_view) { return metal_target(); }
 Target cuda_or_oldest(std::string_view arch) { return cuda_target(arch.empty() ? "sm_80" : arch); }
+Target opencl(std::string_view) { return opencl_target({.has_double = true}); }
+Target webgpu(std::string_view arch) { return webgpu_target({.has_float16 = arch == "f16"}); }
 
 // The first is what a plain NULL means.
 constexpr Language kLanguages[] = {
     {"LLVM", cpu_or_host, renderer::render_llvmir}, {"CUDA", cuda_or_oldest, renderer::render_cuda},
     {"PTX", cuda_or_oldest, renderer::render_ptx},  {"HIP", amd_or_oldest, renderer::render_hip},
-    {"METAL", metal, renderer::render_metal},
+    {"METAL", metal, renderer::render_metal},       {"OPENCL", opencl, renderer::render_opencl},
+    {"WGSL", webgpu, renderer::render_wgsl},
 };
 
 const Language& language_of(const DeviceChoice& choice) {

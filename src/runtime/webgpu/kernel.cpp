@@ -1,11 +1,13 @@
 #include "runtime/webgpu/kernel.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include "renderer/wgsl/wgsl.h"
+#include "runtime/check_groups.h"
 
 namespace tinygrad::runtime::webgpu {
 
@@ -61,15 +63,10 @@ BindGroupEntry WebGpuKernel::bind(const KernelParam& param, void* handle, std::s
 
 std::optional<double> WebGpuKernel::launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                            bool wait) {
+  const int64_t most = gpu_.limits().groups_per_dimension;
+  check_groups(gpu_.name(), info_, dims, std::array{most, most, most});
   Dispatch d;
-  for (int i = 0; i < 3; ++i) {
-    const int64_t most = gpu_.limits().groups_per_dimension;
-    if (dims.global[i] > most) {
-      throw DeviceError(fmt::format("{}: kernel {} has {} groups in dimension {}, the adapter takes {}", gpu_.name(), info_.name,
-                                    dims.global[i], i, most));
-    }
-    d.groups[i] = static_cast<uint32_t>(std::max<int64_t>(0, dims.global[i]));
-  }
+  for (int i = 0; i < 3; ++i) d.groups[i] = static_cast<uint32_t>(dims.global[i]);
   if (d.groups[0] == 0 || d.groups[1] == 0 || d.groups[2] == 0) return wait ? std::optional(0.0) : std::nullopt;
   Firsts firsts(info_.params.size());
   std::vector<BindGroupEntry> entries;

@@ -77,7 +77,7 @@ std::vector<std::string> rendered_corpus(const std::string& renderer, const std:
   std::set<std::string> known;
   std::vector<std::string> out;
   for (const Corpus& c : corpus()) {
-    const Context context{{.default_float = c.default_float, .dev = fmt::format("NULL:{}:{}", renderer, arch)}};
+    const Context context{{.allow_tf32 = c.allow_tf32, .default_float = c.default_float, .dev = fmt::format("NULL:{}:{}", renderer, arch)}};
     for (KernelSource& k : compile_report(c.make().results, {.sources = true}).sources)
       if (known.insert(structure_of(k.source)).second) out.push_back(std::move(k.source));
   }

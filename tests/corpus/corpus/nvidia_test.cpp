@@ -34,13 +34,14 @@ class Nvidia : public testing::TestWithParam<const char*> {
     const auto with = [&](std::string_view word) {
       return std::ranges::count_if(sources, [&](const std::string& s) { return s.find(word) != s.npos; });
     };
-    const auto held = with("mma.sync"), shared = with("wgmma.mma_async"), with_cores = held + shared;
-    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} of them by wgmma, {} failed\n", renderer, GetParam(), c.kernels, with_cores,
-               shared, c.failed);
+    const auto held = with("mma.sync"), shared = with("wgmma.mma_async"), with_tf32 = with("cvt.rna.tf32.f32");
+    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} of them by wgmma, {} TF32, {} failed\n", renderer, GetParam(), c.kernels,
+               held + shared, shared, with_tf32, c.failed);
     RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
     EXPECT_GE(c.kernels, 300u);
     EXPECT_GT(held, 0);
+    EXPECT_GT(with_tf32, 0);
     EXPECT_EQ(shared > 0, GetParam() == std::string_view("sm_90a")) << "only Hopper has it";
   }
 

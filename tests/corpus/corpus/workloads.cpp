@@ -66,6 +66,10 @@ const std::vector<Corpus>& corpus() {
     list->push_back({"quantized", "float32", [] { return apps::Workload{quantized()}; }});
     for (const DType d : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2})
       list->push_back({"pieces", "float32", [d] { return apps::Workload{pieces(d)}; }});
+    list->push_back({.name = "pieces with TF32",
+                     .default_float = "float32",
+                     .make = [] { return apps::Workload{pieces(DType::float32)}; },
+                     .allow_tf32 = true});
     return list;
   }();
   return all;

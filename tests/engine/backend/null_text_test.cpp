@@ -33,5 +33,15 @@ TEST(NullText, IsThatOfTheCpu) {
   EXPECT_GT(kernels, 50u);
 }
 
+TEST(NullText, IsInTheLanguageThatIsAskedFor) {
+  runtime::install_backends();
+  for (const auto& [device, word] : {std::pair("NULL:CUDA", "__global__ void"), std::pair("NULL:PTX", ".visible .entry"),
+                                     std::pair("NULL:HIP", "amdgpu_flat_work_group_size"), std::pair("NULL:METAL", "kernel void"),
+                                     std::pair("NULL:OPENCL", "__kernel "), std::pair("NULL:WGSL", "@compute")})
+    for (const std::string& text : texts(test_programs::all().front(), device))
+      EXPECT_NE(text.find(word), std::string::npos) << device << text;
+  test_programs::device() = "CPU";
+}
+
 }  // namespace
 }  // namespace tinygrad::engine

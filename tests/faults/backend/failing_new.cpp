@@ -1,5 +1,9 @@
 #include "faults/backend/failing_new.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -64,7 +68,25 @@ extern "C" int posix_memalign(void** memory, std::size_t alignment, std::size_t 
   return *memory ? 0 : ENOMEM;
 }
 
+namespace {
+
+int64_t room_on_disk = -1;  // negative: as much as there is
+
+}  // namespace
+
+extern "C" ssize_t pwrite(int file, const void* from, size_t bytes, off_t at) {
+  if (room_on_disk >= 0) {
+    if (room_on_disk == 0 && bytes != 0) return errno = ENOSPC, -1;
+    bytes = std::min(bytes, static_cast<size_t>(room_on_disk));
+    room_on_disk -= static_cast<int64_t>(bytes);
+  }
+  return ::syscall(SYS_pwrite64, file, from, bytes, at);
+}
+
 namespace tinygrad::test {
+
+FullDisk::FullDisk(int64_t room) { room_on_disk = room; }
+FullDisk::~FullDisk() { room_on_disk = -1; }
 
 FailingMemalign::FailingMemalign(int64_t number) {
   memalign_failures = 0;

@@ -1,5 +1,5 @@
 #pragma once
-/// Allocations that can be made to fail. In this executable they replace the libraries'.
+/// Allocations and writes that can be made to fail. In this executable they replace the libraries'.
 
 #include <atomic>
 #include <cstdint>
@@ -28,6 +28,15 @@ class FailingMemalign {
   FailingMemalign& operator=(const FailingMemalign&) = delete;
 
   static bool failed();
+};
+
+/// A disk with room for so many bytes: pwrite() writes less than it should, then nothing (ENOSPC).
+class FullDisk {
+ public:
+  explicit FullDisk(int64_t room);
+  ~FullDisk();
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
 };
 
 }  // namespace tinygrad::test

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "codegen/opt/parse_opts.h"
 #include "program/run_kernel.h"
 #include "runtime/every_device.h"
 #include "runtime/program_builder.h"
@@ -159,15 +160,84 @@ TEST_P(DeviceTest, BinariesThatAreNone) {
 TEST_P(DeviceTest, LargerGroupsThanThereAre) {
   if (!has_groups()) GTEST_SKIP() << "it has no work-groups";
   if (interprets()) GTEST_SKIP() << "it runs groups of any size, for all targets";
-  if (device().target().renderer == Symbol("WGSL")) GTEST_SKIP() << "the text says how large groups are";
-  Program p = program(elementwise(64));
-  const BufferPtr buffers[] = {floats(64), floats(64), floats(64)};
-  std::vector<void*> handles;
-  for (const BufferPtr& b : buffers) handles.push_back(b->handle());
-  LaunchDims dims = p.info.launch_dims({});
-  dims.local[0] = device().target().max_group_items * 2;
-  EXPECT_THROW(p.kernel->launch(handles, {}, dims, true), DeviceError);
+  Target larger = device().target();
+  larger.max_group_items *= 2;
+  const UOp kernel = elementwise(larger.max_group_items, {{OptOp::LOCAL, 0, int32_t(larger.max_group_items)}});
+  const BufferPtr memory = floats(size_t(larger.max_group_items)), buffers[] = {memory, memory, memory};
+  // The compiler, or whoever loads or launches it, says so.
+  EXPECT_THROW(Program(device(), codegen::full_rewrite(kernel, larger, {.noopt = true}), "k").run(buffers), Error);
 }
+
+TEST_P(DeviceTest, MoreGroupsThanThereAre) {
+  if (!has_groups()) GTEST_SKIP() << "it has no work-groups";
+  Program p = program(elementwise(64));
+  const BufferPtr out = floats(64);
+  void* const handles[] = {out->handle(), out->handle(), out->handle()};
+  for (size_t i = 0; i < 3; ++i) {
+    LaunchDims dims = p.info.launch_dims({});
+    for (const int64_t n : {device().target().max_global[i] + 1, int64_t{1} << 40, int64_t{-1}}) {
+      dims.global[i] = n;
+      EXPECT_THROW(p.kernel->launch(handles, {}, dims, true), DeviceError) << n << " along " << i;
+    }
+    dims.global[i] = 0;
+    EXPECT_NO_THROW(p.kernel->launch(handles, {}, dims, true)) << "nothing to do";
+  }
+  EXPECT_EQ(values_of<float>(*out)[8], 8);
+}
+
+/// Kernels whose accesses have gates, on parts of an arena; what lies around these and what the gates keep out must stay.
+class Gates : public DeviceTest {
+ protected:
+  static constexpr int64_t before = 97, n = 40;  // elements
+
+  /// `kernel` reads n elements of slot 1 and writes n of slot 0. `written` says of each which it is: -1 where nothing is written, 0 for
+  /// what a gate kept out plus 1, otherwise 1 and the number of the one that was read.
+  template <class T>
+  void expect(const UOp& kernel, DType dtype, int64_t (*written)(int64_t)) {
+    if (!takes(dtype)) return;
+    std::vector<T> values(size_t(3 * before + 2 * n));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = T(i % 101);
+    const BufferPtr arena = buffer_from(device(), values, dtype);
+    const auto part = [&](int64_t first) { return arena->view(first * int64_t(sizeof(T)), n, dtype); };
+    const int64_t in = 2 * before + n;
+    const BufferPtr buffers[] = {part(before), part(in)};
+    program(kernel).run(buffers);
+    for (int64_t i = 0; i < n; ++i)
+      if (const int64_t from = written(i); from >= 0) values[size_t(before + i)] = from == 0 ? T(1) : T(values[size_t(in + from - 1)] + 1);
+    EXPECT_EQ(values_of<T>(*arena), values) << repr(dtype);
+  }
+
+  /// out[i - 3] = a[i + 5] + 1, as far as both are there; what is not there of `a` is 0.
+  static UOp shifted(DType dtype, std::vector<Opt> opts) {
+    const UOp i = codegen::test::loop(64, 0), to = i - 3, from = i + 5;
+    const UOp x = load(index_valid(codegen::test::arg(1, n, dtype), from, from < n));
+    const UOp written = index_valid(codegen::test::arg(0, n, dtype), to, logical_not(to < 0) & (to < n));
+    return codegen::test::kernel({codegen::test::ended(store(written, x + constant(dtype, 1)), {i})}, std::move(opts));
+  }
+  /// out[4000000 i] = a[4000000 i] + 1 for i = 0
+  static UOp far(DType dtype) {
+    const UOp i = codegen::test::loop(64, 0), at = i * 4000000, valid = i < 1;
+    const UOp x = load(index_valid(codegen::test::arg(1, n, dtype), at, valid));
+    return codegen::test::kernel(
+        {codegen::test::ended(store(index_valid(codegen::test::arg(0, n, dtype), at, valid), x + constant(dtype, 1)), {i})});
+  }
+
+  template <class T>
+  void expect_all(DType dtype) {
+    std::vector<std::vector<Opt>> all{{}, {{OptOp::UPCAST, 0, 4}}, {{OptOp::UPCAST, 0, 5}}, {{OptOp::LANE, 0, 4}}};
+    if (has_groups()) all.insert(all.end(), {{{OptOp::LOCAL, 0, 7}}, {{OptOp::UPCAST, 0, 4}, {OptOp::LOCAL, 0, 5}}});
+    for (const std::vector<Opt>& opts : all) {
+      SCOPED_TRACE(codegen::to_string(opts));
+      expect<T>(shifted(dtype, opts), dtype, [](int64_t i) { return i + 8 < n ? i + 9 : 0; });
+    }
+    expect<T>(far(dtype), dtype, [](int64_t i) { return i == 0 ? int64_t{1} : -1; });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Gates, testing::ValuesIn(test::every_device()), test::device_test_name);
+
+TEST_P(Gates, KeepWhatLiesAroundOfFloats) { expect_all<float>(DType::float32); }
+TEST_P(Gates, KeepWhatLiesAroundOfShorts) { expect_all<int16_t>(DType::int16); }
+TEST_P(Gates, KeepWhatLiesAroundOfBytes) { expect_all<uint8_t>(DType::uint8); }
 
 TEST_P(DeviceTest, AnIndexThatIsNotThere) {
   if (interprets()) GTEST_SKIP() << "it has as many as are asked for";

@@ -254,6 +254,21 @@ TEST_F(Disk, AFullDiskLosesNothing) {
   EXPECT_EQ(read("new").size(), 400000u);
 }
 
+/// Its size is known, but not that there are blocks for all of it.
+TEST_F(Disk, AFileWithHolesOnAFullDisk) {
+  write("holes", "");
+  std::filesystem::resize_file(file("holes"), 100000);
+  Tensor x = bytes_on(device("holes"), 100000);
+  const Tensor ones = Tensor::ones({100000}, {.dtype = DType::uint8}).contiguous().realize();
+  {
+    const FullDisk full(8192);
+    EXPECT_THROW(x.assign(ones), IoError);
+    EXPECT_EQ(read("holes"), std::string(8192, 1) + std::string(100000 - 8192, 0));
+  }
+  x.assign(ones);
+  EXPECT_EQ(read("holes"), std::string(100000, 1));
+}
+
 TEST_F(Disk, AFileTooLargeForAnything) {
   EXPECT_THROW(bytes_on(device("huge"), int64_t{1} << 61), IoError);
   EXPECT_NE(::access(file("huge").c_str(), F_OK), 0);

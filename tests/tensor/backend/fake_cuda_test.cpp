@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/tinygrad.h>
 
@@ -175,6 +176,34 @@ TEST_F(FakeCudaTest, MemoryThatIsUsedUp) {
   EXPECT_THROW(large->ensure_allocated(), OutOfMemoryError);
   control().memory_bytes = size_t{1} << 30;
   EXPECT_NO_THROW(large->ensure_allocated());
+}
+
+/// Not only allocations ask the driver for memory.
+TEST_F(FakeCudaTest, CallsThatFindNoMemory) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  int n = 100;
+  for (const char* call : {"cuMemHostAlloc", "cuModuleLoadData", "cuLaunchKernel", "cuEventCreate"}) {
+    const float by = float(++n);
+    // A device of its own, as pinned memory for copies is kept.
+    const std::string device = fmt::format("CUDA:{}", control().devices++);
+    const auto work = [&] { return (Tensor({1.0f, 2.0f}).to(device) * by).tolist(); };
+    fail(call, 2);
+    EXPECT_THROW(work(), OutOfMemoryError) << call;
+    EXPECT_EQ(control().failing, "") << call << " was not made";
+    EXPECT_EQ(work(), (Floats{by, 2 * by})) << "after " << call;
+  }
+  for (const char* call : {"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags"}) {
+    const auto f = jit([](const Tensor& y) { return ((y + 1).realize() * 2).realize(); });
+    fail(call, 2);
+    int failures = 0;
+    for (int i = 0; i < 4; ++i) try {
+        EXPECT_EQ(f(x).tolist(), (Floats{4, 6})) << call;
+      } catch (const OutOfMemoryError&) {
+        ++failures;
+      }
+    EXPECT_EQ(failures, 1) << call;
+    EXPECT_EQ(f(x).tolist(), (Floats{4, 6})) << "after " << call;
+  }
 }
 
 TEST_F(FakeCudaTest, KernelsThatFailLater) {
