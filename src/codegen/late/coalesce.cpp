@@ -4,6 +4,7 @@
 #include <bit>
 #include <deque>
 
+#include "codegen/late/accessed_memory.h"
 #include "codegen/rebuild.h"
 #include "shape/shape.h"
 #include "symbolic/known_divisors.h"
@@ -16,11 +17,6 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr int group_alignment = 16;  // bytes, of each memory of a group
-
-UOp memory_of(UOp place) {
-  while (place.is(Op::AFTER)) place = UOp(place.src(0));
-  return place;
-}
 
 /// An index as a number of elements behind what neighbours share; null: behind the beginning.
 struct Distance {

@@ -9,6 +9,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/late/accessed_memory.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -27,12 +28,6 @@ bool is_fence(const UOp& u) { return u.is(Op::BARRIER) || u.is(Op::COMMIT) || u.
 std::tuple<bool, int32_t, int32_t> nesting_key(const UOp& range) {
   const auto& a = range.arg_as<RangeArg>();
   return {a.kind != AxisKind::thread, a.order, a.id};
-}
-
-/// The memory an access goes to, ordering left out.
-UOp memory_of(UOp place) {
-  while (place.is(Op::INDEX) || place.is(Op::AFTER)) place = UOp(place.src(0));
-  return place;
 }
 
 class Linearizer {

@@ -1,5 +1,6 @@
 #include "codegen/late/speculate_loads.h"
 
+#include "codegen/late/accessed_memory.h"
 #include "codegen/rebuild.h"
 #include "shape/shape.h"
 #include "uop/build.h"
@@ -11,13 +12,6 @@ namespace {
 bool has_elements(const UOp& memory) {
   const Shape& shape = shape_of(memory);
   return shape.size() == 1 && shape[0].known() && shape[0].value() > 0;
-}
-
-/// The memory of an INDEX, in whatever state.
-UOp memory_of(const UOp& place) {
-  const UOp* m = &place.src(0);
-  while (m->is(Op::AFTER)) m = &m->src(0);
-  return *m;
 }
 
 }  // namespace

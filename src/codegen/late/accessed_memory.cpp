@@ -1,4 +1,4 @@
-#include "codegen/late/far_memory.h"
+#include "codegen/late/accessed_memory.h"
 
 #include "shape/shape.h"
 
