@@ -38,7 +38,7 @@ UOp stream_stores(const UOp& sink, const Target& target) {
     return ((int64_t(itemsize(place.dtype())) << std::min(divisors.power_of_two(place.src(1)), 10)) % bytes) == 0;
   };
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
-    const UOp same = u.with_src(sources);
+    UOp same = u.with_src(sources);
     if (!same.is(Op::STORE)) return same;
     const UOp &place = same.src(0), memory = memory_of(place);
     if (memory_bytes(memory) <= most_kept || loaded.contains(memory) || !is_whole(same, target) || !begins_line(place)) return same;
