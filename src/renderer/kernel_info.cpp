@@ -311,6 +311,11 @@ class Describer {
 
 KernelInfo describe_kernel(const UOp& linear, std::string_view name) { return Describer(linear).describe(name); }
 
+bool stores_to(const KernelInfo& info, const UOp& place) {
+  const auto p = std::ranges::find(info.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);
+  return p != info.params.end() && p->written;
+}
+
 std::string kernel_symbol(std::string_view kernel_name) {
   std::string out(kernel_name);
   for (char& c : out) {

@@ -3,7 +3,9 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "codegen/late/prefetch_results.h"
 #include "codegen/opt/parse_opts.h"
+#include "spec/verify.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -11,20 +13,13 @@ namespace {
 
 using namespace test;
 
-constexpr const char* const kTile = "LANE(1,16) UPCAST(0,4)";
+constexpr const char* kTile = "LANE(1,16) UPCAST(0,4)";
 
-/// out[i, j] = sum over k of a[i, k] * b[k, j] + r[i, j]; `in_place`: r is out.
-UOp product_and_sum(int64_t m, int64_t n, int64_t k_size, bool in_place = false) {
-  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2), at = i * n + j;
-  const UOp sum = reduce_over(Op::ADD, read(arg(1, m * k_size), i * k_size + k) * read(arg(2, k_size * n), k * n + j), {k});
-  return kernel({ended(write(arg(0, m * n), at, sum + read(arg(in_place ? 0 : 3, m * n), at)), {i, j})}, parse_opts(kTile));
-}
-
-UOp lowered(const UOp& kernel, int64_t l2_bytes, int64_t l3_bytes, const char* arch = "znver4") {
+UOp lowered(const UOp& kernel, int64_t l2_bytes, int64_t l3_bytes, const char* arch = "znver4", const char* opts = kTile) {
   Target t = cpu_target(arch);
   t.l2_bytes = l2_bytes;
   t.l3_bytes = l3_bytes;
-  return full_rewrite(kernel, t, {.noopt = true, .spec = 3});
+  return full_rewrite(with_opts(kernel, parse_opts(opts)), t, {.noopt = true, .spec = 3});
 }
 
 /// Places in the program.
@@ -38,12 +33,8 @@ auto of(Op op, int32_t slot) {
   return [=](const UOp& u) { return u.is(op) && u.src(0).src(0).is(Op::PARAM) && u.src(0).src(0).arg_as<ParamArg>().slot == slot; };
 }
 size_t streams(const UOp& linear) {
-  return places(linear, [](const UOp& u) { return u.is(Op::STORE) && u.src(0).arg_as<IndexArg>().streams; }).size();
+  return count(linear, [](const UOp& u) { return u.is(Op::STORE) && u.src(0).arg_as<IndexArg>().streams; });
 }
-size_t prefetches(const UOp& linear) {
-  return places(linear, [](const UOp& u) { return u.is(Op::PREFETCH); }).size();
-}
-
 TEST(CacheHints, WhatIsJoinedWithASumIsFetchedInFrontOfItsLoop) {
   const UOp linear = lowered(product_and_sum(16, 64, 40), 1 << 10, 1 << 20);
   const auto loop_at = places(linear, [](const UOp& u) { return u.is(Op::RANGE) && u.arg_as<RangeArg>().kind == AxisKind::reduce; });
@@ -58,9 +49,61 @@ TEST(CacheHints, WhatIsJoinedWithASumIsFetchedInFrontOfItsLoop) {
 }
 
 TEST(CacheHints, NearOrShortWorkIsNotPrefetched) {
-  EXPECT_EQ(prefetches(lowered(product_and_sum(16, 64, 40), 1 << 20, 1 << 20)), 0u);                 // the second cache holds it
-  EXPECT_EQ(prefetches(lowered(product_and_sum(16, 64, 2), 1 << 10, 1 << 20)), 0u);                  // hints would cost more than the loop
-  EXPECT_EQ(prefetches(lowered(product_and_sum(16, 64, 40), 1 << 10, 1 << 20, "neoverse-n1")), 0u);  // not known to help there
+  EXPECT_EQ(count(lowered(product_and_sum(16, 64, 40), 1 << 20, 1 << 20), Op::PREFETCH), 0u);  // the second cache holds it
+  EXPECT_EQ(count(lowered(product_and_sum(16, 64, 2), 1 << 10, 1 << 20), Op::PREFETCH), 0u);   // hints would cost more than the loop
+  EXPECT_EQ(count(lowered(product_and_sum(16, 64, 40), 1 << 10, 1 << 20, "neoverse-n1"), Op::PREFETCH), 0u);  // not known to help there
+}
+
+/// A linear program: old = p[0]; p[0] = 1; r[0] = old + sum over k of q[k]
+UOp load_store_and_sum() {
+  const auto number = [](DType d, double x) { return constant(d, x); };
+  const auto argument = [&](int32_t slot, double n) {
+    return UOp(Op::PARAM, DType::float32, {number(DType::int32, n)}, ParamArg{.slot = slot});
+  };
+  const UOp zero = number(DType::int32, 0), p = argument(0, 1 << 12), q = argument(1, 64), r = argument(2, 1 << 12);
+  const UOp at = index(p, zero), old = load(at), written = store(at, number(DType::float32, 1));
+  const UOp sum = buffer(DType::float32, {.id = 1, .size = 1, .scope = Scope::reg}), place = index(sum, zero);
+  const UOp cleared = store(place, number(DType::float32, 0));
+  const UOp k(Op::RANGE, DType::int32, {number(DType::int32, 64)}, RangeArg{.id = 0, .kind = AxisKind::reduce});
+  const UOp from = index(q, k), x = load(from), so_far = load(place), added = so_far + x, kept = store(place, added);
+  const UOp total = load(place.with_arg(IndexArg{.state = 1})), result = old + total, to = index(r, zero);
+  const UOps program{p,
+                     q,
+                     r,
+                     sum,
+                     at,
+                     old,
+                     written,
+                     to,
+                     place,
+                     cleared,
+                     k,
+                     from,
+                     x,
+                     so_far,
+                     added,
+                     kept,
+                     ended(kept, {k}),
+                     total.src(0),
+                     total,
+                     result,
+                     store(to, result)};
+  UOps list;
+  for (const UOp& u : toposort(UOp(Op::SINK, DType::void_, program)))
+    if (u.is(Op::CONST)) list.push_back(u);
+  list.append(program.begin(), program.end());
+  return UOp(Op::LINEAR, DType::void_, list, LinearArg{1});
+}
+
+TEST(CacheHints, NoLoadMovesAcrossAStore) {
+  Target t = cpu_target("znver4");
+  t.l2_bytes = 1 << 10;
+  const UOp before = load_store_and_sum(), after = prefetch_results(before, t);
+  spec::verify_linear(after);
+  EXPECT_GT(count(after, Op::PREFETCH), 0u);
+  const auto loads = places(after, of(Op::LOAD, 0)), stores = places(after, of(Op::STORE, 0));
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_LT(loads[0], stores.at(0));
 }
 
 TEST(CacheHints, WholeVectorsOfLargeResultsGoPastTheCaches) {
@@ -68,8 +111,8 @@ TEST(CacheHints, WholeVectorsOfLargeResultsGoPastTheCaches) {
   EXPECT_EQ(streams(lowered(product_and_sum(16, 64, 40), 1 << 10, 1 << 14)), 0u);        // half of the last cache holds them
   EXPECT_EQ(streams(lowered(product_and_sum(16, 64, 40, true), 1 << 10, 1 << 12)), 0u);  // they are loaded
   EXPECT_EQ(streams(lowered(product_and_sum(16, 56, 40), 1 << 10, 1 << 12)), 0u);        // rows begin within a line
-  EXPECT_EQ(streams(lowered(elementwise(1 << 12, parse_opts("LANE(0,16)")), 1 << 10, 1 << 12)), 1u);
-  EXPECT_EQ(streams(lowered(elementwise(1 << 12, parse_opts("LANE(0,4)")), 1 << 10, 1 << 12)), 0u);  // parts of a line
+  EXPECT_EQ(streams(lowered(elementwise(1 << 12), 1 << 10, 1 << 12, "znver4", "LANE(0,16)")), 1u);
+  EXPECT_EQ(streams(lowered(elementwise(1 << 12), 1 << 10, 1 << 12, "znver4", "LANE(0,4)")), 0u);  // parts of a line
 }
 
 }  // namespace

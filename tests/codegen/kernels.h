@@ -1,6 +1,8 @@
 #pragma once
 /// Kernels as the scheduler gives them, built by hand.
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -38,6 +40,20 @@ inline UOp with_opts(const UOp& kernel, std::vector<Opt> opts) {
 
 inline UOp ended(const UOp& effect, std::vector<UOp> ranges) { return end(effect, ranges); }
 
+/// How many instructions of a linear program are such.
+template <class Is>
+  requires std::predicate<Is, const UOp&>
+size_t count(const UOp& linear, Is&& is) {
+  return size_t(std::ranges::count_if(linear.src(), is));
+}
+inline size_t count(const UOp& linear, Op op) {
+  return count(linear, [op](const UOp& u) { return u.is(op); });
+}
+/// An address in memory of the work-group.
+inline bool is_group(const UOp& place) {
+  return place.is(Op::INDEX) && place.src(0).is(Op::BUFFER) && place.src(0).arg_as<BufferArg>().scope == Scope::group;
+}
+
 /// out[i] = a[i] * b[i] + 1
 inline UOp elementwise(int64_t n, std::vector<Opt> opts = {}, DType dtype = DType::float32) {
   const UOp i = loop(n, 0);
@@ -57,6 +73,13 @@ inline UOp matmul(int64_t m, int64_t n, int64_t k_size, std::vector<Opt> opts = 
   const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2);
   const UOp product = read(arg(1, m * k_size), i * k_size + k) * read(arg(2, k_size * n), k * n + j);
   return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, product, {k})), {i, j})}, std::move(opts));
+}
+
+/// out[i, j] = sum over k of a[i, k] * b[k, j] + r[i, j]; `in_place`: r is out
+inline UOp product_and_sum(int64_t m, int64_t n, int64_t k_size, bool in_place = false) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(k_size, 2), at = i * n + j;
+  const UOp sum = reduce_over(Op::ADD, read(arg(1, m * k_size), i * k_size + k) * read(arg(2, k_size * n), k * n + j), {k});
+  return kernel({ended(write(arg(0, m * n), at, sum + read(arg(in_place ? 0 : 3, m * n), at)), {i, j})});
 }
 
 /// out[i, j] = sum over k of a[i, k] * b[k, j] + sum over l of c[i, l] * d[l, j]: two loops, one after another

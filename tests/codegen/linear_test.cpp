@@ -10,6 +10,8 @@
 namespace tinygrad::codegen {
 namespace {
 
+using test::count;
+
 Target threads_target() {
   Target t;
   t.device = "CPU";
@@ -25,10 +27,6 @@ Opt outer(int axis, int around) { return {OptOp::OUTER, axis, around}; }
 Opt threads(int axis, int n) { return {OptOp::THREAD, axis, n}; }
 
 UOp compile(const UOp& kernel) { return full_rewrite(kernel, threads_target(), {.noopt = true, .spec = 3}); }
-
-size_t count(const UOp& linear, Op op) {
-  return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));
-}
 
 /// Accesses of a width in the program.
 size_t count_width(const UOp& linear, Op op, int32_t width) {

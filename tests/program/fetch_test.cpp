@@ -18,6 +18,9 @@
 namespace tinygrad::codegen {
 namespace {
 
+using test::count;
+using test::is_group;
+
 const Target target = cuda_target("sm_80");
 const UOp product = test::matmul(64, 64, 64), odd_product = test::matmul(20, 24, 19);
 const std::string tile = "UPCAST(0,4) UPCAST(1,4) LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) ";
@@ -26,15 +29,6 @@ UOp compiled(const UOp& kernel, const std::string& opts, const Target& t = targe
   return full_rewrite(test::with_opts(kernel, parse_opts(opts)), t, {.noopt = true, .spec = 1});
 }
 
-bool is_group(const UOp& place) {
-  return place.is(Op::INDEX) && place.src(0).is(Op::BUFFER) && place.src(0).arg_as<BufferArg>().scope == Scope::group;
-}
-size_t count(const UOp& linear, const std::function<bool(const UOp&)>& is) {
-  return size_t(std::count_if(linear.src().begin(), linear.src().end(), is));
-}
-size_t count(const UOp& linear, Op op) {
-  return count(linear, [&](const UOp& u) { return u.is(op); });
-}
 size_t stores_to_group(const UOp& linear) {
   return count(linear, [](const UOp& u) { return u.is(Op::STORE) && is_group(u.src(0)); });
 }

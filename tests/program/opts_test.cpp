@@ -17,6 +17,8 @@
 namespace tinygrad::codegen {
 namespace {
 
+using test::count;
+
 struct Case {
   const char* name;
   UOp kernel;
@@ -32,6 +34,7 @@ void expect_right(const Case& c, const Target& target) {
 void expect_right_on_cpu(const Case& c) {
   SCOPED_TRACE(std::string(c.name) + ": " + c.opts);
   EXPECT_EQ(test::difference_on_cpu(c.kernel, parse_opts(c.opts)), "");
+  EXPECT_EQ(test::difference_on_cpu(c.kernel, parse_opts(c.opts), "CPU:LLVM", test::Caches::small), "");
 }
 
 const UOp matmul = test::matmul(20, 24, 19), even_matmul = test::matmul(16, 32, 16), rows = test::row_sums(5, 70),
@@ -261,10 +264,6 @@ TEST(Opts, GroupsThatAreTooManyForADimensionAreInTwo) {
       {"symbolic row sums", test::symbolic_row_sums(250, 12), ""},
   };
   for (const Case& c : cases) expect_right(c, small_grid());
-}
-
-size_t count(const UOp& linear, Op op) {
-  return size_t(std::count_if(linear.src().begin(), linear.src().end(), [&](const UOp& u) { return u.is(op); }));
 }
 
 UOp compiled(const UOp& kernel, const char* opts, const Target& target = interp_target()) {

@@ -85,10 +85,21 @@ inline std::string difference_on_interp(const UOp& kernel, std::vector<Opt> opts
   return difference_on(kernel, std::move(opts), target, run_on_interp, bound);
 }
 
-inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts, const char* device_name = "CPU:LLVM") {
+/// The target with caches that hold next to nothing, so that all is done that is for large arrays.
+inline Target with_small_caches(Target target) {
+  target.l2_bytes = 64;
+  target.l3_bytes = 128;
+  return target;
+}
+
+enum class Caches { as_they_are, small };
+
+inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts, const char* device_name = "CPU:LLVM",
+                                     Caches caches = Caches::as_they_are) {
   const Context choice{{.ccache = false, .dev = device_name}};
   Device& device = runtime::open_device("CPU");
-  return difference_on(kernel, std::move(opts), device.target(), [&](const UOp& linear, const spec::EvalInputs& inputs) {
+  const Target target = caches == Caches::small ? with_small_caches(device.target()) : device.target();
+  return difference_on(kernel, std::move(opts), target, [&](const UOp& linear, const spec::EvalInputs& inputs) {
     const KernelInfo info = describe_kernel(linear, "k");
     const auto loaded = device.load(info, linear, device.compile(device.render(linear, info)));
     return run_on_host(*loaded, info, inputs);

@@ -10,10 +10,6 @@ namespace {
 
 using namespace test;
 
-size_t count(const UOp& linear, Op op) {
-  return size_t(std::ranges::count_if(linear.src(), [&](const UOp& u) { return u.is(op); }));
-}
-
 /// out[i] = the sum of the elements stride * i + k of a, weighted. `a` ends with the last that is read.
 UOp strided(int64_t n, int64_t stride, const std::vector<int64_t>& taps) {
   const UOp i = loop(n, 0), a = arg(1, (n - 1) * stride + taps.back() + 1);

@@ -20,6 +20,9 @@
 namespace tinygrad::codegen {
 namespace {
 
+using test::count;
+using test::is_group;
+
 const Target hopper = cuda_target("sm_90a");
 
 /// The opt for a core of the target.
@@ -48,16 +51,6 @@ struct Product {
 
 UOp compiled(const UOp& kernel, const std::string& opts) {
   return full_rewrite(test::with_opts(kernel, parse_opts(opts)), hopper, {.noopt = true, .spec = 1});
-}
-
-bool is_group(const UOp& place) {
-  return place.is(Op::INDEX) && place.src(0).is(Op::BUFFER) && place.src(0).arg_as<BufferArg>().scope == Scope::group;
-}
-size_t count(const UOp& linear, const std::function<bool(const UOp&)>& is) {
-  return size_t(std::count_if(linear.src().begin(), linear.src().end(), is));
-}
-size_t count(const UOp& linear, Op op) {
-  return count(linear, [&](const UOp& u) { return u.is(op); });
 }
 
 const std::string tiles = "LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,2) STAGE(2,2,group,2)";

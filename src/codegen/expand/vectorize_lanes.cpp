@@ -34,8 +34,6 @@ UOp lane_of(const UOp& u) {
   return lane;
 }
 
-constexpr size_t most_joined = 4;  // accesses that fill a run together
-
 bool is_vector(const UOp& u) { return !shape_of(u).empty(); }
 
 // Sizes of vectors and numbers of lanes are small: int32, whatever the width of indices.
@@ -91,7 +89,7 @@ class Vectorizer {
       if (u.src_count() > 2 && (!is_plain(u.src(1)) || !is_plain(u.src(2)))) continue;
       const UOp lane = lane_of(u.src(0));
       const auto stride = lane ? stride_of(u.src(0).src(1), lane) : std::nullopt;
-      if (!stride || *stride < 2 || size_t(*stride) > most_joined) continue;
+      if (!stride || *stride < 2 || *stride > most_apart) continue;
       auto sum = symbolic::linear(u.src(0).src(1));
       if (!sum) continue;
       const int64_t elements = std::exchange(sum->offset, 0);
@@ -187,13 +185,13 @@ class Vectorizer {
   }
 
   /// True if the LOADs, without gates, are of a run of memory: each is the next element, and the lanes follow each other.
-  static bool are_neighbours(std::span<const UOp> accesses) {
-    const UOp& first = accesses[0];
+  static bool are_neighbours(std::span<const UOp> loads) {
+    const UOp& first = loads[0];
     if (!first.is(Op::LOAD)) return false;
     const UOp lane = lane_of(first.src(0));
-    if (lane && stride_of(first.src(0).src(1), lane) != int64_t(accesses.size())) return false;
-    for (size_t i = 0; i < accesses.size(); ++i) {
-      const UOp& u = accesses[i];
+    if (lane && stride_of(first.src(0).src(1), lane) != int64_t(loads.size())) return false;
+    for (size_t i = 0; i < loads.size(); ++i) {
+      const UOp& u = loads[i];
       if (!u.is(Op::LOAD) || u.src_count() != 1 || u.src(0).src(0) != first.src(0).src(0)) return false;
       const auto distance = symbolic::difference(u.src(0).src(1), first.src(0).src(1));
       if (!distance || !distance->terms.empty() || distance->offset != int64_t(i)) return false;
@@ -290,7 +288,7 @@ class Vectorizer {
     const UOp& store = effects[at];
     const UOp lane = store.is(Op::STORE) ? lane_of(store.src(0)) : UOp();
     const auto stride = lane ? stride_of(store.src(0).src(1), lane) : std::nullopt;
-    if (!stride || *stride < 2 || size_t(*stride) > most_joined) return {};
+    if (!stride || *stride < 2 || *stride > most_apart) return {};
     std::vector<size_t> by_distance(2 * size_t(*stride) - 1, effects.size());
     for (size_t i = 0; i < effects.size(); ++i) {
       const UOp& u = effects[i];

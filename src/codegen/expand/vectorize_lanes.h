@@ -4,6 +4,9 @@
 
 namespace tinygrad::codegen {
 
+/// The most elements that lanes may be apart so that what lies between them is accessed with them.
+inline constexpr int64_t most_apart = 4;
+
 /// Replaces ranges of kind lane by the vector of their values: what depends on one gets the shape (n). A LOAD or STORE at consecutive
 /// elements becomes one access of width n, one that all lanes share is made once, and any other is one access per lane. Accesses of every
 /// second to fourth element are one access of the run that they lie in: LOADs where vectors compute and may begin anywhere, STOREs where

@@ -35,8 +35,7 @@ class Prefetching {
   /// Of a reduction, around all of its inner loops.
   struct Loop {
     int begin = 0, end = 0, block = none;
-    double work = 0;      ///< instructions in all iterations
-    bool stores = false;  ///< to an argument
+    double work = 0;  ///< instructions in all iterations
     bool is_used = false;
     std::vector<int> prefetched;  ///< LOADs and STOREs
     std::vector<int> behind;      ///< what moves behind it
@@ -62,10 +61,8 @@ class Prefetching {
       }
       block_.push_back(open.back());
       place_[u] = i;
-      if (loop != none) {
-        loops_[size_t(loop)].work += trips.back();
-        loops_[size_t(loop)].stores |= u.is(Op::STORE) && memory_of(u.src(0)).is(Op::PARAM);
-      }
+      stores_before_.push_back(stores_before_.back() + (u.is(Op::STORE) && memory_of(u.src(0)).is(Op::PARAM)));
+      if (loop != none) loops_[size_t(loop)].work += trips.back();
       if (!u.is(Op::RANGE) && !u.is(Op::IF)) continue;
       if (is_reduce(u) && loop == none) {
         loop = int(loops_.size());
@@ -103,10 +100,13 @@ class Prefetching {
     }
   }
 
-  /// The last loop between two places of a block.
+  /// The last loop between two places of a block before the end of which no argument is stored to: it may be what is loaded.
   Loop* loop_between(int from, int to) {
-    for (size_t n = loops_.size(); n-- > 0;)
-      if (Loop& l = loops_[n]; l.begin > from && l.end < to && l.block == block_[size_t(from)] && !l.stores) return &l;
+    for (size_t n = loops_.size(); n-- > 0;) {
+      Loop& l = loops_[n];
+      if (l.begin > from && l.end < to && l.block == block_[size_t(from)] && stores_before_[size_t(l.end)] == stores_before_[size_t(from)])
+        return &l;
+    }
     return nullptr;
   }
 
@@ -161,6 +161,7 @@ class Prefetching {
   const std::span<const UOp> list_;
   const Target& target_;
   std::vector<int> block_, needed_;
+  std::vector<int> stores_before_{0};  ///< each instruction, to arguments
   NodeMap<int> place_;
   std::vector<Loop> loops_;
   std::vector<Loop*> loop_of_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen/expand/vectorize_lanes.h"
 #include "codegen/opt/kernel_axes.h"
 #include "shape/ranges.h"
 
@@ -16,12 +17,6 @@ constexpr double compile_cycles = 4;  // of an operation, spread over tens of th
 }  // namespace
 
 bool CpuCost::has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
-
-uint64_t CpuCost::argument_of(const NestedWork& w) {
-  const UOp& memory = w.node.src(0).src(0);
-  const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
-  return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;
-}
 
 bool CpuCost::is_near(const NestedWork& w) const {
   return w.is_access && (argument_of(w) & near_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
@@ -131,19 +126,17 @@ double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const 
 }
 
 bool CpuCost::is_every_few(const NestedWork& w, const Lane& l) {
-  constexpr int64_t most = 4;  // as codegen/expand/vectorize_lanes joins them
   const int64_t stride = w.strides[size_t(l.axis)];
-  return stride > 1 && stride <= most;
+  return stride > 1 && stride <= most_apart;
 }
 
-double CpuCost::joined(const NestedWork& w, const Tile& t) const {
-  constexpr double joined = 2, apart = 2;
+double CpuCost::share_of_run(const NestedWork& w, const Tile& t) const {
   if (!w.node.is(Op::STORE)) return 1;
   for (const Lane& l : lanes_)
     for (int i = 0; i < 2; ++i)
       if (has(w.depends, l.axis) && has(w.depends, t.axis[i]) && is_every_few(w, l) && w.strides[size_t(t.axis[i])] == 1 &&
           t.count[i] == w.strides[size_t(l.axis)])
-        return joined / (apart * double(l.lanes));
+        return 1 / double(l.lanes);
   return 1;
 }
 
@@ -223,8 +216,8 @@ double CpuCost::tile_cost(const Tile& t) const {
   double sum = 0;
   for (const NestedWork& w : nest_.works) {
     if (is_in_fill(w)) continue;
-    double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * joined(w, t)) * (w.is_access ? line_cost(w, t) : 1) *
-               masked_work(w, t);
+    double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * share_of_run(w, t)) *
+               (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.

@@ -50,7 +50,7 @@ class CpuCost {
 
   static bool has(uint64_t bits, int axis);
   /// The argument that is accessed, as a bit; 0 for other memory.
-  static uint64_t argument_of(const NestedWork& w);
+  static uint64_t argument_of(const NestedWork& w) { return argument_bit(w.node.src(0).src(0)); }
   /// An access to what is kept near, and one to a copy of it.
   bool is_near(const NestedWork& w) const;
   bool is_staged(const NestedWork& w) const { return (packed_ && is_near(w)) || is_windowed(w); }
@@ -142,10 +142,10 @@ class CpuCost {
   /// True if neighbours along the axis are stored to a cache line each, which has been driven out of the first cache when it is stored to
   /// again.
   bool stores_to_lines(const NestedWork& w, const NestAxis& along) const;
-  /// Lanes are every second to fourth element: of LOADs the whole run is loaded.
+  /// Lanes are every second to fourth element, so that what lies between them is accessed with them (expand/vectorize_lanes.h).
   static bool is_every_few(const NestedWork& w, const Lane& l);
-  /// The part of the cost of STOREs that is left if the tile's copies fill the run.
-  double joined(const NestedWork& w, const Tile& t) const;
+  /// The part of the cost of a STORE of lanes that are apart that is left if the tile's copies fill what lies between them.
+  double share_of_run(const NestedWork& w, const Tile& t) const;
   /// A gate is worked out along with an access; one that lanes have each their own of is a mask.
   double gate_cost(const NestedWork& w, const Lanes& lanes) const;
   /// That one step of all copies shares: those along a vector axis; what is the same in all lanes is loaded when it is needed.

@@ -110,11 +110,11 @@ double CpuCost::reached(const NestedWork& w, std::span<const double> iterations)
 
 CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   constexpr double cycles_a_vector = 12, cycles_an_element = 3;
-  // In a window, every second to fourth element lies together.
-  const auto is_apart = [&](const Lane& l) {
-    return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1 && !(is_every_few(w, l) && !(computed_ & argument_of(w)));
+  const auto lies_together = [&](const Lane& l) {
+    return !has(w.depends, l.axis) || std::abs(w.strides[size_t(l.axis)]) == 1 || (is_every_few(w, l) && !(argument_of(w) & computed_));
   };
-  const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::none_of(lanes_, is_apart);
+  const bool rows =
+      std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::all_of(lanes_, lies_together);
   const double bytes = double(itemsize(w.node.dtype()));
   const double copied = rows ? cycles_a_vector / std::max(1.0, double(target_.vector_bits) / 8 / bytes) : cycles_an_element;
   std::vector<double> iterations;

@@ -151,26 +151,23 @@ class Analysis {
 
   /// Conditions that only gates of loads are made of are worked out where a tile is filled, if one is.
   void note_gates() {
+    constexpr uint64_t other_memory = ~uint64_t{0};  // of which there are no tiles
     NodeMap<uint64_t> gates(nodes_.size());
     NodeSet values;  // what else is computed
     for (size_t i = nodes_.size(); i-- > 0;) {
       const UOp& u = nodes_[i];
-      const uint64_t* only = gates.find(u);
-      const bool is_value = !only || values.contains(u);
-      const size_t gate = u.is(Op::INDEX) && u.src_count() == 3 ? 2 : u.src_count();
+      const uint64_t* found = gates.find(u);
+      const uint64_t only = found ? *found : 0;
+      const bool is_value = !only || values.contains(u), has_gate = u.is(Op::INDEX) && u.src_count() == 3;
       for (size_t k = 0; k < u.src_count(); ++k) {
-        if (is_value && k != gate) values.insert(u.src(k));
-        if (only || k == gate) gates[u.src(k)] |= k == gate ? argument_of(u) : *only;
+        const bool is_gate = has_gate && k == 2;
+        if (is_value && !is_gate) values.insert(u.src(k));
+        if (is_gate) gates[u.src(k)] |= argument_bit(u.src(0)) ? argument_bit(u.src(0)) : other_memory;
+        if (only && !is_gate) gates[u.src(k)] |= only;
       }
     }
     for (NestedWork& w : nest_.works)
       if (const uint64_t* bits = gates.find(w.node); bits && !values.contains(w.node) && !w.is_access) w.gates = *bits;
-  }
-  /// As a bit; all bits for other memory, of which there are no tiles.
-  static uint64_t argument_of(const UOp& place) {
-    const UOp& memory = place.src(0);
-    const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : 64;
-    return slot < 64 ? uint64_t{1} << slot : ~uint64_t{0};
   }
 
   bool is_choice(const UOp& condition) const {
@@ -187,16 +184,15 @@ class Analysis {
 
   /// Values of which there is one for each element that is loaded, if they are more than an operation.
   void note_computed(const NestedWork& load) {
-    const UOp& memory = load.node.src(0).src(0);
-    const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : 64;
-    if (slot >= 64 || (nest_.computed >> slot & 1)) return;
+    const uint64_t argument = argument_bit(load.node.src(0).src(0));
+    if (!argument || (nest_.computed & argument)) return;
     const ComputedValues values = computed_of(load.node, nodes_);
     if (std::ranges::find(values.last, load.node) != values.last.end()) return;
     const auto is_part = [&](const NestedWork& w) { return values.nodes.contains(w.node); };
     if (std::ranges::count_if(nest_.works, [&](const NestedWork& w) { return is_part(w) && !w.is_access; }) < 2) return;
-    nest_.computed |= uint64_t{1} << slot;
+    nest_.computed |= argument;
     for (NestedWork& w : nest_.works)
-      if (is_part(w)) w.computed |= uint64_t{1} << slot;
+      if (is_part(w)) w.computed |= argument;
   }
 
   uint64_t bits_of(std::span<const UOp> ranges) const {
@@ -270,6 +266,11 @@ class Analysis {
 };
 
 }  // namespace
+
+uint64_t argument_bit(const UOp& memory) {
+  const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
+  return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;
+}
 
 Nest analyze_nest(const UOp& sink, const UOp& effect) { return Analysis(sink, effect).run(); }
 

@@ -49,6 +49,9 @@ struct Nest {
   uint64_t computed = 0;  ///< arguments, as bits, of which a REDUCE needs what is computed along no other loops (computed_values.h)
 };
 
+/// The argument, as a bit of a set; 0 for other memory.
+uint64_t argument_bit(const UOp& memory);
+
 /// The nest of an effect of the kernel, mostly an END. Axes whose size is not known before launch, or that were already optimized, are left
 /// out.
 Nest analyze_nest(const UOp& sink, const UOp& effect);

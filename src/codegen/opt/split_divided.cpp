@@ -155,7 +155,7 @@ UOp unrolled(const UOp& sink, const UOps& reductions) {
   return graph;
 }
 
-/// Of an output's loop, a quarter at most is computed for nothing.
+/// At most a quarter more iterations of an output's loop than it has.
 bool has_few_masked(const Cut& cut) {
   const int64_t size = constant_size(cut.range), rounds = (size + cut.inner - 1) / cut.inner;
   return is_kind(cut.range, AxisKind::loop) && 4 * rounds * cut.inner <= 5 * size;
@@ -167,10 +167,10 @@ UOp cut_once(const UOp& sink, const Indices& indices) {
     const UOp touched = indices.open_over(cut.range);
     const Split split = split_at(sink, cut, cut.range.arg_as<RangeArg>().kind);
     const std::vector<UOp> left = divisions_after(touched, split);
-    const bool fewer = left.size() < divisions_in(touched).size(), chooses = indices.chooses_by(cut);
-    if (fewer && split.valid ? chooses && has_few_masked(cut)
-                             : fewer && (cut.inner % least_row == 0 || chooses || !indices.steps_along(cut.range)))
-      return apply_split(sink, split);
+    const bool chooses = indices.chooses_by(cut);
+    const bool pays =
+        split.valid ? chooses && has_few_masked(cut) : cut.inner % least_row == 0 || chooses || !indices.steps_along(cut.range);
+    if (pays && left.size() < divisions_in(touched).size()) return apply_split(sink, split);
     if (cut.inner > most_residues || !is_kind(cut.range, AxisKind::loop)) continue;
     if (const auto reductions = settled_by(left, split))
       return unrolled(apply_split(sink, split_at(sink, cut, AxisKind::upcast)), *reductions);

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "codegen/expand/vectorize_lanes.h"
 #include "codegen/opt/computed_values.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
@@ -367,10 +368,9 @@ class OperandStaging {
 
   /// The step of a vector's lanes along a row: those that are so many elements apart lie together in the tile, as one of so many rows.
   int64_t phases_of(const WindowAxis& a) const {
-    constexpr int64_t most = 4;  // that are loaded as a run (expand/vectorize_lanes)
     if (!is_row(a) || stage_.scope == Scope::group || stage_.computed) return 1;
     for (const WindowAxis::Part& p : a.parts)
-      if (kind_of(p.range) == AxisKind::lane && p.ratio > 1 && p.ratio <= most) return p.ratio;
+      if (kind_of(p.range) == AxisKind::lane && p.ratio > 1 && p.ratio <= most_apart) return p.ratio;
     return 1;
   }
 

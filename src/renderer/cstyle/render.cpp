@@ -499,19 +499,18 @@ class Renderer {
   std::string stream(const Address& a, DType dtype, const Value& x) {
     streams_ = true;
     const std::string element = prelude_.type(dtype), vector = prelude_.type(dtype, a.width);
+    const int64_t bytes = std::min<int64_t>(64, a.width * int64_t(itemsize(dtype)));
     prelude_.function(
         fmt::format("void stream({0}* p, {1} x) {{\n"
-                    "  typedef {0} line __attribute__((ext_vector_type({2})));\n"
-                    "  if ((unsigned long)p % sizeof(line) % 64)\n    *({1}*)p = x;\n"
+                    "  typedef {0} line __attribute__((ext_vector_type({2}), aligned({3})));\n"
+                    "  if ((unsigned long)p % {3})\n    *({1}*)p = x;\n"
                     "  else\n    __builtin_nontemporal_store((line)x, (line*)p);\n}}",
-                    element, vector, a.width));
+                    element, vector, a.width, bytes));
     return fmt::format("stream({}, {});", pointer(a), x.expr.text);
   }
 
   void prefetch(const UOp& place) {
-    const auto p = std::ranges::find(info_.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);
-    const bool written = p != info_.params.end() && p->written;
-    line(fmt::format("__builtin_prefetch({}, {}, 3);", pointer(address_of(place)), written ? 1 : 0));
+    line(fmt::format("__builtin_prefetch({}, {}, 3);", pointer(address_of(place)), stores_to(info_, place) ? 1 : 0));
   }
 
   const UOp& linear_;

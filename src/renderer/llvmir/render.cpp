@@ -118,7 +118,7 @@ class Renderer {
       case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
       case Op::LOAD: return load(u);
       case Op::STORE: return store(u);
-      case Op::PREFETCH: return memory_.prefetch(address_of(u.src(0)), is_written(u.src(0)));
+      case Op::PREFETCH: return memory_.prefetch(address_of(u.src(0)), stores_to(info_, u.src(0)));
       case Op::EXPAND: return expand(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
@@ -323,11 +323,6 @@ class Renderer {
     memory_.store(a, x);
     out_.line(fmt::format("br label %{}.end", label));
     out_.block(label + ".end");
-  }
-
-  bool is_written(const UOp& place) const {
-    const auto p = std::ranges::find(info_.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);
-    return p != info_.params.end() && p->written;
   }
 
   /// Lanes [first, first + lanes) of a gate, computed from such parts of what it is made of.
