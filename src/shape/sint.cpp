@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/quotient.h"
 #include "shape/polynomial.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
@@ -20,8 +21,6 @@ constexpr int64_t lowest = std::numeric_limits<int64_t>::min(), highest = std::n
 constexpr SizeBounds unbounded{lowest, highest};
 
 int64_t saturate(Wide v) { return v < lowest ? lowest : v > highest ? highest : static_cast<int64_t>(v); }
-
-int64_t floor_quotient(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 SizeBounds product_bounds(SizeBounds a, SizeBounds b) {
   const Wide p[] = {Wide(a.min) * b.min, Wide(a.min) * b.max, Wide(a.max) * b.min, Wide(a.max) * b.max};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/quotient.h"
 #include "symbolic/linear.h"
 #include "symbolic/normal.h"
 #include "uop/build.h"
@@ -9,9 +10,6 @@
 namespace tinygrad::symbolic {
 
 namespace {
-
-int64_t ceil_quotient(int64_t a, int64_t b) { return a / b + (a % b != 0 && (a % b < 0) == (b < 0)); }
-int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 
 int64_t common_factor(const Linear& n) {
   int64_t g = 0;

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "base/quotient.h"
 #include "symbolic/linear.h"
 #include "symbolic/normal.h"
 #include "uop/build.h"
@@ -12,8 +13,6 @@
 namespace tinygrad::symbolic {
 
 namespace {
-
-int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 
 /// floor(n/c) where the bounds show that it is one number.
 std::optional<int64_t> constant_quotient(const Linear& n, int64_t c) {

@@ -13,6 +13,7 @@
 #include "codegen/kernels.h"
 #include "codegen/opt/apply_opts.h"
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/nest.h"
 #include "codegen/opt/parse_opts.h"
 #include "schedule/schedule.h"
 #include "support/programs.h"
@@ -162,6 +163,28 @@ TEST(HeuristicOpts, StridedConvolutionsOfFewChannelsHaveVectorsAlongRows) {
   const UOp row = kernel_axes(kernel).at(size_t(opts[0].axis)), stored = kernel.src(0).src(0);
   EXPECT_EQ(stride_of(stored.src(0).src(1), row), 1) << to_string(opts);
   EXPECT_TRUE(std::ranges::find(opts, OptOp::STAGE, &Opt::op) != opts.end()) << to_string(opts);
+}
+
+// Of an element at the border, few taps see the result: loops over taps end there, unless copies of one step have neighbours far away.
+TEST(HeuristicOpts, CopiesAreNotAlongAxesThatBoundALoop) {
+  const UOp x = tensor({512, 32, 24, 24}), w = tensor({32, 32, 5, 5});
+  const Target target = cpu_target("znver4");
+  int found = 0;
+  for (const UOp& sink : kernels_of({output(gradients(sum(square(conv2d(x, w, {}, {}))), {x})[0])}, target)) {
+    const UOp kernel = simplified_kernel(sink);
+    const Nest nest = analyze_nest(kernel, kernel.src(0));
+    for (const NestAxis& taps : nest.axes) {
+      if (taps.bounds.empty()) continue;
+      ++found;
+      EXPECT_EQ(taps.size, 5);
+      const NestAxis& along = nest.axes[size_t(taps.bounds[0].along)];
+      EXPECT_EQ(along.size, 24);
+      const std::vector<Opt> opts = heuristic_opts(kernel, target);
+      for (const Opt& o : opts)
+        EXPECT_FALSE((o.op == OptOp::UPCAST || o.op == OptOp::LANE) && o.axis == along.number) << to_string(opts);
+    }
+  }
+  EXPECT_EQ(found, 2);
 }
 
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.

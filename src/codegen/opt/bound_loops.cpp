@@ -27,8 +27,6 @@ using schedule::Condition;
 using schedule::Conditions;
 using schedule::Idle;
 
-/// Loops that keep more than this share of their iterations, in the mean, stay as they are.
-constexpr double worth_bounding = 0.9;
 /// Loops without others inside that compilers may write out.
 constexpr int64_t short_loop = 8;
 
@@ -132,13 +130,19 @@ bool is_outermost(const UOp& loop, const UOp& reduce) {
                              [&](const UOp& r) { return !is_reduced(r) || r.arg_as<RangeArg>().order >= loop.arg_as<RangeArg>().order; });
 }
 
-Limits limits(const UOp& reduce, const UOp& loop, const NodeMap<UOp>& only_user) {
+UOps margins(const UOp& reduce, const NodeMap<UOp>& only_user) {
   Conditions needed = conditions(reduce);
   add_uses(reduce, only_user, needed);
+  UOps out;
+  for (const Condition& c : needed)
+    if (const std::optional<UOp> m = margin(c)) out.push_back(*m);
+  return out;
+}
+
+Limits limits(const UOp& reduce, const UOp& loop, const UOps& margins) {
   Limits out;
-  for (const Condition& c : needed) {
-    std::optional<UOp> slack = margin(c);
-    if (slack) slack = largest(*slack, reduce, loop);
+  for (const UOp& m : margins) {
+    const std::optional<UOp> slack = largest(m, reduce, loop);
     const std::optional<int64_t> step = slack ? stride_of(*slack, loop) : std::nullopt;
     if (!step) continue;
     NodeMap<UOp> first;
@@ -175,23 +179,32 @@ bool has_loops_inside(const UOp& loop, const std::vector<UOp>& axes) {
                              [&](const UOp& r) { return is_reduced(r) && r.arg_as<RangeArg>().order > loop.arg_as<RangeArg>().order; });
 }
 
-/// The first loop that can be shorter, and what it becomes.
-std::optional<Split> find_loop(const UOp& sink) {
+/// What use(REDUCE, its margins) gives for each REDUCE that closes a loop, if it is the same for all; nothing for loops that stay whole.
+template <class Use>
+auto in_common(const UOp& sink, Use&& use) {
+  using Result = std::invoke_result_t<Use, const UOp&, const UOp&, const UOps&>;
+  std::vector<std::pair<UOp, Result>> out;
   const std::vector<UOp> nodes = toposort(sink), axes = kernel_axes(sink);
   const NodeMap<UOp> only_user = only_users(nodes);
   for (const UOp& loop : axes) {
     if (!is_reduced(loop) || constant_size(loop) < (has_loops_inside(loop, axes) ? 2 : short_loop)) continue;
-    std::optional<Limits> common;
+    std::optional<Result> common;
     for (const UOp& u : nodes) {
       const auto closed = closed_ranges(u);
       if (std::find(closed.begin(), closed.end(), loop) == closed.end()) continue;
-      const Limits own = u.is(Op::REDUCE) ? limits(u, loop, only_user) : Limits{};
-      if (common && !(*common == own)) common = Limits{};
+      const Result own = u.is(Op::REDUCE) ? use(u, loop, margins(u, only_user)) : Result{};
+      if (common && !(*common == own)) common = Result{};
       if (!common) common = own;
     }
-    if (!common || common->empty()) continue;
-    if (auto split = bounded(loop, *common)) return split;
+    if (common && !common->empty()) out.emplace_back(loop, *std::move(common));
   }
+  return out;
+}
+
+/// The first loop that can be shorter, and what it becomes.
+std::optional<Split> find_loop(const UOp& sink) {
+  for (const auto& [loop, common] : in_common(sink, limits))
+    if (auto split = bounded(loop, common)) return split;
   return {};
 }
 
@@ -208,6 +221,13 @@ UOp bound_loops(const UOp& sink) {
   return rebuild(out, [](const UOp& u, const UOps& sources) {
     return u.is(Op::WEIGHT) ? where(sources[1], sources[0], constant(u.dtype(), 0)) : u.with_src(sources);
   });
+}
+
+std::vector<BoundedLoop> loops_to_bound(const UOp& sink) {
+  std::vector<BoundedLoop> out;
+  for (auto& [loop, common] : in_common(sink, [](const UOp&, const UOp&, const UOps& margins) { return margins; }))
+    out.push_back({loop, std::move(common)});
+  return out;
 }
 
 bool may_bound_loops(const UOp& sink) { return find_loop(sink).has_value(); }

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "base/quotient.h"
 #include "codegen/expand/vectorize_lanes.h"
+#include "codegen/opt/bound_loops.h"
 #include "codegen/opt/kernel_axes.h"
 #include "shape/ranges.h"
 
@@ -59,8 +61,44 @@ int64_t CpuCost::lanes_of(int axis) const {
 double CpuCost::work_with(const Lanes& lanes) const {
   double sum = 0;
   for (const NestedWork& w : nest_.works)
-    if (!is_in_fill(w)) sum += w.cost * w.trips * share(w, lanes);
+    if (!is_in_fill(w)) sum += w.cost * w.trips * share(w, lanes) * idle_work(w, lanes, {});
   return sum + joins(lanes);
+}
+
+double CpuCost::idle_work(const NestedWork& w, const Lanes& lanes, const Tile& t) const {
+  double more = 1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i) {
+    const NestAxis& loop = nest_.axes[i];
+    if (loop.bounds.empty() || !has(w.inside, int(i))) continue;
+    int64_t at_once = 1;
+    for (const Lane& l : lanes)
+      if (l.axis == loop.bounds[0].along) at_once *= l.lanes;
+    for (int k = 0; k < 2; ++k)
+      if (t.axis[k] == loop.bounds[0].along) at_once *= t.count[k];
+    more *= kept(loop, at_once) / kept(loop, 1);
+  }
+  return more;
+}
+
+double CpuCost::kept(const NestAxis& loop, int64_t at_once) const {
+  double& known = kept_[{&loop, at_once}];
+  if (known > 0) return known;
+  const int64_t size = nest_.axes[size_t(loop.bounds[0].along)].size;
+  double sum = 0, rounds = 0;
+  for (int64_t first = 0; first < size; first += at_once, ++rounds) {
+    int64_t begin = 0, end = loop.size;
+    for (const LoopBound& b : loop.bounds) {
+      const int64_t rest = b.constant + b.stride * (b.stride > 0 ? std::min(first + at_once, size) - 1 : first);
+      if (b.step < 0) {
+        end = std::min(end, floor_quotient(rest, -b.step) + 1);
+      } else {
+        begin = std::max(begin, -floor_quotient(rest, b.step));
+      }
+    }
+    sum += double(std::max<int64_t>(0, end - begin));
+  }
+  const double part = sum / (rounds * double(loop.size));
+  return known = part > worth_bounding ? 1 : std::max(part, 1e-6);
 }
 
 double CpuCost::joins(const Lanes& lanes) const {
@@ -217,7 +255,7 @@ double CpuCost::tile_cost(const Tile& t) const {
   for (const NestedWork& w : nest_.works) {
     if (is_in_fill(w)) continue;
     double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * share_of_run(w, t)) *
-               (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t);
+               (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t) * idle_work(w, lanes_, t);
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.

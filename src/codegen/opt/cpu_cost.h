@@ -2,7 +2,9 @@
 /// What a choice of vector axes, register tile and staged operands costs on a CPU: a small model of the innermost loops and the caches. All
 /// costs are in cycles of a core that starts two vector operations a cycle.
 
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "codegen/opt/nest.h"
@@ -92,6 +94,8 @@ class CpuCost {
   int64_t lanes_of(int axis) const;
   /// Of the nest, with vectors.
   double work_with(const Lanes& lanes) const;
+  /// How many times more is computed than must be, because what is done at once ends a loop that masks bound (bound_loops.h) together.
+  double idle_work(const NestedWork& w, const Lanes& lanes, const Tile& t) const;
   /// How much of a piece of work is left with lanes.
   double share(const NestedWork& w, const Lanes& lanes) const;
   bool fits(const Tile& t) const;
@@ -133,6 +137,8 @@ class CpuCost {
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:
+  /// The part of the iterations of a bounded loop that is left.
+  double kept(const NestAxis& loop, int64_t at_once) const;
   double joins(const Lanes& lanes) const;
   /// Those of a tile's copies share shuffles.
   double joins_together(const Tile& t) const;
@@ -184,6 +190,8 @@ class CpuCost {
   bool stays(const NestedWork& w) const;
   /// It is loaded as it lies once, and as whole vectors from near memory each time.
   double share_of_kept(const NestedWork& w) const;
+
+  mutable std::map<std::pair<const NestAxis*, int64_t>, double> kept_;  ///< what was asked for
 };
 
 }  // namespace tinygrad::codegen

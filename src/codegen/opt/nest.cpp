@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
+#include "codegen/opt/bound_loops.h"
 #include "codegen/opt/computed_values.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/window_axes.h"
 #include "codegen/reduce_op.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "symbolic/gated.h"
+#include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -38,7 +42,7 @@ constexpr int64_t most_parts = 8;  // of what is joined, for a copy each
 
 class Analysis {
  public:
-  Analysis(const UOp& sink, const UOp& effect) : nodes_(toposort(effect)) {
+  Analysis(const UOp& sink, const UOp& effect) : sink_(sink), nodes_(toposort(effect)) {
     const std::vector<UOp> numbered = kernel_axes(sink);
     for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
     add_loops(UOps(closed_ranges(effect)), 0);
@@ -84,6 +88,7 @@ class Analysis {
     }
     note_choices();
     note_gates();
+    note_bounds();
     for (NestedWork& w : nest_.works)
       if (w.is_access) note_moves(w);
     for (const NestedWork& w : nest_.works)
@@ -168,6 +173,41 @@ class Analysis {
     }
     for (NestedWork& w : nest_.works)
       if (const uint64_t* bits = gates.find(w.node); bits && !values.contains(w.node) && !w.is_access) w.gates = *bits;
+  }
+
+  void note_bounds() {
+    for (const BoundedLoop& bounded : loops_to_bound(sink_)) {
+      const int* place = place_.find(bounded.loop);
+      if (!place) continue;
+      NestAxis& axis = nest_.axes[size_t(*place)];
+      for (const UOp& margin : bounded.margins)
+        if (const auto bound = bound_of(margin, axis); bound && (axis.bounds.empty() || axis.bounds[0].along == bound->along))
+          axis.bounds.push_back(*bound);
+    }
+  }
+
+  std::optional<LoopBound> bound_of(const UOp& margin, const NestAxis& loop) const {
+    LoopBound out;
+    NodeMap<UOp> first;
+    for (const UOp& r : ranges_of(margin)) {
+      const std::optional<int64_t> stride = stride_of(margin, r);
+      const int* place = place_.find(r);
+      if (!stride || *stride == 0 || !place) return {};
+      first[r] = index_const(0);
+      if (r == loop.range) {
+        out.step = *stride;
+      } else if (out.along >= 0 || nest_.axes[size_t(*place)].is_reduce) {
+        return {};
+      } else {
+        out.along = *place;
+        out.stride = *stride;
+      }
+    }
+    const UOp rest = simplify(substitute(margin, first));
+    const Scalar* constant = const_value(rest);
+    if (!constant || out.step == 0 || out.along < 0) return {};
+    out.constant = constant->as_int();
+    return out;
   }
 
   bool is_choice(const UOp& condition) const {
@@ -259,6 +299,7 @@ class Analysis {
     nest_.works.push_back(w);
   }
 
+  UOp sink_;
   std::vector<UOp> nodes_;
   NodeMap<int> number_, place_;
   std::vector<uint64_t> around_;

@@ -8,12 +8,20 @@
 
 namespace tinygrad::codegen {
 
+/// Iterations of a reduced loop add something only where constant + step * iteration + stride * (that of an output axis) is not negative.
+struct LoopBound {
+  int64_t constant = 0, step = 0;
+  int along = -1;  ///< the output axis
+  int64_t stride = 0;
+};
+
 /// A loop of the nest. Axes are named by their place in Nest::axes.
 struct NestAxis {
   UOp range;
   int number = 0;  ///< as opts number it
   int64_t size = 0;
   bool is_reduce = false;
+  std::vector<LoopBound> bounds = {};  ///< all along one output axis
 };
 
 /// An axis and how many elements of memory, or steps of its window, it moves a load.
