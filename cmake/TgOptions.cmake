@@ -43,6 +43,7 @@ if(TG_VERIFY)
   target_compile_definitions(tg_options INTERFACE TINYGRAD_VERIFY=1)
 endif()
 if(TG_SANITIZE)
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -gline-tables-only")  # reports name functions and lines
   target_compile_options(tg_options INTERFACE "-fsanitize=${TG_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
   # At link time "fuzzer-no-link" is not a runtime; libFuzzer's own main is linked by the fuzz targets alone.
   string(REPLACE "fuzzer-no-link," "" tg_sanitize_link "${TG_SANITIZE}")

@@ -5,6 +5,9 @@ include_guard(GLOBAL)
 set(TG_TESTS "" CACHE STRING
     "Tests to make: executables without their test_, single files of them, and labels (base;tensor_backend/disk_test;fuzz), empty for all")
 
+set(TG_TEST_SHARDS 0 CACHE STRING
+    "Processes that the tests of an executable are dealt out to; 0: one for each test. Under a sanitizer a process takes long to begin")
+
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
 
@@ -94,8 +97,17 @@ function(tg_add_test target label room)
   if(room STREQUAL "search")
     add_dependencies(${target} tg-worker)
   endif()
-  gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${label}")
+  if(TG_TEST_SHARDS)
+    math(EXPR last "${TG_TEST_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
+      set_tests_properties(${target}.${shard} PROPERTIES LABELS "${label}"
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  else()
+    gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS "${label}")
+  endif()
   add_dependencies(tests ${target})
   if(label STREQUAL "unit")
     add_dependencies(tests_unit ${target})
