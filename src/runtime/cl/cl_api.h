@@ -82,6 +82,7 @@ constexpr uint32_t kernel_work_group_size = 0x11B0;
   X(int32_t, WaitForEvents, (uint32_t, const Event*)) \
   X(int32_t, GetEventInfo, (Event, uint32_t, size_t, void*, size_t*)) \
   X(int32_t, GetEventProfilingInfo, (Event, uint32_t, size_t, void*, size_t*)) \
+  X(int32_t, RetainEvent, (Event)) \
   X(int32_t, ReleaseEvent, (Event)) \
   X(int32_t, Flush, (Queue)) \
   X(int32_t, Finish, (Queue))

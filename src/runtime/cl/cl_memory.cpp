@@ -54,13 +54,17 @@ void ClAllocator::system_free(void* handle, size_t, const BufferSpec&) noexcept 
 void ClAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
   if (bytes == 0) return;
   const Place p = place(handle);
-  check(api().EnqueueWriteBuffer(queue_, p.memory, true, p.offset, bytes, from, 0, nullptr, nullptr), name_, "copying from the host");
+  timed(profile_, "copy from the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueWriteBuffer(queue_, p.memory, true, p.offset, bytes, from, 0, nullptr, event), name_, "copying from the host");
+  });
 }
 
 void ClAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
   if (bytes == 0) return;
   const Place p = place(handle);
-  check(api().EnqueueReadBuffer(queue_, p.memory, true, p.offset, bytes, to, 0, nullptr, nullptr), name_, "copying to the host");
+  timed(profile_, "copy to the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueReadBuffer(queue_, p.memory, true, p.offset, bytes, to, 0, nullptr, event), name_, "copying to the host");
+  });
 }
 
 void ClAllocator::copy(void* to, void* from, size_t bytes) {
@@ -82,7 +86,9 @@ void ClAllocator::copy(void* to, void* from, size_t bytes) {
 }
 
 void ClAllocator::copy_places(const Place& to, const Place& from, size_t bytes) const {
-  check(api().EnqueueCopyBuffer(queue_, from.memory, to.memory, from.offset, to.offset, bytes, 0, nullptr, nullptr), name_, "copying");
+  timed(profile_, "copy", "copy", [&](EventTag** event) {
+    check(api().EnqueueCopyBuffer(queue_, from.memory, to.memory, from.offset, to.offset, bytes, 0, nullptr, event), name_, "copying");
+  });
 }
 
 }  // namespace tinygrad::runtime::cl

@@ -7,7 +7,7 @@
 #include <span>
 
 #include <tinygrad/allocator.h>
-#include "runtime/cl/cl_api.h"
+#include "runtime/cl/cl_profile.h"
 
 namespace tinygrad::runtime::cl {
 
@@ -19,8 +19,8 @@ struct Place {
 
 class ClAllocator final : public LruAllocator {
  public:
-  ClAllocator(std::string device, Context context, Queue queue)
-      : LruAllocator(device), name_(std::move(device)), context_(context), queue_(queue) {}
+  ClAllocator(std::string device, Context context, Queue queue, ClProfile& profile)
+      : LruAllocator(device), name_(std::move(device)), context_(context), queue_(queue), profile_(profile) {}
   ~ClAllocator() override { empty_cache(); }
 
   /// Throws DeviceError for a handle that is in no buffer.
@@ -45,6 +45,7 @@ class ClAllocator final : public LruAllocator {
   const std::string name_;
   const Context context_;
   const Queue queue_;
+  ClProfile& profile_;
   mutable std::shared_mutex mutex_;
   std::map<uintptr_t, Block> blocks_;  // by address
   uintptr_t next_ = uintptr_t{1} << 40;

@@ -1,6 +1,8 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -8,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/profile_log.h"
 #include "runtime/webgpu/api.h"
 
 namespace tinygrad::runtime::webgpu {
@@ -55,6 +58,7 @@ struct Place {
 
 /// What one launch is made of.
 struct Dispatch {
+  std::string_view name;
   Pipeline pipeline = nullptr;
   BindGroup group = nullptr;
   uint32_t groups[3] = {1, 1, 1};
@@ -99,14 +103,34 @@ class Gpu {
   void launch(const Dispatch& dispatch);
   /// Runs it alone and waits; the seconds that it took on the device.
   double launch_timed(const Dispatch& dispatch);
+  /// Whether launches have times of the device.
+  bool has_clock() const { return queries_ != nullptr; }
   /// Waits for all launches; throws what went wrong with them.
   void synchronize();
 
  private:
   using Lock = std::unique_lock<std::recursive_mutex>;
 
+  /// When the launches of one submission began and ended.
+  struct Stamps {
+    OwnedBuffer memory;
+    uint32_t count = 0;
+    std::vector<uint64_t> ticks;  // once they were read
+  };
+  /// One of them.
+  struct Timer {
+    std::shared_ptr<Stamps> stamps;
+    uint32_t number = 0;
+  };
+
   void submit(Encoder encoder);
   void flush();
+  void end_pass();
+  Timer stamped(const std::function<void(Pass)>& record);
+  void launch_stamped(const Dispatch& d, Timer* timer = nullptr);
+  /// Of a launch that has run.
+  DeviceSpan span_of(const Timer& timer);
+  void read_mapped(void* to, GpuBuffer from, size_t bytes);
   void dispatch(Pass pass, const Dispatch& d);
   void check_alive() const;
   void drop_recorded() noexcept;
@@ -131,7 +155,9 @@ class Gpu {
   int recorded_ = 0;
   OwnedBuffer uniforms_, timestamps_;
   uint64_t next_uniform_ = 0;
-  QuerySet queries_ = nullptr;
+  QuerySet queries_ = nullptr;  // null where the device has no clock
+  std::shared_ptr<Stamps> stamps_;
+  ProfileLog<Timer> profile_;
 
   mutable std::mutex error_mutex_;
   ErrorType error_ = ErrorType::none;
