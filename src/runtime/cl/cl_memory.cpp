@@ -1,5 +1,6 @@
 #include "runtime/cl/cl_memory.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -56,6 +57,33 @@ void ClAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
   const Place p = place(handle);
   timed(profile_, "copy from the host", "copy", [&](EventTag** event) {
     check(api().EnqueueWriteBuffer(queue_, p.memory, true, p.offset, bytes, from, 0, nullptr, event), name_, "copying from the host");
+  });
+}
+
+/// Through memory that the driver maps, a piece at a time.
+void ClAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
+  constexpr size_t most = size_t{16} << 20;
+  const Place p = place(handle);
+  for (size_t at = 0; at < bytes; at += most) {
+    const size_t n = std::min(most, bytes - at);
+    read_mapped({p.memory, p.offset + at}, n, [&](std::byte* to) { read(to, at, n); });
+  }
+  check(api().Finish(queue_), name_, "copying from the host");
+}
+
+void ClAllocator::read_mapped(const Place& to, size_t bytes, const std::function<void(std::byte*)>& read) {
+  int32_t error = success;
+  void* const mapped =
+      api().EnqueueMapBuffer(queue_, to.memory, true, map_write_invalidate_region, to.offset, bytes, 0, nullptr, nullptr, &error);
+  check(error, name_, "mapping a buffer");
+  try {
+    read(static_cast<std::byte*>(mapped));
+  } catch (...) {
+    api().EnqueueUnmapMemObject(queue_, to.memory, mapped, 0, nullptr, nullptr);
+    throw;
+  }
+  timed(profile_, "copy from the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueUnmapMemObject(queue_, to.memory, mapped, 0, nullptr, event), name_, "copying from the host");
   });
 }
 

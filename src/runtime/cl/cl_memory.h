@@ -29,6 +29,7 @@ class ClAllocator final : public LruAllocator {
   void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
   std::byte* host_pointer(void*) const override { return nullptr; }
   void copy_in(void* handle, const std::byte* from, size_t bytes) override;
+  void copy_in_read(void* handle, size_t bytes, const Reader& read) override;
   void copy_out(std::byte* to, void* handle, size_t bytes) override;
   void copy(void* to, void* from, size_t bytes) override;
 
@@ -36,6 +37,7 @@ class ClAllocator final : public LruAllocator {
   void* system_allocate(size_t bytes, const BufferSpec& spec) override;
   void system_free(void* handle, size_t bytes, const BufferSpec& spec) noexcept override;
   Memory create(size_t bytes) const;
+  void read_mapped(const Place& to, size_t bytes, const std::function<void(std::byte*)>& read);
   void copy_places(const Place& to, const Place& from, size_t bytes) const;
 
   struct Block {

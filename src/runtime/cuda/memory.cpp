@@ -67,18 +67,28 @@ void CudaAllocator::prepare_pieces() {
 }
 
 void CudaAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
+  copy_in_read(handle, bytes, [&](std::byte* to, size_t at, size_t n) { std::memcpy(to, from + at, n); });
+}
+
+void CudaAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
   const std::lock_guard lock(copying_);
   prepare_pieces();
-  gpu_->timed("copy from the host", "copy", [&] {
+  const auto copy_all = [&] {
     for (size_t at = 0, i = 0; at < bytes; at += piece_bytes, ++i) {
       const Piece& p = pieces_[i % 2];
       const size_t n = std::min(piece_bytes, bytes - at);
       if (i >= 2) p.free->wait();
-      std::memcpy(p.memory, from + at, n);
+      read(p.memory, at, n);
       gpu_->api().check(gpu_->api().copy_to_device(address(handle) + at, p.memory, n, gpu_->stream()), "copying to the device");
       p.free->record();
     }
-  });
+  };
+  try {
+    gpu_->timed("copy from the host", "copy", copy_all);
+  } catch (...) {
+    gpu_->api().stream_wait(gpu_->stream());  // who uses the pieces next does not wait for them
+    throw;
+  }
   gpu_->wait();
 }
 

@@ -188,10 +188,10 @@ T Gpu::made(std::string_view what, T object) {
 
 // Memory.
 
-OwnedBuffer Gpu::make_buffer(uint64_t bytes, uint64_t usage) {
+OwnedBuffer Gpu::make_buffer(uint64_t bytes, uint64_t usage, bool mapped) {
   check_alive();
   if (bytes > limits_.buffer_size) return {};
-  const BufferDescriptor d{.label = {}, .usage = usage, .size = bytes};
+  const BufferDescriptor d{.label = {}, .usage = usage, .size = bytes, .mapped_at_creation = mapped};
   const Lock lock(mutex_);
   OwnedBuffer buffer(api().DeviceCreateBuffer(device_, &d));
   const auto error = take_error();
@@ -210,6 +210,19 @@ void Gpu::write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes) {
     if (bytes > kCopyBytes) synchronize();
   }
   throw_error("copying to it");
+}
+
+void Gpu::write_read(GpuBuffer to, uint64_t offset, size_t bytes, const Allocator::Reader& read) {
+  for (size_t done = 0; done < bytes; done += kCopyBytes) {
+    const size_t part = std::min(kCopyBytes, bytes - done);
+    const OwnedBuffer between = make_buffer(part, BufferUsage::map_write | BufferUsage::copy_from, true);
+    void* const mapped = between ? api().BufferGetMappedRange(between.get(), 0, part) : nullptr;
+    if (!mapped) throw OutOfMemoryError(fmt::format("{}: no memory to copy {} bytes from the host through", name_, part));
+    read(static_cast<std::byte*>(mapped), done, part);
+    api().BufferUnmap(between.get());
+    copy({to, offset + done, part}, {between.get(), 0, part}, part);
+    if (bytes > kCopyBytes) synchronize();  // makes the memory free again
+  }
 }
 
 void Gpu::read(void* to, const Place& from, size_t bytes) {

@@ -13,6 +13,8 @@
 #include "device/profile_log.h"
 #include "runtime/webgpu/api.h"
 
+#include <tinygrad/allocator.h>
+
 namespace tinygrad::runtime::webgpu {
 
 /// The adapters of this machine, the fastest kind first. Throws DeviceError if the library cannot be opened. They stay until the end.
@@ -85,9 +87,11 @@ class Gpu {
   bool has(Feature feature) const { return api().AdapterHasFeature(adapter_, feature) != 0; }
 
   /// Null when there is no memory.
-  OwnedBuffer make_buffer(uint64_t bytes, uint64_t usage);
+  OwnedBuffer make_buffer(uint64_t bytes, uint64_t usage, bool mapped = false);
   /// Offsets and sizes are multiples of 4.
   void write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes);
+  /// What a function reads, to memory that both sides reach.
+  void write_read(GpuBuffer to, uint64_t offset, size_t bytes, const Allocator::Reader& read);
   void read(void* to, const Place& from, size_t bytes);
   void copy(const Place& to, const Place& from, uint64_t bytes);
 

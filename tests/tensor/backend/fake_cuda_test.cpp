@@ -1,8 +1,11 @@
 // The CUDA backend over a driver without a GPU, which runs our PTX: memory, copies, launches, graphs, peers, and what goes wrong.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -17,6 +20,7 @@
 #include "runtime/cuda/cuda.h"
 #include "support/device_events.h"
 #include "support/fake_cuda/fake_cuda.h"
+#include "support/temp_folder.h"
 
 namespace tinygrad {
 namespace {
@@ -124,6 +128,29 @@ TEST_F(FakeCudaTest, CopiesInPieces) {
   std::iota(values.begin(), values.end(), 0.0f);
   const Tensor t = Tensor(values).to("CUDA").realize();
   EXPECT_EQ(t.tolist(), values);
+}
+
+/// In pinned memory, a piece of which is read while the other travels.
+TEST_F(FakeCudaTest, FilesAreReadToPinnedMemory) {
+  constexpr size_t bytes = (size_t{18} << 20) + 5;
+  const test::TempFolder folder;
+  std::string text(bytes, 0);
+  for (size_t i = 0; i < bytes; ++i) text[i] = char(i * 3 + i / 255);
+  const auto write = [&] { std::ofstream(folder.path("x"), std::ios::binary) << text; };
+  write();
+  Tensor({1.0f}).to("CUDA").realize();  // has pinned memory
+  const FakeCuda before = control();
+  const auto is_read = [&] {
+    const std::vector<std::byte> got = Tensor::from_file(folder.path("x")).to("CUDA").data();
+    return got.size() == bytes && std::memcmp(got.data(), text.data(), bytes) == 0;
+  };
+  EXPECT_TRUE(is_read());
+  EXPECT_LE(control().allocations, before.allocations + 1);
+  const Tensor file = Tensor::from_file(folder.path("x"));
+  ASSERT_EQ(::truncate(folder.path("x").c_str(), bytes / 2), 0);
+  EXPECT_THROW(file.to("CUDA").realize(), IoError);
+  write();
+  EXPECT_TRUE(is_read());
 }
 
 TEST_F(FakeCudaTest, CopiesOnTheDeviceMayOverlap) {
