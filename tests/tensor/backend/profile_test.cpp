@@ -1,6 +1,8 @@
 // PROFILE on every device that computes here: each kernel has its times on the host's clock.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include <tinygrad/tinygrad.h>
 
 #include "runtime/every_device.h"
@@ -68,6 +70,32 @@ TEST_P(ProfileOn, Copies) {
   EXPECT_EQ(copies[0].name, Symbol("copy from the host"));
   EXPECT_EQ(copies[1].name, Symbol("copy to the host"));
   test::expect_one_after_another(copies, before, profile_now_ns());
+}
+
+TEST_P(ProfileOn, ThreadsThatLaunchAndWait) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to(track()).realize();
+  steps(x, 5).tolist();
+  clear_profile();
+  const int64_t before = profile_now_ns();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const Context here{{.dev = GetParam(), .profile = true}};
+      for (int i = 0; i < 20; ++i) {
+        const Tensor y = steps(x, 5);
+        if (i % 4 == 0) {
+          EXPECT_EQ(y.tolist(), (std::vector<float>{720, 1440}));
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  const auto kernels = test::device_events(track(), "kernel");
+  EXPECT_EQ(kernels.size(), 400u);
+  for (const ProfileEvent& e : kernels) {
+    EXPECT_GE(e.start_ns, before);
+    EXPECT_LE(e.start_ns + e.duration_ns, profile_now_ns());
+  }
 }
 
 }  // namespace
