@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <stdexcept>
+
+#include <tinygrad/helpers.h>
 
 #include "bench/bench.h"
 #include "compile/compile.h"
@@ -96,6 +99,14 @@ int run(int argc, char** argv) {
   add_compile(app);
   add_bench(app);
   add_devices(app);
+  ProfilingArgs profile;
+  app.add_option("--profile", profile.path,
+                 "Print what took longest, and write when it was, on the host and on devices, for Chrome's or Perfetto's viewer")
+      ->type_name("FILE");
+  std::optional<Profiling> profiling;
+  app.parse_complete_callback([&] {
+    if (!profile.path.empty()) profiling.emplace(profile);
+  });
   try {
     app.parse(argc, argv);  // runs the command
   } catch (const CLI::ParseError& e) {

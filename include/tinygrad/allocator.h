@@ -4,6 +4,7 @@
 #include <atomic>
 #include <compare>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -48,6 +49,12 @@ class TINYGRAD_EXPORT Allocator {
   /// Where the host finds the memory, or nullptr.
   virtual std::byte* host_pointer(void* handle) const = 0;
   virtual void copy_in(void* handle, const std::byte* from, size_t bytes) = 0;
+  /// Writes `bytes` of something, from byte `at` of it on, to memory of the host; may throw.
+  using Reader = std::function<void(std::byte* to, size_t at, size_t bytes)>;
+  /// The same of what a function reads, in pieces from the first byte on. Where it can, a device has it read to where it takes memory of
+  /// the host from, so that files need no memory between; this one has it read to a piece of 16 MiB. If the function throws, what was read
+  /// before may have been written.
+  virtual void copy_in_read(void* handle, size_t bytes, const Reader& read);
   virtual void copy_out(std::byte* to, void* handle, size_t bytes) = 0;
   /// Within the device; the ranges may overlap.
   virtual void copy(void* to, void* from, size_t bytes) = 0;

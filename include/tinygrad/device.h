@@ -147,7 +147,8 @@ class TINYGRAD_EXPORT Device {
   /// Copies from memory of another device, after what both have launched so far, without the host. False, and nothing has happened, where
   /// the two have no such way.
   virtual bool copy_from_peer(void* to, Device& source, void* from, size_t bytes);
-  /// Whether it records, with PROFILE on, each launch by its own timestamps; else each is waited for and timed.
+  /// Whether it records, with PROFILE on, each launch and copy by its own timestamps, by the end of synchronize(); else each launch is
+  /// waited for and timed.
   virtual bool records_profile() const { return false; }
 
   /// synchronize(); if that throws, what was written since the last time is lost.

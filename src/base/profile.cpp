@@ -1,6 +1,7 @@
 #include "base/profile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -29,6 +30,8 @@ Registry& registry() {
   static Registry& r = *new Registry;
   return r;
 }
+
+std::atomic<void (*)()> collector{nullptr};
 
 ThreadEvents& my_events() {
   thread_local ThreadEvents* const mine = [] {
@@ -81,7 +84,10 @@ void profile_record(ProfileEvent event) {
   mine.events.push_back(event);
 }
 
+void set_profile_collector(void (*collect)()) { collector.store(collect); }
+
 std::vector<ProfileEvent> profile_events() {
+  if (void (*collect)() = collector.load()) collect();
   std::vector<ProfileEvent> all;
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
@@ -95,6 +101,7 @@ std::vector<ProfileEvent> profile_events() {
 }
 
 void clear_profile() {
+  if (void (*collect)() = collector.load()) collect();
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   for (auto& thread : r.threads) {

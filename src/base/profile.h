@@ -49,6 +49,9 @@ class ProfileSteps {
 /// Records an event that was measured otherwise, such as a kernel on a GPU. Recorded whether PROFILE is on or not.
 void profile_record(ProfileEvent event);
 
+/// What devices hold back until somebody waits for them: `collect` records it, and does not throw. There is one such function.
+void set_profile_collector(void (*collect)());
+
 /// What was recorded so far, by start time.
 std::vector<ProfileEvent> profile_events();
 

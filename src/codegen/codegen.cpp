@@ -44,6 +44,7 @@ CodegenOptions CodegenOptions::from(const Options& options) {
   return {.noopt = options.noopt,
           .nolocals = options.nolocals,
           .tensor_cores = options.tc != 0,
+          .tensor_core = options.tc_select,
           .allow_tf32 = options.allow_tf32,
           .images = options.image != 0,
           .transcendental = options.transcendental,
@@ -57,7 +58,18 @@ namespace {
 Target usable(const Target& target, const CodegenOptions& options) {
   Target t = without_dtypes(target, options.emulated_dtypes);
   if (!options.images) t.max_image_width = 0;
+  if (const int only = options.tensor_core; only >= 0) {
+    const bool exists = size_t(only) < t.tensor_cores.size();
+    t.tensor_cores = exists ? std::vector{t.tensor_cores[size_t(only)]} : std::vector<TensorCore>();
+  }
   if (!options.allow_tf32) std::erase_if(t.tensor_cores, [](const TensorCore& core) { return core.kept_bits != 0; });
+  return t;
+}
+
+/// What there is to choose of a usable target.
+Target choosable(Target t, const CodegenOptions& options) {
+  if (!options.tensor_cores) t.tensor_cores.clear();
+  if (options.nolocals) t.max_group_items = 1;
   return t;
 }
 
@@ -77,7 +89,7 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
   KernelArg kernel = given ? *given : KernelArg{};
   if (kernel.optimized) return sink;
   const bool choose = kernel.opts.empty() && !options.noopt;
-  if (choose) kernel.opts = heuristic_opts(sink, choices(target, options));
+  if (choose) kernel.opts = heuristic_opts(sink, choosable(target, options));
   kernel.optimized = true;
   const UOp optimized = choose ? apply_chosen(sink, kernel.opts, target) : apply_opts(sink, kernel.opts, target);
   return optimized.with_arg(kernel);
@@ -147,12 +159,7 @@ UOp simplified_kernel(const UOp& sink) {
   return p.graph();
 }
 
-Target choices(const Target& target, const CodegenOptions& options) {
-  Target t = usable(target, options);
-  if (!options.tensor_cores) t.tensor_cores.clear();
-  if (options.nolocals) t.max_group_items = 1;
-  return t;
-}
+Target choices(const Target& target, const CodegenOptions& options) { return choosable(usable(target, options), options); }
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const Target has = usable(target, options);

@@ -18,6 +18,7 @@ struct CodegenOptions {
   bool noopt = false;        ///< no heuristics: loops as the scheduler made them
   bool nolocals = false;     ///< the heuristics choose no work-items
   bool tensor_cores = true;  ///< they may choose tensor cores
+  int tensor_core = -1;      ///< the only one that there is, by its place in Target::tensor_cores; -1: all
   bool allow_tf32 = false;   ///< also those that round their factors
   bool images = false;       ///< arguments are images where the target has them and the kernel reads or writes whole texels
   int transcendental = 1;    ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code

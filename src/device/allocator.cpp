@@ -23,6 +23,16 @@ constexpr size_t held_of_peak = 2;
 
 Allocator::~Allocator() = default;
 
+void Allocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
+  constexpr size_t most = size_t{16} << 20;
+  std::vector<std::byte> piece(std::min(most, bytes));
+  for (size_t at = 0; at < bytes; at += most) {
+    const size_t n = std::min(most, bytes - at);
+    read(piece.data(), at, n);
+    copy_in(at ? offset(handle, at) : handle, piece.data(), n);
+  }
+}
+
 void* Allocator::allocate(size_t bytes, const BufferSpec& spec) {
   void* handle = take_within_limit(bytes, spec);
   if (!handle) {

@@ -146,16 +146,17 @@ bool Buffer::copy_from_peer(void* to, Buffer& from, void* source) {
   return copied;
 }
 
-/// In pieces, so that a large copy does not need as much host memory again.
+/// In pieces, so that a large copy does not need as much host memory again. Two devices that compute go through memory of neither: each may
+/// keep others from its own, and would wait for the other where another thread copies the other way.
 void Buffer::copy_through_host(void* to, Buffer& from, void* source) {
-  constexpr size_t most = size_t{16} << 20;
   Allocator &mine = device_.allocator(), &theirs = from.device_.allocator();
-  std::vector<std::byte> between(std::min(most, nbytes()));
-  for (size_t at = 0; at < nbytes(); at += most) {
-    const size_t bytes = std::min(most, nbytes() - at);
-    theirs.copy_out(between.data(), at ? theirs.offset(source, at) : source, bytes);
-    mine.copy_in(at ? mine.offset(to, at) : to, between.data(), bytes);
-  }
+  const auto read = [&](std::byte* piece, size_t at, size_t bytes) {
+    theirs.copy_out(piece, at ? theirs.offset(source, at) : source, bytes);
+  };
+  if (from.device_.target().computes())
+    mine.Allocator::copy_in_read(to, nbytes(), read);
+  else
+    mine.copy_in_read(to, nbytes(), read);
 }
 
 void Buffer::poison(std::string_view reason) noexcept {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/profile.h"
 #include "device/launch_log.h"
 
 namespace tinygrad {
@@ -65,6 +66,23 @@ const Backend& find_backend(const std::vector<Backend>& known, const DeviceChoic
     names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
   }
   throw DeviceError(fmt::format("unknown device '{}'; known are {}", choice.canonical(), names.empty() ? "none" : names));
+}
+
+std::vector<OpenDevice*> all_devices() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<OpenDevice*> all;
+  for (auto& [choice, entry] : registry().devices) all.push_back(&entry);
+  return all;
+}
+
+/// A device that fails here says so again where what it lost is read.
+void collect_profile() {
+  for (OpenDevice* entry : all_devices()) {
+    const std::lock_guard opening(entry->mutex);
+    if (entry->device && entry->device->records_profile()) try {
+        entry->device->wait();
+      } catch (const std::exception&) {}
+  }
 }
 
 /// The device's renderer and architecture as DEV has them.
@@ -159,6 +177,7 @@ Device& Device::get(std::string_view name) {
   const std::lock_guard opening(entry->mutex);
   if (!entry->device) {
     entry->device = backend.open(choice);
+    if (entry->device->records_profile()) set_profile_collector(collect_profile);
     if (log_enabled(1)) log_line(fmt::format("opened device {} ({})", choice.canonical(), entry->device->target().name()));
   }
   return *entry->device;
@@ -202,13 +221,8 @@ DeviceStatistics statistics_of(Device& device) {
 }
 
 std::vector<DeviceStatistics> opened_devices() {
-  std::vector<OpenDevice*> known;
-  {
-    const std::lock_guard lock(registry().mutex);
-    for (auto& [choice, entry] : registry().devices) known.push_back(&entry);
-  }
   std::vector<DeviceStatistics> out;
-  for (OpenDevice* entry : known) {
+  for (OpenDevice* entry : all_devices()) {
     const std::lock_guard opening(entry->mutex);
     if (entry->device) out.push_back(statistics_of(*entry->device));
   }

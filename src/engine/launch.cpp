@@ -18,6 +18,9 @@ void log_launch(const KernelInfo& info, const Device& device, std::span<const in
                        flops / seconds * 1e-9, bytes / seconds * 1e-9));
 }
 
+/// Of a device that records launches when it is waited for: what it keeps for that must not become too much.
+constexpr uint64_t kMostUnrecorded = 4096;
+
 bool is_profiled(const Device& device) { return current_options().profile && !device.records_profile(); }
 
 }  // namespace
@@ -35,11 +38,12 @@ void count_launch(const Device& device, const KernelInfo& info, std::span<const 
   count_launches(device, 1, uint64_t(info.flops.evaluate(variables)), uint64_t(info.bytes.evaluate(variables)));
 }
 
-void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables) {
+void launch(const Program& program, Device& device, std::span<void* const> handles, std::span<const int64_t> variables) {
   const KernelInfo& info = program.info;
   const bool timed = log_enabled(2) || is_profiled(device);
   const auto seconds = program.kernel->launch(handles, variables, info.launch_dims(variables), timed);
   count_launch(device, info, variables);
+  if (current_options().profile && device.records_profile() && device.launches().kernels() % kMostUnrecorded == 0) device.wait();
   if (!seconds) return;
   GlobalCounters::time_sum_s += *seconds;
   if (log_enabled(2)) log_launch(info, device, variables, *seconds);

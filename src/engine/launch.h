@@ -15,7 +15,7 @@ void count_launches(const Device& device, uint64_t kernels, uint64_t ops, uint64
 void count_launch(const Device& device, const KernelInfo& info, std::span<const int64_t> variables);
 
 /// Launches a program; counts it, logs a line for DEBUG=2 and records the time for PROFILE.
-void launch(const Program& program, const Device& device, std::span<void* const> handles, std::span<const int64_t> variables);
+void launch(const Program& program, Device& device, std::span<void* const> handles, std::span<const int64_t> variables);
 
 /// The launches of a scope: an error of theirs that only a later wait finds is laid to what they wrote (Buffer::written_by).
 class LaunchScope {

@@ -18,6 +18,7 @@
 #include "schedule/schedule.h"
 #include "support/programs.h"
 #include "support/test_scale.h"
+#include "uop/graph.h"
 
 namespace tinygrad::codegen {
 namespace {
@@ -190,6 +191,30 @@ TEST(HeuristicOpts, CopiesAreNotAlongAxesThatBoundALoop) {
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));
+}
+
+/// The name of the core that a product of halves uses; empty for none.
+std::string core_used(const CodegenOptions& options) {
+  const UOp sink = full_rewrite_to_sink(test::half_matmul(64, 64, 64), interp_target(), options);
+  for (const UOp& u : toposort(sink, Scopes::enter))
+    if (u.is(Op::WMMA)) return std::string(u.arg_as<WmmaArg>().name.str());
+  return {};
+}
+
+TEST(Choices, ATensorCoreByItsPlace) {
+  const std::vector<TensorCore> cores = interp_target().tensor_cores;
+  EXPECT_EQ(core_used({}), cores[0].name.str()) << "the first that fits";
+  for (const char* name : {"mma_m16n8k16_f16_f32", "mfma_f32_16x16x16_f16", "dpas_8x8x16_f16_f32"}) {
+    const auto place = std::ranges::find(cores, Symbol(name), &TensorCore::name) - cores.begin();
+    EXPECT_EQ(core_used({.tensor_core = int(place)}), name) << place;
+    EXPECT_EQ(core_used({.tensor_cores = false, .tensor_core = int(place)}), "") << "TC=0";
+  }
+  const auto of_bfloats = std::ranges::find(cores, Symbol("mma_m16n8k16_bf16_f32"), &TensorCore::name) - cores.begin();
+  const auto rounding = std::ranges::find(cores, Symbol("mma_m16n8k8_tf32_f32"), &TensorCore::name) - cores.begin();
+  for (const auto other : {of_bfloats, rounding, std::ptrdiff_t(cores.size())})
+    EXPECT_EQ(core_used({.tensor_core = int(other)}), "") << other;
+  EXPECT_TRUE(choices(interp_target(), {.tensor_core = int(rounding)}).tensor_cores.empty()) << "without ALLOW_TF32";
+  EXPECT_EQ(choices(interp_target(), {.tensor_core = int(rounding), .allow_tf32 = true}).tensor_cores.size(), 1u);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/dylib.h"
 #include "device/device.h"
 #include "renderer/kernel_info.h"
+#include "support/device_events.h"
 #include "support/fake_hip/fake_hip.h"
 
 namespace tinygrad::runtime {
@@ -223,6 +224,38 @@ TEST_F(Hip, PeersCopyWithoutTheHost) {
   EXPECT_EQ(fake().peer_copies, 1u);
 }
 
+TEST_F(Hip, ProfilesWithoutWaiting) {
+  clear_profile();
+  const Context profiled{{.profile = true}};
+  const auto one = open(), two = open("HIP:1");
+  EXPECT_TRUE(one->records_profile());
+  const auto add = load(*one, "add");
+  Memory x(*one, 16), y(*one, 16), sum(*one, 16), there(*two, 16);
+  x.set({1, 2, 3, 4});
+  y.set({1, 1, 1, 1});
+  clear_profile();
+  const size_t waits = fake().waits;
+  void* buffers[] = {sum.handle, x.handle, y.handle};
+  const KernelInfo info = info_of("add");
+  const GraphLaunch launches[] = {{.kernel = add.get(), .info = &info, .buffers = buffers, .variables = four, .dims = {}}};
+  const int64_t before = profile_now_ns();
+  add->launch(buffers, four, {}, false);
+  one->make_graph(launches)->launch(launches, {}, false);
+  two->copy_from_peer(there.handle, *one, sum.handle, 16);
+  EXPECT_EQ(fake().waits, waits);
+  EXPECT_TRUE(profile_events().empty());
+  two->synchronize();
+  one->synchronize();
+  const auto kernels = test::device_events("HIP", "kernel");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].name, Symbol("add"));
+  EXPECT_EQ(kernels[1].name, Symbol("graph"));
+  test::expect_one_after_another(kernels, before, profile_now_ns());
+  EXPECT_EQ(test::device_events("HIP:1", "copy").size(), 1u);
+  add->launch(buffers, four, {}, false);  // nobody waits for it
+  clear_profile();
+}
+
 /// Uses everything once; gives what came out.
 std::vector<float> scenario() {
   const auto one = open(), two = open("HIP:1");
@@ -243,7 +276,13 @@ std::vector<float> scenario() {
   return there.get();
 }
 
-TEST_F(Hip, EachCallThatFailsIsATypedErrorAndLeavesNothing) {
+class HipProfiled : public Hip, public ::testing::WithParamInterface<bool> {
+ protected:
+  const Context profiled_{{.profile = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(Profile, HipProfiled, ::testing::Bool());
+
+TEST_P(HipProfiled, EachCallThatFailsIsATypedErrorAndLeavesNothing) {
   const std::vector<float> want{2, 3, 4, 5};
   EXPECT_EQ(scenario(), want);
   for (const char* function : {"hipSetDevice",          "hipStreamCreateWithFlags",     "hipMalloc",

@@ -12,17 +12,13 @@
 #include "runtime/check_groups.h"
 #include "runtime/cl/cl_image.h"
 #include "runtime/cl/cl_memory.h"
+#include "runtime/cl/cl_profile.h"
 #include "runtime/cl/cl_program.h"
 
 namespace tinygrad::runtime {
 namespace {
 
 using namespace cl;
-
-struct ReleaseEvent {
-  void operator()(EventTag* e) const noexcept { api().ReleaseEvent(e); }
-};
-using EventPtr = std::unique_ptr<EventTag, ReleaseEvent>;
 
 /// Where drivers report what goes wrong beside the calls, from any thread.
 class Complaints {
@@ -48,6 +44,8 @@ class Complaints {
 
 /// A device with a context and an in-order queue; never closed.
 struct Opened {
+  explicit Opened(const std::string& name) : profile(name) {}
+
   BuildFor build;
   DeviceId device = nullptr;
   Context context = nullptr;
@@ -55,6 +53,7 @@ struct Opened {
   OpenClLimits limits;
   bool images_over_buffers = false;
   Complaints complaints;
+  mutable ClProfile profile;
 };
 
 bool has_extension(DeviceId id, std::string_view name) {
@@ -122,7 +121,7 @@ std::unique_ptr<Opened> open(const DeviceChoice& choice) {
     throw DeviceError(fmt::format("{}: there {} {} OpenCL device{} on this machine", name, found.size() == 1 ? "is" : "are", found.size(),
                                   found.size() == 1 ? "" : "s"));
   }
-  auto opened = std::make_unique<Opened>();
+  auto opened = std::make_unique<Opened>(name);
   opened->device = found[static_cast<size_t>(choice.index)];
   int32_t error = success;
   opened->context = api().CreateContext(nullptr, 1, &opened->device, Complaints::note, &opened->complaints, &error);
@@ -170,27 +169,41 @@ class ClKernel final : public Kernel {
                                     name(), info_.name, items, most_items_));
     }
     static thread_local const FinishAtExit at_exit;
-    EventTag* event = nullptr;
+    EventPtr event;
     {
       std::lock_guard lock(mutex_);  // arguments are the kernel's, not the launch's
       std::deque<ClImage> images;
       set_arguments(buffers, variables, images);
       for (const ClImage& i : images) i.fill(device_.queue);
-      check(api().EnqueueNDRangeKernel(device_.queue, id_, 3, nullptr, global, local, 0, nullptr, wait ? &event : nullptr), name(),
-            fmt::format("launching {}", info_.name));
+      event = enqueue(global, local, wait);
       for (const ClImage& i : images) i.write_back(device_.queue);
     }
     if (!wait) {
       api().Flush(device_.queue);
       return std::nullopt;
     }
-    const EventPtr done(event);
-    check(api().WaitForEvents(1, &event), name(), fmt::format("running {}", info_.name));
-    return 1e-9 * static_cast<double>(time_of(event, profiling_command_end) - time_of(event, profiling_command_start));
+    EventTag* const launched = event.get();
+    check(api().WaitForEvents(1, &launched), name(), fmt::format("running {}", info_.name));
+    const DeviceSpan span = span_of(event).value_or(DeviceSpan{});
+    return 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
   }
 
  private:
   const std::string& name() const { return device_.build.name; }
+
+  /// The launch's event, where somebody waits for it.
+  EventPtr enqueue(const size_t (&global)[3], const size_t (&local)[3], bool wait) {
+    EventPtr event;
+    timed(device_.profile, info_.name, "kernel", [&](EventTag** recorded) {
+      EventTag* waited = nullptr;
+      EventTag** const place = recorded ? recorded : wait ? &waited : nullptr;
+      check(api().EnqueueNDRangeKernel(device_.queue, id_, 3, nullptr, global, local, 0, nullptr, place), name(),
+            fmt::format("launching {}", info_.name));
+      if (recorded && wait) api().RetainEvent(*recorded);
+      if (wait) event.reset(*place);
+    });
+    return event;
+  }
 
   void set_arguments(std::span<void* const> buffers, std::span<const int64_t> variables, std::deque<ClImage>& images) {
     uint32_t at = 0;
@@ -215,12 +228,6 @@ class ClKernel final : public Kernel {
     for (int64_t v : variables) set(v);
   }
 
-  static uint64_t time_of(Event event, uint32_t what) {
-    uint64_t ns = 0;
-    api().GetEventProfilingInfo(event, what, sizeof(ns), &ns, nullptr);
-    return ns;
-  }
-
   const Opened& device_;
   const Target& target_;
   const ClAllocator& memory_;
@@ -235,7 +242,7 @@ class ClDevice final : public Device {
  public:
   explicit ClDevice(std::unique_ptr<Opened> opened)
       : Device(opened->build.name, opencl_target(opened->limits),
-               std::make_unique<ClAllocator>(opened->build.name, opened->context, opened->queue)),
+               std::make_unique<ClAllocator>(opened->build.name, opened->context, opened->queue, opened->profile)),
         opened_(std::move(opened)) {}
 
   std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_opencl(target(), linear, info); }
@@ -244,19 +251,24 @@ class ClDevice final : public Device {
     return std::make_unique<ClKernel>(*opened_, target(), static_cast<const ClAllocator&>(allocator()), info, binary);
   }
   bool is_async() const override { return true; }
+  bool records_profile() const override { return true; }
 
   /// Commands run in order, so a marker that has finished says that all before it have; one that failed, that one of them did.
   void synchronize() override {
     const std::string& name = opened_->build.name;
+    const auto launched = opened_->profile.take();
     EventTag* event = nullptr;
     check(api().EnqueueMarkerWithWaitList(opened_->queue, 0, nullptr, &event), name, "waiting");
     const EventPtr marker(event);
     const int32_t waited = api().WaitForEvents(1, &event);
+    const int64_t now = profile_now_ns();
     int32_t status = success;
     api().GetEventInfo(event, event_command_execution_status, sizeof(status), &status, nullptr);
     const std::string complaints = opened_->complaints.take();
     if (waited == success && status >= 0) {
       if (!complaints.empty() && log_enabled(1)) log_line(fmt::format("{}: the driver says: {}", name, complaints));
+      if (const auto last = launched.empty() ? std::nullopt : span_of(marker))
+        opened_->profile.record(launched, last->end_ns, now, span_of);
       return;
     }
     const std::string code = error_name(status < 0 ? status : waited);

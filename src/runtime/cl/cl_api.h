@@ -46,7 +46,7 @@ constexpr uint32_t device_max_work_group_size = 0x1004, device_max_parameter_siz
 constexpr uint32_t device_image_width = 0x1011, device_image_height = 0x1012, device_image_support = 0x1016, device_image_pitch = 0x104A;
 constexpr uint32_t image_rgba = 0x10B5, image_half = 0x10DD, image_float = 0x10DE, image_2d = 0x10F1;
 constexpr uint64_t device_type_all = 0xFFFFFFFF, correctly_rounded_divide_sqrt = 1 << 7;
-constexpr uint64_t queue_profiling_enable = 1 << 1, mem_read_write = 1 << 0;
+constexpr uint64_t queue_profiling_enable = 1 << 1, mem_read_write = 1 << 0, map_write_invalidate_region = 1 << 2;
 constexpr uint32_t program_binary_sizes = 0x1165, program_binaries = 0x1166, program_build_log = 0x1183;
 constexpr uint32_t profiling_command_start = 0x1282, profiling_command_end = 0x1283, event_command_execution_status = 0x11D3;
 constexpr uint32_t kernel_work_group_size = 0x11B0;
@@ -75,6 +75,8 @@ constexpr uint32_t kernel_work_group_size = 0x11B0;
   X(int32_t, EnqueueNDRangeKernel, (Queue, KernelId, uint32_t, const size_t*, const size_t*, const size_t*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueReadBuffer, (Queue, Memory, uint32_t, size_t, size_t, void*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueWriteBuffer, (Queue, Memory, uint32_t, size_t, size_t, const void*, uint32_t, const Event*, Event*)) \
+  X(void*, EnqueueMapBuffer, (Queue, Memory, uint32_t, uint64_t, size_t, size_t, uint32_t, const Event*, Event*, int32_t*)) \
+  X(int32_t, EnqueueUnmapMemObject, (Queue, Memory, void*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueCopyBuffer, (Queue, Memory, Memory, size_t, size_t, size_t, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueCopyBufferToImage, (Queue, Memory, Memory, size_t, const size_t*, const size_t*, uint32_t, const Event*, Event*)) \
   X(int32_t, EnqueueCopyImageToBuffer, (Queue, Memory, Memory, const size_t*, const size_t*, size_t, uint32_t, const Event*, Event*)) \
@@ -82,6 +84,7 @@ constexpr uint32_t kernel_work_group_size = 0x11B0;
   X(int32_t, WaitForEvents, (uint32_t, const Event*)) \
   X(int32_t, GetEventInfo, (Event, uint32_t, size_t, void*, size_t*)) \
   X(int32_t, GetEventProfilingInfo, (Event, uint32_t, size_t, void*, size_t*)) \
+  X(int32_t, RetainEvent, (Event)) \
   X(int32_t, ReleaseEvent, (Event)) \
   X(int32_t, Flush, (Queue)) \
   X(int32_t, Finish, (Queue))

@@ -1,5 +1,6 @@
 #include "runtime/cl/cl_memory.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -54,13 +55,44 @@ void ClAllocator::system_free(void* handle, size_t, const BufferSpec&) noexcept 
 void ClAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
   if (bytes == 0) return;
   const Place p = place(handle);
-  check(api().EnqueueWriteBuffer(queue_, p.memory, true, p.offset, bytes, from, 0, nullptr, nullptr), name_, "copying from the host");
+  timed(profile_, "copy from the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueWriteBuffer(queue_, p.memory, true, p.offset, bytes, from, 0, nullptr, event), name_, "copying from the host");
+  });
+}
+
+/// Through memory that the driver maps, a piece at a time.
+void ClAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
+  constexpr size_t most = size_t{16} << 20;
+  const Place p = place(handle);
+  for (size_t at = 0; at < bytes; at += most) {
+    const size_t n = std::min(most, bytes - at);
+    read_mapped({p.memory, p.offset + at}, n, [&](std::byte* to) { read(to, at, n); });
+  }
+  check(api().Finish(queue_), name_, "copying from the host");
+}
+
+void ClAllocator::read_mapped(const Place& to, size_t bytes, const std::function<void(std::byte*)>& read) {
+  int32_t error = success;
+  void* const mapped =
+      api().EnqueueMapBuffer(queue_, to.memory, true, map_write_invalidate_region, to.offset, bytes, 0, nullptr, nullptr, &error);
+  check(error, name_, "mapping a buffer");
+  try {
+    read(static_cast<std::byte*>(mapped));
+  } catch (...) {
+    api().EnqueueUnmapMemObject(queue_, to.memory, mapped, 0, nullptr, nullptr);
+    throw;
+  }
+  timed(profile_, "copy from the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueUnmapMemObject(queue_, to.memory, mapped, 0, nullptr, event), name_, "copying from the host");
+  });
 }
 
 void ClAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
   if (bytes == 0) return;
   const Place p = place(handle);
-  check(api().EnqueueReadBuffer(queue_, p.memory, true, p.offset, bytes, to, 0, nullptr, nullptr), name_, "copying to the host");
+  timed(profile_, "copy to the host", "copy", [&](EventTag** event) {
+    check(api().EnqueueReadBuffer(queue_, p.memory, true, p.offset, bytes, to, 0, nullptr, event), name_, "copying to the host");
+  });
 }
 
 void ClAllocator::copy(void* to, void* from, size_t bytes) {
@@ -82,7 +114,9 @@ void ClAllocator::copy(void* to, void* from, size_t bytes) {
 }
 
 void ClAllocator::copy_places(const Place& to, const Place& from, size_t bytes) const {
-  check(api().EnqueueCopyBuffer(queue_, from.memory, to.memory, from.offset, to.offset, bytes, 0, nullptr, nullptr), name_, "copying");
+  timed(profile_, "copy", "copy", [&](EventTag** event) {
+    check(api().EnqueueCopyBuffer(queue_, from.memory, to.memory, from.offset, to.offset, bytes, 0, nullptr, event), name_, "copying");
+  });
 }
 
 }  // namespace tinygrad::runtime::cl

@@ -7,7 +7,7 @@
 #include <span>
 
 #include <tinygrad/allocator.h>
-#include "runtime/cl/cl_api.h"
+#include "runtime/cl/cl_profile.h"
 
 namespace tinygrad::runtime::cl {
 
@@ -19,8 +19,8 @@ struct Place {
 
 class ClAllocator final : public LruAllocator {
  public:
-  ClAllocator(std::string device, Context context, Queue queue)
-      : LruAllocator(device), name_(std::move(device)), context_(context), queue_(queue) {}
+  ClAllocator(std::string device, Context context, Queue queue, ClProfile& profile)
+      : LruAllocator(device), name_(std::move(device)), context_(context), queue_(queue), profile_(profile) {}
   ~ClAllocator() override { empty_cache(); }
 
   /// Throws DeviceError for a handle that is in no buffer.
@@ -29,6 +29,7 @@ class ClAllocator final : public LruAllocator {
   void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
   std::byte* host_pointer(void*) const override { return nullptr; }
   void copy_in(void* handle, const std::byte* from, size_t bytes) override;
+  void copy_in_read(void* handle, size_t bytes, const Reader& read) override;
   void copy_out(std::byte* to, void* handle, size_t bytes) override;
   void copy(void* to, void* from, size_t bytes) override;
 
@@ -36,6 +37,7 @@ class ClAllocator final : public LruAllocator {
   void* system_allocate(size_t bytes, const BufferSpec& spec) override;
   void system_free(void* handle, size_t bytes, const BufferSpec& spec) noexcept override;
   Memory create(size_t bytes) const;
+  void read_mapped(const Place& to, size_t bytes, const std::function<void(std::byte*)>& read);
   void copy_places(const Place& to, const Place& from, size_t bytes) const;
 
   struct Block {
@@ -45,6 +47,7 @@ class ClAllocator final : public LruAllocator {
   const std::string name_;
   const Context context_;
   const Queue queue_;
+  ClProfile& profile_;
   mutable std::shared_mutex mutex_;
   std::map<uintptr_t, Block> blocks_;  // by address
   uintptr_t next_ = uintptr_t{1} << 40;

@@ -1,5 +1,7 @@
 #include "runtime/cuda/device.h"
 
+#include <fmt/core.h>
+
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/memory.h"
 
@@ -41,8 +43,10 @@ bool DriverDevice::copy_from_peer(void* to, Device& source, void* from, size_t b
   const Moment read(*gpu_);
   api.check(api.stream_wait_event(gpu_->stream(), written.event(), 0), "waiting for a peer");
   const auto address = CudaAllocator::address;
-  api.check(api.copy_to_peer(address(to), gpu_->context(), address(from), other->gpu_->context(), bytes, gpu_->stream()),
-            "copying from a peer");
+  gpu_->timed(fmt::format("copy from {}", source.name().str()), "copy", [&] {
+    api.check(api.copy_to_peer(address(to), gpu_->context(), address(from), other->gpu_->context(), bytes, gpu_->stream()),
+              "copying from a peer");
+  });
   // What is launched on the other one from now on may overwrite what is read here.
   read.record();
   other->gpu_->enter();

@@ -20,6 +20,7 @@ class DriverDevice : public Device {
   bool has_graphs() const override { return true; }
   std::unique_ptr<tinygrad::Graph> make_graph(std::span<const GraphLaunch> launches) override;
   bool copy_from_peer(void* to, Device& source, void* from, size_t bytes) override;
+  bool records_profile() const override { return true; }
 
  private:
   /// Whether the device can reach memory of the other one.

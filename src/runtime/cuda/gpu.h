@@ -1,11 +1,15 @@
 #pragma once
 /// A GPU as its parts see it.
 
-#include <span>
+#include <memory>
+#include <string_view>
 
+#include "device/profile_log.h"
 #include "runtime/cuda/driver.h"
 
 namespace tinygrad::runtime::cuda {
+
+struct Interval;
 
 /// The primary context of a GPU and the one stream that everything on it goes through, in order. Never destroyed, as devices are not.
 class Gpu {
@@ -24,9 +28,13 @@ class Gpu {
   /// Makes it the one that the calling thread's calls go to.
   void enter() const { api_.check(api_.context_set(context_), "entering a device"); }
   void wait() const;
+  /// Does what puts something on the stream; with PROFILE on, the next wait records when that ran.
+  template <class Enqueue>
+  void timed(std::string_view name, std::string_view category, Enqueue&& enqueue) const;
 
  private:
   const Driver& api_;
+  mutable ProfileLog<std::unique_ptr<Interval>> profile_;
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
@@ -50,5 +58,23 @@ class Moment {
   const Gpu& gpu_;
   Event event_ = nullptr;
 };
+
+/// Two moments with something between them.
+struct Interval {
+  explicit Interval(const Gpu& gpu) : begin(gpu, true), end(gpu, true) {}
+  Moment begin, end;
+};
+
+template <class Enqueue>
+void Gpu::timed(std::string_view name, std::string_view category, Enqueue&& enqueue) const {
+  if (!is_profiling()) return enqueue();
+  profile_.launch(name, category, [&] {
+    auto interval = std::make_unique<Interval>(*this);
+    interval->begin.record();
+    enqueue();
+    interval->end.record();
+    return interval;
+  });
+}
 
 }  // namespace tinygrad::runtime::cuda

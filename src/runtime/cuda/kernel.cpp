@@ -77,9 +77,11 @@ std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::sp
   gpu_->enter();
   const auto start = [&] {
     if (!has_work) return;
-    api.check(api.launch(function_, node.grid[0], node.grid[1], node.grid[2], node.group[0], node.group[1], node.group[2], 0,
-                         gpu_->stream(), node.parameters, nullptr),
-              fmt::format("launching kernel {}", info_.name));
+    gpu_->timed(info_.name, "kernel", [&] {
+      api.check(api.launch(function_, node.grid[0], node.grid[1], node.grid[2], node.group[0], node.group[1], node.group[2], 0,
+                           gpu_->stream(), node.parameters, nullptr),
+                fmt::format("launching kernel {}", info_.name));
+    });
   };
   if (!wait) {
     start();

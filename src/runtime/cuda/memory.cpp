@@ -67,15 +67,27 @@ void CudaAllocator::prepare_pieces() {
 }
 
 void CudaAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
+  copy_in_read(handle, bytes, [&](std::byte* to, size_t at, size_t n) { std::memcpy(to, from + at, n); });
+}
+
+void CudaAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
   const std::lock_guard lock(copying_);
   prepare_pieces();
-  for (size_t at = 0, i = 0; at < bytes; at += piece_bytes, ++i) {
-    const Piece& p = pieces_[i % 2];
-    const size_t n = std::min(piece_bytes, bytes - at);
-    if (i >= 2) p.free->wait();
-    std::memcpy(p.memory, from + at, n);
-    gpu_->api().check(gpu_->api().copy_to_device(address(handle) + at, p.memory, n, gpu_->stream()), "copying to the device");
-    p.free->record();
+  const auto copy_all = [&] {
+    for (size_t at = 0, i = 0; at < bytes; at += piece_bytes, ++i) {
+      const Piece& p = pieces_[i % 2];
+      const size_t n = std::min(piece_bytes, bytes - at);
+      if (i >= 2) p.free->wait();
+      read(p.memory, at, n);
+      gpu_->api().check(gpu_->api().copy_to_device(address(handle) + at, p.memory, n, gpu_->stream()), "copying to the device");
+      p.free->record();
+    }
+  };
+  try {
+    gpu_->timed("copy from the host", "copy", copy_all);
+  } catch (...) {
+    gpu_->api().stream_wait(gpu_->stream());  // who uses the pieces next does not wait for them
+    throw;
   }
   gpu_->wait();
 }
@@ -91,19 +103,21 @@ void CudaAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
                       "copying to the host");
     p.free->record();
   };
-  begin(0);
-  for (size_t at = 0, i = 0; at < bytes; at += piece_bytes, ++i) {
-    begin(i + 1);
-    pieces_[i % 2].free->wait();
-    std::memcpy(to + at, pieces_[i % 2].memory, std::min(piece_bytes, bytes - at));
-  }
+  gpu_->timed("copy to the host", "copy", [&] {
+    begin(0);
+    for (size_t at = 0, i = 0; at < bytes; at += piece_bytes, ++i) {
+      begin(i + 1);
+      pieces_[i % 2].free->wait();
+      std::memcpy(to + at, pieces_[i % 2].memory, std::min(piece_bytes, bytes - at));
+    }
+  });
 }
 
 void CudaAllocator::copy(void* to, void* from, size_t bytes) {
   gpu_->enter();
   const DevicePointer target = address(to), source = address(from);
   const auto move = [&](DevicePointer a, DevicePointer b, size_t n) {
-    gpu_->api().check(gpu_->api().copy_on_device(a, b, n, gpu_->stream()), "copying on the device");
+    gpu_->timed("copy", "copy", [&] { gpu_->api().check(gpu_->api().copy_on_device(a, b, n, gpu_->stream()), "copying on the device"); });
   };
   const size_t distance = target > source ? target - source : source - target;
   if (distance == 0 || bytes == 0) return;

@@ -20,6 +20,7 @@ class CudaAllocator final : public LruAllocator {
   void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
   std::byte* host_pointer(void* handle) const override;
   void copy_in(void* handle, const std::byte* from, size_t bytes) override;
+  void copy_in_read(void* handle, size_t bytes, const Reader& read) override;
   void copy_out(std::byte* to, void* handle, size_t bytes) override;
   void copy(void* to, void* from, size_t bytes) override;
 

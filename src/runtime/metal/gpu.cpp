@@ -23,6 +23,18 @@ const DynamicLibrary& metal_library() {
   return library;
 }
 
+int64_t ns(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+
+/// The clock of command buffers: the host's, which stands still while the machine sleeps.
+int64_t gpu_clock_ns() {
+  constexpr int uptime_raw = 8;  // CLOCK_UPTIME_RAW
+  return static_cast<int64_t>(metal_library().symbol<uint64_t(int)>("clock_gettime_nsec_np")(uptime_raw));
+}
+
+std::optional<DeviceSpan> span_of(const Object& commands) {
+  return DeviceSpan{ns(send<double>(commands.get(), "GPUStartTime")), ns(send<double>(commands.get(), "GPUEndTime"))};
+}
+
 }  // namespace
 
 std::vector<Object> all_devices() {
@@ -41,7 +53,7 @@ std::vector<Object> all_devices() {
   return devices;
 }
 
-Gpu::Gpu(int number) {
+Gpu::Gpu(int number) : profile_(number == 0 ? "METAL" : fmt::format("METAL:{}", number)) {
   std::vector<Object> devices = all_devices();
   if (static_cast<size_t>(number) >= devices.size())
     throw DeviceError(fmt::format("METAL:{}: there is no such device; the system has {}", number, devices.size()));
@@ -50,14 +62,19 @@ Gpu::Gpu(int number) {
   if (!queue_) throw DeviceError(fmt::format("METAL:{}: cannot make a queue", number));
 }
 
-void Gpu::commit(Id commands) {
+void Gpu::commit(Id commands, const std::string& kernel) {
   const std::lock_guard lock(mutex_);
   running_.push_back(Object::kept(commands));
-  send<void>(commands, "commit");
+  if (!is_profiling()) return send<void>(commands, "commit");
+  profile_.launch(kernel, "kernel", [&] {
+    send<void>(commands, "commit");
+    return Object::kept(commands);
+  });
 }
 
 void Gpu::wait() {
   const Pool pool;
+  const auto launched = profile_.take();
   std::vector<Object> done;
   {
     const std::lock_guard lock(mutex_);
@@ -69,6 +86,7 @@ void Gpu::wait() {
     if (send<unsigned long>(commands.get(), "status") == kStatusError)
       throw DeviceError(fmt::format("METAL: a kernel failed: {}", description_of(send(commands.get(), "error"))));
   }
+  if (!launched.empty()) profile_.record(launched, gpu_clock_ns(), profile_now_ns(), span_of);
 }
 
 void* Gpu::allocate(size_t bytes, void* external) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "device/profile_log.h"
 #include "runtime/metal/objc.h"
 
 namespace tinygrad::runtime::metal {
@@ -22,8 +23,8 @@ class Gpu {
   Id device() const { return device_.get(); }
   /// Within a Pool.
   Id new_commands() const { return send(queue_.get(), "commandBuffer"); }
-  /// Starts what was recorded; wait() is told how it went.
-  void commit(Id commands);
+  /// Starts what was recorded, a launch of this kernel; wait() is told how it went.
+  void commit(Id commands, const std::string& kernel);
   /// Waits for one that was committed, and everything before it.
   static void wait_for(Id commands) { send<void>(commands, "waitUntilCompleted"); }
   /// Waits for everything. Throws DeviceError for what failed meanwhile.
@@ -42,7 +43,8 @@ class Gpu {
   };
 
   Object device_, queue_;
-  mutable std::mutex mutex_;  // of what follows
+  ProfileLog<Object> profile_;  // command buffers
+  mutable std::mutex mutex_;    // of what follows
   std::vector<Object> running_;
   std::map<std::byte*, Buffer> buffers_;
 };

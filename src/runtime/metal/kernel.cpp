@@ -69,7 +69,7 @@ std::optional<double> MetalKernel::launch(std::span<void* const> buffers, std::s
                static_cast<unsigned long>(variables.size_bytes()), place);
   send<void>(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", size_of(dims.global), size_of(dims.local));
   send<void>(encoder, "endEncoding");
-  gpu_->commit(commands);
+  gpu_->commit(commands, info_.name);
   if (!wait) return std::nullopt;
   Gpu::wait_for(commands);
   return send<double>(commands, "GPUEndTime") - send<double>(commands, "GPUStartTime");

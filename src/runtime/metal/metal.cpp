@@ -51,6 +51,7 @@ class MetalDevice final : public Device {
     return std::make_unique<metal::MetalKernel>(gpu_, target(), info, binary);
   }
   bool is_async() const override { return true; }
+  bool records_profile() const override { return true; }
   void synchronize() override { gpu_->wait(); }
 
  private:

@@ -64,6 +64,17 @@ void WebGpuAllocator::copy_in(void* handle, const std::byte* from, size_t bytes)
   if (last < end) write_part(last, last, end);
 }
 
+void WebGpuAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
+  const Place p = place(handle);
+  if (p.offset % word != 0) return Allocator::copy_in_read(handle, bytes, read);
+  const uint64_t whole = down(bytes);
+  gpu_.write_read(p.buffer, p.offset, whole, read);
+  if (whole == bytes) return;
+  std::byte rest[word];
+  read(rest, whole, bytes - whole);
+  copy_in(offset(handle, whole), rest, bytes - whole);
+}
+
 void WebGpuAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
   if (bytes == 0) return;
   const Place p = place(handle);

@@ -125,7 +125,15 @@ struct DeviceDescriptor {  // 144
   ErrorCallbackInfo error;
 };
 
-enum BufferUsage : uint64_t { map_read = 0x1, copy_from = 0x4, copy_to = 0x8, uniform = 0x40, storage = 0x80, query_resolve = 0x200 };
+enum BufferUsage : uint64_t {
+  map_read = 0x1,
+  map_write = 0x2,
+  copy_from = 0x4,
+  copy_to = 0x8,
+  uniform = 0x40,
+  storage = 0x80,
+  query_resolve = 0x200
+};
 struct BufferDescriptor {  // 48
   const Chained* next = nullptr;
   StringView label;

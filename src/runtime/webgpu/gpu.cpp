@@ -13,6 +13,8 @@ namespace tinygrad::runtime::webgpu {
 namespace {
 
 constexpr int kLaunchesAtOnce = 64;
+constexpr uint32_t kStamps = kLaunchesAtOnce + 1;  // and one by which to know the device's clock
+constexpr uint64_t kStampBytes = 2 * sizeof(uint64_t);
 constexpr uint64_t kUniformBytes = 64 << 10;
 constexpr size_t kCopyBytes = size_t{32} << 20;  // through memory that both sides reach
 
@@ -67,7 +69,7 @@ std::span<const Adapter> adapters() {
   return found;
 }
 
-Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(adapter) {
+Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(adapter), profile_(name_) {
   api().AdapterGetLimits(adapter, &limits_);
   std::vector<Feature> features;
   for (const Feature f : {Feature::timestamp_query, Feature::shader_f16})
@@ -104,15 +106,16 @@ Gpu::Gpu(std::string name, Adapter adapter) : name_(std::move(name)), adapter_(a
   queue_ = api().DeviceGetQueue(device_);
   uniforms_ = make_buffer(kUniformBytes, BufferUsage::uniform | BufferUsage::copy_to);
   if (has(Feature::timestamp_query)) {
-    const QuerySetDescriptor queries{.label = {}, .count = 2};
+    const QuerySetDescriptor queries{.label = {}, .count = 2 * kStamps};
     queries_ = api().DeviceCreateQuerySet(device_, &queries);
-    timestamps_ = make_buffer(16, BufferUsage::query_resolve | BufferUsage::copy_from);
+    timestamps_ = make_buffer(kStamps * kStampBytes, BufferUsage::query_resolve | BufferUsage::copy_from);
   }
   throw_error("opening it");
 }
 
 Gpu::~Gpu() {
   close();
+  profile_.take();
   uniforms_.reset();
   timestamps_.reset();
   if (queries_) api().QuerySetRelease(queries_);
@@ -128,11 +131,15 @@ void Gpu::close() noexcept {
   note_loss("it was closed");
 }
 
+void Gpu::end_pass() {
+  if (!pass_) return;
+  api().ComputePassEncoderEnd(pass_);
+  api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
+}
+
 void Gpu::drop_recorded() noexcept {
-  if (pass_) {
-    api().ComputePassEncoderEnd(pass_);
-    api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
-  }
+  end_pass();
+  stamps_.reset();
   if (encoder_) api().CommandEncoderRelease(std::exchange(encoder_, nullptr));
   recorded_ = 0;
 }
@@ -181,10 +188,10 @@ T Gpu::made(std::string_view what, T object) {
 
 // Memory.
 
-OwnedBuffer Gpu::make_buffer(uint64_t bytes, uint64_t usage) {
+OwnedBuffer Gpu::make_buffer(uint64_t bytes, uint64_t usage, bool mapped) {
   check_alive();
   if (bytes > limits_.buffer_size) return {};
-  const BufferDescriptor d{.label = {}, .usage = usage, .size = bytes};
+  const BufferDescriptor d{.label = {}, .usage = usage, .size = bytes, .mapped_at_creation = mapped};
   const Lock lock(mutex_);
   OwnedBuffer buffer(api().DeviceCreateBuffer(device_, &d));
   const auto error = take_error();
@@ -205,6 +212,19 @@ void Gpu::write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes) {
   throw_error("copying to it");
 }
 
+void Gpu::write_read(GpuBuffer to, uint64_t offset, size_t bytes, const Allocator::Reader& read) {
+  for (size_t done = 0; done < bytes; done += kCopyBytes) {
+    const size_t part = std::min(kCopyBytes, bytes - done);
+    const OwnedBuffer between = make_buffer(part, BufferUsage::map_write | BufferUsage::copy_from, true);
+    void* const mapped = between ? api().BufferGetMappedRange(between.get(), 0, part) : nullptr;
+    if (!mapped) throw OutOfMemoryError(fmt::format("{}: no memory to copy {} bytes from the host through", name_, part));
+    read(static_cast<std::byte*>(mapped), done, part);
+    api().BufferUnmap(between.get());
+    copy({to, offset + done, part}, {between.get(), 0, part}, part);
+    if (bytes > kCopyBytes) synchronize();  // makes the memory free again
+  }
+}
+
 void Gpu::read(void* to, const Place& from, size_t bytes) {
   const OwnedBuffer between = make_buffer(std::min(bytes, kCopyBytes), BufferUsage::map_read | BufferUsage::copy_to);
   if (!between) throw OutOfMemoryError(fmt::format("{}: no memory to copy {} bytes to the host through", name_, bytes));
@@ -212,18 +232,23 @@ void Gpu::read(void* to, const Place& from, size_t bytes) {
     const size_t part = std::min(kCopyBytes, bytes - done);
     copy({between.get(), 0, part}, {from.buffer, from.offset + done, from.left}, part);
     flush();
-    Mapping mapping;
-    MapCallbackInfo info;
-    info.data1 = &mapping;
-    info.callback = [](uint32_t status, StringView text, void* self, void*) { static_cast<Mapping*>(self)->finish(status, text); };
-    api().BufferMapAsync(between.get(), 1, 0, part, info);
-    // Another thread that waits for the device may be the one that is about to call back.
-    for (api().DevicePoll(device_, 1, nullptr); !mapping.is_done; api().DevicePoll(device_, 1, nullptr)) std::this_thread::yield();
-    throw_error("running kernels");
-    if (!mapping.works) throw DeviceError(fmt::format("{}: copying from it: {}", name_, mapping.text));
-    std::memcpy(static_cast<std::byte*>(to) + done, api().BufferGetConstMappedRange(between.get(), 0, part), part);
-    api().BufferUnmap(between.get());
+    read_mapped(static_cast<std::byte*>(to) + done, between.get(), part);
   }
+}
+
+/// Once all that was submitted has run.
+void Gpu::read_mapped(void* to, GpuBuffer from, size_t bytes) {
+  Mapping mapping;
+  MapCallbackInfo info;
+  info.data1 = &mapping;
+  info.callback = [](uint32_t status, StringView text, void* self, void*) { static_cast<Mapping*>(self)->finish(status, text); };
+  api().BufferMapAsync(from, 1, 0, bytes, info);
+  // Another thread that waits for the device may be the one that is about to call back.
+  for (api().DevicePoll(device_, 1, nullptr); !mapping.is_done; api().DevicePoll(device_, 1, nullptr)) std::this_thread::yield();
+  throw_error("running kernels");
+  if (!mapping.works) throw DeviceError(fmt::format("{}: copying from it: {}", name_, mapping.text));
+  std::memcpy(to, api().BufferGetConstMappedRange(from, 0, bytes), bytes);
+  api().BufferUnmap(from);
 }
 
 void Gpu::copy(const Place& to, const Place& from, uint64_t bytes) {
@@ -298,11 +323,13 @@ void Gpu::dispatch(Pass pass, const Dispatch& d) {
 void Gpu::launch(const Dispatch& d) {
   check_alive();
   const Lock lock(mutex_);
-  if (!pass_) {
-    encoder_ = api().DeviceCreateCommandEncoder(device_, nullptr);
-    pass_ = api().CommandEncoderBeginComputePass(encoder_, nullptr);
+  if (queries_ && is_profiling()) {
+    launch_stamped(d);
+  } else {
+    if (!encoder_) encoder_ = api().DeviceCreateCommandEncoder(device_, nullptr);
+    if (!pass_) pass_ = api().CommandEncoderBeginComputePass(encoder_, nullptr);
+    dispatch(pass_, d);
   }
-  dispatch(pass_, d);
   if (++recorded_ < kLaunchesAtOnce) return;
   flush();
   throw_error("running kernels");
@@ -311,22 +338,60 @@ void Gpu::launch(const Dispatch& d) {
 double Gpu::launch_timed(const Dispatch& d) {
   synchronize();
   const Lock lock(mutex_);
-  const Encoder encoder = api().DeviceCreateCommandEncoder(device_, nullptr);
-  const TimestampWrites writes{.queries = queries_};
-  const PassDescriptor description{.label = {}, .timestamps = queries_ ? &writes : nullptr};
-  const Pass pass = api().CommandEncoderBeginComputePass(encoder, &description);
-  dispatch(pass, d);
-  api().ComputePassEncoderEnd(pass);
-  api().ComputePassEncoderRelease(pass);
-  if (queries_) api().CommandEncoderResolveQuerySet(encoder, queries_, 0, 2, timestamps_.get(), 0);
+  Timer timer;
   const auto start = std::chrono::steady_clock::now();
-  submit(encoder);
+  if (queries_)
+    launch_stamped(d, &timer);
+  else
+    launch(d);
   synchronize();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!queries_) return seconds;
-  uint64_t ticks[2] = {};
-  read(ticks, {timestamps_.get(), 0, sizeof(ticks)}, sizeof(ticks));
-  return double(ticks[1] - ticks[0]) * double(api().QueueGetTimestampPeriod(queue_)) * 1e-9;
+  if (!queries_) return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const DeviceSpan span = span_of(timer);
+  return 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
+}
+
+void Gpu::launch_stamped(const Dispatch& d, Timer* timer) {
+  const auto launch = [&] {
+    const Timer made = stamped([&](Pass pass) { dispatch(pass, d); });
+    if (timer) *timer = made;
+    return made;
+  };
+  if (is_profiling())
+    profile_.launch(d.name, "kernel", launch);
+  else
+    launch();
+}
+
+/// A pass of its own, since only passes have times.
+Gpu::Timer Gpu::stamped(const std::function<void(Pass)>& record) {
+  if (!stamps_) {
+    auto made = std::make_shared<Stamps>();
+    made->memory = make_buffer(kStamps * kStampBytes, BufferUsage::map_read | BufferUsage::copy_to);
+    if (!made->memory) throw OutOfMemoryError(fmt::format("{}: no memory for the times of launches", name_));
+    stamps_ = std::move(made);
+  }
+  end_pass();
+  if (!encoder_) encoder_ = api().DeviceCreateCommandEncoder(device_, nullptr);
+  const uint32_t number = stamps_->count++;
+  const TimestampWrites writes{.queries = queries_, .begin = 2 * number, .end = 2 * number + 1};
+  const PassDescriptor description{.label = {}, .timestamps = &writes};
+  pass_ = api().CommandEncoderBeginComputePass(encoder_, &description);
+  record(pass_);
+  end_pass();
+  return {stamps_, number};
+}
+
+DeviceSpan Gpu::span_of(const Timer& timer) {
+  const Lock lock(mutex_);
+  std::vector<uint64_t>& ticks = timer.stamps->ticks;
+  if (ticks.empty()) {
+    std::vector<uint64_t> all(size_t{2} * kStamps);
+    read_mapped(all.data(), timer.stamps->memory.get(), all.size() * sizeof(uint64_t));
+    ticks = std::move(all);
+  }
+  const double period = api().QueueGetTimestampPeriod(queue_);
+  const auto ns = [&](size_t i) { return static_cast<int64_t>(static_cast<double>(ticks[i]) * period); };
+  return {ns(size_t{2} * timer.number), ns(size_t{2} * timer.number + 1)};
 }
 
 /// Where something went wrong nothing is submitted, since the library ends the process for commands that it cannot run. The error is thrown
@@ -340,18 +405,29 @@ void Gpu::submit(Encoder encoder) {
 
 void Gpu::flush() {
   const Lock lock(mutex_);
-  if (!pass_) return;
+  if (!encoder_) return;
   if (is_lost_) return drop_recorded();
-  api().ComputePassEncoderEnd(pass_);
-  api().ComputePassEncoderRelease(std::exchange(pass_, nullptr));
+  end_pass();
   recorded_ = 0;
+  if (const auto stamps = std::exchange(stamps_, nullptr)) {
+    api().CommandEncoderResolveQuerySet(encoder_, queries_, 0, 2 * stamps->count, timestamps_.get(), 0);
+    api().CommandEncoderCopyBufferToBuffer(encoder_, timestamps_.get(), 0, stamps->memory.get(), 0, stamps->count * kStampBytes);
+  }
   submit(std::exchange(encoder_, nullptr));
 }
 
 void Gpu::synchronize() {
-  flush();
+  const auto launched = profile_.take();
+  Timer last;
+  {
+    const Lock lock(mutex_);
+    if (!launched.empty() && !is_lost_) last = stamped([](Pass) {});
+    flush();
+  }
   api().DevicePoll(device_, 1, nullptr);
+  const int64_t now = profile_now_ns();
   throw_error("running kernels");
+  if (last.stamps) profile_.record(launched, span_of(last).end_ns, now, [&](const Timer& t) { return std::optional(span_of(t)); });
 }
 
 }  // namespace tinygrad::runtime::webgpu

@@ -1,6 +1,8 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -8,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "device/profile_log.h"
 #include "runtime/webgpu/api.h"
+
+#include <tinygrad/allocator.h>
 
 namespace tinygrad::runtime::webgpu {
 
@@ -55,6 +60,7 @@ struct Place {
 
 /// What one launch is made of.
 struct Dispatch {
+  std::string_view name;
   Pipeline pipeline = nullptr;
   BindGroup group = nullptr;
   uint32_t groups[3] = {1, 1, 1};
@@ -81,9 +87,11 @@ class Gpu {
   bool has(Feature feature) const { return api().AdapterHasFeature(adapter_, feature) != 0; }
 
   /// Null when there is no memory.
-  OwnedBuffer make_buffer(uint64_t bytes, uint64_t usage);
+  OwnedBuffer make_buffer(uint64_t bytes, uint64_t usage, bool mapped = false);
   /// Offsets and sizes are multiples of 4.
   void write(GpuBuffer to, uint64_t offset, const void* from, size_t bytes);
+  /// What a function reads, to memory that both sides reach.
+  void write_read(GpuBuffer to, uint64_t offset, size_t bytes, const Allocator::Reader& read);
   void read(void* to, const Place& from, size_t bytes);
   void copy(const Place& to, const Place& from, uint64_t bytes);
 
@@ -99,14 +107,34 @@ class Gpu {
   void launch(const Dispatch& dispatch);
   /// Runs it alone and waits; the seconds that it took on the device.
   double launch_timed(const Dispatch& dispatch);
+  /// Whether launches have times of the device.
+  bool has_clock() const { return queries_ != nullptr; }
   /// Waits for all launches; throws what went wrong with them.
   void synchronize();
 
  private:
   using Lock = std::unique_lock<std::recursive_mutex>;
 
+  /// When the launches of one submission began and ended.
+  struct Stamps {
+    OwnedBuffer memory;
+    uint32_t count = 0;
+    std::vector<uint64_t> ticks;  // once they were read
+  };
+  /// One of them.
+  struct Timer {
+    std::shared_ptr<Stamps> stamps;
+    uint32_t number = 0;
+  };
+
   void submit(Encoder encoder);
   void flush();
+  void end_pass();
+  Timer stamped(const std::function<void(Pass)>& record);
+  void launch_stamped(const Dispatch& d, Timer* timer = nullptr);
+  /// Of a launch that has run.
+  DeviceSpan span_of(const Timer& timer);
+  void read_mapped(void* to, GpuBuffer from, size_t bytes);
   void dispatch(Pass pass, const Dispatch& d);
   void check_alive() const;
   void drop_recorded() noexcept;
@@ -131,7 +159,9 @@ class Gpu {
   int recorded_ = 0;
   OwnedBuffer uniforms_, timestamps_;
   uint64_t next_uniform_ = 0;
-  QuerySet queries_ = nullptr;
+  QuerySet queries_ = nullptr;  // null where the device has no clock
+  std::shared_ptr<Stamps> stamps_;
+  ProfileLog<Timer> profile_;
 
   mutable std::mutex error_mutex_;
   ErrorType error_ = ErrorType::none;

@@ -66,6 +66,7 @@ std::optional<double> WebGpuKernel::launch(std::span<void* const> buffers, std::
   const int64_t most = gpu_.limits().groups_per_dimension;
   check_groups(gpu_.name(), info_, dims, std::array{most, most, most});
   Dispatch d;
+  d.name = info_.name;
   for (int i = 0; i < 3; ++i) d.groups[i] = static_cast<uint32_t>(dims.global[i]);
   if (d.groups[0] == 0 || d.groups[1] == 0 || d.groups[2] == 0) return wait ? std::optional(0.0) : std::nullopt;
   Firsts firsts(info_.params.size());

@@ -39,6 +39,7 @@ class WebGpuDevice final : public Device {
     return std::make_unique<WebGpuKernel>(*gpu_, static_cast<const WebGpuAllocator&>(allocator()), info, binary);
   }
   bool is_async() const override { return true; }
+  bool records_profile() const override { return gpu_->has_clock(); }
   void synchronize() override { gpu_->synchronize(); }
 
  private:

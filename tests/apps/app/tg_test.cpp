@@ -85,6 +85,17 @@ TEST(Tg, DevicesSayWhatToInstall) {
 }
 
 // With its kernels in the disk cache a program compiles nothing: it runs where there is no LLVM.
+TEST(Tg, ProfileOfARun) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("trace.json");
+  const test::Ran r = test::run_tg("--profile " + path + " bench elementwise --size 1000 --budget 0.01", "DEV=CPU");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.err.find(" x  kernel: "), std::string::npos) << r.err;
+  const std::string trace = test::read_text(path);
+  EXPECT_NE(trace.find("\"traceEvents\""), std::string::npos);
+  EXPECT_NE(trace.find("\"name\":\"CPU\""), std::string::npos) << "the device is a row of its own";
+}
+
 TEST(Tg, SecondRunNeedsNoLlvm) {
   const TempFolder folder;
   const std::string cache = "DEV=CPU:LLVM CACHEDB='" + folder.path("cache.db") + "' ", no_llvm = "LLVM_PATH=/nonexistent/libLLVM.so ";

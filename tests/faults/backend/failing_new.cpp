@@ -13,6 +13,8 @@ namespace {
 thread_local bool armed = false;
 thread_local int64_t left = 0, counted = 0;
 thread_local bool has_failed = false;
+thread_local bool watched = false;
+thread_local size_t largest = 0;
 
 bool fails() {
   if (!armed) return false;
@@ -23,6 +25,7 @@ bool fails() {
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (watched) largest = std::max(largest, bytes);
   if (fails()) return nullptr;
   if (bytes == 0) bytes = 1;
   return alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -87,6 +90,13 @@ namespace tinygrad::test {
 
 FullDisk::FullDisk(int64_t room) { room_on_disk = room; }
 FullDisk::~FullDisk() { room_on_disk = -1; }
+
+LargestNew::LargestNew() {
+  largest = 0;
+  watched = true;
+}
+LargestNew::~LargestNew() { watched = false; }
+size_t LargestNew::bytes() { return largest; }
 
 FailingMemalign::FailingMemalign(int64_t number) {
   memalign_failures = 0;

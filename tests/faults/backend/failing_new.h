@@ -2,6 +2,7 @@
 /// Allocations and writes that can be made to fail. In this executable they replace the libraries'.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace tinygrad::test {
@@ -17,6 +18,17 @@ class FailingNew {
 
   static int64_t count();  ///< allocations while one was armed last
   static bool failed();    ///< whether one has failed
+};
+
+/// The largest allocation of the thread that it makes while this lives.
+class LargestNew {
+ public:
+  LargestNew();
+  ~LargestNew();
+  LargestNew(const LargestNew&) = delete;
+  LargestNew& operator=(const LargestNew&) = delete;
+
+  static size_t bytes();
 };
 
 /// The same of posix_memalign, which memory of the CPU comes from; the call after the one that fails, its second try, fails too.

@@ -2,6 +2,8 @@
 // slow. Modules are PTX, which the machine of the tests runs.
 #include "support/fake_cuda/fake_cuda.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -64,6 +66,13 @@ State& state() {
   return s;
 }
 
+/// The device's clock runs as the host's and was started at another time; no two things happen at once.
+void step_clock() {
+  const double now = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  constexpr double hour_ms = 3.6e6;
+  state().now_ms = std::max(now + hour_ms, state().now_ms + 1e-5);
+}
+
 /// The error of a call that the test wants to fail, or 0.
 int injected(const char* function) {
   FakeCuda& c = state().control;
@@ -105,7 +114,7 @@ int run_all(Queue& queue) {
   while (!queue.work.empty()) {
     const auto work = std::move(queue.work.front());
     queue.work.pop_front();
-    state().now_ms += 0.5;
+    step_clock();
     if (const int error = work()) {
       queue.work.clear();
       return error;
@@ -209,7 +218,7 @@ EXPORT cuStreamDestroy_v2(void* stream) {
   });
 }
 EXPORT cuStreamSynchronize(void* stream) {
-  return call(__func__, [&] { return run_all(*static_cast<Queue*>(stream)); });
+  return call(__func__, [&] { return ++state().control.waits, run_all(*static_cast<Queue*>(stream)); });
 }
 EXPORT cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return call(__func__, [&] {
@@ -237,13 +246,18 @@ EXPORT cuEventRecord(void* event, void* stream) {
 }
 EXPORT cuEventSynchronize(void* event) {
   return call(__func__, [&] {
+    ++state().control.waits;
     for (Queue* s : state().streams)
       if (const int error = run_all(*s)) return error;
     return static_cast<Event*>(event)->done ? 0 : kNotReady;
   });
 }
 EXPORT cuEventElapsedTime(float* ms, void* from, void* to) {
-  return call(__func__, [&] { return *ms = float(static_cast<Event*>(to)->ms - static_cast<Event*>(from)->ms), 0; });
+  return call(__func__, [&] {
+    const auto *begin = static_cast<Event*>(from), *end = static_cast<Event*>(to);
+    if (!begin->done || !end->done) return kNotReady;
+    return *ms = float(end->ms - begin->ms), 0;
+  });
 }
 EXPORT cuMemAlloc_v2(void** memory, size_t bytes) {
   return call(__func__, [&] { return allocate(memory, bytes); });

@@ -15,8 +15,8 @@ struct FakeCuda {
   std::string failing;
   int fail_after = 0, error = 0;
 
-  size_t allocations = 0, bytes = 0, modules = 0, streams = 0, events = 0, graphs = 0;  ///< that there are now
-  size_t launches = 0, kernels_run = 0, peer_copies = 0, graph_launches = 0;            ///< so far
+  size_t allocations = 0, bytes = 0, modules = 0, streams = 0, events = 0, graphs = 0;   ///< that there are now
+  size_t launches = 0, kernels_run = 0, peer_copies = 0, graph_launches = 0, waits = 0;  ///< so far
 };
 
 }  // namespace tinygrad::test

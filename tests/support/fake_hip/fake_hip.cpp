@@ -2,6 +2,8 @@
 // Modules are texts "NAME" of functions that are known here.
 #include "fake_hip.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -61,6 +63,13 @@ State& state() {
 
 thread_local int current_device = 0;
 
+/// The device's clock runs as the host's and was started at another time; no two things happen at once.
+void step_clock() {
+  const double now = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  constexpr double hour_ms = 3.6e6;
+  state().now_ms = std::max(now + hour_ms, state().now_ms + 1e-5);
+}
+
 /// The error of a call that the test wants to fail, or 0.
 int injected(const char* function) {
   FakeHip& c = state().control;
@@ -90,7 +99,7 @@ int run_stream(HipStream& stream, const Event* end = nullptr) {
   while (!stream.work.empty() && !(end && end->done)) {
     const auto work = std::move(stream.work.front());
     stream.work.pop_front();
-    state().now_ms += 0.5;
+    step_clock();
     if (const int error = work()) {
       stream.work.clear();
       return error;
@@ -241,7 +250,7 @@ EXPORT int hipStreamDestroy(void* stream) {
   });
 }
 EXPORT int hipStreamSynchronize(void* stream) {
-  return call("hipStreamSynchronize", [&]() -> int { return run_stream(*static_cast<HipStream*>(stream)); });
+  return call("hipStreamSynchronize", [&]() -> int { return ++state().control.waits, run_stream(*static_cast<HipStream*>(stream)); });
 }
 EXPORT int hipDeviceSynchronize() {
   return call("hipDeviceSynchronize", [&]() -> int { return run_everything(), 0; });
@@ -275,13 +284,18 @@ EXPORT int hipEventRecord(void* event, void* stream) {
 }
 EXPORT int hipEventSynchronize(void* event) {
   return call("hipEventSynchronize", [&]() -> int {
+    ++state().control.waits;
     auto* const e = static_cast<Event*>(event);
     const int error = e->done ? 0 : run_stream(*e->stream, e);
     return error ? error : e->done ? 0 : kNotReady;
   });
 }
 EXPORT int hipEventElapsedTime(float* ms, void* from, void* to) {
-  return call("hipEventElapsedTime", [&]() -> int { return *ms = float(static_cast<Event*>(to)->ms - static_cast<Event*>(from)->ms), 0; });
+  return call("hipEventElapsedTime", [&]() -> int {
+    const auto *begin = static_cast<Event*>(from), *end = static_cast<Event*>(to);
+    if (!begin->done || !end->done) return kNotReady;
+    return *ms = float(end->ms - begin->ms), 0;
+  });
 }
 EXPORT int hipModuleLoadData(void** module, const char* image) {
   return call("hipModuleLoadData", [&]() -> int {

@@ -15,7 +15,7 @@ struct FakeHip {
   int fail_after = 0, error = 0;
 
   size_t allocations = 0, modules = 0, streams = 0, events = 0, graphs = 0;  ///< that there are now
-  size_t launches = 0, peer_copies = 0, graph_launches = 0;                  ///< that were enqueued so far
+  size_t launches = 0, peer_copies = 0, graph_launches = 0, waits = 0;       ///< so far
 };
 
 }  // namespace tinygrad::test

@@ -1,8 +1,11 @@
 // The CUDA backend over a driver without a GPU, which runs our PTX: memory, copies, launches, graphs, peers, and what goes wrong.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -15,7 +18,9 @@
 #include "program/program.h"
 #include "runtime/backends.h"
 #include "runtime/cuda/cuda.h"
+#include "support/device_events.h"
 #include "support/fake_cuda/fake_cuda.h"
+#include "support/temp_folder.h"
 
 namespace tinygrad {
 namespace {
@@ -123,6 +128,29 @@ TEST_F(FakeCudaTest, CopiesInPieces) {
   std::iota(values.begin(), values.end(), 0.0f);
   const Tensor t = Tensor(values).to("CUDA").realize();
   EXPECT_EQ(t.tolist(), values);
+}
+
+/// In pinned memory, a piece of which is read while the other travels.
+TEST_F(FakeCudaTest, FilesAreReadToPinnedMemory) {
+  constexpr size_t bytes = (size_t{18} << 20) + 5;
+  const test::TempFolder folder;
+  std::string text(bytes, 0);
+  for (size_t i = 0; i < bytes; ++i) text[i] = char(i * 3 + i / 255);
+  const auto write = [&] { std::ofstream(folder.path("x"), std::ios::binary) << text; };
+  write();
+  Tensor({1.0f}).to("CUDA").realize();  // has pinned memory
+  const FakeCuda before = control();
+  const auto is_read = [&] {
+    const std::vector<std::byte> got = Tensor::from_file(folder.path("x")).to("CUDA").data();
+    return got.size() == bytes && std::memcmp(got.data(), text.data(), bytes) == 0;
+  };
+  EXPECT_TRUE(is_read());
+  EXPECT_LE(control().allocations, before.allocations + 1);
+  const Tensor file = Tensor::from_file(folder.path("x"));
+  ASSERT_EQ(::truncate(folder.path("x").c_str(), bytes / 2), 0);
+  EXPECT_THROW(file.to("CUDA").realize(), IoError);
+  write();
+  EXPECT_TRUE(is_read());
 }
 
 TEST_F(FakeCudaTest, CopiesOnTheDeviceMayOverlap) {
@@ -257,6 +285,73 @@ TEST_F(FakeCudaTest, HostsReachPinnedMemory) {
   EXPECT_NE(pinned->data(), nullptr);
   EXPECT_EQ(pinned->view(8, 2, DType::float32)->data(), pinned->data() + 8);
   EXPECT_THROW(own->data(), DeviceError);
+}
+
+TEST_F(FakeCudaTest, ProfilingDoesNotWait) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  synchronize("CUDA");
+  clear_profile();
+  const Context profiled{{.profile = true}};
+  const int64_t before = profile_now_ns();
+  const FakeCuda at_first = control();
+  Tensor y = x;
+  for (int i = 2; i < 6; ++i) y = (y * i).realize();
+  EXPECT_EQ(control().waits, at_first.waits);
+  EXPECT_EQ(control().kernels_run, at_first.kernels_run);
+  synchronize("CUDA");
+  const int64_t after = profile_now_ns();
+  EXPECT_EQ(control().waits, at_first.waits + 1);
+  const auto kernels = test::device_events("CUDA", "kernel");
+  ASSERT_EQ(kernels.size(), 4u);
+  test::expect_one_after_another(kernels, before, after);
+  EXPECT_EQ(y.tolist(), (Floats{120, 240}));
+
+  clear_profile();
+  const Tensor there = y.to("CUDA:1").realize();
+  synchronize("CUDA:1");
+  const auto copies = test::device_events("CUDA:1", "copy");
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].name, Symbol("copy from CUDA"));
+  clear_profile();
+}
+
+TEST_F(FakeCudaTest, ProfilesOfWhatFailed) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  synchronize("CUDA");
+  clear_profile();
+  const Context profiled{{.profile = true}};
+  const size_t events = control().events;
+  fail("kernel", 719);
+  const Tensor z = (x * 3).realize();
+  EXPECT_THROW(synchronize("CUDA"), DeviceError);
+  EXPECT_TRUE(test::device_events("CUDA", "kernel").empty());
+  for (const char* call : {"cuLaunchKernel", "cuEventCreate", "cuEventRecord", "cuEventElapsedTime"}) {
+    fail(call, 999);
+    try {
+      (x * 5).realize();
+      synchronize("CUDA");
+    } catch (const DeviceError&) {}
+    EXPECT_EQ(control().failing, "") << call << " was not made";
+  }
+  EXPECT_EQ((x * 7).tolist(), (Floats{7, 14}));
+  synchronize("CUDA");
+  EXPECT_EQ(control().events, events) << "none is kept";
+  clear_profile();
+}
+
+/// A program that never waits.
+TEST_F(FakeCudaTest, ProfilesDoNotPileUp) {
+  const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
+  const Context profiled{{.profile = true}};
+  const FakeCuda at_first = control();
+  size_t most = 0;
+  for (int i = 0; i < 5000; ++i) {
+    (x * 2).realize();
+    most = std::max(most, control().events);
+  }
+  EXPECT_LE(most, at_first.events + 2 * 4096 + 3);
+  synchronize("CUDA");
+  clear_profile();
 }
 
 TEST_F(FakeCudaTest, NothingIsLeftBehind) {

@@ -1,5 +1,6 @@
 #pragma once
-/// Hardware that is not there: kernels run on the interpreter, but late, in graphs, or not at all, as a test wants.
+/// Hardware that is not there: kernels run on the interpreter, or on a device of this machine, but late, in graphs, or not at all, as a
+/// test wants.
 
 #include <atomic>
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace tinygrad::test {
 
-/// What the device named FAKEHW does, and has done. Reset by each test.
+/// What the devices named FAKEHW and OVER do, and has done. Reset by each test.
 struct Hardware {
   bool async = false, graphs = false, declines_graphs = false, peers = false;
   std::atomic<int> fail_in{-1};  ///< launches from now until one fails: at once, or at the wait where async
@@ -118,9 +119,9 @@ class FakeGraph final : public Graph {
   std::vector<Node> nodes_;
 };
 
-class FakeHardware final : public Device {
+class FakeHardware : public Device {
  public:
-  explicit FakeHardware(const std::string& name) : Device(name, interp_target(), std::make_unique<CountingAllocator>(name, false)) {}
+  explicit FakeHardware(const std::string& name) : FakeHardware(name, interp_target(), std::make_unique<CountingAllocator>(name, false)) {}
 
   std::string render(const UOp&, const KernelInfo&) override { return {}; }
   std::string compile(const std::string&) override { return {}; }
@@ -139,11 +140,79 @@ class FakeHardware final : public Device {
   }
   bool copy_from_peer(void* to, Device& source, void* from, size_t bytes) override {
     Hardware& h = Hardware::get();
-    if (!h.peers || !dynamic_cast<FakeHardware*>(&source)) return false;
+    if (!h.peers || !is_peer(source)) return false;
     ++h.peer_copies;
-    h.submit([to, from, bytes] { std::memcpy(to, from, bytes); });
+    h.submit([this, to, from, bytes] { copy_memory(to, from, bytes); });
     return true;
   }
+
+ protected:
+  FakeHardware(const std::string& name, const Target& target, std::unique_ptr<Allocator> allocator)
+      : Device(name, target, std::move(allocator)) {}
+  virtual bool is_peer(const Device& other) const { return dynamic_cast<const FakeHardware*>(&other) != nullptr; }
+  virtual void copy_memory(void* to, void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+};
+
+/// Memory of another device, given back once what was launched has run.
+class AllocatorOver final : public Allocator {
+ public:
+  AllocatorOver(std::string name, Allocator& under) : Allocator(std::move(name)), under_(under) {}
+
+  bool uses_host_memory() const override { return under_.uses_host_memory(); }
+  void* offset(void* handle, size_t bytes) const override { return under_.offset(handle, bytes); }
+  std::byte* host_pointer(void* handle) const override { return under_.host_pointer(handle); }
+  void copy_in(void* handle, const std::byte* from, size_t bytes) override { under_.copy_in(handle, from, bytes); }
+  void copy_out(std::byte* to, void* handle, size_t bytes) override { under_.copy_out(to, handle, bytes); }
+  void copy(void* to, void* from, size_t bytes) override { under_.copy(to, from, bytes); }
+
+ protected:
+  void* take(size_t bytes, const BufferSpec& spec) override { return under_.allocate(bytes, spec); }
+  void give_back(void* handle, size_t bytes, const BufferSpec& spec) noexcept override {
+    freed_.push_back({handle, bytes, spec});
+    if (!Hardware::get().queue.empty()) return;
+    for (const Freed& f : freed_) under_.deallocate(f.handle, f.bytes, f.spec);
+    freed_.clear();
+  }
+
+ private:
+  struct Freed {
+    void* handle;
+    size_t bytes;
+    BufferSpec spec;
+  };
+  Allocator& under_;
+  std::vector<Freed> freed_;
+};
+
+/// OVER:2n and OVER:2n+1 are hardware whose kernels run on the device number n of `devices`.
+class HardwareOver final : public FakeHardware {
+ public:
+  HardwareOver(const std::string& name, Device& under)
+      : FakeHardware(name, under.target(), std::make_unique<AllocatorOver>(name, under.allocator())), under_(under) {}
+
+  std::string render(const UOp& linear, const KernelInfo& info) override { return under_.render(linear, info); }
+  std::string compile(const std::string& source) override { return under_.compile(source); }
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) override {
+    return std::make_unique<FakeKernel>(under_.load(info, linear, binary));
+  }
+  void synchronize() override {
+    FakeHardware::synchronize();
+    under_.synchronize();
+  }
+
+  static std::vector<std::string>& devices() {
+    static std::vector<std::string> names;
+    return names;
+  }
+
+ private:
+  bool is_peer(const Device& other) const override {
+    const auto* over = dynamic_cast<const HardwareOver*>(&other);
+    return over && &over->under_ == &under_;
+  }
+  void copy_memory(void* to, void* from, size_t bytes) override { under_.allocator().copy(to, from, bytes); }
+
+  Device& under_;
 };
 
 inline void register_fake_hardware() {
@@ -154,6 +223,19 @@ inline void register_fake_hardware() {
       .unavailable = [] { return std::string(); },
       .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> { return std::make_unique<FakeHardware>(choice.canonical()); }};
   register_backends({&kFake, 1});
+}
+
+inline void register_hardware_over(const std::vector<std::string>& devices) {
+  runtime::install_backends();
+  HardwareOver::devices() = devices;
+  static constexpr Backend kOver{.name = "OVER",
+                                 .may_be_default = false,
+                                 .unavailable = [] { return std::string(); },
+                                 .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> {
+                                   Device& under = runtime::open_device(HardwareOver::devices().at(size_t(choice.index) / 2));
+                                   return std::make_unique<HardwareOver>(choice.canonical(), under);
+                                 }};
+  register_backends({&kOver, 1});
 }
 
 }  // namespace tinygrad::test
