@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -141,18 +142,19 @@ Driver open_driver(const std::string& path) {
 #define X(member, name) d.member = kept.symbol<std::remove_pointer_t<decltype(d.member)>>(#name);
   TG_HIP_SAME(X)
 #undef X
-  auto* other = new Other;
+  auto other = std::make_unique<Other>();
 #define X(name, result, arguments) other->name = kept.symbol<std::remove_pointer_t<decltype(other->name)>>(#name);
   TG_HIP_OTHER(X)
 #undef X
   // Since 6.0 the one without a suffix fills in the older struct.
   other->properties = kept.find<Result(void*, int)>("hipGetDevicePropertiesR0600");
   if (!other->properties) other->properties = kept.symbol<Result(void*, int)>("hipGetDeviceProperties");
-  opened.store(other, std::memory_order_release);
-  set_others(d);
   int devices = 0;
   const Result counted = d.init(0) == kSuccess ? d.device_count(&devices) : kSuccess;
   if (counted != kSuccess || devices == 0) throw DeviceError(fmt::format("HIP: the runtime {} finds no device", d.library));
+  set_others(d);
+  static auto& kept_others = *new std::vector<std::unique_ptr<Other>>;  // under the lock of drivers()
+  opened.store(kept_others.emplace_back(std::move(other)).get(), std::memory_order_release);
   if (log_enabled(1)) log_line(fmt::format("opened {}, version {}", d.library, d.version));
   return d;
 }

@@ -62,7 +62,8 @@ int memalign_failures = 0;
 
 }  // namespace
 
-extern "C" int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
+// Drivers must find this one, too: free() of a sanitizer, which they find, takes what that has allocated.
+extern "C" __attribute__((visibility("default"))) int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
   if (memalign_failures == 1 || (memalign_failures == 0 && memalign_left >= 0 && memalign_left-- == 0)) {
     ++memalign_failures;
     return ENOMEM;
