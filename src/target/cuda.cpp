@@ -15,14 +15,13 @@ struct CudaArch {
   int64_t group_bytes;
 };
 
-// Group memory is the most that a kernel may ask for; what is left of the first level by the 48 KiB that every kernel may declare is a cache.
-// The second level is that of the largest machine.
+// Group memory is the most that a kernel may ask for; what is left of the first level by the 48 KiB that every kernel may declare is a
+// cache. The second level is that of the largest machine.
 constexpr CudaArch kCudaArchs[] = {
-    {80, "", 144 << 10, 40 << 20, 163 << 10},     {86, "", 80 << 10, 6 << 20, 99 << 10},
-    {87, "", 144 << 10, 4 << 20, 163 << 10},      {89, "", 80 << 10, 96 << 20, 99 << 10},
-    {90, "a", 208 << 10, 50 << 20, 227 << 10},    {100, "af", 208 << 10, 126 << 20, 227 << 10},
-    {103, "af", 208 << 10, 126 << 20, 227 << 10}, {110, "af", 208 << 10, 32 << 20, 227 << 10},
-    {120, "af", 80 << 10, 128 << 20, 99 << 10},   {121, "af", 80 << 10, 24 << 20, 99 << 10},
+    {80, "", 144 << 10, 40 << 20, 163 << 10},     {86, "", 80 << 10, 6 << 20, 99 << 10},       {87, "", 144 << 10, 4 << 20, 163 << 10},
+    {89, "", 80 << 10, 96 << 20, 99 << 10},       {90, "a", 208 << 10, 50 << 20, 227 << 10},   {100, "af", 208 << 10, 126 << 20, 227 << 10},
+    {103, "af", 208 << 10, 126 << 20, 227 << 10}, {110, "af", 208 << 10, 32 << 20, 227 << 10}, {120, "af", 80 << 10, 128 << 20, 99 << 10},
+    {121, "af", 80 << 10, 24 << 20, 99 << 10},
 };
 
 const CudaArch* find_arch(std::string_view name) {

@@ -85,7 +85,7 @@ std::optional<Value> KeptSumsText::access(const UOp& u, Lines& lines) {
   const bool names_parts = u.is(Op::STACK) || u.is(Op::INDEX);
   const int32_t* tile = names_parts ? parts_of_.find(u.src(0)) : nullptr;
   if (!tile) return std::nullopt;
-  const Value sums = tiles_[size_t(*tile)].sums;
+  Value sums = tiles_[size_t(*tile)].sums;
   if (u.is(Op::STACK)) return sums;
   return Value{.expr = {sums.expr.text + ".at[0]"}, .dtype = sums.dtype, .lanes = 1};
 }

@@ -6,6 +6,7 @@
 #include "renderer/nvidia_matrix.h"
 
 namespace tinygrad::renderer::ptx {
+
 TensorMemory::TensorMemory(Emitter& out, const KernelInfo& info)
     : out_(out),
       info_(info),

@@ -35,9 +35,9 @@ struct KernelNode {
 // Values of cuda.h's enumerations.
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600, kPeerAccessAlreadyEnabled = 704;
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kMostGroupBytes = 97;  // CUdevice_attribute
-inline constexpr int kGivenGroupBytes = 8;                    // CUfunction_attribute
-inline constexpr unsigned kPortable = 1, kDeviceMapped = 2;   // cuMemHostAlloc
-inline constexpr int kOldestVersion = 12000;                  // 12.0: graphs as they are used here
+inline constexpr int kGivenGroupBytes = 8;                                          // CUfunction_attribute
+inline constexpr unsigned kPortable = 1, kDeviceMapped = 2;                         // cuMemHostAlloc
+inline constexpr int kOldestVersion = 12000;                                        // 12.0: graphs as they are used here
 
 // X(function, symbol, arguments)
 // clang-format off

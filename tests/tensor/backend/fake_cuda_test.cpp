@@ -256,7 +256,8 @@ TEST_F(FakeCudaTest, LaunchesThatAreTooLarge) {
 TEST_F(FakeCudaTest, KernelsWithMuchGroupMemory) {
   using namespace codegen::test;
   Device& device = runtime::open_device("CUDA");
-  const auto opts = codegen::parse_opts("UPCAST(0,4) UPCAST(1,4) LOCAL(0,16) LOCAL(1,16) UNROLL(2,32) STAGE(2,1,group,4) STAGE(2,2,group,4)");
+  const auto opts =
+      codegen::parse_opts("UPCAST(0,4) UPCAST(1,4) LOCAL(0,16) LOCAL(1,16) UNROLL(2,32) STAGE(2,1,group,4) STAGE(2,2,group,4)");
   const auto load = [&] { return get_program(with_opts(matmul(64, 64, 256), opts), device, current_options()); };
   for (const auto& [failing, most] : {std::pair("", 64 << 10), std::pair("cuFuncSetAttribute", 227 << 10)}) {
     const size_t before = control().modules;
@@ -290,7 +291,8 @@ TEST_F(FakeCudaTest, KernelsWithMuchGroupMemory) {
   out->copyout(std::as_writable_bytes(std::span(got)));
   EXPECT_EQ(got, Floats(64 * 64, 64.0f));
   fill(out, 0);
-  const GraphLaunch launches[] = {{.kernel = program->kernel.get(), .info = &program->info, .buffers = handles, .variables = {}, .dims = dims}};
+  const GraphLaunch launches[] = {
+      {.kernel = program->kernel.get(), .info = &program->info, .buffers = handles, .variables = {}, .dims = dims}};
   const auto graph = device.make_graph(launches);
   ASSERT_NE(graph, nullptr);
   graph->launch(launches, {}, true);
