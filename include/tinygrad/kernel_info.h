@@ -81,6 +81,7 @@ struct TINYGRAD_EXPORT KernelInfo {
   IndexExpr flops;            ///< arithmetic operations of one launch
   IndexExpr bytes;            ///< bytes of all buffers that one launch reads or writes, each counted once a direction
   int64_t scratch_bytes = 0;  ///< of a CPU kernel, for each thread that runs it: see ScratchLayout
+  int64_t group_bytes = 0;    ///< that the work-items of a group share, each array of a multiple of 16
 
   LaunchDims launch_dims(std::span<const int64_t> variable_values) const;
   /// The number of buffers a launch takes: one more than the last slot.

@@ -44,7 +44,9 @@ struct TINYGRAD_EXPORT TensorCore {
   int m = 0, n = 0, k = 0;
   DType a_type = DType::void_, b_type = DType::void_, out = DType::void_;  ///< the last of c and d
   int items = 0;
-  int kept_bits = 0;  ///< of the mantissa of the factors, which are rounded to so many, ties away from zero; 0: all
+  int kept_bits = 0;        ///< of the mantissa of the factors, which are rounded to so many, ties away from zero; 0: all
+  bool cuts_off = false;    ///< what is not kept of a mantissa, whatever it is
+  bool keeps_sums = false;  ///< in memory of its own, until items want them
   Layout a, b, c;
 
   friend bool operator==(const TensorCore&, const TensorCore&) = default;
@@ -73,7 +75,8 @@ struct TINYGRAD_EXPORT Target {
   int64_t full_group = 256;  ///< work-items that hide each other's waiting: what heuristics put into a group at most
   int64_t max_global[3] = {0, 0, 0};
   int64_t group_memory_bytes = 0;
-  int async_copy_bytes = 0;  ///< that one asynchronous copy from an argument to group memory moves at most, at least 4; 0: none
+  int64_t declared_group_bytes = 0;  ///< of those, what a kernel's text may declare; one with more gets all of it at launch; 0: all
+  int async_copy_bytes = 0;          ///< that one asynchronous copy from an argument to group memory moves at most, at least 4; 0: none
   int64_t max_image_width = 0, max_image_height = 0;  ///< in texels of four floats; 0: no images
   int64_t image_pitch = 1;                            ///< texels that the width of an image must be a multiple of
   std::vector<TensorCore> tensor_cores;               ///< best first

@@ -34,7 +34,7 @@ static void fields(A& archive, Field<A, StoredProgram> p) {
   auto& info = p.info;
   archive(info.name, info.params, info.variables);
   for (int i = 0; i < 3; ++i) archive(info.global[i], info.local[i]);
-  archive(info.chunks, info.flops, info.bytes, info.scratch_bytes, p.binary);
+  archive(info.chunks, info.flops, info.bytes, info.scratch_bytes, info.group_bytes, p.binary);
 }
 
 namespace {
@@ -49,7 +49,7 @@ void check(const StoredProgram& p) {
     need(k.slot > last && static_cast<int>(k.dtype) < dtype_count);
     last = k.slot;
   }
-  need(p.info.scratch_bytes >= 0);
+  need(p.info.scratch_bytes >= 0 && p.info.group_bytes >= 0);
   const auto check_index = [&](const IndexExpr& e) { need(e.is_valid(p.info.variables.size())); };
   for (const KernelParam& k : p.info.params) {
     check_index(k.size);

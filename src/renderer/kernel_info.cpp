@@ -227,6 +227,7 @@ class Describer {
                               .image_width = is_image(u) ? static_cast<int32_t>(const_value(u.src(1))->as_int()) : 0});
     }
     info_.bytes = expr(bytes.uop());
+    if (keeps_sums_) info_.group_bytes += kept_sums_group_bytes;
     info_.scratch_bytes = ScratchLayout(linear_).bytes();
     return std::move(info_);
   }
@@ -244,6 +245,9 @@ class Describer {
           for (const UOp& v : toposort(size)) note_variable(v);
         break;
       case Op::VAR: note_variable(u); break;
+      case Op::BUFFER:
+        if (u.arg_as<BufferArg>().scope == Scope::group) info_.group_bytes += group_bytes(u);
+        break;
       case Op::RANGE:
         trips_.push_back(trips_.back() * Count(symbolic::mean(u.src(0))));
         if (u.arg_as<RangeArg>().kind == AxisKind::thread) chunks_ = u.src(0);
@@ -261,6 +265,8 @@ class Describer {
       case Op::FETCH: count_bytes(u.src(1), u.src(1), &Traffic::loaded); break;
       case Op::WMMA: {
         flops_ = flops_ + trips_.back() * (2 * u.arg_as<WmmaArg>().k * lanes_[u]);
+        const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
+        keeps_sums_ |= core && core->keeps_sums;
         break;
       }
       default:
@@ -305,11 +311,18 @@ class Describer {
   UOp local_[3] = {index_const(1), index_const(1), index_const(1)};
   UOp chunks_ = index_const(1);
   Count flops_ = 0;
+  bool keeps_sums_ = false;
 };
 
 }  // namespace
 
 KernelInfo describe_kernel(const UOp& linear, std::string_view name) { return Describer(linear).describe(name); }
+
+int64_t group_bytes(const UOp& buffer) { return (buffer.arg_as<BufferArg>().size * int64_t(itemsize(buffer.dtype())) + 15) / 16 * 16; }
+
+int64_t given_group_bytes(const Target& target, const KernelInfo& info) {
+  return target.declared_group_bytes != 0 && info.group_bytes > target.declared_group_bytes ? info.group_bytes : 0;
+}
 
 bool stores_to(const KernelInfo& info, const UOp& place) {
   const auto p = std::ranges::find(info.params, place.src(0).arg_as<ParamArg>().slot, &KernelParam::slot);

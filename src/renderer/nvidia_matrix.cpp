@@ -1,5 +1,6 @@
 #include "renderer/nvidia_matrix.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -48,7 +49,8 @@ uint64_t matrix_descriptor(const TensorCore& core, int factor) {
   const auto piece_bit = size_t(std::bit_width(size_t(piece) / itemsize(f.dtype)) - 1);
   const int64_t leading = f.bytes_to(f.along_k()[f.lies_along_k() ? piece_bit : rows_bit]);
   const int64_t stride = f.bytes_to(f.across()[f.lies_along_k() ? rows_bit : piece_bit]);
-  return uint64_t(leading / piece) << 16 | uint64_t(stride / piece) << 32;
+  const uint64_t version = core.keeps_sums ? 1 : 0;
+  return uint64_t(leading / piece) << 16 | uint64_t(stride / piece) << 32 | version << 46;
 }
 
 std::string wgmma_instruction(const TensorCore& core, std::string_view d, std::string_view a, std::string_view b, std::string_view adds) {
@@ -59,6 +61,41 @@ std::string wgmma_instruction(const TensorCore& core, std::string_view d, std::s
   return fmt::format("wgmma.mma_async.sync.aligned.m{}n{}k{}.{}.{}.{} {}, {}, {}, {}{};", core.m, core.n, core.k,
                      element_name(core.out, false), element_name(core.a_type, true), element_name(core.b_type, true), d, a, b, adds,
                      modifiers);
+}
+
+std::string tcgen05_instruction(const TensorCore& core, std::string_view d, std::string_view a, std::string_view b,
+                                std::string_view description, std::string_view adds) {
+  const bool is_integer = !is_float(core.a_type);
+  const std::string_view kind = is_integer ? "i8" : itemsize(core.a_type) == 1 ? "f8f6f4" : core.a_type == DType::float32 ? "tf32" : "f16";
+  return fmt::format("tcgen05.mma.cta_group::1.kind::{} [{}], {}, {}, {}, {};", kind, d, a, b, description, adds);
+}
+
+uint32_t tcgen05_description(const TensorCore& core) {
+  const auto element = [](DType d) -> uint32_t {
+    return d == DType::float32 ? 2 : d == DType::bfloat16 || d == DType::int8 || d == DType::fp8e5m2 ? 1 : 0;
+  };
+  const uint32_t sums = core.out == DType::int32 ? 2 : 1;
+  const auto transposed = [&](int factor) -> uint32_t { return Factor(core, factor).lies_along_k() ? 0 : 1; };
+  return sums << 4 | element(core.a_type) << 7 | element(core.b_type) << 10 | transposed(0) << 15 | transposed(1) << 16 |
+         uint32_t(core.n / 8) << 17 | uint32_t(core.m / 16) << 24;
+}
+
+int32_t tensor_memory_parts(const KernelInfo& info) {
+  int64_t items = 1;
+  for (const IndexExpr& n : info.local) {
+    if (!n.is_constant()) throw CompileError(fmt::format("CUDA: groups of kernel {} that use tcgen05 must have a known size", info.name));
+    items *= n.evaluate({});
+  }
+  return int32_t((items + 127) / 128);
+}
+
+int32_t tensor_memory_columns(const KernelInfo& info, int32_t used) {
+  constexpr int32_t least = 32, most = 512;
+  const int32_t all = tensor_memory_parts(info) * used;
+  if (all > most)
+    throw CompileError(fmt::format(
+        "CUDA: the sums of kernel {} take {} columns of the tensor cores' memory, there are {}; use smaller tiles", info.name, all, most));
+  return int32_t(std::bit_ceil(unsigned(std::max(all, least))));
 }
 
 }  // namespace tinygrad::renderer

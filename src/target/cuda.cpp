@@ -12,14 +12,16 @@ struct CudaArch {
   int number;               ///< of "sm_80"
   std::string_view suffix;  ///< what real architectures of it may end in: 'a' for its own instructions, 'f' for those of its family
   int64_t l1_bytes, l2_bytes;
+  int64_t group_bytes;
 };
 
-// Group memory is what every kernel may declare; of the first level the rest is a cache. The second level is that of the largest machine.
+// Group memory is the most that a kernel may ask for; what is left of the first level by the 48 KiB that every kernel may declare is a
+// cache. The second level is that of the largest machine.
 constexpr CudaArch kCudaArchs[] = {
-    {80, "", 144 << 10, 40 << 20},     {86, "", 80 << 10, 6 << 20},      {87, "", 144 << 10, 4 << 20},
-    {89, "", 80 << 10, 96 << 20},      {90, "a", 208 << 10, 50 << 20},   {100, "af", 208 << 10, 126 << 20},
-    {103, "af", 208 << 10, 126 << 20}, {110, "af", 208 << 10, 32 << 20}, {120, "af", 80 << 10, 128 << 20},
-    {121, "af", 80 << 10, 24 << 20},
+    {80, "", 144 << 10, 40 << 20, 163 << 10},     {86, "", 80 << 10, 6 << 20, 99 << 10},       {87, "", 144 << 10, 4 << 20, 163 << 10},
+    {89, "", 80 << 10, 96 << 20, 99 << 10},       {90, "a", 208 << 10, 50 << 20, 227 << 10},   {100, "af", 208 << 10, 126 << 20, 227 << 10},
+    {103, "af", 208 << 10, 126 << 20, 227 << 10}, {110, "af", 208 << 10, 32 << 20, 227 << 10}, {120, "af", 80 << 10, 128 << 20, 99 << 10},
+    {121, "af", 80 << 10, 24 << 20, 99 << 10},
 };
 
 const CudaArch* find_arch(std::string_view name) {
@@ -62,14 +64,17 @@ Target cuda_target(std::string_view arch) {
   t.max_group_items = 1024;
   t.max_global[0] = INT32_MAX;
   t.max_global[1] = t.max_global[2] = UINT16_MAX;
-  t.group_memory_bytes = 48 << 10;
+  t.group_memory_bytes = a->group_bytes;
+  t.declared_group_bytes = 48 << 10;
   t.async_copy_bytes = 16;
   t.max_buffers = 128;
-  if (arch == "sm_90a") add_cores(t, arch);  // no other machine has these instructions
+  const bool has_own = arch == "sm_90a" || arch == "sm_100a";  // no other machine has their instructions
+  if (has_own) add_cores(t, arch);
   add_cores(t, "sm_80");
   add_cores(t, "sm_80_bytes");
   add_cores(t, "sm_80_doubles");
   if (a->number >= 89) add_cores(t, "sm_89");
+  if (has_own) add_cores(t, fmt::format("{}_tf32", arch));
   add_cores(t, "sm_80_tf32");
   t.set_ops({Op::SQRT, Op::RECIPROCAL, Op::NEG,  Op::TRUNC, Op::CAST, Op::BITCAST, Op::ADD,   Op::MUL,
              Op::SUB,  Op::FDIV,       Op::CDIV, Op::CMOD,  Op::MAX,  Op::CMPLT,   Op::CMPNE, Op::CMPEQ,

@@ -119,7 +119,7 @@ ContentKey Target::key() const {
   h.add(has_threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);
-  h.add(group_memory_bytes).add(max_buffers).add(has_buffer_offsets);
+  h.add(group_memory_bytes).add(declared_group_bytes).add(max_buffers).add(has_buffer_offsets);
   for (const TensorCore& core : tensor_cores) h.add(core.name.str());
   return h.add(ops_[0]).add(ops_[1]).add(dtypes_).add(converted_).finish();
 }
@@ -200,7 +200,7 @@ Target interp_target() {
   t.group_memory_bytes = 48 << 10;
   t.max_image_width = t.max_image_height = 16384;
   for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942",
-                             "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a"})
+                             "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32"})
     for (const TensorCore& core : tensor_cores(family))
       if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,

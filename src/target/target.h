@@ -13,8 +13,8 @@ namespace tinygrad {
 static_assert(op_count <= 128);  // a Target has a bit for each
 
 /// The tensor cores of a kind of machine: "sm_80", "sm_80_bytes", ... and what "sm_89" (mma.sync of the PTX manual) and "sm_90a" (its
-/// wgmma) have besides, "gfx90a", "gfx942" (MFMA), "gfx1100", "gfx1201" (WMMA), "apple7" (simdgroup matrices), "xe_hpg" (DPAS),
-/// "avx512_vnni" and "avx512_bf16" (sums of a few products in each lane) and "small" (8x8x8 for 8 items, for tests).
+/// wgmma) have besides, "sm_100a" (tcgen05), "gfx90a", "gfx942" (MFMA), "gfx1100", "gfx1201" (WMMA), "apple7" (simdgroup matrices),
+/// "xe_hpg" (DPAS), "avx512_vnni" and "avx512_bf16" (sums of a few products in each lane) and "small" (8x8x8 for 8 items, for tests).
 const std::vector<TensorCore>& tensor_cores(std::string_view family);
 /// The one of a name, wherever it is listed; null if there is none.
 const TensorCore* find_tensor_core(Symbol name);
@@ -22,6 +22,10 @@ const TensorCore* find_tensor_core(Symbol name);
 /// Results of one joined reduction that a CPU's kernel computes together, a copy of code each: what registers don't hold of them is in the
 /// nearest cache. Fusion counts on what the heuristics then write out.
 inline constexpr int most_kept_results = 128;
+
+/// Of a group's memory, for cores that keep sums: where these are, and what tells each of up to eight parts of the group when they are
+/// done.
+inline constexpr int64_t kept_sums_group_bytes = 80;
 
 /// What an OpenCL device says of itself; the defaults are what every device of OpenCL 1.2 has.
 struct OpenClLimits {

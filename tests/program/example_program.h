@@ -21,6 +21,7 @@ inline StoredProgram example_program() {
   info.chunks = 8;
   info.flops = IndexExpr(max(m, n), names);
   info.scratch_bytes = 1 << 20;
+  info.group_bytes = 96 << 10;
   return {info, std::string("\0binary", 7)};
 }
 

@@ -109,6 +109,7 @@ TEST(Warpgroup, GivesTheSame) {
       {Product{64, 64, 128, "kk", s8, s32}.kernel(), "wgmma_m64n64k32_kk_s8_s8_s32", "UNROLL(2,2) STAGE(2,2,group,1)"},
       {Product{64, 64, 128, "kn", s8, s32}.kernel(), "wgmma_m64n64k32_kk_s8_s8_s32", "STAGE(2,1,group,2) STAGE(2,2,group,2)"},
       {Product{128, 64, 64, "kk", e4m3}.kernel(), "wgmma_m64n64k32_kk_e4m3_e4m3_f32", "UPCAST(0,2)"},
+      {Product{64, 256, 64}.kernel(), "wgmma_m64n256k16_kn_f16_f32", "UNROLL(2,2)"},
       {relu, "wgmma_m64n64k16_kn_f16_f32", "STAGE(2,1,group,2) STAGE(2,2,group,2)"},
   };
   for (const std::string_view lie : {"kk", "kn", "mk", "mn"})
@@ -154,20 +155,25 @@ std::string chosen(const UOp& kernel, const Target& target = hopper) { return to
 TEST(Warpgroup, HeuristicsUseItWhereFactorsAreCopiedAsTheyLie) {
   for (const std::string_view lie : {"kk", "kn", "mk", "mn"}) {
     const std::string opts = chosen(Product{512, 512, 512, lie}.kernel());
-    EXPECT_EQ(opts, core(fmt::format("wgmma_m64n128k16_{}_f16_f32", lie)) + "LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,2) STAGE(2,2,group,2)");
+    EXPECT_EQ(opts, core(fmt::format("wgmma_m64n128k16_{}_f16_f32", lie)) + "LOCAL(0,2) UNROLL(2,4) STAGE(2,1,group,3) STAGE(2,2,group,3)");
+    const std::string wide = chosen(Product{8192, 4096, 512, lie}.kernel());
+    EXPECT_EQ(wide, core(fmt::format("wgmma_m64n256k16_{}_f16_f32", lie)) + "LOCAL(0,2) UNROLL(2,4) STAGE(2,1,group,3) STAGE(2,2,group,3)")
+        << "groups of it are many";
   }
   EXPECT_TRUE(chosen(Product{512, 64, 512}.kernel()).starts_with(core("wgmma_m64n64k16_kn_f16_f32") + "UPCAST(0,2)"));
-  const auto uses = [](const UOp& kernel) {
-    const std::string opts = chosen(kernel);
+  const auto uses = [](const UOp& kernel, const Target& target = hopper) {
+    const std::string opts = chosen(kernel, target);
     if (!opts.starts_with("TC(0,")) return false;
-    return hopper.tensor_cores[size_t(std::stoi(opts.substr(5)))].b.in_memory;
+    return target.tensor_cores[size_t(std::stoi(opts.substr(5)))].b.in_memory;
   };
   EXPECT_TRUE(uses(Product{512, 512, 512, "kk", DType::int8, DType::int32}.kernel()));
+  EXPECT_TRUE(uses(Product{512, 512, 512, "kk", DType::float32}.kernel())) << "which codegen only asks for where TF32 is allowed";
+  EXPECT_FALSE(uses(Product{512, 512, 512, "kn", DType::float32}.kernel()));
   EXPECT_FALSE(uses(Product{512, 512, 512, "kn", DType::int8, DType::int32}.kernel())) << "bytes lie along k";
   EXPECT_FALSE(uses(Product{512, 500, 512}.kernel()));
   EXPECT_FALSE(uses(Product{512, 512, 512}.kernel([](const UOp& x) { return max(x, constant(DType::float16, 0)); }))) << "it is computed";
-  for (const char* other : {"sm_80", "sm_90", "sm_100a"})
-    EXPECT_EQ(chosen(Product{512, 512, 512}.kernel(), cuda_target(other)).find("wgmma"), std::string::npos);
+  for (const char* other : {"sm_80", "sm_90", "sm_100", "sm_100a"})
+    EXPECT_EQ(uses(Product{512, 512, 512}.kernel(), cuda_target(other)), other == std::string_view("sm_100a")) << other;
 }
 
 }  // namespace

@@ -64,14 +64,30 @@ TEST(Nvidia, NarrowFloatsAreConvertedThroughFloat) {
 }
 
 TEST(Nvidia, TensorCore) { expect_golden("tensor_core", render(narrow_product(DType::bfloat16))); }
-TEST(Nvidia, FactorsInSharedMemory) {
-  const UOp i = loop(64, 0), j = loop(64, 1), k = reduce_loop(32, 2);
+/// The same for a core that reads memory, with more opts.
+Texts render_large(int64_t m, int64_t n, int64_t depth, const char* arch, const char* name, std::vector<Opt> opts = {}) {
+  const UOp i = loop(m, 0), j = loop(n, 1), k = reduce_loop(depth, 2);
   const DType d = DType::bfloat16;
-  const UOp x = cast(read(arg(1, 64 * 32, d), i * 32 + k), DType::float32) * cast(read(arg(2, 32 * 64, d), k * 64 + j), DType::float32);
-  const auto& cores = cuda_target("sm_90a").tensor_cores;
-  const auto core = std::ranges::find(cores, Symbol("wgmma_m64n64k16_kn_bf16_f32"), &TensorCore::name) - cores.begin();
-  expect_golden("wgmma", render(kernel({ended(write(arg(0, 64 * 64), i * 64 + j, reduce_over(Op::ADD, x, {k})), {i, j})},
-                                       {{OptOp::TC, 0, int32_t(core)}, {OptOp::UNROLL, 2, 0}})));
+  const UOp x =
+      cast(read(arg(1, m * depth, d), i * depth + k), DType::float32) * cast(read(arg(2, depth * n, d), k * n + j), DType::float32);
+  const auto& cores = cuda_target(arch).tensor_cores;
+  const auto core = std::ranges::find(cores, Symbol(name), &TensorCore::name) - cores.begin();
+  opts.insert(opts.begin(), {OptOp::TC, 0, int32_t(core)});
+  return render(kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, x, {k})), {i, j})}, opts), arch);
+}
+TEST(Nvidia, FactorsInSharedMemory) {
+  expect_golden("wgmma", render_large(64, 64, 32, "sm_90a", "wgmma_m64n64k16_kn_bf16_f32", {{OptOp::UNROLL, 2, 0}}));
+}
+TEST(Nvidia, SumsInTensorMemory) {
+  expect_golden("tcgen05", render_large(128, 64, 64, "sm_100a", "tcgen05_m128n64k16_kn_bf16_f32", {{OptOp::UNROLL, 2, 2}}));
+}
+TEST(Nvidia, SumsStayInTensorMemoryWhileALoopRuns) {
+  const Texts t = render_large(256, 128, 160, "sm_100a", "tcgen05_m128n64k16_kn_bf16_f32", {{OptOp::UPCAST, 1, 2}, {OptOp::UNROLL, 2, 2}});
+  for (const auto& [text, loop] : {std::pair(&t.ptx, "bra $loop"), std::pair(&t.cuda, "  for (")}) {
+    EXPECT_FALSE(has(*text, "tcgen05.st")) << *text;
+    const size_t last = text->rfind(loop), first_read = text->find(text == &t.cuda ? "  read(" : "tcgen05.ld");
+    EXPECT_LT(last, first_read) << *text;
+  }
 }
 TEST(Nvidia, TilesCopiedAhead) {
   const auto ahead = [](int slot) { return Opt{OptOp::STAGE, 2, StageOpt{.slot = slot, .scope = Scope::group, .depth = 2}.arg()}; };

@@ -98,6 +98,11 @@ TEST(Target, GpusOfNvidia) {
   EXPECT_TRUE(hopper.converts(DType::fp8e4m3));
   EXPECT_LT(ampere.tensor_cores.size(), hopper.tensor_cores.size());
   EXPECT_NE(hopper.key(), blackwell.key());
+  EXPECT_EQ(ampere.group_memory_bytes, 163 << 10);
+  EXPECT_EQ(cuda_target("sm_86").group_memory_bytes, 99 << 10);
+  EXPECT_EQ(hopper.group_memory_bytes, 227 << 10);
+  EXPECT_EQ(blackwell.group_memory_bytes, 227 << 10);
+  for (const Target& t : {ampere, hopper, blackwell}) EXPECT_EQ(t.declared_group_bytes, 48 << 10) << "more is given at launch";
   for (const char* wrong : {"sm_70", "sm_80a", "sm_90f", "sm_90ab", "sm_", "90", ""}) EXPECT_THROW(cuda_target(wrong), ValueError) << wrong;
 }
 
@@ -157,12 +162,14 @@ TEST(Target, TensorCoresHoldWholeMatrices) {
 /// Core matrices of eight rows of 16 bytes (PTX ISA, 9.7.15.5.1.2), and as cp.async has them in other banks.
 TEST(Target, WarpgroupsReadCoreMatrices) {
   EXPECT_GT(cuda_target("sm_90a").tensor_cores.size(), cuda_target("sm_90").tensor_cores.size());
-  for (const char* without : {"sm_80", "sm_89", "sm_90", "sm_100a", "sm_120a"})
+  for (const char* without : {"sm_80", "sm_89", "sm_90", "sm_100", "sm_103a", "sm_120a"})
     for (const TensorCore& core : cuda_target(without).tensor_cores) EXPECT_FALSE(core.a.in_memory || core.b.in_memory) << without;
-  int found = 0;
-  for (const TensorCore& core : cuda_target("sm_90a").tensor_cores) {
+  int with_sums = 0, without_sums = 0;
+  std::vector<TensorCore> cores = cuda_target("sm_90a").tensor_cores;
+  for (const TensorCore& core : cuda_target("sm_100a").tensor_cores) cores.push_back(core);
+  for (const TensorCore& core : cores) {
     if (!core.b.in_memory) continue;
-    ++found;
+    ++(core.keeps_sums ? with_sums : without_sums);
     SCOPED_TRACE(core.name.str());
     EXPECT_EQ(core.items, 128);
     EXPECT_EQ(core.k * int(itemsize(core.a_type)), 32);
@@ -182,7 +189,8 @@ TEST(Target, WarpgroupsReadCoreMatrices) {
       EXPECT_EQ(place(piece, 0) / 16 % 2, 1) << "an odd number of rows of 16 bytes";
     }
   }
-  EXPECT_EQ(found, 40);
+  EXPECT_EQ(without_sums, 63) << "three widths of wgmma";
+  EXPECT_EQ(with_sums, 34) << "two of tcgen05, which has no sums of 16 bits here";
 }
 
 /// Where AMD's matrix instruction calculator says that registers are: `--register-layout` of some elements of each matrix.

@@ -67,9 +67,13 @@ class StageLowering {
 };
 
 void check_group_memory(const UOp& sink, const Target& target) {
-  int64_t bytes = 0;
-  for (const UOp& u : toposort(sink))
-    if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group) bytes += u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype()));
+  int64_t bytes = 0, for_sums = 0;
+  for (const UOp& u : toposort(sink)) {
+    if (u.is(Op::WMMA) && find_tensor_core(u.arg_as<WmmaArg>().name)->keeps_sums) for_sums = kept_sums_group_bytes;
+    if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group)
+      bytes += (u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())) + 15) / 16 * 16;
+  }
+  bytes += for_sums;
   if (bytes > target.group_memory_bytes)
     throw ValueError(
         fmt::format("opts of kernel {}: tiles and partial results take {} bytes of a group's memory, the target has {}; use "

@@ -16,7 +16,8 @@ constexpr int64_t few_outputs = 2048;  // less than the work-items that a device
 constexpr int64_t long_reduction = 32;
 constexpr int64_t texel = 4;  // elements
 constexpr int tiles_ahead = 2;
-constexpr int64_t most_sums = 64;  // of a tensor core that an item holds, about half of its registers
+constexpr int64_t most_sums = 64;     // of a tensor core that an item holds, where two groups share the registers
+constexpr int64_t many_groups = 256;  // give each part of the largest devices two, one after another
 
 class GroupHeuristic {
  public:
@@ -59,6 +60,9 @@ class GroupHeuristic {
       if (reads_memory && (!use->lie_as_read || !has_one_product())) continue;
       if (constant_size(use->m) % core.m || constant_size(use->n) % core.n || constant_size(use->k) % core.k) continue;
       if (constant_size(use->m) == 0 || constant_size(use->n) == 0 || constant_size(use->k) == 0) continue;
+      // Wide tiles load less for each product, and leave fewer groups, of two of them.
+      fills_registers_ = core.c.elements() > most_sums;
+      if (fills_registers_ && outputs() / (int64_t{2} * core.m * core.n) < many_groups) continue;
       opts_.push_back({OptOp::TC, 0, int32_t(i)});
       items_ *= core.items;
       int64_t sums = core.c.elements();
@@ -210,7 +214,8 @@ class GroupHeuristic {
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce) continue;
       if (std::ranges::any_of(opts_, [](const Opt& o) { return o.op == OptOp::UNROLL; })) return;
-      for (int64_t n = !may_stage_ ? 4 : uses_core_ ? 2 : 8; n > 1; n /= 2)
+      // A core's terms are short; what is read from memory is waited for once for all of them.
+      for (int64_t n = !may_stage_ || core_reads_memory_ ? 4 : uses_core_ ? 2 : 8; n > 1; n /= 2)
         if (left_[i] % n == 0 && left_[i] >= n) return add(OptOp::UNROLL, i, n);
       return;
     }
@@ -231,7 +236,8 @@ class GroupHeuristic {
     return w.node.is(Op::LOAD) && (core_reads_memory_ || (spread_ & w.inside & ~w.depends) != 0);
   }
 
-  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much.
+  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much. One
+  /// group computes while another waits, so they share the memory.
   void stage() {
     const size_t axis = nest_.axes.size() - 1;
     if (!may_stage_ || left_[axis] <= tiles_ahead + 1) return;
@@ -239,8 +245,8 @@ class GroupHeuristic {
     for (const NestedWork& w : nest_.works)
       if (is_shared(w) && (w.depends >> axis & 1)) tiles[w.node.src(0).src(0).arg_as<ParamArg>().slot] += tile_bytes(w);
     int depth = tiles_ahead + 1;
-    if (core_reads_memory_ && bytes_of(tiles) * depth > target_.group_memory_bytes) --depth;
-    int64_t free = target_.group_memory_bytes;
+    int64_t free = fills_registers_ ? target_.group_memory_bytes : target_.group_memory_bytes / 2;
+    if (core_reads_memory_ && bytes_of(tiles) * depth > free) --depth;
     for (const auto& [slot, bytes] : tiles) {
       const StageOpt tile{.slot = slot, .scope = Scope::group, .depth = depth};
       free -= bytes * tile.depth;
@@ -274,7 +280,7 @@ class GroupHeuristic {
   std::vector<int64_t> left_;
   std::vector<Opt> opts_;
   int64_t items_ = 1;
-  bool uses_core_ = false, core_reads_memory_ = false, may_stage_ = false, reads_texels_ = false;
+  bool uses_core_ = false, core_reads_memory_ = false, fills_registers_ = false, may_stage_ = false, reads_texels_ = false;
   uint64_t spread_ = 0;  ///< axes that work-items are along, as bits
 };
 

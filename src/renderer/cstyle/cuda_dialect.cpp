@@ -43,6 +43,9 @@ constexpr Definition kDefinitions[] = {
     {"NAN", "#define NAN __int_as_float(0x7fc00000)"},
     {"abs", "", "fabs"},
     {"inlined", "#define inlined static __device__ __forceinline__"},
+    // What an item knows of a tensor core's memory: its part, the rows of its warp, what tells that products are done, whether it begins
+    // them.
+    {"Sums", "struct Sums { unsigned int place, lane, phase; unsigned long done; bool starts; };"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
 };
 
@@ -190,7 +193,10 @@ std::string kernel(const KernelText& text) {
     parameters.push_back(p.is_memory ? fmt::format("{}* {}{}", p.type, p.is_restricted ? "__restrict__ " : "", p.name)
                                      : fmt::format("{} {}", p.type, p.name));
   std::string arrays;
-  for (const GroupArray& a : text.arrays) arrays += fmt::format("  __shared__ __align__(16) {} {}[{}];\n", a.type, a.name, a.size);
+  if (text.is_memory_given) arrays += "  extern __shared__ __align__(16) unsigned char given[];\n";
+  for (const GroupArray& a : text.arrays)
+    arrays += text.is_memory_given ? fmt::format("  {0}* const {1} = ({0}*)(given + {2});\n", a.type, a.name, a.place)
+                                   : fmt::format("  __shared__ __align__(16) {} {}[{}];\n", a.type, a.name, a.size);
   const std::string bounds = text.items == 0 ? "" : fmt::format("__launch_bounds__({}) ", text.items);
   return fmt::format("extern \"C\" __global__ void {}{}({}) {{\n{}{}}}\n", bounds, kernel_symbol(text.info.name),
                      fmt::join(parameters, ", "), arrays, text.body);

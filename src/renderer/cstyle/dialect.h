@@ -34,7 +34,8 @@ struct Parameter {
 /// Memory of a work-group.
 struct GroupArray {
   std::string type, name;
-  int64_t size = 0;  ///< elements
+  int64_t size = 0;   ///< elements
+  int64_t place = 0;  ///< in memory that the launch gives, in bytes
 };
 
 /// What a kernel is written from.
@@ -51,6 +52,7 @@ struct KernelText {
 
   // In work-groups:
   std::vector<GroupArray> arrays = {};
+  bool is_memory_given = false;  ///< by the launch: the arrays are places in it
 };
 
 /// What a language for work-groups has beside C. Its kernels take memory and then all variables of KernelInfo, 64 bits each. Vectors are

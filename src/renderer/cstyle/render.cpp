@@ -10,6 +10,7 @@
 #include "renderer/async_products.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/cstyle/inlining.h"
+#include "renderer/cstyle/kept_sums_text.h"
 #include "renderer/cstyle/lanes.h"
 #include "renderer/cstyle/names.h"
 #include "renderer/cstyle/private_memory.h"
@@ -41,8 +42,9 @@ struct Address {
 
 class Renderer {
  public:
-  Renderer(const Dialect& dialect, const UOp& linear, const KernelInfo& info)
-      : linear_(linear),
+  Renderer(const Dialect& dialect, const Target& target, const UOp& linear, const KernelInfo& info)
+      : target_(target),
+        linear_(linear),
         info_(info),
         prelude_(dialect),
         groups_(dialect.groups),
@@ -50,12 +52,15 @@ class Renderer {
         private_(linear),
         inlining_(linear, private_) {
     if (!groups_) scratch_.emplace(linear);
+    for (const UOp& u : linear.src())
+      if (!kept_sums_ && core_that_keeps_sums(u)) kept_sums_.emplace(prelude_, info_, linear, names_);
   }
 
   std::string render() {
     for (size_t i = 0; i < linear_.src_count(); ++i) {
       declare_private(static_cast<int32_t>(i));
       visit(linear_.src(i));
+      if (kept_sums_) write(kept_sums_->behind(linear_.src(i)));
     }
     if (!loops_.empty()) throw InternalError(fmt::format("C: a loop of kernel {} has no END", info_.name));
     KernelText text{.info = info_, .parameters = {}, .body = std::move(body_)};
@@ -93,7 +98,13 @@ class Renderer {
       converted += fmt::format("  const {0} {1} = ({0}){2};\n", type, value(*used).expr.text, name);
     }
     text.body = converted + text.body;
+    if (kept_sums_) {
+      const GroupArray own{"unsigned long", names_.fresh("own"), kept_sums_group_bytes / 8, group_bytes_};
+      arrays_.push_back(own);
+      text.body = kept_sums_->prologue(own.name) + text.body + kept_sums_->epilogue();
+    }
     text.arrays = std::move(arrays_);
+    text.is_memory_given = given_group_bytes(target_, info_) != 0;
     text.items = 1;
     for (const IndexExpr& n : info_.local) text.items *= n.is_constant() ? n.evaluate({}) : 0;
   }
@@ -144,7 +155,11 @@ class Renderer {
   std::string type_of(const Value& v) { return prelude_.type(v.is_mask() ? signed_of_bits(v.mask_bits) : v.dtype, v.lanes); }
 
   void visit(const UOp& u) {
-    if (products_.must_wait(u)) {
+    const bool must_wait = products_.must_wait(u);
+    if (kept_sums_) {
+      if (must_wait) write(kept_sums_->wait());
+      if (visit_kept(u)) return;
+    } else if (must_wait) {
       if (const std::string text = groups_->end_products(prelude_, under_way_); !text.empty()) line(text);
       under_way_.clear();
     }
@@ -194,6 +209,38 @@ class Renderer {
       throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, arg.name.str(), info_.name));
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
     return {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes};
+  }
+
+  // Sums in memory of tensor cores.
+
+  static const TensorCore* core_that_keeps_sums(const UOp& u) {
+    const TensorCore* core = u.is(Op::WMMA) ? AsyncProducts::core_of(u) : nullptr;
+    return core && core->keeps_sums ? core : nullptr;
+  }
+
+  void write(const KeptSumsText::Lines& lines) {
+    for (const std::string& x : lines) line(x);
+  }
+
+  /// True for what has to do with them.
+  bool visit_kept(const UOp& u) {
+    KeptSumsText::Lines lines;
+    std::optional<Value> known;
+    if (const TensorCore* core = core_that_keeps_sums(u)) {
+      known = kept_sums_->begin(u, *core, products_.goes_on(u), pointer(address_of(u.src(0))), pointer(address_of(u.src(1))),
+                                value(u.src(2)), lines);
+    } else if (u.is(Op::BARRIER)) {
+      write(kept_sums_->barrier());
+      return true;
+    } else {
+      if (u.is(Op::RANGE) || u.is(Op::END)) kept_sums_->forget_barrier();
+      known = kept_sums_->access(u, lines);
+    }
+    if (!known) return false;
+    write(lines);
+    if (u.is(Op::STORE)) declared_by_store_.clear();
+    keep(u, *std::move(known));
+    return true;
   }
 
   void begin_product(const UOp& u, const TensorCore& core) {
@@ -338,9 +385,10 @@ class Renderer {
   void private_memory(const UOp& u) {
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::group) {
-      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size};
+      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, group_bytes_};
       if (!groups_) throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
       arrays_.push_back(array);
+      group_bytes_ += group_bytes(u);
       return keep(u, {.expr = {array.name}, .dtype = u.dtype()});
     }
     if (arg.scope == Scope::device) throw InternalError(fmt::format("C: the memory of kernel {} must be arguments", info_.name));
@@ -513,6 +561,7 @@ class Renderer {
     line(fmt::format("__builtin_prefetch({}, {}, 3);", pointer(address_of(place)), stores_to(info_, place) ? 1 : 0));
   }
 
+  const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
   Prelude prelude_;
@@ -522,6 +571,7 @@ class Renderer {
   const PrivateMemory private_;
   const Inlining inlining_;
   std::optional<ScratchLayout> scratch_;
+  std::optional<KeptSumsText> kept_sums_;
   Names names_;
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
@@ -531,30 +581,35 @@ class Renderer {
   std::vector<GroupArray> arrays_;
   std::vector<UOp> variables_, late_;
   std::string body_, chunk_type_, declared_by_store_;
+  int64_t group_bytes_ = 0;
   int depth_ = 0;
   bool streams_ = false;
 };
 
 }  // namespace
 
-std::string render_c(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(clang_dialect(), linear, info).render(); }
-
-std::string render_cuda(const Target&, const UOp& linear, const KernelInfo& info) {
-  return Renderer(cuda_dialect(), linear, info).render();
+std::string render_c(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(clang_dialect(), target, linear, info).render();
 }
 
-std::string render_hexagon(const Target&, const UOp& linear, const KernelInfo& info) {
-  return Renderer(hexagon_dialect(), linear, info).render();
+std::string render_cuda(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(cuda_dialect(), target, linear, info).render();
 }
 
-std::string render_hip(const Target&, const UOp& linear, const KernelInfo& info) { return Renderer(hip_dialect(), linear, info).render(); }
+std::string render_hexagon(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(hexagon_dialect(), target, linear, info).render();
+}
 
-std::string render_metal(const Target&, const UOp& linear, const KernelInfo& info) {
-  return Renderer(metal_dialect(), linear, info).render();
+std::string render_hip(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(hip_dialect(), target, linear, info).render();
+}
+
+std::string render_metal(const Target& target, const UOp& linear, const KernelInfo& info) {
+  return Renderer(metal_dialect(), target, linear, info).render();
 }
 
 std::string render_opencl(const Target& target, const UOp& linear, const KernelInfo& info) {
-  return Renderer(opencl_dialect(target.supports(DType::float16)), linear, info).render();
+  return Renderer(opencl_dialect(target.supports(DType::float16)), target, linear, info).render();
 }
 
 }  // namespace tinygrad::renderer

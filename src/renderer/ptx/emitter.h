@@ -51,7 +51,8 @@ class Emitter {
 
   /// Declarations of all registers.
   std::string declarations() const;
-  std::string body() const { return entry_ + body_; }
+  const std::string& entry() const { return entry_; }
+  const std::string& body() const { return body_; }
 
  private:
   std::string entry_, body_;

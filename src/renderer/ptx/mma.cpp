@@ -55,11 +55,6 @@ Registers copied(Emitter& out, DType d, const Registers& x) {
   return copies;
 }
 
-std::string descriptor(Emitter& out, const Place& place, uint64_t matrix) {
-  const std::string pieces = out.define(DType::uint64, "shr.u64", place.pointer + ", 4");
-  return out.define(DType::uint64, "add.s64", fmt::format("{}, {}", pieces, matrix + uint64_t(place.offset / 16)));
-}
-
 std::string braced(const Registers& x) { return fmt::format("{{{}}}", fmt::join(x, ", ")); }
 
 }  // namespace
@@ -79,9 +74,15 @@ Registers emit_mma(Emitter& out, const WmmaArg& core, const Registers& a, const 
   return apart;
 }
 
+std::string matrix_place(Emitter& out, const TensorCore& core, int factor, const Place& place) {
+  const std::string pieces = out.define(DType::uint64, "shr.u64", place.pointer + ", 4");
+  const uint64_t descriptor = matrix_descriptor(core, factor) + uint64_t(place.offset / 16);
+  return out.define(DType::uint64, "add.s64", fmt::format("{}, {}", pieces, descriptor));
+}
+
 Product begin_product(Emitter& out, const TensorCore& core, const Factor& a, const Factor& b, const Registers& c, const Product* before) {
   const auto factor = [&](const Factor& f, int number, DType dtype) {
-    return f.place ? descriptor(out, *f.place, matrix_descriptor(core, number)) : braced(packed(out, dtype, f.held, true));
+    return f.place ? matrix_place(out, core, number, *f.place) : braced(packed(out, dtype, f.held, true));
   };
   const std::string first = factor(a, 0, core.a_type), second = factor(b, 1, core.b_type);
   const std::string adds = out.constant(Scalar::from_int(1, DType::bool_));

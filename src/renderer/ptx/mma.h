@@ -26,6 +26,9 @@ struct Factor {
   std::vector<std::string> held = {};
 };
 
+/// What tells a core where a factor is, in a register.
+std::string matrix_place(Emitter& out, const TensorCore& core, int factor, const Place& place);
+
 /// wgmma.mma_async: adds to what is in the registers, or to the sums of `before`, which it goes on with.
 Product begin_product(Emitter& out, const TensorCore& core, const Factor& a, const Factor& b, const std::vector<std::string>& c,
                       const Product* before);

@@ -7,10 +7,12 @@
 
 #include "renderer/address_parts.h"
 #include "renderer/async_products.h"
+#include "renderer/kept_sums.h"
 #include "renderer/ptx/emitter.h"
 #include "renderer/ptx/memory.h"
 #include "renderer/ptx/mma.h"
 #include "renderer/ptx/ptx.h"
+#include "renderer/ptx/tensor_memory.h"
 #include "symbolic/known_divisors.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -43,6 +45,14 @@ struct Address {
   size_t width = 1;
 };
 
+/// A product that is given what it adds to, under way.
+struct GivenSum {
+  UOp product;
+  TensorTile tile;
+  std::vector<std::string> sums;
+  DType dtype = DType::void_;
+};
+
 struct OpenLoop {
   std::string counter, bound, begin, end;
   std::string_view type;
@@ -61,21 +71,31 @@ std::string_view version_for(std::string_view arch) {
 class Renderer {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), products_(linear) {
-    for (const UOp& u : linear.src())
+      : target_(target), linear_(linear), info_(info), is_given_(given_group_bytes(target, info) != 0), products_(linear), kept_(linear) {
+    for (const UOp& u : linear.src()) {
       if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
+      if (const TensorCore* core = u.is(Op::WMMA) ? AsyncProducts::core_of(u) : nullptr; core && core->keeps_sums && !tensor_memory_)
+        tensor_memory_.emplace(out_, info_);
+    }
   }
 
   std::string render() {
-    for (const UOp& u : linear_.src()) visit(u);
+    for (const UOp& u : linear_.src()) {
+      visit(u);
+      read_sums(u);
+    }
     if (!loops_.empty() || !ifs_.empty()) throw InternalError(fmt::format("PTX: a block of kernel {} has no end", info_.name));
-    out_.line("ret;");
+    const std::string shared = tensor_memory_ ? group_memory("sums", kept_sums_group_bytes) : "";
+    const std::string prologue = tensor_memory_ ? tensor_memory_->prologue(shared) : "",
+                      epilogue = tensor_memory_ ? tensor_memory_->epilogue() : "";
     std::vector<std::string> parameters;
     for (const KernelParam& p : info_.params) parameters.push_back(fmt::format("  .param .u64 buffer{}", p.slot));
     for (size_t i = 0; i < info_.variables.size(); ++i) parameters.push_back(fmt::format("  .param .s64 variable{}", i));
-    return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}}}\n", info_.name,
-                       version_for(target_.arch.str()), target_.arch.str(), kernel_symbol(info_.name), fmt::join(parameters, ",\n"),
-                       group_size(), out_.declarations(), memories_, out_.body());
+    const std::string given = is_given_ ? ".extern .shared .align 16 .b8 given[];\n\n" : "";
+    return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n{}.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}{}{}{}  ret;\n}}\n",
+                       info_.name, version_for(target_.arch.str()), target_.arch.str(), given, kernel_symbol(info_.name),
+                       fmt::join(parameters, ",\n"), group_size(), out_.declarations(), memories_, out_.entry(), prologue, out_.body(),
+                       epilogue);
   }
 
  private:
@@ -118,10 +138,7 @@ class Renderer {
   }
 
   void visit(const UOp& u) {
-    if (products_.must_wait(u)) {
-      end_products(out_, begun_);
-      begun_.clear();
-    }
+    if (products_.must_wait(u)) wait_for_products();
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
@@ -158,13 +175,102 @@ class Renderer {
     elementwise(u);
   }
 
+  void wait_for_products() {
+    if (tensor_memory_) {
+      tensor_memory_->wait();
+      for (const GivenSum& g : given_) tensor_memory_->read(g.tile, g.dtype, g.sums);
+      for (const int32_t t : due_) read_tile(t);
+      for (GivenSum& g : given_) free_.push_back(std::move(g.tile));
+      given_.clear();
+      due_.clear();
+    } else {
+      end_products(out_, begun_);
+    }
+    begun_.clear();
+  }
+
+  // Sums in memory of tensor cores.
+
+  /// What an item has of the sums of a tile, and where the core has it.
+  struct KeptTile {
+    TensorTile tile;
+    std::vector<std::string> sums;
+    DType dtype = DType::void_;
+  };
+  KeptTile& kept_tile(int32_t number, DType dtype) {
+    if (tiles_.empty()) tiles_.resize(kept_.tiles().size());
+    KeptTile& t = tiles_[size_t(number)];
+    if (t.sums.empty()) {
+      const int32_t n = kept_.tiles()[size_t(number)];
+      t.tile = tensor_memory_->add_tile(n);
+      t.dtype = dtype;
+      for (int32_t i = 0; i < n; ++i) t.sums.push_back(out_.fresh(kind_of(dtype)));
+    }
+    return t;
+  }
+  void read_tile(int32_t number) {
+    const KeptTile& t = tiles_[size_t(number)];
+    tensor_memory_->read(t.tile, t.dtype, t.sums);
+  }
+  void read_sums(const UOp& u) {
+    for (const int32_t t : kept_.read_behind(u)) u.is(Op::WMMA) ? due_.push_back(t) : read_tile(t);
+  }
+
+  void begin_kept(const UOp& u, const TensorCore& core) {
+    const std::string a = matrix_place(out_, core, 0, address_of(u, 0).places.at(0)),
+                      b = matrix_place(out_, core, 1, address_of(u, 1).places.at(0));
+    TensorMemory& memory = *tensor_memory_;
+    if (const int32_t t = kept_.tile_of(u); t >= 0) {
+      const KeptTile& kept = kept_tile(t, core.out);
+      memory.begin_product(core, kept.tile, a, b);
+      return set(u, kept.sums);  // nobody reads them yet
+    }
+    if (products_.goes_on(u)) {
+      const auto before = std::ranges::find(given_, UOp(u.src(2)), &GivenSum::product);
+      before->product = u;
+      memory.begin_product(core, before->tile, a, b);
+      return set(u, before->sums);
+    }
+    GivenSum g{.product = u, .tile = free_tile(core.n), .sums = {}, .dtype = core.out};
+    for (int i = 0; i < core.n; ++i) g.sums.push_back(out_.fresh(kind_of(core.out)));
+    if (is_zero(u.src(2)))
+      memory.clear(g.tile);
+    else
+      memory.write(g.tile, registers(u.src(2)));
+    memory.begin_product(core, g.tile, a, b);
+    set(u, g.sums);
+    given_.push_back(std::move(g));
+  }
+  TensorTile free_tile(int32_t columns) {
+    const auto free = std::ranges::find(free_, columns, &TensorTile::columns);
+    if (free == free_.end()) return tensor_memory_->add_tile(columns);
+    TensorTile tile = std::move(*free);
+    free_.erase(free);
+    return tile;
+  }
+  static bool is_zero(const UOp& x) {
+    if (x.is(Op::EXPAND)) return is_zero(x.src(0));
+    return x.is(Op::STACK) ? std::ranges::all_of(x.src(), is_zero) : is_const(x, 0);
+  }
+
+  /// True for an access of what stays in memory of tensor cores.
+  bool access_kept(const UOp& u) {
+    const KeptSums::Element* e = kept_.element_of(u);
+    if (!e) return false;
+    if (u.is(Op::LOAD)) set(u, kept_tile(e->tile, u.dtype()).sums[size_t(std::max(e->number, 0))]);
+    if (u.is(Op::STORE) && e->number == 0) tensor_memory_->clear(kept_tile(e->tile, u.src(1).dtype()).tile);
+    return true;
+  }
+
   /// Tensor cores see shared memory another way than what the items write there.
   void barrier() {
+    if (tensor_memory_) return tensor_memory_->barrier();
     if (products_.any()) out_.line("fence.proxy.async.shared::cta;");
     out_.line("bar.sync 0;");
   }
 
   void begin(const UOp& u, const TensorCore& core) {
+    if (core.keeps_sums) return begin_kept(u, core);
     const auto factor = [&](size_t i, const TensorCore::Layout& layout) {
       return layout.in_memory ? Factor{address_of(u, i).places.at(0)} : Factor{{}, registers(u.src(i))};
     };
@@ -261,10 +367,23 @@ class Renderer {
       return;
     }
     m.space = arg.scope == Scope::group ? "shared" : "local";
+    const int64_t bytes = arg.size * int64_t(itemsize(u.dtype()));
     const std::string name = fmt::format("{}{}", m.space, memory_.size());
-    memories_ += fmt::format("  .{} .align 16 .b8 {}[{}];\n", m.space, name, arg.size * int64_t(itemsize(u.dtype())));
-    m.base = out_.fresh(RegisterKind::bits64);
-    out_.entry_line(fmt::format("mov.u64 {}, {};", m.base, name));
+    m.base = arg.scope == Scope::group ? group_memory(name, bytes) : declared_memory("local", name, bytes);
+  }
+  std::string declared_memory(std::string_view space, const std::string& name, int64_t bytes) {
+    memories_ += fmt::format("  .{} .align 16 .b8 {}[{}];\n", space, name, bytes);
+    const std::string base = out_.fresh(RegisterKind::bits64);
+    out_.entry_line(fmt::format("mov.u64 {}, {};", base, name));
+    return base;
+  }
+  std::string group_memory(const std::string& name, int64_t bytes) {
+    if (!is_given_) return declared_memory("shared", name, bytes);
+    const std::string base = out_.fresh(RegisterKind::bits64);
+    out_.entry_line(fmt::format("mov.u64 {}, given;", base));
+    if (given_bytes_ > 0) out_.entry_line(fmt::format("add.s64 {0}, {0}, {1};", base, given_bytes_));
+    given_bytes_ += (bytes + 15) / 16 * 16;
+    return base;
   }
 
   // Addresses.
@@ -319,6 +438,7 @@ class Renderer {
   }
 
   void load(const UOp& u) {
+    if (access_kept(u)) return;
     const Address& a = address_of(u);
     const size_t lanes = count(a);
     const std::vector<std::string> gate = gates(u, lanes),
@@ -334,6 +454,7 @@ class Renderer {
   }
 
   void store(const UOp& u) {
+    if (access_kept(u)) return;
     const Address& a = address_of(u);
     const size_t lanes = count(a);
     const std::vector<std::string> gate = gates(u, lanes), x = registers(u.src(1));
@@ -418,6 +539,7 @@ class Renderer {
     }
     out_.label(loop.begin);
     set(u, loop.counter);
+    if (tensor_memory_) tensor_memory_->forget_barrier();
     loops_.push_back(std::move(loop));
     bases_.emplace_back();
   }
@@ -432,6 +554,7 @@ class Renderer {
         out_.define(DType::bool_, fmt::format("setp.lt.{}", loop.type), fmt::format("{}, {}", loop.counter, loop.bound));
     out_.line(fmt::format("@{} bra {};", more, loop.begin));
     out_.label(loop.end);
+    if (tensor_memory_) tensor_memory_->forget_barrier();
   }
 
   void open_if(const UOp& u) {
@@ -449,8 +572,16 @@ class Renderer {
   const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
+  const bool is_given_;  ///< the group's memory, by the launch
+  int64_t given_bytes_ = 0;
   AsyncProducts products_;
   std::vector<Product> begun_;  ///< that are under way
+  const KeptSums kept_;
+  std::optional<TensorMemory> tensor_memory_;
+  std::vector<KeptTile> tiles_;
+  std::vector<int32_t> due_;     ///< tiles to be read once what is under way is done
+  std::vector<GivenSum> given_;  ///< under way
+  std::vector<TensorTile> free_;
   Emitter out_;
   symbolic::KnownDivisors divisors_;
   NodeMap<int32_t> positions_;

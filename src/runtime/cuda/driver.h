@@ -34,9 +34,10 @@ struct KernelNode {
 
 // Values of cuda.h's enumerations.
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600, kPeerAccessAlreadyEnabled = 704;
-inline constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CUdevice_attribute
-inline constexpr unsigned kPortable = 1, kDeviceMapped = 2;   // cuMemHostAlloc
-inline constexpr int kOldestVersion = 12000;                  // 12.0: graphs as they are used here
+inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kMostGroupBytes = 97;  // CUdevice_attribute
+inline constexpr int kGivenGroupBytes = 8;                                          // CUfunction_attribute
+inline constexpr unsigned kPortable = 1, kDeviceMapped = 2;                         // cuMemHostAlloc
+inline constexpr int kOldestVersion = 12000;                                        // 12.0: graphs as they are used here
 
 // X(function, symbol, arguments)
 // clang-format off
@@ -60,6 +61,7 @@ inline constexpr int kOldestVersion = 12000;                  // 12.0: graphs as
   X(can_access_peer, cuDeviceCanAccessPeer, (int*, DeviceNumber, DeviceNumber)) X(enable_peer, cuCtxEnablePeerAccess, (Context, unsigned)) \
   X(module_load, cuModuleLoadData, (Module*, const void*)) X(module_unload, cuModuleUnload, (Module)) \
   X(module_function, cuModuleGetFunction, (Function*, Module, const char*)) \
+  X(function_set, cuFuncSetAttribute, (Function, int, int)) \
   X(launch, cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**)) \
   X(graph_create, cuGraphCreate, (Graph*, unsigned)) X(graph_destroy, cuGraphDestroy, (Graph)) \
   X(graph_add_kernel, cuGraphAddKernelNode_v2, (GraphNode*, Graph, const GraphNode*, size_t, const KernelNode*)) \

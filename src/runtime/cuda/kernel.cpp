@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/kernel_info.h"
 #include "runtime/check_groups.h"
 
 namespace tinygrad::runtime::cuda {
@@ -18,7 +19,7 @@ void Arguments::set(const KernelInfo& info, std::span<void* const> buffers, std:
 }
 
 CudaKernel::CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& binary)
-    : gpu_(std::move(gpu)), info_(info), most_items_(target.max_group_items) {
+    : gpu_(std::move(gpu)), info_(info), given_bytes_(given_group_bytes(target, info)), most_items_(target.max_group_items) {
   std::copy(std::begin(target.max_global), std::end(target.max_global), most_groups_);
   const Driver& api = gpu_->api();
   gpu_->enter();
@@ -28,6 +29,21 @@ CudaKernel::CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, con
     api.module_unload(module_);
     api.check(found, fmt::format("looking for kernel {}", info.name));
   }
+  if (given_bytes_ != 0) try {
+      ask_for_group_memory();
+    } catch (...) {
+      api.module_unload(module_);
+      throw;
+    }
+}
+
+void CudaKernel::ask_for_group_memory() const {
+  const Driver& api = gpu_->api();
+  if (const int most = gpu_->attribute(kMostGroupBytes); given_bytes_ > most)
+    throw DeviceError(fmt::format("{}: kernel {} needs {} bytes of a group's memory, the device has {}; use smaller tiles", api.name,
+                                  info_.name, given_bytes_, most));
+  api.check(api.function_set(function_, kGivenGroupBytes, static_cast<int>(given_bytes_)),
+            fmt::format("asking for {} bytes of a group's memory for kernel {}", given_bytes_, info_.name));
 }
 
 CudaKernel::~CudaKernel() {
@@ -55,7 +71,7 @@ bool CudaKernel::describe(const GraphLaunch& launch, Arguments& arguments, Kerne
   node = {.function = function_,
           .grid = {},
           .group = {},
-          .shared_bytes = 0,
+          .shared_bytes = static_cast<unsigned>(given_bytes_),
           .parameters = arguments.pointers(),
           .extra = nullptr,
           .kernel = nullptr,
@@ -78,8 +94,8 @@ std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::sp
   const auto start = [&] {
     if (!has_work) return;
     gpu_->timed(info_.name, "kernel", [&] {
-      api.check(api.launch(function_, node.grid[0], node.grid[1], node.grid[2], node.group[0], node.group[1], node.group[2], 0,
-                           gpu_->stream(), node.parameters, nullptr),
+      api.check(api.launch(function_, node.grid[0], node.grid[1], node.grid[2], node.group[0], node.group[1], node.group[2],
+                           node.shared_bytes, gpu_->stream(), node.parameters, nullptr),
                 fmt::format("launching kernel {}", info_.name));
     });
   };

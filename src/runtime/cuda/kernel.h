@@ -35,9 +35,12 @@ class CudaKernel final : public Kernel {
  private:
   /// Throws DeviceError for what the device cannot launch.
   void check(std::span<void* const> buffers, const LaunchDims& dims) const;
+  /// Has launches give it so much memory of a group.
+  void ask_for_group_memory() const;
 
   const std::shared_ptr<const Gpu> gpu_;
   const KernelInfo info_;
+  const int64_t given_bytes_;  ///< by each launch, of a group's memory
   int64_t most_items_ = 0, most_groups_[3] = {0, 0, 0};
   Module module_ = nullptr;
   Function function_ = nullptr;

@@ -92,6 +92,7 @@ void set_others(Driver& d) {
   d.error_string = [](Result error, const char** text) -> Result { return *text = hip().hipGetErrorString(error), kSuccess; };
   d.device_get = [](DeviceNumber* device, int number) -> Result { return *device = number, kSuccess; };
   d.device_attribute = [](int*, int, DeviceNumber) -> Result { return kNotSupported; };  // they have other numbers
+  d.function_set = [](cuda::Function, int, int) -> Result { return kNotSupported; };     // kernels declare all of a group's memory
   d.context_retain = [](Context* context, DeviceNumber device) -> Result { return *context = context_of(device), kSuccess; };
   d.context_release = [](DeviceNumber) -> Result { return kSuccess; };
   d.context_set = [](Context context) -> Result { return hip().hipSetDevice(device_of(context)); };

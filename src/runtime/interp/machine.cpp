@@ -379,11 +379,12 @@ std::vector<double> gathered(const TensorCore::Layout& layout, int64_t items, in
   return out;
 }
 
-/// A float32 with fewer bits of the mantissa, ties away from zero, as tensor cores take TF32.
-double with_mantissa(double value, int kept_bits) {
-  if (!std::isfinite(value)) return value;
-  const int dropped = 23 - kept_bits;
-  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value)) + (uint32_t{1} << (dropped - 1));
+/// A factor with as much of its mantissa as the core takes, as of TF32.
+double taken(const TensorCore& core, double value) {
+  if (core.kept_bits == 0 || !std::isfinite(value)) return value;
+  const int dropped = 23 - core.kept_bits;
+  const uint32_t half = core.cuts_off ? 0 : uint32_t{1} << (dropped - 1);
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value)) + half;
   return static_cast<double>(std::bit_cast<float>(bits >> dropped << dropped));
 }
 
@@ -412,9 +413,7 @@ std::vector<double> Machine::factor_in_memory(const Instruction& i, int factor, 
     uint64_t bits = 0;
     for (const size_t item : {first, first + size_t(core.items) - 1})
       bits = read(i, storage_[size_t(number)], memory, begin + layout.place_of(e), item);
-    const double value = factor_of(bits, memory.dtype, dtype);
-    out[size_t(layout.row_of(0, e) * columns + layout.column_of(0, e))] =
-        core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
+    out[size_t(layout.row_of(0, e) * columns + layout.column_of(0, e))] = taken(core, factor_of(bits, memory.dtype, dtype));
   }
   return out;
 }
@@ -435,7 +434,7 @@ void Machine::run_wmma(const Instruction& i) {
         const auto elements = size_t(layout.elements());
         const size_t lane = in_lanes && size_t(reg(i.src[source]).lanes) != elements ? item * elements + e : e;
         const double value = factor_of(at(i.src[source], lane, in_lanes ? first : first + item), held, types[source]);
-        return source < 2 && core.kept_bits != 0 ? with_mantissa(value, core.kept_bits) : value;
+        return source < 2 ? taken(core, value) : value;
       };
       return gathered(layout, core.items, columns, size_t(rows * columns), read,
                       [&](size_t item) { fail(i, first + item, "the items of a tensor core hold different copies of an element"); });

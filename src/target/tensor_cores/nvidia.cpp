@@ -118,7 +118,8 @@ TensorCore wgmma(int n, DType a, DType b, DType out, std::string_view types, std
           .c = {bits("i2 i3 i4 e1 i5 i6"), joined(bits("e0 i0 i1"), element_bits(2, columns - 3))}};
 }
 
-/// Wide ones first: they read less for each product.
+constexpr int kWidths[] = {256, 128, 64};  // wide ones first: they read less for each product
+
 std::vector<TensorCore> warpgroup_cores() {
   struct Types {
     DType a, b, out;
@@ -136,10 +137,39 @@ std::vector<TensorCore> warpgroup_cores() {
                               {DType::fp8e4m3, DType::fp8e5m2, DType::float32, "e4m3_e5m2_f32"},
                               {DType::fp8e5m2, DType::fp8e4m3, DType::float32, "e5m2_e4m3_f32"}};
   std::vector<TensorCore> cores;
-  for (const int n : {128, 64}) {
+  for (const int n : kWidths) {
     for (const Types& t : kHalves)
       for (const std::string_view lie : {"kk", "kn", "mk", "mn"}) cores.push_back(wgmma(n, t.a, t.b, t.out, t.name, lie));
     for (const Types& t : kBytes) cores.push_back(wgmma(n, t.a, t.b, t.out, t.name, "kk"));
+  }
+  return cores;
+}
+
+/// The unit reads TF32 of what is a float32 in memory.
+std::vector<TensorCore> warpgroup_tf32_cores() {
+  std::vector<TensorCore> cores;
+  for (const int n : kWidths) {
+    cores.push_back(wgmma(n, DType::float32, DType::float32, DType::float32, "tf32_f32", "kk"));
+    cores.back().kept_bits = 10;
+    cores.back().cuts_off = true;
+  }
+  return cores;
+}
+
+/// tcgen05.mma (9.7.16): as wgmma, but 128 rows, a row of sums for each item, which are in a memory of their own.
+std::vector<TensorCore> tensor_memory_cores(bool tf32) {
+  std::vector<TensorCore> cores;
+  for (const TensorCore& w : tf32 ? warpgroup_tf32_cores() : warpgroup_cores()) {
+    if (w.n > 128 || w.out == DType::float16) continue;
+    TensorCore core = w;
+    std::string name(w.name.str());
+    core.name = Symbol("tcgen05_m128" + name.substr(name.find('n')));
+    core.m = 128;
+    const SharedMatrix a = shared_matrix(7, w.a_type, w.a.column[0].n == 0);
+    core.a = {.row = a.across, .column = a.along_k, .in_memory = true, .run = a.run, .gap = a.gap};
+    core.c = {bits("i0 i1 i2 i3 i4 i5 i6"), element_bits(0, std::bit_width(unsigned(w.n)) - 1)};
+    core.keeps_sums = true;
+    cores.push_back(std::move(core));
   }
   return cores;
 }
@@ -148,6 +178,9 @@ std::vector<TensorCore> warpgroup_cores() {
 
 std::vector<Family> nvidia() {
   return {{"sm_90a", warpgroup_cores()},
+          {"sm_90a_tf32", warpgroup_tf32_cores()},
+          {"sm_100a", tensor_memory_cores(false)},
+          {"sm_100a_tf32", tensor_memory_cores(true)},
           {"sm_80",
            {mma_16x8x16("mma_m16n8k16_f16_f32", DType::float16, DType::float32),
             mma_16x8x16("mma_m16n8k16_bf16_f32", DType::bfloat16, DType::float32),

@@ -27,14 +27,17 @@ namespace {
 /// Sums in another order may round differently, and what is computed from few random numbers may be much less exact than they are.
 constexpr double error_factor = 16;
 
-/// Half as many items along the axis where a group has most of them; whether there were any.
-bool halve_groups(std::vector<Opt>& opts) {
-  const auto items = [](const Opt& o) { return o.op == OptOp::LOCAL ? o.arg : 0; };
-  const auto most = std::ranges::max_element(opts, {}, items);
-  if (most == opts.end() || items(*most) < 2 || items(*most) % 2 != 0) return false;
-  most->arg /= 2;
-  if (most->arg == 1) opts.erase(most);
-  return true;
+/// Half as many items along the axis where a group has most of them, or else terms of a sum that are written out; whether there were any.
+bool make_smaller(std::vector<Opt>& opts) {
+  for (const OptOp op : {OptOp::LOCAL, OptOp::UNROLL}) {
+    const auto size = [&](const Opt& o) { return o.op == op ? o.arg : 0; };
+    const auto most = std::ranges::max_element(opts, {}, size);
+    if (most == opts.end() || size(*most) < 2 || size(*most) % 2 != 0) continue;
+    most->arg /= 2;
+    if (most->arg == 1) opts.erase(most);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ SmallKernel::SmallKernel(const UOp& kernel, const Target& target, double usual_o
   opts = step("apply opts").arg_as<KernelArg>().opts;
   UOp small;
   do small = shrunk(step("merge ranges"), opts, target, usual_operations);
-  while (operations(small) > most_operations && halve_groups(opts));
+  while (operations(small) > most_operations && make_smaller(opts));
   plain = small.with_arg(KernelArg{.name = "small", .optimized = true});
   optimized = codegen::apply_opts(small, opts, target).with_arg(KernelArg{.name = "small", .opts = opts, .optimized = true});
 }

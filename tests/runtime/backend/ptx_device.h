@@ -13,7 +13,8 @@ namespace tinygrad::test {
 
 class PtxKernel final : public Kernel {
  public:
-  PtxKernel(const KernelInfo& info, const std::string& text) : info_(info), text_(text) {}
+  PtxKernel(const Target& target, const KernelInfo& info, const std::string& text)
+      : info_(info), text_(text), given_bytes_(size_t(given_group_bytes(target, info))) {}
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims, bool) override {
     std::vector<PtxBuffer> memory;
@@ -24,13 +25,14 @@ class PtxKernel final : public Kernel {
       arguments.push_back(memory.back().address);
     }
     for (const int64_t v : variables) arguments.push_back(uint64_t(v));
-    PtxMachine(text_).run(arguments, memory, dims);
+    PtxMachine(text_).run(arguments, memory, dims, given_bytes_);
     return 0.0;
   }
 
  private:
   const KernelInfo info_;
   const std::string text_;
+  const size_t given_bytes_;
 };
 
 class PtxAllocator final : public HostMemory<Allocator> {
@@ -48,7 +50,7 @@ class PtxDevice final : public Device {
   std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_ptx(target(), linear, info); }
   std::string compile(const std::string& source) override { return source; }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<PtxKernel>(info, binary);
+    return std::make_unique<PtxKernel>(target(), info, binary);
   }
 };
 

@@ -16,7 +16,7 @@ using codegen::parse_opts;
 
 std::map<int32_t, spec::Array> run_as_ptx(const UOp& linear, const spec::EvalInputs& inputs, const Target& target) {
   const KernelInfo info = describe_kernel(linear, "k");
-  tinygrad::test::PtxKernel kernel(info, renderer::render_ptx(target, linear, info));
+  tinygrad::test::PtxKernel kernel(target, info, renderer::render_ptx(target, linear, info));
   return run_on_host(kernel, info, inputs);
 }
 
@@ -95,13 +95,32 @@ TEST(Ptx, AsynchronousCopies) {
   // The machine has them arrive when they are waited for.
   const spec::EvalInputs inputs = some_inputs(large);
   const auto run = [&](const std::string& ptx) {
-    tinygrad::test::PtxKernel kernel(info, ptx);
+    tinygrad::test::PtxKernel kernel(target, info, ptx);
     return run_on_host(kernel, info, inputs);
   };
   const auto right = run(text);
   for (size_t at = text.find("cp.async.wait_group 1;"); at != std::string::npos; at = text.find("cp.async.wait_group 1;"))
     text.replace(at, 22, "");
   EXPECT_NE(difference(right, run(text), 0), "") << "without waiting";
+}
+
+/// Tiles of more than a kernel's text may declare.
+TEST(Ptx, GroupMemoryThatTheLaunchGives) {
+  const UOp large = matmul(64, 64, 256);
+  const std::string opts = "UPCAST(0,4) UPCAST(1,4) LOCAL(0,16) LOCAL(1,16) UNROLL(2,32) STAGE(2,1,group,4) STAGE(2,2,group,4)";
+  expect_right({"matmul", large, opts.c_str()});
+  expect_right({"matmul", large, opts.c_str()}, "sm_80");
+  const Target target = cuda_target("sm_80");
+  const UOp linear = codegen::full_rewrite(with_opts(large, parse_opts(opts)), target, {.noopt = true});
+  const KernelInfo info = describe_kernel(linear, "k");
+  EXPECT_GT(info.group_bytes, 64 << 10);
+  EXPECT_EQ(given_group_bytes(target, info), info.group_bytes);
+  const std::string text = renderer::render_ptx(target, linear, info);
+  EXPECT_NE(text.find(".extern .shared .align 16 .b8 given[];"), text.npos) << text;
+  EXPECT_EQ(text.find("  .shared"), text.npos) << text;
+  Target small = target;
+  small.group_memory_bytes = 64 << 10;
+  EXPECT_THROW(codegen::full_rewrite(with_opts(large, parse_opts(opts)), small, {.noopt = true}), ValueError);
 }
 
 /// out[i, j] = sum over k of a[i, k] * b[k, j], factors and sum in dtypes of their own
@@ -116,16 +135,18 @@ TEST(Ptx, EveryTensorCore) {
     const Target target = cuda_target(arch);
     for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
       const TensorCore& core = target.tensor_cores[i];
-      if (core.kept_bits != 0) continue;                                                // rounds its factors: below
-      if (core.b.in_memory && core.n != 64 && core.a_type != DType::float16) continue;  // wide ones differ in that alone
+      if (core.kept_bits != 0) continue;  // rounds its factors: below
+      // Wide ones differ in that alone.
+      if (core.b.in_memory && core.n != 64 && (core.a_type != DType::float16 || core.out != DType::float32)) continue;
       const UOp kernel = product_of(2 * core.m, 3 * core.n, 4 * core.k, core.a_type, core.b_type, core.out);
       const spec::EvalInputs inputs = some_inputs(kernel);
       spec::EvalInputs evaluated = inputs;
       spec::evaluate(std::span(&kernel, 1), evaluated);
-      const std::string opts = fmt::format("TC(0,{})", i), tiled = opts + " UPCAST(0,2) LOCAL(1,3)",
+      const bool has_room = !core.keeps_sums || core.n <= 64;  // for the sums
+      const std::string opts = fmt::format("TC(0,{})", i), tiled = opts + (has_room ? " UPCAST(0,2) LOCAL(1,3)" : " LOCAL(1,3)"),
                         staged = opts + " LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,1) STAGE(2,2,group,1)",
-                        ahead =
-                            opts + fmt::format(" LOCAL(0,2) UPCAST(1,3) STAGE(2,1,group,{0}) STAGE(2,2,group,{0})", core.n > 64 ? 2 : 3);
+                        ahead = opts + fmt::format(" LOCAL(0,2){1} STAGE(2,1,group,{0}) STAGE(2,2,group,{0})", core.n > 64 ? 2 : 3,
+                                                   has_room ? " UPCAST(1,3)" : "");
       for (const std::string& o : {opts, tiled, staged, ahead}) {
         SCOPED_TRACE(core.name.str());
         const double bound = itemsize(core.out) == 2 ? 1e-2 : 1e-5;
@@ -134,9 +155,8 @@ TEST(Ptx, EveryTensorCore) {
           const auto got = run_as_ptx(linear, inputs, target);
           EXPECT_EQ(difference(evaluated.params, got, bound), "") << o;
           EXPECT_EQ(difference(run_on_interp(linear, inputs), got, 0), "") << o << ": the interpreter has something else";
-          EXPECT_NE(
-              renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find(core.b.in_memory ? "wgmma.mma_async" : "mma.sync"),
-              std::string::npos);
+          const char* instruction = core.keeps_sums ? "tcgen05.mma" : core.b.in_memory ? "wgmma.mma_async" : "mma.sync";
+          EXPECT_NE(renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find(instruction), std::string::npos);
         } catch (const std::exception& e) {
           ADD_FAILURE() << o << ": " << e.what();
         }
@@ -157,7 +177,7 @@ TEST(Ptx, WarpgroupsSeeWhatIsFenced) {
   const spec::EvalInputs inputs = some_inputs(kernel);
   const auto run = [&](std::string ptx, std::string_view without) {
     for (size_t at = ptx.find(without); !without.empty() && at != ptx.npos; at = ptx.find(without)) ptx.erase(at, without.size());
-    tinygrad::test::PtxKernel program(info, ptx);
+    tinygrad::test::PtxKernel program(target, info, ptx);
     return run_on_host(program, info, inputs);
   };
   const auto right = run(text, "");
@@ -170,6 +190,89 @@ TEST(Ptx, WarpgroupsSeeWhatIsFenced) {
     } catch (const std::runtime_error&) {}
     EXPECT_TRUE(differs) << wait;
   }
+}
+
+size_t count_of(const std::string& text, std::string_view part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// A product by a tcgen05, in PTX; which of the opts it has besides.
+struct InTensorMemory {
+  const Target target = cuda_target("sm_100a");
+  UOp kernel, linear;
+  KernelInfo info;
+  std::string text;
+
+  InTensorMemory(const UOp& of, std::string_view name, const std::string& opts) : kernel(of) {
+    const auto& cores = target.tensor_cores;
+    const auto core = std::ranges::find(cores, Symbol(name), &TensorCore::name) - cores.begin();
+    const std::string all = fmt::format("TC(0,{}) {}", core, opts);
+    linear = codegen::full_rewrite(with_opts(of, parse_opts(all)), target, {.noopt = true, .spec = 1});
+    info = describe_kernel(linear, "k");
+    text = renderer::render_ptx(target, linear, info);
+  }
+
+  std::map<int32_t, spec::Array> run(std::string ptx, std::string_view without = {}) const {
+    for (size_t at = ptx.find(without); !without.empty() && at != ptx.npos; at = ptx.find(without)) ptx.erase(at, without.size());
+    tinygrad::test::PtxKernel program(target, info, ptx);
+    return run_on_host(program, info, some_inputs(kernel));
+  }
+  std::string difference_from_interpreter() const { return difference(run_on_interp(linear, some_inputs(kernel)), run(text), 0); }
+};
+
+const char* const narrow_core = "tcgen05_m128n64k16_kn_f16_f32";
+
+TEST(Ptx, SumsStayInTensorMemory) {
+  const UOp kernel = product_of(256, 128, 160, DType::float16, DType::float16, DType::float32);
+  const InTensorMemory one(kernel, narrow_core, "LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,3) STAGE(2,2,group,3)"),
+      two(kernel, narrow_core, "UPCAST(1,2) LOCAL(0,2)");
+  EXPECT_EQ(one.difference_from_interpreter(), "");
+  EXPECT_EQ(two.difference_from_interpreter(), "");
+  for (const auto& [text, tiles] : {std::pair(&one.text, 1u), std::pair(&two.text, 2u)}) {
+    EXPECT_EQ(count_of(*text, "tcgen05.ld"), tiles) << *text;
+    EXPECT_EQ(count_of(*text, "tcgen05.st"), 0u);
+    EXPECT_GT(text->find("tcgen05.ld"), text->rfind("bra $loop")) << "once, behind all loops";
+  }
+  EXPECT_NE(one.text.find("alloc.cta_group::1.sync.aligned.shared::cta.b32"), std::string::npos);
+}
+
+/// What is left over of a sum is added to what items have by then, and a sum that begins anew overwrites the last one.
+TEST(Ptx, TensorMemoryIsGivenSums) {
+  const auto check = [](const UOp& kernel, const std::string& opts) {
+    const InTensorMemory k(kernel, narrow_core, opts);
+    EXPECT_EQ(k.difference_from_interpreter(), "") << opts << "\n" << k.text;
+    return k.text;
+  };
+  const UOp uneven = product_of(128, 64, 70, DType::float16, DType::float16, DType::float32);
+  check(uneven, "");
+  check(product_of(140, 70, 41, DType::float16, DType::float16, DType::float32), "LOCAL(0,2) STAGE(2,1,group,1)");
+  check(product_of(512, 128, 64, DType::float16, DType::float16, DType::float32), "BLOCK(0,2)");
+  check(product_of(128, 64, 128, DType::float16, DType::float16, DType::float32), "GROUP(2,2) STAGE(2,2,group,1)");
+}
+
+TEST(Ptx, TensorMemoryIsFenced) {
+  const UOp kernel = product_of(256, 64, 128, DType::float16, DType::float16, DType::float32);
+  const InTensorMemory k(kernel, narrow_core, "LOCAL(0,2) UNROLL(2,2) STAGE(2,1,group,2) STAGE(2,2,group,2)");
+  const auto right = k.run(k.text);
+  for (const char* needed : {"fence.proxy.async.shared::cta;", "tcgen05.fence::after_thread_sync;", "tcgen05.fence::before_thread_sync;",
+                             "tcgen05.wait::ld.sync.aligned;"}) {
+    bool differs = true;
+    try {
+      differs = !difference(right, k.run(k.text, needed), 0).empty();
+    } catch (const std::runtime_error&) {}
+    EXPECT_TRUE(differs) << needed;
+  }
+  const size_t wait = k.text.find("$wait"), end = k.text.find("tcgen05.fence", wait);
+  EXPECT_THROW(k.run(std::string(k.text).erase(wait, end - wait)), std::runtime_error) << "nobody waits";
+  const size_t given_back = k.text.rfind("  @", k.text.find("tcgen05.dealloc"));
+  EXPECT_THROW(k.run(std::string(k.text).erase(given_back, k.text.find('\n', given_back) - given_back)), std::runtime_error);
+}
+
+TEST(Ptx, TensorMemoryHas512Columns) {
+  const UOp kernel = product_of(512, 256, 64, DType::float16, DType::float16, DType::float32);
+  EXPECT_THROW(InTensorMemory(kernel, "tcgen05_m128n128k16_kn_f16_f32", "UPCAST(0,2) UPCAST(1,2) LOCAL(0,2)"), CompileError);
 }
 
 TEST(Ptx, Tf32IsRoundedAsTheUnitRounds) {
@@ -185,6 +288,29 @@ TEST(Ptx, Tf32IsRoundedAsTheUnitRounds) {
   EXPECT_NE(difference(evaluated.params, got, 1e-6), "") << "nothing was rounded";
   EXPECT_THROW(codegen::full_rewrite(with_opts(kernel, parse_opts("TC(0,-1)")), target, {.noopt = true}), ValueError)
       << "without being allowed";
+}
+
+/// What cores that read memory take of a float32.
+TEST(Ptx, Tf32InMemoryIsCutOff) {
+  const UOp i = loop(128, 0), j = loop(64, 1), k = reduce_loop(32, 2);
+  const UOp x = read(arg(1, 128 * 32), i * 32 + k) * read(arg(2, 64 * 32), j * 32 + k);
+  const UOp sums = kernel({ended(write(arg(0, 128 * 64), i * 64 + j, reduce_over(Op::ADD, x, {k})), {i, j})});
+  for (const auto& [arch, name] :
+       {std::pair("sm_90a", "wgmma_m64n64k8_kk_tf32_f32"), std::pair("sm_100a", "tcgen05_m128n64k8_kk_tf32_f32")}) {
+    SCOPED_TRACE(name);
+    const Target target = cuda_target(arch);
+    const auto core = std::ranges::find(target.tensor_cores, Symbol(name), &TensorCore::name);
+    ASSERT_NE(core, target.tensor_cores.end());
+    const std::string opts = fmt::format("TC(0,{}) UNROLL(2,2) STAGE(2,1,group,2) STAGE(2,2,group,2)", core - target.tensor_cores.begin());
+    const UOp linear = codegen::full_rewrite(with_opts(sums, parse_opts(opts)), target, {.noopt = true, .allow_tf32 = true, .spec = 1});
+    const spec::EvalInputs inputs = some_inputs(sums);
+    const auto got = run_as_ptx(linear, inputs, target);
+    EXPECT_EQ(difference(run_on_interp(linear, inputs), got, 0), "");
+    spec::EvalInputs evaluated = inputs;
+    spec::evaluate(std::span(&sums, 1), evaluated);
+    EXPECT_EQ(difference(evaluated.params, got, 6e-3), "");
+    EXPECT_NE(difference(evaluated.params, got, 1e-6), "") << "nothing was cut off";
+  }
 }
 
 TEST(Ptx, NarrowFloats) {

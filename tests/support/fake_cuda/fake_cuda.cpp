@@ -35,11 +35,13 @@ struct Queue {
 struct Module {
   PtxMachine machine;
   size_t parameters;
+  size_t most_given_bytes = 48 << 10;  ///< until it is asked for more
 };
 struct Launch {
   Module* module;
   std::vector<uint64_t> values;
   LaunchDims dims;
+  size_t given_bytes;
 };
 struct Nodes {
   std::vector<Launch*> nodes;
@@ -102,7 +104,7 @@ int run(const Launch& l) {
   for (const auto& [at, bytes] : state().memory)
     buffers.push_back({reinterpret_cast<uint64_t>(at), {reinterpret_cast<std::byte*>(at), bytes}});
   try {
-    l.module->machine.run(l.values, buffers, l.dims);
+    l.module->machine.run(l.values, buffers, l.dims, l.given_bytes);
     ++state().control.kernels_run;
     return 0;
   } catch (const std::exception&) {
@@ -126,13 +128,15 @@ void run_everything() {
   for (Queue* s : state().streams) run_all(*s);
 }
 
-Launch launch_of(void* function, const unsigned (&grid)[3], const unsigned (&group)[3], void** parameters) {
-  Launch l{static_cast<Module*>(function), {}, {}};
+Launch launch_of(void* function, const unsigned (&grid)[3], const unsigned (&group)[3], unsigned given_bytes, void** parameters) {
+  Launch l{static_cast<Module*>(function), {}, {}, given_bytes};
   for (size_t i = 0; i < l.module->parameters; ++i) l.values.push_back(*static_cast<uint64_t*>(parameters[i]));
   for (int i = 0; i < 3; ++i) l.dims.global[i] = grid[i], l.dims.local[i] = group[i];
   return l;
 }
-bool is_possible(const unsigned (&grid)[3], const unsigned (&group)[3]) {
+bool is_possible(void* function, const unsigned (&grid)[3], const unsigned (&group)[3], size_t given_bytes) {
+  const Module& m = *static_cast<Module*>(function);
+  if (given_bytes + m.machine.shared_bytes() > m.most_given_bytes) return false;
   return grid[0] && grid[1] && grid[2] && grid[1] < 65536 && grid[2] < 65536 && group[0] * group[1] * group[2] <= 1024;
 }
 
@@ -189,7 +193,10 @@ EXPORT cuDeviceGet(int* device, int number) {
   return call(__func__, [&] { return *device = number, 0; });
 }
 EXPORT cuDeviceGetAttribute(int* value, int which, int) {
-  return call(__func__, [&] { return *value = which == 75 ? state().control.major : which == 76 ? state().control.minor : 0, 0; });
+  return call(__func__, [&] {
+    const FakeCuda& c = state().control;
+    return *value = which == 75 ? c.major : which == 76 ? c.minor : which == 97 ? c.most_group_bytes : 0, 0;
+  });
 }
 EXPORT cuDevicePrimaryCtxRetain(void** context, int device) {
   return call(__func__, [&] { return *context = reinterpret_cast<void*>(uintptr_t(device) + 1), 0; });
@@ -296,7 +303,7 @@ EXPORT cuCtxEnablePeerAccess(void*, unsigned) {
 EXPORT cuModuleLoadData(void** module, const char* image) {
   return call(__func__, [&] {
     try {
-      auto made = std::make_unique<Module>(Module{PtxMachine(image), 0});
+      auto made = std::make_unique<Module>(Module{.machine = PtxMachine(image), .parameters = 0});
       if (made->machine.entry().empty()) return kInvalidImage;
       made->parameters = made->machine.parameter_count();
       ++state().control.modules;
@@ -315,13 +322,19 @@ EXPORT cuModuleUnload(void* module) {
 EXPORT cuModuleGetFunction(void** function, void* module, const char* name) {
   return call(__func__, [&] { return *function = module, static_cast<Module*>(module)->machine.entry() == name ? 0 : kNotFound; });
 }
-EXPORT cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y, unsigned z, unsigned, void* stream,
-                      void** parameters, void**) {
+EXPORT cuFuncSetAttribute(void* function, int which, int value) {
+  return call(__func__, [&] {
+    if (which != 8 || value < 0 || value > state().control.most_group_bytes) return kInvalidValue;
+    return static_cast<Module*>(function)->most_given_bytes = size_t(value), 0;
+  });
+}
+EXPORT cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y, unsigned z, unsigned given,
+                      void* stream, void** parameters, void**) {
   return call(__func__, [&] {
     const unsigned grid[3] = {gx, gy, gz}, group[3] = {x, y, z};
-    if (!is_possible(grid, group)) return kInvalidValue;
+    if (!is_possible(function, grid, group, given)) return kInvalidValue;
     ++state().control.launches;
-    return later(stream, [l = launch_of(function, grid, group, parameters)] { return run(l); });
+    return later(stream, [l = launch_of(function, grid, group, given, parameters)] { return run(l); });
   });
 }
 EXPORT cuGraphCreate(void** graph, unsigned) {
@@ -334,8 +347,8 @@ EXPORT cuGraphAddKernelNode_v2(void** node, void* graph, void* const* before, si
   return call(__func__, [&] {
     auto& nodes = static_cast<Nodes*>(graph)->nodes;
     if (count != (nodes.empty() ? 0u : 1u) || (count && *before != nodes.back())) return kInvalidValue;  // a chain is all that is used
-    if (!is_possible(k->grid, k->group)) return kInvalidValue;
-    state().nodes.push_back(std::make_unique<Launch>(launch_of(k->function, k->grid, k->group, k->parameters)));
+    if (!is_possible(k->function, k->grid, k->group, k->shared_bytes)) return kInvalidValue;
+    state().nodes.push_back(std::make_unique<Launch>(launch_of(k->function, k->grid, k->group, k->shared_bytes, k->parameters)));
     nodes.push_back(state().nodes.back().get());
     return *node = nodes.back(), 0;
   });
@@ -351,8 +364,8 @@ EXPORT cuGraphExecDestroy(void* exec) {
 }
 EXPORT cuGraphExecKernelNodeSetParams_v2(void*, void* node, const KernelNode* k) {
   return call(__func__, [&] {
-    if (!is_possible(k->grid, k->group)) return kInvalidValue;
-    return *static_cast<Launch*>(node) = launch_of(k->function, k->grid, k->group, k->parameters), 0;
+    if (!is_possible(k->function, k->grid, k->group, k->shared_bytes)) return kInvalidValue;
+    return *static_cast<Launch*>(node) = launch_of(k->function, k->grid, k->group, k->shared_bytes, k->parameters), 0;
   });
 }
 EXPORT cuGraphLaunch(void* exec, void* stream) {

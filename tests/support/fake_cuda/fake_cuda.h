@@ -10,6 +10,7 @@ struct FakeCuda {
   int devices = 2;
   int version = 12040;
   int major = 9, minor = 0;
+  int most_group_bytes = 227 << 10;  ///< that a kernel may be given
   size_t memory_bytes = size_t{1} << 30;
   /// The call of `failing` after so many others of it gives this error, once. "kernel" is a kernel that runs.
   std::string failing;

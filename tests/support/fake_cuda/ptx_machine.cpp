@@ -17,6 +17,8 @@
 namespace tinygrad::test {
 namespace {
 
+constexpr size_t most_declared = 48 << 10;  ///< bytes of shared memory
+
 [[noreturn]] void fail(int line, const std::string& what) { throw std::runtime_error(fmt::format("PTX, line {}: {}", line, what)); }
 
 std::string_view trimmed(std::string_view s) {
@@ -81,6 +83,11 @@ double to_tf32(double x) {
   return static_cast<double>(std::bit_cast<float>(bits & 0xffffe000));
 }
 
+/// What a unit that reads float32 from memory takes of it.
+double cut_to_tf32(double x) {
+  return static_cast<double>(std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(x)) & 0xffffe000));
+}
+
 DType fp8_of(std::string_view type) { return type.starts_with("e4m3") ? DType::fp8e4m3 : DType::fp8e5m2; }
 
 /// Saturated, as the instruction has it.
@@ -92,11 +99,28 @@ uint64_t fp8_bits(double x, std::string_view type) {
 
 }  // namespace
 
+constexpr size_t tensor_rows = 128, tensor_columns = 512;
+
 struct PtxMachine::Group {
   std::vector<Item> items;
   std::vector<std::byte> shared;
-  std::vector<uint8_t> hidden;  ///< bytes that were written and that wgmma does not see yet
+  std::vector<uint8_t> hidden;  ///< bytes that were written and that tensor cores do not see yet
   unsigned id[3] = {0, 0, 0};
+
+  /// The memory of tensor cores, of 128 rows, and who has which of its columns.
+  std::vector<uint32_t> sums = {};
+  size_t first_column = 0, columns = 0;
+  /// What products put there, once they are done, and of those that a barrier in shared memory tells of; then that barrier's phase.
+  std::map<size_t, uint32_t> under_way = {};
+  struct Done {
+    int phase = 0;
+    bool is_expected = false;
+    std::map<size_t, uint32_t> sums = {};
+  };
+  std::map<uint64_t, Done> done = {};
+  bool is_under_way(size_t place) const {
+    return under_way.contains(place) || std::ranges::any_of(done, [&](const auto& d) { return d.second.sums.contains(place); });
+  }
 };
 
 // Instructions.
@@ -251,6 +275,10 @@ void PtxMachine::understand(Instruction& i) {
                                                                {"nan", Relation::nan}};
   const auto found = kDoes.find(i.name[0]);
   i.does = found == kDoes.end() ? Does::compute : found->second;
+  if (i.name[0] == "tcgen05" || i.name[0] == "mbarrier" || (i.name[0] == "fence" && i.name[1] == "mbarrier_init")) {
+    i.does = Does::tensor_memory;
+    return;
+  }
   if (i.name[0] == "cp") return understand_copy(i);
   if (i.name[0] == "wgmma" || i.name[0] == "fence") return understand_products(i);
   const bool is_narrow_pair = i.name.back().starts_with("e4m3") || i.name.back().starts_with("e5m2");
@@ -272,6 +300,8 @@ PtxMachine::PtxMachine(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) read_line(line, number);
+  shared_bytes_ = (shared_bytes_ + 15) / 16 * 16;
+  if (!given_.empty()) variables_[given_] = shared_bytes_;  // behind what is declared
 }
 
 void PtxMachine::read_line(const std::string& whole, int number) {
@@ -281,12 +311,16 @@ void PtxMachine::read_line(const std::string& whole, int number) {
     entry_ = line.substr(16, line.find('(') - 16);
   } else if (line.starts_with(".param ")) {
     parameters_.emplace_back(trimmed(line.substr(line.rfind(' ') + 1, line.find(',') - line.rfind(' ') - 1)));
+  } else if (line.starts_with(".extern .shared ")) {
+    const size_t open = line.find('['), begin = line.rfind(' ', open) + 1;
+    given_ = line.substr(begin, open - begin);
   } else if (line.starts_with(".shared ") || line.starts_with(".local ")) {
     const size_t open = line.find('['), begin = line.rfind(' ', open) + 1;
     size_t& total = line[1] == 's' ? shared_bytes_ : local_bytes_;
     total = (total + 15) / 16 * 16;
     variables_[std::string(line.substr(begin, open - begin))] = total;
     total += std::stoul(std::string(line.substr(open + 1)));
+    if (shared_bytes_ > most_declared) fail(number, "declares more shared memory than a kernel may");
   } else if (line[0] == '.') {
     return;  // registers are made as they are named; versions are the assembler's to check
   } else if (line.ends_with(':')) {
@@ -343,15 +377,15 @@ PtxMachine::Operand PtxMachine::read_operand(std::string_view text) {
 
 // Running.
 
-void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuffer> buffers, const LaunchDims& dims) {
+void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuffer> buffers, const LaunchDims& dims, size_t given_bytes) {
   if (arguments.size() != parameters_.size()) throw std::runtime_error("PTX: another number of arguments than of parameters");
   arguments_ = arguments;
   buffers_ = buffers;
   const auto count = [](const int64_t(&n)[3]) { return size_t(n[0] * n[1] * n[2]); };
   for (size_t g = 0; g < count(dims.global); ++g) {
     Group group;
-    group.shared.assign(shared_bytes_, std::byte{0xa5});
-    group.hidden.assign(shared_bytes_, 1);
+    group.shared.assign(shared_bytes_ + given_bytes, std::byte{0xa5});
+    group.hidden.assign(group.shared.size(), 1);
     const auto place = [](size_t n, const int64_t(&of)[3], unsigned(&id)[3]) {
       for (int d = 0; d < 3; ++d) id[d] = unsigned(n % size_t(of[d])), n /= size_t(of[d]);
     };
@@ -370,12 +404,17 @@ void PtxMachine::run(std::span<const uint64_t> arguments, std::span<const PtxBuf
       for (const Item& item : group.items)
         if (item.pc != at) fail(code_[std::min(at, code_.size() - 1)].line, "the items of a group are not at the same place");
       if (group.items[0].done) break;
+      for (Item& item : group.items) {
+        if (code_[at].does == Does::barrier && item.has_accessed) fail(code_[at].line, "no fence between it and tensor memory's accesses");
+        item.is_behind = false;
+      }
       if (code_[at].does == Does::multiply)
         for (size_t first = 0; first < group.items.size(); first += 32) multiply(group, first);
       if (code_[at].does == Does::multiply_shared)
         for (size_t first = 0; first < group.items.size(); first += 128) multiply_shared(group, first);
       for (Item& item : group.items) ++item.pc;
     }
+    if (group.columns != 0) throw std::runtime_error("PTX: memory of tensor cores was not given back");
   }
 }
 
@@ -429,6 +468,8 @@ void PtxMachine::step(Group& group, Item& item) {
       item.committed.merge(item.products);
     else if (i.does == Does::wait_products)
       end_products(item, i);
+    else if (i.does == Does::tensor_memory)
+      use_tensor_memory(group, item, i);
     else if (i.does == Does::group_id)
       item.registers[size_t(i.operands[0].index)] = group.id[i.operands[1].name.back() - 'x'];
     else
@@ -580,7 +621,8 @@ std::vector<double> PtxMachine::shared_factor(const Group& group, const Instruct
         fail(i.line, fmt::format("what was written at {:#x} has not been made visible to it", at));
       uint64_t bits = 0;
       std::memcpy(&bits, &group.shared[at], each);
-      out[row * depth + k] = Scalar::from_storage_bits(bits, dtype).as_double();
+      const double x = Scalar::from_storage_bits(bits, dtype).as_double();
+      out[row * depth + k] = dtype == DType::float32 && std::isfinite(x) ? cut_to_tf32(x) : x;
     }
   return out;
 }
@@ -626,6 +668,141 @@ void PtxMachine::multiply_shared(Group& group, size_t first_item) {
       item.registers[size_t(number)] = 0xdeadbeefcafef00d;
     }
   }
+}
+
+// Memory of tensor cores, of which products are done when a barrier in shared memory tells so.
+
+void PtxMachine::use_tensor_memory(Group& group, Item& item, const Instruction& i) {
+  const std::string what = i.name[0] == "tcgen05" ? i.name[1] : i.name[0] + " " + i.name[1];
+  const auto address = [&](size_t n) { return item.registers[size_t(i.operands.at(n).index)] + i.operands[n].bits; };
+  const auto number = [&](size_t n) { return value(item, i.operands.at(n)); };
+  const auto item_number = size_t(&item - group.items.data());
+  if (what == "mma") return multiply_into_memory(group, item, i);
+  if (what == "ld" || what == "st") return access_tensor_memory(group, item, i);
+  if (what == "alloc") {
+    if (item_number >= 32) fail(i.line, "one warp takes it");
+    const size_t columns = number(1);
+    if (columns < 32 || columns > tensor_columns || !std::has_single_bit(columns)) fail(i.line, "32, 64, ... columns can be taken");
+    if (item_number == 0 && group.columns != 0) fail(i.line, "it was taken already: not known");
+    group.columns = columns;
+    group.first_column = columns == tensor_columns ? 0 : tensor_columns - columns;
+    group.sums.assign(tensor_rows * tensor_columns, 0xdeadbeef);
+    const auto place = uint32_t(group.first_column);
+    std::byte* to = resolve(group, item, i, "shared", address(0), sizeof place);
+    std::memcpy(to, &place, sizeof place);
+  } else if (what == "dealloc") {
+    if (number(0) != group.first_column || (item_number == 0 && number(1) != group.columns)) fail(i.line, "this is not what was taken");
+    if (item_number == 31) group.columns = 0;
+  } else if (what == "commit") {
+    Group::Done& d = group.done.at(address(0));
+    if (d.is_expected) fail(i.line, "what was committed before was not waited for");
+    d.is_expected = true;
+    d.sums = std::move(group.under_way);
+    group.under_way.clear();
+  } else if (what == "mbarrier init") {
+    if (number(1) != 1) fail(i.line, "more than one is to arrive: not known");
+    group.done[address(0)] = {};
+  } else if (what == "mbarrier try_wait") {
+    Group::Done& d = group.done.at(address(1));
+    if (d.is_expected) {
+      for (const auto& [place, x] : d.sums) group.sums[place] = x;
+      d = {.phase = d.phase + 1};
+    }
+    if (uint64_t(d.phase % 2) == number(2)) fail(i.line, "waits for ever");
+    set(item, i.operands[0].index, 1);
+    item.is_behind = false;
+  } else if (what == "fence::before_thread_sync") {
+    item.has_accessed = false;
+  } else if (what == "fence::after_thread_sync") {
+    item.is_behind = true;
+  } else if (what == "wait::ld") {
+    for (const auto& [r, x] : item.loads) set(item, r, x);
+    item.loads.clear();
+  } else if (what == "wait::st") {
+    for (const auto& [place, x] : item.stores) group.sums[place] = x;
+    item.stores.clear();
+  } else if (what != "relinquish_alloc_permit" && what != "fence mbarrier_init") {
+    fail(i.line, what + " is unknown");
+  }
+}
+
+/// 32x32b: each item of a warp has neighbours of one of the 32 rows that its warp may access.
+void PtxMachine::access_tensor_memory(Group& group, Item& item, const Instruction& i) const {
+  const bool is_load = i.name[1] == "ld";
+  const auto item_number = size_t(&item - group.items.data());
+  const std::vector<Operand>& registers = i.operands[is_load ? 0 : 1].list_of;
+  const uint64_t at = item.registers[size_t(i.operands[is_load ? 1 : 0].index)], row = at >> 16, column = at & 0xffff;
+  if (i.name.at(4) != "32x32b" || i.name.at(5) != fmt::format("x{}", registers.size())) fail(i.line, "another shape: not known");
+  if (row != item_number / 32 % 4 * 32) fail(i.line, "the warp does not reach these rows");
+  if (column < group.first_column || column + registers.size() > group.first_column + group.columns)
+    fail(i.line, "outside of what was taken");
+  if (is_load && !item.is_behind) fail(i.line, "no fence behind what it waited for");
+  for (size_t n = 0; n < registers.size(); ++n) {
+    const size_t place = (row + item_number % 32) * tensor_columns + column + n;
+    if (group.is_under_way(place)) fail(i.line, "a product there is under way");
+    if (is_load) {
+      item.loads[registers[n].index] = group.sums[place];
+      item.registers[size_t(registers[n].index)] = 0xdeadbeefcafef00d;
+    } else {
+      item.stores[place] = uint32_t(value(item, registers[n]));
+    }
+  }
+  item.has_accessed = true;
+}
+
+namespace {
+
+/// What the number that goes with tcgen05.mma says.
+struct Description {
+  DType a, b, sum;
+  size_t m, n;
+  bool a_along_k, b_along_k;
+
+  Description(std::string_view kind, uint32_t bits) {
+    const auto field = [&](int first, int width) { return bits >> first & ((1u << width) - 1); };
+    const auto element = [&](uint32_t code) {
+      if (kind == "kind::tf32") return DType::float32;
+      if (kind == "kind::f16") return code == 0 ? DType::float16 : DType::bfloat16;
+      if (kind == "kind::f8f6f4") return code == 0 ? DType::fp8e4m3 : DType::fp8e5m2;
+      return code == 0 ? DType::uint8 : DType::int8;
+    };
+    a = element(field(7, 3)), b = element(field(10, 3));
+    sum = field(4, 2) == 2 ? DType::int32 : DType::float32;
+    n = field(17, 6) * 8, m = field(24, 5) * 16;
+    a_along_k = field(15, 1) == 0, b_along_k = field(16, 1) == 0;
+    if ((bits & ~(3u << 4 | 0x3fu << 7 | 3u << 15 | 0x3fu << 17 | 0x1fu << 24)) != 0) throw std::runtime_error("PTX: tcgen05: not known");
+  }
+};
+
+}  // namespace
+
+/// One item begins it for all.
+void PtxMachine::multiply_into_memory(Group& group, Item& item, const Instruction& i) const {
+  if (i.name[2] != "cta_group::1") fail(i.line, "groups of groups: not known");
+  const Description d(i.name[3], uint32_t(value(item, i.operands.at(3))));
+  if (d.m != tensor_rows || d.n < 16 || d.n > 256) fail(i.line, "there is no such shape");
+  if (!item.is_behind) fail(i.line, "no fence behind the barrier that other items wrote in front of");
+  const size_t column = item.registers[size_t(i.operands[0].index)];
+  if (column < group.first_column || column + d.n > group.first_column + group.columns) fail(i.line, "outside of what was taken");
+  // The version stands in the descriptor.
+  const auto place = [&](size_t n) {
+    const uint64_t descriptor = value(item, i.operands.at(n));
+    if (descriptor >> 46 != 1) fail(i.line, "the descriptor swizzles, or is of another version");
+    return descriptor & ((uint64_t{1} << 46) - 1);
+  };
+  const std::vector<double> a = shared_factor(group, i, place(1), d.a_along_k, d.m, d.a);
+  const std::vector<double> b = shared_factor(group, i, place(2), d.b_along_k, d.n, d.b);
+  const bool adds = (value(item, i.operands.at(4)) & 1) != 0;
+  const size_t depth = 32 / itemsize(d.a);
+  for (size_t row = 0; row < d.m; ++row)
+    for (size_t n = 0; n < d.n; ++n) {
+      const size_t at = row * tensor_columns + column + n;
+      const auto before = group.under_way.find(at);
+      const uint32_t old = before == group.under_way.end() ? group.sums[at] : before->second;
+      double sum = adds ? Scalar::from_storage_bits(old, d.sum).as_double() : 0;
+      for (size_t k = 0; k < depth; ++k) sum += a[row * depth + k] * b[n * depth + k];
+      group.under_way[at] = uint32_t(Scalar::from_double(sum, d.sum).storage_bits());
+    }
 }
 
 /// By the layouts of the fragments in the manual, which the targets' tensor cores hold as bits.

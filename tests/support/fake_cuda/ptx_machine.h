@@ -27,12 +27,13 @@ class PtxMachine {
   /// Throws std::runtime_error for text that it cannot read.
   explicit PtxMachine(const std::string& text);
 
-  /// Runs all work-groups. Arguments are 64-bit numbers in the order of the kernel's parameters. Throws std::runtime_error for an access
-  /// outside of the buffers, a barrier that not all items reach, ...
-  void run(std::span<const uint64_t> arguments, std::span<const PtxBuffer> buffers, const LaunchDims& dims);
+  /// Runs all work-groups, each with so many bytes of memory as the launch gives. Arguments are 64-bit numbers in the order of the kernel's
+  /// parameters. Throws std::runtime_error for an access outside of the buffers, a barrier that not all items reach, ...
+  void run(std::span<const uint64_t> arguments, std::span<const PtxBuffer> buffers, const LaunchDims& dims, size_t given_bytes);
 
   const std::string& entry() const { return entry_; }
   size_t parameter_count() const { return parameters_.size(); }
+  size_t shared_bytes() const { return shared_bytes_; }  ///< that the text declares
 
  private:
   struct Operand {
@@ -57,6 +58,7 @@ class PtxMachine {
     order_memory,
     commit_products,
     wait_products,
+    tensor_memory,
     group_id,
     move,
     unpack,
@@ -121,6 +123,11 @@ class PtxMachine {
     std::map<int, uint64_t> products, committed;
     std::vector<uint8_t> changed;                       ///< registers, since the last wgmma.fence
     std::vector<std::pair<size_t, size_t>> own_writes;  ///< bytes of shared memory, since the last fence of the proxy: first, behind
+    // Of tcgen05:
+    std::map<int, uint64_t> loads;      ///< registers that are loaded, and not waited for
+    std::map<size_t, uint32_t> stores;  ///< places that are stored to, likewise
+    bool is_behind = false;             ///< a barrier, with a fence behind it
+    bool has_accessed = false;          ///< the memory, with no fence since
   };
   struct Group;
 
@@ -141,6 +148,9 @@ class PtxMachine {
                                            DType dtype);
   static void show_writes(Group& group, Item& item);
   static void end_products(Item& item, const Instruction& i);
+  void use_tensor_memory(Group& group, Item& item, const Instruction& i);
+  void access_tensor_memory(Group& group, Item& item, const Instruction& i) const;
+  void multiply_into_memory(Group& group, Item& item, const Instruction& i) const;
   static void set(Item& item, int number, uint64_t value);
   static void note_write(Group& group, Item& item, const std::byte* at, size_t bytes);
   uint64_t value(const Item& item, const Operand& operand) const;
@@ -150,7 +160,7 @@ class PtxMachine {
   static void wait(Group& group, Item& item, size_t pending);
   std::byte* resolve(Group& group, Item& item, const Instruction& i, std::string_view space, uint64_t address, size_t bytes);
 
-  std::string entry_;
+  std::string entry_, given_;  ///< what it calls the memory that a launch gives
   std::vector<std::string> parameters_;
   std::vector<Instruction> code_;
   std::map<std::string, size_t, std::less<>> labels_;

@@ -14,6 +14,7 @@
 
 #include "base/dylib.h"
 #include "codegen/kernels.h"
+#include "codegen/opt/parse_opts.h"
 #include "device/buffer.h"
 #include "program/program.h"
 #include "runtime/backends.h"
@@ -277,6 +278,54 @@ TEST_F(FakeCudaTest, LaunchesThatAreTooLarge) {
   EXPECT_NO_THROW(launch({.global = {3, 1, 1}, .local = {32, 1, 1}}));
   EXPECT_GT(kernel->launch({}, {}, {}, true).value(), 0);
   EXPECT_THROW(device.load(info, {}, "no PTX"), DeviceError);
+}
+
+/// Beyond what their text may declare: the driver is asked before the first launch, and each launch gives it.
+TEST_F(FakeCudaTest, KernelsWithMuchGroupMemory) {
+  using namespace codegen::test;
+  Device& device = runtime::open_device("CUDA");
+  const auto opts =
+      codegen::parse_opts("UPCAST(0,4) UPCAST(1,4) LOCAL(0,16) LOCAL(1,16) UNROLL(2,32) STAGE(2,1,group,4) STAGE(2,2,group,4)");
+  const auto load = [&] { return get_program(with_opts(matmul(64, 64, 256), opts), device, current_options()); };
+  for (const auto& [failing, most] : {std::pair("", 64 << 10), std::pair("cuFuncSetAttribute", 227 << 10)}) {
+    const size_t before = control().modules;
+    control().most_group_bytes = most;
+    if (*failing) fail(failing, 1);
+    try {
+      load();
+      ADD_FAILURE() << "a device with " << most << " bytes took it";
+    } catch (const DeviceError& e) {
+      EXPECT_NE(std::string(e.what()).find("a group's memory"), std::string::npos) << e.what();
+    }
+    EXPECT_EQ(control().modules, before) << "nothing stays loaded";
+    control().most_group_bytes = 227 << 10;
+  }
+  const auto program = load();
+  ASSERT_GT(program->info.group_bytes, 64 << 10);
+  const auto fill = [](const BufferPtr& b, float x) {
+    const Floats values(b->size(), x);
+    b->copyin(std::as_bytes(std::span(values)));
+  };
+  const auto make = [&](int64_t n) {
+    const BufferPtr b = Buffer::make(device, n, DType::float32);
+    fill(b, 0.5f);
+    return b;
+  };
+  const BufferPtr out = make(64 * 64), a = make(64 * 256), b = make(256 * 64);
+  void* handles[] = {out->handle(), a->handle(), b->handle()};
+  const LaunchDims dims = program->info.launch_dims({});
+  Floats got(64 * 64);
+  program->kernel->launch(handles, {}, dims, true);
+  out->copyout(std::as_writable_bytes(std::span(got)));
+  EXPECT_EQ(got, Floats(64 * 64, 64.0f));
+  fill(out, 0);
+  const GraphLaunch launches[] = {
+      {.kernel = program->kernel.get(), .info = &program->info, .buffers = handles, .variables = {}, .dims = dims}};
+  const auto graph = device.make_graph(launches);
+  ASSERT_NE(graph, nullptr);
+  graph->launch(launches, {}, true);
+  out->copyout(std::as_writable_bytes(std::span(got)));
+  EXPECT_EQ(got, Floats(64 * 64, 64.0f)) << "in a graph";
 }
 
 TEST_F(FakeCudaTest, HostsReachPinnedMemory) {
