@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
-set(TG_SMALL_ROOMS spec target ops renderer compiler nn frontend)
+set(TG_SMALL_ROOMS spec target ops renderer compiler search nn frontend)
 
 # The names in cmake/rooms.txt, in order.
 function(tg_read_rooms out)
