@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tinygrad/export.h>
+#include <tinygrad/kernel_info.h>
 #include <tinygrad/tensor.h>
 
 namespace tinygrad {
@@ -32,6 +33,7 @@ struct KernelSource {
   std::string name;
   std::string opts;    ///< how its loops were optimized, as text
   std::string source;  ///< what the device's compiler would be given
+  KernelInfo info;     ///< what a launch of it needs
 };
 
 struct CompileReportOptions {

@@ -83,8 +83,10 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   if (parts.steps) report.steps = steps_since(start_ns);
   if (parts.rules) report.rules = rules_tried();
   if (parts.sources)
-    for (size_t i = 0; i < rendered.programs.size(); ++i)
-      report.sources.push_back({rendered.programs[i].info.name, std::move(rendered.opts[i]), std::move(rendered.programs[i].source)});
+    for (size_t i = 0; i < rendered.programs.size(); ++i) {
+      RenderedProgram& p = rendered.programs[i];
+      report.sources.push_back({p.info.name, std::move(rendered.opts[i]), std::move(p.source), std::move(p.info)});
+    }
   return report;
 }
 

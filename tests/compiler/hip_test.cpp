@@ -6,11 +6,13 @@
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
+#include "base/subprocess.h"
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
 #include "compiler/clang/clang.h"
 #include "compiler/code_object.h"
 #include "renderer/cstyle/cstyle.h"
+#include "support/temp_folder.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -22,15 +24,16 @@ constexpr std::string_view kArchs[] = {"gfx906",  "gfx90a",  "gfx942",  "gfx1030
                                        "gfx1102", "gfx1103", "gfx1151", "gfx1200", "gfx1201"};
 
 struct Made {
-  std::string source;
+  std::string source, object;
   nlohmann::json kernel;
 };
 
 Made make(const UOp& kernel, const Target& target) {
   const UOp linear = codegen::full_rewrite(kernel, target, {.noopt = true, .spec = 1});
   std::string source = renderer::render_hip(target, linear, describe_kernel(linear, "k"));
-  const std::string object = compiler::compile_hip(source, target);
-  return {std::move(source), compiler::test::kernel_metadata(object)};
+  std::string object = compiler::compile_hip(source, target);
+  nlohmann::json metadata = compiler::test::kernel_metadata(object);
+  return {std::move(source), std::move(object), std::move(metadata)};
 }
 
 TEST(Hip, CodeObjectsSayWhatALaunchNeeds) {
@@ -39,7 +42,7 @@ TEST(Hip, CodeObjectsSayWhatALaunchNeeds) {
     SCOPED_TRACE(arch);
     const Target target = amd_target(arch);
     const UOp kernel = row_sums(4, 256, {{OptOp::GROUP, 1, 64}});
-    const auto [source, made] = make(kernel, target);
+    const auto [source, object, made] = make(kernel, target);
     EXPECT_EQ(made.at("target"), fmt::format("amdgcn-amd-amdhsa--{}", arch));
     EXPECT_EQ(made.at(".name"), kernel_symbol("k"));
     EXPECT_EQ(made.at(".symbol"), kernel_symbol("k") + ".kd");
@@ -62,6 +65,33 @@ TEST(Hip, ArgumentsAreAddressesThenVariablesOf64Bits) {
   }
 }
 
+/// "v_mfma_f32_32x32x8_f16": how LLVM 19 writes the instruction of a core.
+std::string instruction_of(const TensorCore& core, std::string_view arch) {
+  std::string name = "v_" + std::string(core.name.str());
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    if (const size_t at = name.find(from); at != name.npos) name.replace(at, from.size(), to);
+  };
+  replace("_gfx12", "");
+  if (core.items == 32) {  // integers of both signs are one instruction
+    replace("_i8", "_iu8");
+    replace("_u8", "_iu8");
+  }
+  for (const std::string_view same : {"_fp8", "_bf8"})
+    if (core.a_type == core.b_type && name.ends_with(same)) return name.append(same);
+  if (arch == "gfx90a") {  // an older way
+    name.erase(name.rfind('_'), 1);
+    if (core.a_type == DType::bfloat16) name += "_1k";
+  }
+  return name;
+}
+
+std::string disassembled(const std::string& object, std::string_view arch) {
+  const std::string program = find_program("llvm-objdump-19");
+  if (program.empty()) throw DeviceError("no llvm-objdump-19: `apt-get install llvm-19`");
+  const tinygrad::test::TempFolder folder;
+  return run_process({program, "-d", fmt::format("--mcpu={}", arch), folder.write("kernel.co", object)}, "").out;
+}
+
 TEST(Hip, EveryTensorCoreIsAnInstruction) {
   for (const std::string_view arch : {"gfx90a", "gfx942", "gfx1100", "gfx1201"}) {
     const Target target = amd_target(arch);
@@ -72,6 +102,8 @@ TEST(Hip, EveryTensorCoreIsAnInstruction) {
       const Made made = make(with_opts(product, {{OptOp::TC, 0, int32_t(i)}}), target);
       EXPECT_NE(made.source.find(core.name.str()), std::string::npos) << made.source;
       EXPECT_EQ(made.kernel.at(".max_flat_workgroup_size"), core.items);
+      const std::string text = disassembled(made.object, arch), instruction = instruction_of(core, arch);
+      EXPECT_NE(text.find(instruction + " "), std::string::npos) << instruction << "\n" << text.substr(0, 20000);
     }
   }
 }

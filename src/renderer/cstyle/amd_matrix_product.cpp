@@ -49,6 +49,8 @@ constexpr Builtin kBuiltins[] = {
     {"wmma_gfx12_i32_16x16x16_u8", "wmma_i32_16x16x16_iu8_w32_gfx12", "int", 2, Form::unsigned_bytes},
     {"wmma_gfx12_f32_16x16x16_fp8", "wmma_f32_16x16x16_fp8_fp8_w32_gfx12", "int", 2, Form::wmma},
     {"wmma_gfx12_f32_16x16x16_bf8", "wmma_f32_16x16x16_bf8_bf8_w32_gfx12", "int", 2, Form::wmma},
+    {"wmma_gfx12_f32_16x16x16_fp8_bf8", "wmma_f32_16x16x16_fp8_bf8_w32_gfx12", "int", 2, Form::wmma},
+    {"wmma_gfx12_f32_16x16x16_bf8_fp8", "wmma_f32_16x16x16_bf8_fp8_w32_gfx12", "int", 2, Form::wmma},
 };
 
 /// MI300's bytes stand for half of what OCP's do, -0 is its NaN and OCP's NaN a number. Of eight in a long, those that are 0 lose their

@@ -52,6 +52,11 @@ TensorCore wmma_gfx12(Symbol name, DType in, DType out) {
   return square(name, 16, 16, in, out, 32, bits(bitsize(in) == 8 ? "e0 e1 e2 i4" : "e0 e1 i4 e2"),
                 {bits("e0 e1 e2 i4"), bits("i0 i1 i2 i3")});
 }
+TensorCore wmma_gfx12(Symbol name, DType a, DType b, DType out) {
+  TensorCore core = wmma_gfx12(name, a, out);
+  core.b_type = b;
+  return core;
+}
 
 /// What MI200 and MI300 have both.
 void add_mfma(std::vector<TensorCore>& cores) {
@@ -81,7 +86,9 @@ std::vector<Family> amd() {
        {wmma_gfx12("wmma_gfx12_f32_16x16x16_f16", float16, float32), wmma_gfx12("wmma_gfx12_f32_16x16x16_bf16", bfloat16, float32),
         wmma_gfx12("wmma_gfx12_f16_16x16x16_f16", float16, float16), wmma_gfx12("wmma_gfx12_i32_16x16x16_i8", int8, int32),
         wmma_gfx12("wmma_gfx12_i32_16x16x16_u8", uint8, int32), wmma_gfx12("wmma_gfx12_f32_16x16x16_fp8", fp8e4m3, float32),
-        wmma_gfx12("wmma_gfx12_f32_16x16x16_bf8", fp8e5m2, float32)}});
+        wmma_gfx12("wmma_gfx12_f32_16x16x16_bf8", fp8e5m2, float32),
+        wmma_gfx12("wmma_gfx12_f32_16x16x16_fp8_bf8", fp8e4m3, fp8e5m2, float32),
+        wmma_gfx12("wmma_gfx12_f32_16x16x16_bf8_fp8", fp8e5m2, fp8e4m3, float32)}});
   return families;
 }
 

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
@@ -21,20 +20,20 @@ namespace {
 
 bool is_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%' || c == '$'; }
 
-/// Batches of sources, as indices: those of many bytes first, which take long.
-std::vector<std::vector<size_t>> batches_of(std::span<const std::string> sources, size_t most_bytes) {
+/// Batches of kernels, as indices: those of many bytes first, which take long.
+std::vector<std::vector<size_t>> batches_of(std::span<const KernelSource> kernels, size_t most_bytes) {
   struct Batch {
     std::vector<size_t> members;
     size_t bytes = 0;
     std::set<std::string> names;
   };
-  std::vector<size_t> order(sources.size());
+  std::vector<size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return sources[i].size(); });
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return kernels[i].source.size(); });
   std::vector<Batch> batches;
   for (size_t i : order) {
-    const size_t bytes = sources[i].size();
-    const std::string name = kernel_in(sources[i]);
+    const size_t bytes = kernels[i].source.size();
+    const std::string name = kernel_symbol(kernels[i].name);
     auto fits = std::ranges::find_if(batches, [&](const Batch& b) { return b.bytes + bytes <= most_bytes && !b.names.contains(name); });
     if (fits == batches.end()) fits = batches.emplace(fits);
     fits->members.push_back(i);
@@ -61,34 +60,29 @@ std::string structure_of(std::string_view source) {
   return out;
 }
 
-std::string kernel_in(const std::string& source) {
-  const size_t begin = source.find("kernel_");
-  return source.substr(begin, source.find('(', begin) - begin);
-}
-
-std::string as_one_text(std::span<const std::string> sources) {
-  if (sources.size() == 1) return sources[0];
+std::string as_one_text(std::span<const KernelSource> kernels) {
+  if (kernels.size() == 1) return kernels[0].source;
   std::string text;
-  for (size_t i = 0; i < sources.size(); ++i) text += fmt::format("namespace alone{} {{\n{}}}\n", i, sources[i]);
+  for (size_t i = 0; i < kernels.size(); ++i) text += fmt::format("namespace alone{} {{\n{}}}\n", i, kernels[i].source);
   return text;
 }
 
-std::vector<std::string> rendered_corpus(const std::string& renderer, const std::string& arch) {
+std::vector<KernelSource> rendered_corpus(const std::string& renderer, const std::string& arch) {
   std::set<std::string> known;
-  std::vector<std::string> out;
+  std::vector<KernelSource> out;
   for (const Corpus& c : corpus()) {
     const Context context{{.allow_tf32 = c.allow_tf32, .default_float = c.default_float, .dev = fmt::format("NULL:{}:{}", renderer, arch)}};
     for (KernelSource& k : compile_report(c.make().results, {.sources = true}).sources)
-      if (known.insert(structure_of(k.source)).second) out.push_back(std::move(k.source));
+      if (known.insert(structure_of(k.source)).second) out.push_back(std::move(k));
   }
   return out;
 }
 
-Compiled compile_all(std::span<const std::string> sources, size_t most_bytes,
-                     const std::function<void(std::span<const std::string> sources)>& compile) {
-  Compiled result{.kernels = sources.size()};
+Compiled compile_all(std::span<const KernelSource> kernels, size_t most_bytes,
+                     const std::function<void(std::span<const KernelSource> kernels)>& compile) {
+  Compiled result{.kernels = kernels.size()};
   std::mutex mutex;
-  const auto compiles = [&](std::span<const std::string> some, bool last_word) {
+  const auto compiles = [&](std::span<const KernelSource> some, bool last_word) {
     try {
       compile(some);
       return true;
@@ -98,12 +92,12 @@ Compiled compile_all(std::span<const std::string> sources, size_t most_bytes,
       return false;
     }
   };
-  const auto batches = batches_of(sources, most_bytes);
+  const auto batches = batches_of(kernels, most_bytes);
   task_pool().parallel_for(batches.size(), [&](size_t i) {
-    std::vector<std::string> batch;
-    for (size_t member : batches[i]) batch.push_back(sources[member]);
+    std::vector<KernelSource> batch;
+    for (size_t member : batches[i]) batch.push_back(kernels[member]);
     if (compiles(batch, batch.size() == 1) || batch.size() == 1) return;
-    for (const std::string& source : batch) compiles({&source, 1}, true);
+    for (const KernelSource& kernel : batch) compiles({&kernel, 1}, true);
   });
   return result;
 }

@@ -24,25 +24,29 @@ class Nvidia : public testing::TestWithParam<const char*> {
  protected:
   void check(const char* renderer, size_t most_bytes, Compile compile, const std::string& missing) {
     if (!missing.empty()) GTEST_SKIP() << "NOTHING WAS ASSEMBLED: " << missing << "; tools/venv --cuda installs it";
-    const std::vector<std::string> sources = rendered_corpus(renderer, GetParam());
-    const Compiled c = compile_all(sources, most_bytes, [&](std::span<const std::string> some) {
+    const std::vector<KernelSource> kernels = rendered_corpus(renderer, GetParam());
+    const Compiled c = compile_all(kernels, most_bytes, [&](std::span<const KernelSource> some) {
       const std::string cubin = compile(as_one_text(some), GetParam());
-      for (const std::string& source : some)
-        if (const std::string name = kernel_in(source); cubin.find(".text." + name + '\0') == cubin.npos)
+      for (const KernelSource& k : some)
+        if (const std::string name = kernel_symbol(k.name); cubin.find(".text." + name + '\0') == cubin.npos)
           throw CompileError("no code of " + name);
     });
     const auto with = [&](std::string_view word) {
-      return std::ranges::count_if(sources, [&](const std::string& s) { return s.find(word) != s.npos; });
+      return std::ranges::count_if(kernels, [&](const KernelSource& k) { return k.source.find(word) != k.source.npos; });
     };
-    const auto held = with("mma.sync"), shared = with("wgmma.mma_async"), with_tf32 = with("cvt.rna.tf32.f32");
-    fmt::print("{} for {}: {} kernels, {} with tensor cores, {} of them by wgmma, {} TF32, {} failed\n", renderer, GetParam(), c.kernels,
-               held + shared, shared, with_tf32, c.failed);
+    const auto held = with("mma.sync"), shared = with("wgmma.mma_async"), kept = with("tcgen05.mma"), with_tf32 = with("cvt.rna.tf32.f32");
+    const auto given = with("given[]");
+    fmt::print(
+        "{} for {}: {} kernels, {} with tensor cores, {} of them by wgmma and {} by tcgen05, {} TF32, {} are given memory, {} failed\n",
+        renderer, GetParam(), c.kernels, held + shared + kept, shared, kept, with_tf32, given, c.failed);
     RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
     EXPECT_GE(c.kernels, 300u);
     EXPECT_GT(held, 0);
     EXPECT_GT(with_tf32, 0);
     EXPECT_EQ(shared > 0, GetParam() == std::string_view("sm_90a")) << "only Hopper has it";
+    EXPECT_EQ(kept > 0, GetParam() == std::string_view("sm_100a")) << "only Blackwell has it";
+    EXPECT_EQ(given > 0, GetParam() != std::string_view("sm_80")) << "tiles for those are larger than what may be declared";
   }
 
  private:

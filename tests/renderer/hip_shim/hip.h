@@ -96,10 +96,10 @@ struct Wmma12Bytes : Wmma12 {
 };
 
 template <class Place, class F, class C>
-C product(const F& a, const F& b, C c, Bytes byte = signed_byte) {
+C product(const F& a, const F& b, C c, Bytes byte = signed_byte, Bytes byte_of_b = nullptr) {
   Held mine;
   const int held = unpack(a, mine.a, byte);
-  unpack(b, mine.b, byte);
+  unpack(b, mine.b, byte_of_b ? byte_of_b : byte);
   const Held* all = all_lanes(mine);
   double left[32][32] = {}, right[32][32] = {};
   for (int lane = 0; lane < Place::lanes; ++lane)
@@ -142,3 +142,5 @@ C product(const F& a, const F& b, C c, Bytes byte = signed_byte) {
   shim::product<shim::Wmma12Bytes>(a, b, c, sa ? shim::signed_byte : shim::unsigned_byte)
 #define __builtin_amdgcn_wmma_f32_16x16x16_fp8_fp8_w32_gfx12(a, b, c) shim::product<shim::Wmma12Bytes>(a, b, c, shim::fp8)
 #define __builtin_amdgcn_wmma_f32_16x16x16_bf8_bf8_w32_gfx12(a, b, c) shim::product<shim::Wmma12Bytes>(a, b, c, shim::bf8)
+#define __builtin_amdgcn_wmma_f32_16x16x16_fp8_bf8_w32_gfx12(a, b, c) shim::product<shim::Wmma12Bytes>(a, b, c, shim::fp8, shim::bf8)
+#define __builtin_amdgcn_wmma_f32_16x16x16_bf8_fp8_w32_gfx12(a, b, c) shim::product<shim::Wmma12Bytes>(a, b, c, shim::bf8, shim::fp8)
