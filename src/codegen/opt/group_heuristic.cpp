@@ -236,8 +236,7 @@ class GroupHeuristic {
     return w.node.is(Op::LOAD) && (core_reads_memory_ || (spread_ & w.inside & ~w.depends) != 0);
   }
 
-  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much. One
-  /// group computes while another waits, so they share the memory.
+  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much.
   void stage() {
     const size_t axis = nest_.axes.size() - 1;
     if (!may_stage_ || left_[axis] <= tiles_ahead + 1) return;
@@ -245,7 +244,8 @@ class GroupHeuristic {
     for (const NestedWork& w : nest_.works)
       if (is_shared(w) && (w.depends >> axis & 1)) tiles[w.node.src(0).src(0).arg_as<ParamArg>().slot] += tile_bytes(w);
     int depth = tiles_ahead + 1;
-    int64_t free = fills_registers_ ? target_.group_memory_bytes : target_.group_memory_bytes / 2;
+    // Where one group may ask for all that a processor has, two share it: one computes while the other waits.
+    int64_t free = target_.declared_group_bytes && !fills_registers_ ? target_.group_memory_bytes / 2 : target_.group_memory_bytes;
     if (core_reads_memory_ && bytes_of(tiles) * depth > free) --depth;
     for (const auto& [slot, bytes] : tiles) {
       const StageOpt tile{.slot = slot, .scope = Scope::group, .depth = depth};
