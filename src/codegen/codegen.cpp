@@ -20,8 +20,8 @@
 #include "codegen/late/coalesce.h"
 #include "codegen/late/fetch_copies.h"
 #include "codegen/late/linearize.h"
+#include "codegen/late/load_behind_loops.h"
 #include "codegen/late/lower_gates.h"
-#include "codegen/late/prefetch_results.h"
 #include "codegen/late/speculate_loads.h"
 #include "codegen/late/split_vectors.h"
 #include "codegen/late/stream_stores.h"
@@ -199,9 +199,9 @@ UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& op
   const UOp in_order = linearize(lowered);
   clock.done("linearize");
   if (trace) trace->push_back({"linearize", in_order});
-  const UOp linear = prefetch_results(in_order, target);
-  clock.done("prefetch results");
-  if (trace) trace->push_back({"prefetch results", linear});
+  const UOp linear = load_behind_loops(in_order, target);
+  clock.done("load behind loops");
+  if (trace) trace->push_back({"load behind loops", linear});
   if (options.spec >= 1) spec::verify_linear(linear);
   return linear;
 }

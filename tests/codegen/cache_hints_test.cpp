@@ -3,9 +3,10 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
-#include "codegen/late/prefetch_results.h"
+#include "codegen/late/load_behind_loops.h"
 #include "codegen/opt/parse_opts.h"
 #include "spec/verify.h"
+#include "target/target.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -54,6 +55,20 @@ TEST(CacheHints, NearOrShortWorkIsNotPrefetched) {
   EXPECT_EQ(count(lowered(product_and_sum(16, 64, 40), 1 << 10, 1 << 20, "neoverse-n1"), Op::PREFETCH), 0u);  // not known to help there
 }
 
+// A work-item keeps its sums in registers, and has none for what the sums are joined with.
+TEST(CacheHints, ManyLoadsForWhatFollowsALoopStandBehindIt) {
+  const auto loads_behind = [](const char* opts) {
+    const UOp linear =
+        full_rewrite(with_opts(product_and_sum(64, 64, 40), parse_opts(opts)), amd_target("gfx942"), {.noopt = true, .spec = 3});
+    const auto ends = places(linear, [](const UOp& u) { return u.is(Op::END) && u.src(1).arg_as<RangeArg>().kind == AxisKind::reduce; });
+    const auto loads = places(linear, of(Op::LOAD, 3));
+    EXPECT_EQ(count(linear, Op::PREFETCH), 0u);
+    return std::pair(loads.size(), std::ranges::count_if(loads, [&](size_t i) { return i > ends.at(0); }));
+  };
+  EXPECT_EQ(loads_behind("UPCAST(0,8) UPCAST(1,8)"), std::pair(size_t{16}, ptrdiff_t{16}));  // of four elements each
+  EXPECT_EQ(loads_behind("UPCAST(0,4)"), std::pair(size_t{4}, ptrdiff_t{0}));                // they come while the loop runs
+}
+
 /// A linear program: old = p[0]; p[0] = 1; r[0] = old + sum over k of q[k]
 UOp load_store_and_sum() {
   const auto number = [](DType d, double x) { return constant(d, x); };
@@ -98,7 +113,7 @@ UOp load_store_and_sum() {
 TEST(CacheHints, NoLoadMovesAcrossAStore) {
   Target t = cpu_target("znver4");
   t.l2_bytes = 1 << 10;
-  const UOp before = load_store_and_sum(), after = prefetch_results(before, t);
+  const UOp before = load_store_and_sum(), after = load_behind_loops(before, t);
   spec::verify_linear(after);
   EXPECT_GT(count(after, Op::PREFETCH), 0u);
   const auto loads = places(after, of(Op::LOAD, 0)), stores = places(after, of(Op::STORE, 0));

@@ -1,4 +1,4 @@
-#include "codegen/late/prefetch_results.h"
+#include "codegen/late/load_behind_loops.h"
 
 #include <algorithm>
 #include <vector>
@@ -15,17 +15,18 @@ namespace {
 constexpr int none = -1;
 constexpr double unknown_trips = 16;
 constexpr double instructions_a_prefetch = 16;  ///< in the loop, so that prefetches cost next to nothing beside them
+constexpr int64_t registers_to_spare = 16;      ///< of a loop
 
-class Prefetching {
+class Moves {
  public:
-  Prefetching(const UOp& linear, const Target& target) : linear_(linear), list_(linear.src()), target_(target) {}
+  Moves(const UOp& linear, const Target& target) : linear_(linear), list_(linear.src()), target_(target) {}
 
   UOp run() {
     find_blocks();
     if (loops_.empty()) return linear_;
     find_uses();
-    find_prefetched();
-    for (Loop& l : loops_) l.is_used = !l.prefetched.empty() && l.work >= instructions_a_prefetch * double(l.prefetched.size());
+    find_accesses();
+    for (Loop& l : loops_) l.is_used = is_worth_it(l);
     if (std::ranges::none_of(loops_, &Loop::is_used)) return linear_;
     move_behind();
     return in_new_order();
@@ -37,8 +38,8 @@ class Prefetching {
     int begin = 0, end = 0, block = none;
     double work = 0;  ///< instructions in all iterations
     bool is_used = false;
-    std::vector<int> prefetched;  ///< LOADs and STOREs
-    std::vector<int> behind;      ///< what moves behind it
+    std::vector<int> accesses;  ///< LOADs and STOREs of arguments whose results only what is behind it needs
+    std::vector<int> behind;    ///< what moves behind it
   };
 
   const UOp& at(int i) const { return list_[size_t(i)]; }
@@ -66,7 +67,7 @@ class Prefetching {
       if (!u.is(Op::RANGE) && !u.is(Op::IF)) continue;
       if (is_reduce(u) && loop == none) {
         loop = int(loops_.size());
-        loops_.push_back({.begin = i, .end = i, .block = open.back(), .prefetched = {}, .behind = {}});
+        loops_.push_back({.begin = i, .end = i, .block = open.back(), .accesses = {}, .behind = {}});
       }
       const Scalar* n = u.is(Op::RANGE) ? const_value(u.src(0)) : nullptr;
       trips.push_back(loop == none ? 1 : trips.back() * (u.is(Op::IF) ? 1 : n ? n->as_double() : unknown_trips));
@@ -81,8 +82,23 @@ class Prefetching {
   }
 
   bool is_far(const UOp& place) const { return shape_of(place.src(1)).empty() && memory_bytes(memory_of(place)) > target_.l2_bytes; }
-  bool is_far_load(const UOp& u) const { return u.is(Op::LOAD) && is_far(u.src(0)); }
-  static bool is_pure(const UOp& u) { return u.in(Group::elementwise) || u.is(Op::EXPAND) || u.is(Op::STACK) || u.is(Op::SHRINK); }
+  bool may_move(const UOp& u) const {
+    return u.is(Op::LOAD) && (target_.has_cache_hints ? is_far(u.src(0)) : memory_of(u.src(0)).is(Op::PARAM));
+  }
+  bool is_worth_it(const Loop& l) const {
+    return target_.has_cache_hints ? !l.accesses.empty() && l.work >= instructions_a_prefetch * double(l.accesses.size())
+                                   : registers(l) > registers_to_spare;
+  }
+  /// What the loads take while the loop runs.
+  int64_t registers(const Loop& l) const {
+    int64_t n = 0;
+    for (int i : l.accesses) n += target_.vector_math ? 1 : at(i).src(0).arg_as<IndexArg>().width;
+    return n;
+  }
+  static bool is_lane(const UOp& u) { return u.is(Op::INDEX) && !memory_of(u).in(Group::memory); }
+  static bool is_pure(const UOp& u) {
+    return u.in(Group::elementwise) || u.is(Op::EXPAND) || u.is(Op::STACK) || u.is(Op::SHRINK) || is_lane(u);
+  }
 
   /// Where each value is needed at last, if what is computed of it may be computed later, too.
   void find_uses() {
@@ -93,9 +109,9 @@ class Prefetching {
         const int* source = place_.find(s);
         if (!source) continue;
         const int block = block_[size_t(*source)];
-        const bool may_move = is_pure(u) && block_[size_t(i)] == block;
+        const bool may_wait = is_pure(u) && block_[size_t(i)] == block;
         int& needed = needed_[size_t(*source)];
-        needed = std::min(needed, may_move ? needed_[size_t(i)] : place_in(i, block));
+        needed = std::min(needed, may_wait ? needed_[size_t(i)] : place_in(i, block));
       }
     }
   }
@@ -110,21 +126,21 @@ class Prefetching {
     return nullptr;
   }
 
-  void find_prefetched() {
+  void find_accesses() {
     for (int i = 0; i < int(list_.size()); ++i) {
       const UOp& u = at(i);
-      const bool stores = u.is(Op::STORE) && is_far(u.src(0)) && !u.src(0).arg_as<IndexArg>().streams;
-      if (!stores && !is_far_load(u)) continue;
+      const bool stores = target_.has_cache_hints && u.is(Op::STORE) && is_far(u.src(0)) && !u.src(0).arg_as<IndexArg>().streams;
+      if (!stores && !may_move(u)) continue;
       const int* address = place_.find(u.src(0));
       const int block = block_[size_t(*address)];
-      if (Loop* l = loop_between(stores ? *address : i, stores ? place_in(i, block) : needed_[size_t(i)])) l->prefetched.push_back(i);
+      if (Loop* l = loop_between(stores ? *address : i, stores ? place_in(i, block) : needed_[size_t(i)])) l->accesses.push_back(i);
     }
   }
 
   void move_behind() {
     loop_of_.assign(list_.size(), nullptr);
     for (Loop& l : loops_)
-      for (int i : l.prefetched)
+      for (int i : l.accesses)
         if (l.is_used && at(i).is(Op::LOAD)) loop_of_[size_t(i)] = &l;
     for (int i = 0; i < int(list_.size()); ++i) {
       const auto moves = [&](const UOp& s) {
@@ -140,8 +156,8 @@ class Prefetching {
     UOps out;
     size_t next = 0;  // loops are one after another
     for (int i = 0; i < int(list_.size()); ++i) {
-      if (next < loops_.size() && loops_[next].begin == i && loops_[next].is_used)
-        for (int access : loops_[next].prefetched) add_prefetch(out, at(access).src(0));
+      if (target_.has_cache_hints && next < loops_.size() && loops_[next].begin == i && loops_[next].is_used)
+        for (int access : loops_[next].accesses) add_prefetch(out, at(access).src(0));
       if (!loop_of_[size_t(i)]) out.push_back(at(i));
       if (next < loops_.size() && loops_[next].end == i) {
         for (int moved : loops_[next].behind) out.push_back(at(moved));
@@ -170,8 +186,6 @@ class Prefetching {
 
 }  // namespace
 
-UOp prefetch_results(const UOp& linear, const Target& target) {
-  return target.has_cache_hints ? Prefetching(linear, target).run() : linear;
-}
+UOp load_behind_loops(const UOp& linear, const Target& target) { return Moves(linear, target).run(); }
 
 }  // namespace tinygrad::codegen
