@@ -655,7 +655,7 @@ TEST(Opts, ThatDoNotFitAreNamed) {
   rejects(matmul, "SWAP(0,0)", "one nest");
   rejects(matmul, "SWAP(0,9)", "3 axes");
   rejects(matmul, "TC(0,0)", "no sum of products");
-  rejects(matmul, "TC(0,99)", "tensor cores");
+  rejects(matmul, "TC(0,9999)", "tensor cores");
   rejects(test::half_matmul(16, 8, 16), "TC(0,0) TC(0,0)", "already");
   rejects(test::half_matmul(16, 8, 16), "LANE(1,4) TC(0,0)", "vector axis");
   rejects(test::half_matmul(16, 8, 16), "TC(0,0) LANE(1,1)", "tensor cores");
