@@ -181,8 +181,7 @@ TEST(HeuristicOpts, CopiesAreNotAlongAxesThatBoundALoop) {
       const NestAxis& along = nest.axes[size_t(taps.bounds[0].along)];
       EXPECT_EQ(along.size, 24);
       const std::vector<Opt> opts = heuristic_opts(kernel, target);
-      for (const Opt& o : opts)
-        EXPECT_FALSE((o.op == OptOp::UPCAST || o.op == OptOp::LANE) && o.axis == along.number) << to_string(opts);
+      for (const Opt& o : opts) EXPECT_FALSE((o.op == OptOp::UPCAST || o.op == OptOp::LANE) && o.axis == along.number) << to_string(opts);
     }
   }
   EXPECT_EQ(found, 2);
