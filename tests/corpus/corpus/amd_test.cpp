@@ -108,9 +108,9 @@ TEST_P(Amd, HipOfModelsCompiles) {
   EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
   EXPECT_GE(c.kernels, 300u);
   EXPECT_GT(with_cores, 0);
-  // As it was when it was last looked at: 107 kernels at most, and 2040 bytes, where waves are of 64 items, else 19 and 512.
-  EXPECT_LE(spilled.kernels, wave_of(target) == 64 ? 110 : 20);
-  EXPECT_LE(spilled.most_bytes, wave_of(target) == 64 ? 2048 : 512) << spilled.worst;
+  // As it was when it was last looked at: 84 kernels at most, and 1060 bytes, where waves are of 64 items, else 12 and 160.
+  EXPECT_LE(spilled.kernels, wave_of(target) == 64 ? 88 : 14);
+  EXPECT_LE(spilled.most_bytes, wave_of(target) == 64 ? 1088 : 192) << spilled.worst;
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Amd, testing::Values("gfx90a", "gfx942", "gfx1100", "gfx1201"),
