@@ -173,6 +173,7 @@ int free_memory(void* memory) {
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
 EXPORT cuInit(unsigned) {
   return call(__func__, [] { return 0; });
 }
@@ -377,3 +378,4 @@ EXPORT cuGraphLaunch(void* exec, void* stream) {
 }
 
 extern "C" __attribute__((visibility("default"))) FakeCuda* fake_cuda() { return &state().control; }
+// NOLINTEND(readability-identifier-naming)

@@ -177,6 +177,7 @@ int free_memory(void* memory) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// NOLINTBEGIN(readability-identifier-naming): HIP's names
 EXPORT int hipInit(unsigned) {
   return call("hipInit", [&]() -> int { return state().control.devices == 0 ? kNoDevice : 0; });
 }
@@ -367,3 +368,4 @@ EXPORT const char* hipGetErrorName(int error) {
 }
 EXPORT const char* hipGetErrorString(int) { return "an error of the fake"; }
 EXPORT FakeHip* fake_hip() { return &state().control; }
+// NOLINTEND(readability-identifier-naming)
