@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 
 #include <tinygrad/helpers.h>
 
@@ -102,7 +105,13 @@ int run(int argc, char** argv) {
   ProfilingArgs profile;
   app.add_option("--profile", profile.path,
                  "Print what took longest, and write when it was, on the host and on devices, for Chrome's or Perfetto's viewer")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& path) {
+        const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+        std::error_code ignored;
+        return folder.empty() || std::filesystem::is_directory(folder, ignored) ? std::string()
+                                                                                : folder.string() + ": there is no such folder";
+      });
   std::optional<Profiling> profiling;
   app.parse_complete_callback([&] {
     if (!profile.path.empty()) profiling.emplace(profile);

@@ -204,6 +204,11 @@ class Finder {
 
 }  // namespace
 
+bool is_zero(const UOp& sums) {
+  if (sums.is(Op::EXPAND)) return is_zero(sums.src(0));
+  return sums.is(Op::STACK) ? std::ranges::all_of(sums.src(), is_zero) : is_const(sums, 0);
+}
+
 KeptSums::KeptSums(const UOp& linear) {
   Finder finder(linear);
   if (!finder.find_chains()) return;

@@ -8,6 +8,9 @@
 
 namespace tinygrad::renderer {
 
+/// Whether all that a product is given to add to are zeros.
+bool is_zero(const UOp& sums);
+
 /// Sums of tensor cores that have memory of their own for them (TensorCore::keeps_sums): which private memory of a linear program holds
 /// nothing else, so that they stay where they are while a loop runs.
 class KeptSums {

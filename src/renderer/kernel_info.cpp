@@ -318,7 +318,7 @@ class Describer {
 
 KernelInfo describe_kernel(const UOp& linear, std::string_view name) { return Describer(linear).describe(name); }
 
-int64_t group_bytes(const UOp& buffer) { return (buffer.arg_as<BufferArg>().size * int64_t(itemsize(buffer.dtype())) + 15) / 16 * 16; }
+int64_t group_bytes(const UOp& buffer) { return group_array_bytes(buffer.arg_as<BufferArg>().size * int64_t(itemsize(buffer.dtype()))); }
 
 int64_t given_group_bytes(const Target& target, const KernelInfo& info) {
   return target.declared_group_bytes != 0 && info.group_bytes > target.declared_group_bytes ? info.group_bytes : 0;

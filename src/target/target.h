@@ -23,6 +23,9 @@ const TensorCore* find_tensor_core(Symbol name);
 /// nearest cache. Fusion counts on what the heuristics then write out.
 inline constexpr int most_kept_results = 128;
 
+/// What an array of so many bytes takes of a group's memory.
+constexpr int64_t group_array_bytes(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
 /// Of a group's memory, for cores that keep sums: where these are, and what tells each of up to eight parts of the group when they are
 /// done.
 inline constexpr int64_t kept_sums_group_bytes = 80;

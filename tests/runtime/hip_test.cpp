@@ -237,10 +237,8 @@ TEST_F(Hip, ProfilesWithoutWaiting) {
   const size_t waits = fake().waits;
   void* buffers[] = {sum.handle, x.handle, y.handle};
   const KernelInfo info = info_of("add");
-  const GraphLaunch launches[] = {{.kernel = add.get(), .info = &info, .buffers = buffers, .variables = four, .dims = {}}};
   const int64_t before = profile_now_ns();
-  add->launch(buffers, four, {}, false);
-  one->make_graph(launches)->launch(launches, {}, false);
+  for (int i = 0; i < 2; ++i) add->launch(buffers, four, {}, false);
   two->copy_from_peer(there.handle, *one, sum.handle, 16);
   EXPECT_EQ(fake().waits, waits);
   EXPECT_TRUE(profile_events().empty());
@@ -248,8 +246,7 @@ TEST_F(Hip, ProfilesWithoutWaiting) {
   one->synchronize();
   const auto kernels = test::device_events("HIP", "kernel");
   ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_EQ(kernels[0].name, Symbol("add"));
-  EXPECT_EQ(kernels[1].name, Symbol("graph"));
+  for (const ProfileEvent& k : kernels) EXPECT_EQ(k.name, Symbol("add"));
   test::expect_one_after_another(kernels, before, profile_now_ns());
   EXPECT_EQ(test::device_events("HIP:1", "copy").size(), 1u);
   add->launch(buffers, four, {}, false);  // nobody waits for it

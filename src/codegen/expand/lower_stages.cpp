@@ -69,9 +69,10 @@ class StageLowering {
 void check_group_memory(const UOp& sink, const Target& target) {
   int64_t bytes = 0, for_sums = 0;
   for (const UOp& u : toposort(sink)) {
-    if (u.is(Op::WMMA) && find_tensor_core(u.arg_as<WmmaArg>().name)->keeps_sums) for_sums = kept_sums_group_bytes;
+    const TensorCore* core = u.is(Op::WMMA) ? find_tensor_core(u.arg_as<WmmaArg>().name) : nullptr;
+    if (core && core->keeps_sums) for_sums = kept_sums_group_bytes;
     if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group)
-      bytes += (u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())) + 15) / 16 * 16;
+      bytes += group_array_bytes(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
   }
   bytes += for_sums;
   if (bytes > target.group_memory_bytes)

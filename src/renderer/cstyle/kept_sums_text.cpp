@@ -5,18 +5,8 @@
 #include <fmt/format.h>
 
 #include "uop/arg.h"
-#include "uop/build.h"
 
 namespace tinygrad::renderer::cstyle {
-namespace {
-
-bool is_zero(const UOp& x) {
-  if (x.is(Op::EXPAND)) return is_zero(x.src(0));
-  return x.is(Op::STACK) ? std::ranges::all_of(x.src(), is_zero) : is_const(x, 0);
-}
-
-}  // namespace
-
 KeptSumsText::KeptSumsText(Prelude& prelude, const KernelInfo& info, const UOp& linear, Names& names)
     : prelude_(prelude), names_(names), kept_(linear), memory_(prelude, info), tiles_(kept_.tiles().size()) {
   for (const char* own : {"sums", "item"}) names.fresh(own);

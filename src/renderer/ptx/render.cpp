@@ -248,10 +248,6 @@ class Renderer {
     free_.erase(free);
     return tile;
   }
-  static bool is_zero(const UOp& x) {
-    if (x.is(Op::EXPAND)) return is_zero(x.src(0));
-    return x.is(Op::STACK) ? std::ranges::all_of(x.src(), is_zero) : is_const(x, 0);
-  }
 
   /// True for an access of what stays in memory of tensor cores.
   bool access_kept(const UOp& u) {
@@ -382,7 +378,7 @@ class Renderer {
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, given;", base));
     if (given_bytes_ > 0) out_.entry_line(fmt::format("add.s64 {0}, {0}, {1};", base, given_bytes_));
-    given_bytes_ += (bytes + 15) / 16 * 16;
+    given_bytes_ += group_array_bytes(bytes);
     return base;
   }
 

@@ -47,9 +47,7 @@ class CudaGraph final : public tinygrad::Graph {
         throw DeviceError(api_.name + ": a launch of a graph has no work-groups now; call it without a graph (JIT=2)");
       api_.check(api_.graph_set_kernel(exec_, nodes_[i], &node), "changing a kernel of a graph");
     }
-    const auto start = [&] {
-      gpu_->timed("graph", "kernel", [&] { api_.check(api_.graph_launch(exec_, gpu_->stream()), "launching a graph"); });
-    };
+    const auto start = [&] { api_.check(api_.graph_launch(exec_, gpu_->stream()), "launching a graph"); };
     if (!wait) {
       start();
       return std::nullopt;

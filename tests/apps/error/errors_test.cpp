@@ -25,6 +25,7 @@ TEST(TgErrors, Usage) {
   expect_error(run_tg("train digits --epochs 0"), usage, {"--epochs"});
   expect_error(run_tg("compile"), usage, {"MODEL"});
   expect_error(run_tg("compile resnet51"), usage, {"resnet51", "resnet50-train", "gpt2-12", "gpt2-2-train", "mnist-train"});
+  expect_error(run_tg("--profile /nonexistent/trace.json devices"), usage, {"/nonexistent", "no such folder"});  // said before any work
 }
 
 TEST(TgErrors, Bench) {

@@ -31,6 +31,7 @@ struct Event {
 };
 struct Queue {
   std::deque<std::function<int()>> work;
+  bool is_running = false;  ///< or waits for another one: what is behind stays behind
 };
 struct Module {
   PtxMachine machine;
@@ -113,16 +114,18 @@ int run(const Launch& l) {
 }
 
 int run_all(Queue& queue) {
-  while (!queue.work.empty()) {
+  if (queue.is_running) return 0;
+  queue.is_running = true;
+  int error = 0;
+  while (error == 0 && !queue.work.empty()) {
     const auto work = std::move(queue.work.front());
     queue.work.pop_front();
     step_clock();
-    if (const int error = work()) {
-      queue.work.clear();
-      return error;
-    }
+    error = work();
   }
-  return 0;
+  if (error != 0) queue.work.clear();
+  queue.is_running = false;
+  return error;
 }
 void run_everything() {
   for (Queue* s : state().streams) run_all(*s);
