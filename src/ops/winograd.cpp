@@ -209,6 +209,8 @@ bool suits_winograd(const UOp& x, const UOp& weight) {
 bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_windows) {
   constexpr double products_an_element = 12;  // that take as long as an element's way to memory or back
   constexpr double most_bytes = 1 << 30;
+  // With windows that are learned, gradients are transformed too: a dozen kernels more to compile, and 2.25 times the image is kept.
+  const double worth = fixed_windows ? 0.9 : 0.7;
   const Shape xs = shape_of(x), ws = shape_of(weight);
   const Along down(x, weight, 2), across(x, weight, 3);
   const double out = double(ws[0].max()), in = double(ws[1].max()), images = double(xs[0].max()), channels = in * double(groups);
@@ -222,7 +224,7 @@ bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_w
   const double moved = read * channels + sums * out + transformed + (fixed_windows ? 0 : transforms);
   const double kept = double(kPoints * kPoints) * tiles * (channels + out) + transformed;
   if (itemsize(x.dtype()) < int(sizeof(float)) || kept * double(itemsize(x.dtype())) > most_bytes) return false;
-  return double(kPoints * kPoints) * pairs * tiles + products_an_element * moved < 0.9 * direct;
+  return double(kPoints * kPoints) * pairs * tiles + products_an_element * moved < worth * direct;
 }
 
 UOp winograd_conv2d(const UOp& x, const UOp& weight, int64_t groups) {
