@@ -35,7 +35,7 @@ namespace {
 
 constexpr size_t most_alike = 6;
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
-constexpr int64_t most_chunks = 256;
+constexpr int64_t most_chunks = 256, most_refills = 16;
 
 }  // namespace
 
@@ -178,26 +178,38 @@ double CpuChoice::in_all(double loops, int64_t wanted) const {
   for (int t = 0; t < 2; ++t)
     if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
   // Some threads wait for the last chunks of others.
-  const double waiting =
-      nest_.total_cost < worth_tiling || !target_.has_threads ? 0 : std::min(0.05, 0.5 / double(chunks(left, wanted).count));
+  double waiting = 0;
+  if (nest_.total_cost >= worth_tiling && target_.has_threads) {
+    const int64_t count = chunks(left, wanted).count;
+    waiting = leaves_threads_idle(count) ? 1 / double(count) : std::min(0.05, 0.5 / double(count));
+  }
   return (loops + fill_cost() + windows_cost() + results_cost()) * (1 + waiting);
 }
+
+bool CpuChoice::leaves_threads_idle(int64_t chunks) { return chunks > 1 && chunks < 8 && chunks % 2 != 0; }
 
 int64_t CpuChoice::wanted_chunks() const { return int64_t(std::min(work_with(lanes_) / cycles_a_chunk, double(most_chunks))); }
 
 CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wanted) const {
   if (wanted < 2 || !target_.has_threads) return {};
+  const Chunks with_tiles = chunks_along(left, wanted, true);
+  if (with_tiles.axis >= 0 && !leaves_threads_idle(with_tiles.count)) return with_tiles;
+  const Chunks others = chunks_along(left, wanted, false);
+  if (with_tiles.axis < 0) return others;
+  return others.count <= most_refills && others.count % 2 == 0 ? others : with_tiles;
+}
+
+CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const {
+  const uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
   int axis = -1;
-  const uint64_t moves = near_axes();
-  for (const bool moving : {true, false})
-    for (size_t i = 0; i < nest_.axes.size(); ++i) {
-      if (nest_.axes[i].is_reduce || left[i] < 2 || (has(moves, int(i)) != moving && near_)) continue;
-      if (axis < 0 || (moving && left[size_t(axis)] < 16 && left[i] > left[size_t(axis)])) axis = int(i);
-    }
+  for (size_t i = 0; i < nest_.axes.size(); ++i) {
+    if (nest_.axes[i].is_reduce || left[i] < 2 || has(moves, int(i)) != with_tiles) continue;
+    if (axis < 0 || (with_tiles && left[size_t(axis)] < 16 && left[i] > left[size_t(axis)])) axis = int(i);
+  }
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
   // Each chunk would fill tiles that don't move along its axis anew.
-  int64_t count = std::min({wanted, size, !near_ || has(moves, axis) ? most_chunks : int64_t{16}});
+  int64_t count = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
   while (size % count != 0) --count;
   if (count * 4 < std::min(wanted, size)) count = size;

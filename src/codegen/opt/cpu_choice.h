@@ -39,6 +39,10 @@ class CpuChoice : protected CpuCost {
     int64_t count = 1;
   };
   Chunks chunks(std::span<const int64_t> left, int64_t wanted) const;
+  /// Along an axis with which the near tiles move, or another.
+  Chunks chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const;
+  /// So few that those of an even number of threads do not end together.
+  static bool leaves_threads_idle(int64_t chunks);
   int64_t wanted_chunks() const;
   bool is_taken(int axis) const { return has(taken_, axis); }
   /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
