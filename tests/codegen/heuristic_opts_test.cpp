@@ -187,6 +187,22 @@ TEST(HeuristicOpts, CopiesAreNotAlongAxesThatBoundALoop) {
   EXPECT_EQ(found, 2);
 }
 
+// The weights' tiles move with 3 taps alone; of 3 chunks, one of two threads would wait for the other.
+TEST(HeuristicOpts, ThreadsEndTogether) {
+  const UOp x = tensor({512, 64, 8, 8}), w = tensor({64, 64, 3, 3});
+  const Target target = cpu_target("znver4");
+  int shared = 0;
+  for (const UOp& sink : kernels_of({output(gradients(sum(square(conv2d(x, w, {}, {}))), {x})[0])}, target)) {
+    const std::vector<Opt> opts = heuristic_opts(simplified_kernel(sink), target);
+    for (const Opt& o : opts) {
+      if (o.op != OptOp::THREAD) continue;
+      ++shared;
+      EXPECT_TRUE(o.arg >= 8 || o.arg % 2 == 0) << to_string(opts);
+    }
+  }
+  EXPECT_GT(shared, 0);
+}
+
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));
