@@ -34,7 +34,7 @@ Scalar log2(const Scalar& a);
 Scalar sin(const Scalar& a);
 /// a * 2^n for an n without a fraction.
 Scalar ldexp(const Scalar& a, const Scalar& n);
-inline double ldexp_double(double a, double n) { return std::ldexp(a, int(std::clamp(n, -4096.0, 4096.0))); }
+inline double ldexp_double(double a, double n) { return std::isnan(n) ? n : std::ldexp(a, int(std::clamp(n, -4096.0, 4096.0))); }
 /// Towards zero; an integer is itself.
 Scalar trunc(const Scalar& a);
 /// C's pow for floats. For integers by repeated multiplication; a negative exponent gives the truncated quotient: 0 unless a is 1 or -1.

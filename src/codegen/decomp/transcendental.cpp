@@ -15,24 +15,35 @@ constexpr double exp2_float64[] = {0.693147180559945309,   0.240226506959100712,
                                    0.00133335581464064707, 0.000154035303933707334, 0.0000152527338415567726, 1.32154868087055628e-6,
                                    1.01780570877339411e-7, 7.05489730415549928e-9,  4.45581790833606449e-10,  2.57293241773623042e-11};
 
+UOp exp2_polynomial(const UOp& f) {
+  const bool wide = f.dtype() == DType::float64;
+  return f * polynomial(f, wide ? std::span<const double>(exp2_float64) : exp2_float32) + constant(f.dtype(), 1);
+}
+
+/// Adding and taking off 1.5 * 2^mantissa leaves the nearest integer, in the low bits of the sum.
+UOp integer_shifter(const FloatLayout& l) { return l.num(std::ldexp(1.5, l.mantissa)); }
+
 /// 2 to the power x + rest, where the rest is far below an ulp of x.
-UOp exp2_of_sum(const UOp& x, const UOp& rest, bool has_ldexp = false) {
+UOp exp2_of_sum(const UOp& x, const UOp& rest) {
   const FloatLayout l = float_layout(x.dtype());
-  const bool wide = x.dtype() == DType::float64;
   const double top = l.bias + 2, bottom = -(l.bias + l.mantissa + 2);
   // Clamped to where the result is infinite or zero anyway, so that n stays small. A NaN passes: whatever n it has, it stays one.
   const UOp below = where(l.num(top) < x, l.num(top), x), in = where(below < l.num(bottom), l.num(bottom), below);
-  // Adding 1.5 * 2^mantissa leaves the nearest integer in the low bits.
-  const UOp shifter = l.num(std::ldexp(1.5, l.mantissa));
-  const UOp shifted = in + shifter, n = l.to_bits(shifted) - l.to_bits(shifter);
+  const UOp shifter = integer_shifter(l), shifted = in + shifter, n = l.to_bits(shifted) - l.to_bits(shifter);
   // A float32 is made of n anew: compilers that may reassociate, as those of WGSL, take what was added and is taken off for nothing.
-  const UOp nearest = wide ? shifted - shifter : cast(n, x.dtype());
-  const UOp f = in - nearest + rest;
-  const UOp p = f * polynomial(f, wide ? std::span<const double>(exp2_float64) : exp2_float32) + l.num(1);
-  if (has_ldexp) return alu(Op::LDEXP, {p, nearest});
+  const UOp nearest = x.dtype() == DType::float64 ? shifted - shifter : cast(n, x.dtype());
+  const UOp p = exp2_polynomial(in - nearest + rest);
   // Two factors, each a normal number; the second product alone may round, to a denormal.
   const UOp half = n >> l.bits(1);
   return p * l.power_of_two(half) * l.power_of_two(n - half);
+}
+
+/// LDEXP takes any n: of numbers too large for the shifter, p is above 0 whatever f, since the degree is even. An infinity has no f, and
+/// what is no number is not below 1/2.
+UOp exp2_by_ldexp(const UOp& x) {
+  const FloatLayout l = float_layout(x.dtype());
+  const UOp shifter = integer_shifter(l), nearest = x + shifter - shifter, f = x - nearest;
+  return alu(Op::LDEXP, {exp2_polynomial(where(f < l.num(0.5), f, l.num(0.5))), nearest});
 }
 
 // log2: x = 2^e * m with m between the roots of 1/2 and of 2.
@@ -119,7 +130,7 @@ constexpr double cos_float64[] = {0.0416666666666666667,  -0.0013888888888888887
 
 }  // namespace
 
-UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) { return exp2_of_sum(x, constant(x.dtype(), 0), has_ldexp); }
+UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) { return has_ldexp ? exp2_by_ldexp(x) : exp2_of_sum(x, constant(x.dtype(), 0)); }
 
 UOp log2_by_arithmetic(const UOp& x) { return log2_special(x, x.dtype() == DType::float64 ? log2_of_float64(x).hi : log2_of_float32(x)); }
 
