@@ -74,6 +74,8 @@ class Alu {
   std::string_view fusing(std::string_view never, std::string_view allowed) const {
     return s_[0].dtype == DType::float16 ? never : allowed;
   }
+  /// That a source is a constant makes the op simpler.
+  bool is_known() const { return s_[0].constant || s_[1].constant; }
   std::string bits() const { return type_name(DType::bool_, s_[0].lanes); }
 
   std::string negate() {
@@ -86,7 +88,7 @@ class Alu {
     if (is_bool(dtype_)) return binary("or");
     if (!is_float(dtype_)) return intrinsic(is_signed(dtype_) ? "llvm.smax" : "llvm.umax");
     // llvm.maximum is NaN for a NaN and orders the zeros, unlike maxnum and the processors' instructions.
-    if (dtype_ != DType::float16) return intrinsic("llvm.maximum");
+    if (dtype_ != DType::float16) return is_known() || !has_greater(out_, s_[0]) ? intrinsic("llvm.maximum") : greater(out_, s_[0], s_[1]);
     return half_maximum();
   }
 

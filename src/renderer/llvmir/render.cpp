@@ -430,7 +430,7 @@ class Renderer {
   const ScratchLayout scratch_;
   const Aliases aliases_;
   const Liveness live_;
-  Emitter out_;
+  Emitter out_{target_.supports(Op::LDEXP)};  // which AVX-512 alone has
   Memory memory_{out_, target_, aliases_};
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;

@@ -142,4 +142,21 @@ std::string scaled(Emitter& out, const Value& x, const Value& n) {
   return lanes < width ? run_of_lanes(out, element, parts[0], width, 0, lanes) : concatenated(out, element, parts, width);
 }
 
+bool has_greater(const Emitter& out, const Value& x) {
+  const int bits = bitsize(x.dtype) * x.lanes;
+  return out.has_avx512() && (x.dtype == DType::float32 || x.dtype == DType::float64) && (bits == 128 || bits == 256 || bits == 512);
+}
+
+std::string greater(Emitter& out, const Value& x, const Value& y) {
+  const int bits = bitsize(x.dtype), all = bits * x.lanes;
+  const std::string type = type_name(x.dtype, x.lanes), both = fmt::format("{} {}, {}", type, x.ref, y.ref);
+  // Of the two numbers the greater (1) with its sign (1 << 2), so that 0.0 is more than -0.0. A NaN gives way to a number.
+  std::vector<std::string> arguments{typed(x), typed(y), "i32 5", type + " zeroinitializer", x.lanes > 8 ? "i16 -1" : "i8 -1"};
+  if (all == 512) arguments.emplace_back("i32 4");
+  const std::string most =
+      out.call("max", type, fmt::format("llvm.x86.avx512.mask.range.p{}.{}", bits == 64 ? 'd' : 's', all), arguments);
+  const std::string has_nan = out.define("nan", "fcmp uno " + both), nan = out.define("nan", "fadd " + both);
+  return out.define("max", fmt::format("select {} {}, {} {}, {} {}", type_name(DType::bool_, x.lanes), has_nan, type, nan, type, most));
+}
+
 }  // namespace tinygrad::renderer::llvmir

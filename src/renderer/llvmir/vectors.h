@@ -32,5 +32,8 @@ Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value&
 
 /// x * 2^n, by AVX-512.
 std::string scaled(Emitter& out, const Value& x, const Value& n);
+/// The greater, as LLVM's `maximum` has it, of vectors that are a register of AVX-512, where that is shorter: LLVM compares signs first.
+std::string greater(Emitter& out, const Value& x, const Value& y);
+bool has_greater(const Emitter& out, const Value& x);
 
 }  // namespace tinygrad::renderer::llvmir
