@@ -12,6 +12,7 @@
 #include "codegen/expand/assign_launch_dims.h"
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/expand/group_reduces.h"
+#include "codegen/expand/keep_terms.h"
 #include "codegen/expand/lower_reduces.h"
 #include "codegen/expand/lower_stages.h"
 #include "codegen/expand/pipeline_stages.h"
@@ -173,6 +174,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("simplify expanded", simplify(p.graph()));
   p.step("group reduces", group_reduces(p.graph()));
   p.step("lower reduces", lower_reduces(p.graph(), has));
+  p.step("keep terms", keep_terms(p.graph(), has));
   p.step("pipeline stages", pipeline_stages(p.graph(), has));
   p.step("lower stages", lower_stages(p.graph(), has));
   p.step("launch dims", assign_launch_dims(p.graph(), target));

@@ -203,6 +203,22 @@ TEST(HeuristicOpts, ThreadsEndTogether) {
   EXPECT_GT(shared, 0);
 }
 
+// Stores along several rows at once are slow where the results are large; the reductions of a row have their accumulators by steps.
+TEST(HeuristicOpts, RowsOneAfterAnother) {
+  const Target target = cpu_target("znver4");
+  const UOp x = tensor({4096, 1040});
+  for (const UOp& result : {softmax(x, -1), layernorm(x)})
+    for (const UOp& sink : kernels_of({output(result)}, target)) {
+      const std::vector<Opt> opts = heuristic_opts(simplified_kernel(sink), target);
+      int accumulated = 0;
+      for (const Opt& o : opts) {
+        EXPECT_FALSE(o.op == OptOp::UPCAST && o.axis == 0) << to_string(opts);
+        accumulated += o.op == OptOp::UNROLL;
+      }
+      EXPECT_EQ(accumulated, 2) << to_string(opts);
+    }
+}
+
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));

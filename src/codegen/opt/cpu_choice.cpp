@@ -288,7 +288,6 @@ bool CpuChoice::may_stage(const NestedWork& w) {
   const auto nodes = toposort(w.node.src(0));
   return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
 }
-uint64_t CpuChoice::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
 bool CpuChoice::is_near_enough() const {
   // As it lies, much of a tile falls into few sets of the cache.
   const bool together = packed_ || std::ranges::all_of(nest_.works, [&](const NestedWork& w) { return !is_near(w) || is_dense(w, tile_); });
@@ -400,7 +399,8 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
   std::vector<int64_t> out{1};
   if (nest_.axes[size_t(axis)].is_reduce || has(taken_, axis)) return out;
   const int64_t most = nest_.reduces ? 8 : 4;
-  const bool any = may_block_ || may_mask(axis);
+  if (keeps_terms(axis)) return out;
+  const bool any = (may_block_ && !nest_.repeated) || may_mask(axis);
   for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
     if (any || left_[size_t(axis)] % n == 0) out.push_back(n);
   const int64_t whole = left_[size_t(axis)];
@@ -412,6 +412,10 @@ bool CpuChoice::may_mask(int axis) const {
   return (near_ || computed_) && std::none_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
            return is_reduced(w) && !is_staged(w) && !is_in_fill(w) && has(w.depends, axis);
          });
+}
+
+bool CpuChoice::keeps_terms(int axis) const {
+  return has(nest_.repeated, axis) && nest_.axes[size_t(axis)].size * nest_.item_bytes <= target_.l2_bytes / 16;
 }
 
 }  // namespace tinygrad::codegen

@@ -47,6 +47,8 @@ class CpuChoice : protected CpuCost {
   bool is_taken(int axis) const { return has(taken_, axis); }
   /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
   bool may_mask(int axis) const;
+  /// True for the axes of terms that are kept for results, if they have the same steps (keep_terms.h).
+  bool keeps_terms(int axis) const;
   /// The output axes that only some of what is carried follows, outermost first.
   std::vector<int> followed_axes() const;
 
@@ -91,7 +93,6 @@ class CpuChoice : protected CpuCost {
   uint64_t fixed_arguments() const;
   /// That the loops it moves with have known sizes, and nothing else is computed to find it.
   static bool may_stage(const NestedWork& w);
-  uint64_t reuse_axes(const NestedWork& w) const;
   bool is_near_enough() const;
   void choose_lanes();
   std::vector<Lanes> lane_choices() const;

@@ -28,6 +28,27 @@ bool CpuCost::is_reduced(const NestedWork& w) const {
   return w.is_access && w.node.is(Op::LOAD) && argument_of(w) && (w.inside & reduce_axes());
 }
 
+uint64_t CpuCost::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
+
+bool CpuCost::uses_once() const {
+  return std::ranges::none_of(nest_.works, [&](const NestedWork& w) { return is_reduced(w) && reuse_axes(w) != 0; });
+}
+
+int64_t CpuCost::most_steps(std::span<const int> axes, int64_t most) const {
+  const auto fits = [&](int i, int64_t n) { return left_[size_t(i)] > n && left_[size_t(i)] % n == 0; };
+  int64_t n = std::max<int64_t>(most, 1);
+  while (n > 1 && !std::ranges::all_of(axes, [&](int i) { return fits(i, n); })) --n;
+  return n;
+}
+
+int64_t CpuCost::steps_at_once(const NestedWork& reduce, const Tile& t) const {
+  int innermost = -1;
+  for (size_t i = 0; i < nest_.axes.size(); ++i)
+    if (nest_.axes[i].is_reduce && has(reduce.inside, int(i))) innermost = int(i);
+  if (innermost < 0 || !uses_once()) return 1;
+  return left_[size_t(innermost)] <= 8 ? left_[size_t(innermost)] : most_steps(std::span(&innermost, 1), most_accumulators / t.copies());
+}
+
 uint64_t CpuCost::reduce_axes() const {
   uint64_t bits = 0;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
@@ -259,11 +280,11 @@ double CpuCost::tile_cost(const Tile& t) const {
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.
-    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * reduces_beside(w)));
+    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * reduces_beside(w) * steps_at_once(w, t)));
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
-  sum += is_joined() ? joins(lanes_) : traffic(t) + far_pieces(t) + joins_together(t);
+  sum += is_joined() ? joins(lanes_) : traffic(t) + far_pieces(t) + far_streams(t) + joins_together(t);
   // Copies without anything to share still save loop overhead, one cycle an iteration.
   return sum + innermost_trips() / double(t.copies()) + code_cost(t);
 }

@@ -44,6 +44,7 @@ struct Tile {
 inline constexpr double worth_tiling = 32768;        ///< cycles of a kernel: a copy of an operand, blocks that overlap, a look at caches
 inline constexpr int64_t line_bytes = 64;            ///< of a cache
 inline constexpr double independent_operations = 8;  ///< in flight at once: latency 4, two a cycle
+inline constexpr int64_t most_accumulators = 8;      ///< of a long reduction whose steps are written out
 
 /// The choice so far, and its costs.
 class CpuCost {
@@ -63,6 +64,15 @@ class CpuCost {
   }
   /// A LOAD inside of a reduction.
   bool is_reduced(const NestedWork& w) const;
+  /// The output axes along which it is loaded again.
+  uint64_t reuse_axes(const NestedWork& w) const;
+  /// Each element that reductions load is used once.
+  bool uses_once() const;
+  /// How many steps of each of the loops may be written out, at most so many: a number that divides all, since masks cost more than that
+  /// saves.
+  int64_t most_steps(std::span<const int> axes, int64_t most) const;
+  /// Steps of the innermost loop of a REDUCE that are written out besides the copies of the tile.
+  int64_t steps_at_once(const NestedWork& reduce, const Tile& t) const;
   uint64_t reduce_axes() const;
   /// The axes that what is kept near depends on.
   uint64_t near_axes() const;
@@ -163,6 +173,8 @@ class CpuCost {
   double near_traffic(const Tile& t) const;
   /// Cycles in which results, and what is joined with them, wait for far memory, as the tile takes it in short pieces.
   double far_pieces(const Tile& t) const;
+  /// Cycles that stores to far memory take longer because copies along rows make many runs of them at once.
+  double far_streams(const Tile& t) const;
   /// Elements of a tile for the load, which loops over so many iterations of each axis fill.
   double reached(const NestedWork& w, std::span<const double> iterations) const;
   /// Combinations of so many iterations of the axes that the load depends on.

@@ -66,6 +66,7 @@ class CpuHeuristic : private CpuChoice {
       if (!lanes_.core) add_lanes(opts, l);
     for (int t = 0; t < 2; ++t)
       if (tile_.count[t] > 1) add_copies(opts, tile_.axis[t], tile_.count[t]);
+    copy_kept_terms(opts);
     if (outer_steps_ > 1)
       add(opts, OptOp::UNROLL, nest_.joined_axis, outer_steps_);
     else
@@ -177,26 +178,43 @@ class CpuHeuristic : private CpuChoice {
 
   void unroll(std::vector<Opt>& opts) {
     if (near_ && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
-    int64_t steps = 1;
-    bool innermost = true;
+    uint64_t seen = 0, ended = 0;                                   // reduced axes, and those that are still a loop
+    std::vector<int64_t> steps(nest_.axes.size(), 1);
     for (int i : reduce_axes_inside_out()) {
-      if (is_taken(i)) continue;
-      const int64_t size = left_[size_t(i)], copies = accumulators_over(i) * steps;
+      if (is_taken(i) || keeps_terms(i)) continue;
+      const uint64_t inner = together_with(i) & seen;
+      seen |= uint64_t{1} << i;
+      if (inner & ended) continue;
+      int64_t copies = accumulators_over(i);
+      for (size_t k = 0; k < steps.size(); ++k)
+        if (has(inner, int(k))) copies *= steps[k];
+      const int64_t size = left_[size_t(i)];
       if (size > 1 && ((size <= 8 && copies * size <= 128) || is_written_out(i))) {
         add(opts, OptOp::UNROLL, i, size);
-        steps *= size;
-      } else if (innermost && copies < 8) {
-        for (int64_t n : {8, 4, 2})
-          if (size % n == 0 && size > n && copies * n <= 8) {
-            add(opts, OptOp::UNROLL, i, n);
-            break;
-          }
-        return;
-      } else {
-        return;
+        steps[size_t(i)] = size;
+        continue;
       }
-      innermost = false;
+      ended |= uint64_t{1} << i;
+      if (const int64_t n = inner ? 1 : most_steps(std::span(&i, 1), most_accumulators / copies); n > 1) add(opts, OptOp::UNROLL, i, n);
     }
+  }
+
+  /// The axes of loops that are around this one, or inside of it.
+  uint64_t together_with(int axis) const {
+    uint64_t bits = 0;
+    for (const NestedWork& w : nest_.works)
+      if (has(w.inside, axis)) bits |= w.inside;
+    return bits;
+  }
+
+  /// In the same steps, where they are computed and where they are read.
+  void copy_kept_terms(std::vector<Opt>& opts) {
+    std::vector<int> axes;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (keeps_terms(int(i))) axes.push_back(int(i));
+    if (axes.empty()) return;
+    if (const int64_t n = most_steps(axes, most_accumulators); n > 1)
+      for (const int i : axes) add(opts, nest_.axes[size_t(i)].is_reduce ? OptOp::UNROLL : OptOp::UPCAST, i, n);
   }
 
   /// Those of REDUCEs inside of others first.

@@ -12,6 +12,9 @@ constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cy
 constexpr double l2_share = 0.75;  ///< of the second cache that a tile keeps to itself
 /// Bytes that lie together, from which on the processor fetches ahead, and the rate of those that do not, beside that of those that do.
 constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
+/// What a vector takes that is stored along several rows at once, and how far apart these are at least.
+constexpr double far_store_cycles = 8;
+constexpr int64_t most_in_step = 256;
 
 }  // namespace
 
@@ -244,6 +247,24 @@ double CpuCost::far_pieces(const Tile& t) const {
       if (std::abs(w.strides[i]) == 1) piece = std::max(piece, held(int(i), t) * double(nest_.item_bytes));
     }
     if (bytes > double(target_.l2_bytes)) sum += bytes / bytes_a_cycle(bytes) * double(line_bytes) / piece;
+  }
+  return sum;
+}
+
+double CpuCost::far_streams(const Tile& t) const {
+  if (nest_.total_cost < worth_tiling || !uses_once()) return 0;
+  double sum = 0;
+  for (const NestedWork& w : nest_.works) {
+    if (!w.node.is(Op::STORE)) continue;
+    double bytes = double(nest_.item_bytes);
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (has(w.depends, int(i))) bytes *= double(nest_.axes[i].size);
+    if (bytes <= double(target_.l2_bytes)) continue;
+    const double cycles = bytes > double(target_.l3_bytes) / 2 ? far_store_cycles : far_store_cycles / 2;
+    for (int i = 0; i < 2; ++i)
+      if (has(w.depends & ~nest_.chosen, t.axis[i]) && t.count[i] > 1 &&
+          std::abs(w.strides[size_t(t.axis[i])]) * nest_.item_bytes > most_in_step)
+        sum += cycles * w.trips * share(w, lanes_);
   }
   return sum;
 }

@@ -7,6 +7,7 @@
 #include "codegen/opt/bound_loops.h"
 #include "codegen/opt/computed_values.h"
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/repeated_terms.h"
 #include "codegen/opt/window_axes.h"
 #include "codegen/reduce_op.h"
 #include "codegen/simplify.h"
@@ -17,9 +18,7 @@
 
 namespace tinygrad::codegen {
 
-namespace {
-
-double cost_of(const UOp& u) {
+double cycles_of(const UOp& u) {
   switch (u.op()) {
     case Op::EXP2:
     case Op::LOG2: return 10;
@@ -36,6 +35,8 @@ double cost_of(const UOp& u) {
     default: return 0.5;
   }
 }
+
+namespace {
 
 constexpr size_t most_axes = 64;   // they are bits
 constexpr int64_t most_parts = 8;  // of what is joined, for a copy each
@@ -89,6 +90,7 @@ class Analysis {
     note_choices();
     note_gates();
     note_bounds();
+    note_repeated();
     for (NestedWork& w : nest_.works)
       if (w.is_access) note_moves(w);
     for (const NestedWork& w : nest_.works)
@@ -186,6 +188,25 @@ class Analysis {
     }
   }
 
+  /// Of sums over one loop, beside a loop over results of the same size.
+  void note_repeated() {
+    std::vector<UOp> stores;
+    for (const UOp& u : nodes_)
+      if (u.is(Op::STORE)) stores.push_back(u);
+    if (stores.size() != 1) return;
+    for (const UOp& u : nodes_) {
+      if (!u.is(Op::REDUCE) || is_general_reduce(u) || closed_ranges(u).size() != 1) continue;
+      const UOp& loop = closed_ranges(u)[0];
+      const OpenRanges around = ranges_of(u);
+      for (const NestAxis& axis : nest_.axes) {
+        if (axis.is_reduce || axis.size != constant_size(loop) || std::ranges::find(around, axis.range) != around.end()) continue;
+        const auto terms = repeated_terms(u.src(0), std::span(&loop, 1), stores[0].src(1), std::span(&axis.range, 1));
+        if (terms.size() == 1 && terms[0].term.dtype() == stores[0].src(0).dtype())
+          nest_.repeated |= bits_of(std::span(&loop, 1)) | bits_of(std::span(&axis.range, 1));
+      }
+    }
+  }
+
   std::optional<LoopBound> bound_of(const UOp& margin, const NestAxis& loop) const {
     LoopBound out;
     NodeMap<UOp> first;
@@ -256,7 +277,7 @@ class Analysis {
                        .is_access = access,
                        .inside = bits_around(open) | bits_around(own),
                        .depends = bits_of(open) | bits_of(own),
-                       .cost = access ? 1 : cost_of(u)};
+                       .cost = access ? 1 : cycles_of(u)};
     add(w);
     if (is_general_reduce(u)) add_step(w);
   }
@@ -285,7 +306,7 @@ class Analysis {
     const int* loop = place_.find(closed_ranges(reduce.node).back());
     for (const UOp& u : nodes) {
       if (!u.in(Group::alu)) continue;
-      add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = cost_of(u)});
+      add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = cycles_of(u)});
       const uint64_t same = reduce.depends & ~depends[u];
       if (loop && same) nest_.joined_axis = *loop;
       nest_.followed |= same;

@@ -54,8 +54,12 @@ struct Nest {
   int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
   double total_cost = 0;
   uint64_t chosen = 0;    ///< short axes that choose between values, as bits
+  uint64_t repeated = 0;  ///< the axes of a reduction's terms that results are computed of again, and of these (repeated_terms.h)
   uint64_t computed = 0;  ///< arguments, as bits, of which a REDUCE needs what is computed along no other loops (computed_values.h)
 };
+
+/// What an op takes of a scalar, about.
+double cycles_of(const UOp& u);
 
 /// The argument, as a bit of a set; 0 for other memory.
 uint64_t argument_bit(const UOp& memory);
