@@ -153,8 +153,7 @@ std::string greater(Emitter& out, const Value& x, const Value& y) {
   // Of the two numbers the greater (1) with its sign (1 << 2), so that 0.0 is more than -0.0. A NaN gives way to a number.
   std::vector<std::string> arguments{typed(x), typed(y), "i32 5", type + " zeroinitializer", x.lanes > 8 ? "i16 -1" : "i8 -1"};
   if (all == 512) arguments.emplace_back("i32 4");
-  const std::string most =
-      out.call("max", type, fmt::format("llvm.x86.avx512.mask.range.p{}.{}", bits == 64 ? 'd' : 's', all), arguments);
+  const std::string most = out.call("max", type, fmt::format("llvm.x86.avx512.mask.range.p{}.{}", bits == 64 ? 'd' : 's', all), arguments);
   const std::string has_nan = out.define("nan", "fcmp uno " + both), nan = out.define("nan", "fadd " + both);
   return out.define("max", fmt::format("select {} {}, {} {}, {} {}", type_name(DType::bool_, x.lanes), has_nan, type, nan, type, most));
 }
