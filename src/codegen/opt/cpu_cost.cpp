@@ -45,7 +45,7 @@ int64_t CpuCost::steps_at_once(const NestedWork& reduce, const Tile& t) const {
   int innermost = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
     if (nest_.axes[i].is_reduce && has(reduce.inside, int(i))) innermost = int(i);
-  if (innermost < 0 || !uses_once()) return 1;
+  if (innermost < 0 || !uses_once_) return 1;
   return left_[size_t(innermost)] <= 8 ? left_[size_t(innermost)] : most_steps(std::span(&innermost, 1), most_accumulators / t.copies());
 }
 

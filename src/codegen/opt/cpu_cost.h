@@ -49,7 +49,7 @@ inline constexpr int64_t most_accumulators = 8;      ///< of a long reduction wh
 /// The choice so far, and its costs.
 class CpuCost {
  protected:
-  CpuCost(const Nest& nest, const Target& target) : nest_(nest), target_(target) {}
+  CpuCost(const Nest& nest, const Target& target) : nest_(nest), target_(target), uses_once_(uses_once()) {}
 
   static bool has(uint64_t bits, int axis);
   /// The argument that is accessed, as a bit; 0 for other memory.
@@ -66,8 +66,6 @@ class CpuCost {
   bool is_reduced(const NestedWork& w) const;
   /// The output axes along which it is loaded again.
   uint64_t reuse_axes(const NestedWork& w) const;
-  /// Each element that reductions load is used once.
-  bool uses_once() const;
   /// How many steps of each of the loops may be written out, at most so many: a number that divides all, since masks cost more than that
   /// saves.
   int64_t most_steps(std::span<const int> axes, int64_t most) const;
@@ -135,6 +133,7 @@ class CpuCost {
 
   const Nest& nest_;
   const Target& target_;
+  const bool uses_once_;       ///< each element that reductions load is used once
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
   Lanes lanes_;
   Tile tile_;
@@ -147,6 +146,7 @@ class CpuCost {
   int64_t outer_steps_ = 1;  ///< of the joined loop at a time, where it goes around output loops
 
  private:
+  bool uses_once() const;
   /// The part of the iterations of a bounded loop that is left.
   double kept(const NestAxis& loop, int64_t at_once) const;
   double joins(const Lanes& lanes) const;

@@ -252,7 +252,7 @@ double CpuCost::far_pieces(const Tile& t) const {
 }
 
 double CpuCost::far_streams(const Tile& t) const {
-  if (nest_.total_cost < worth_tiling || !uses_once()) return 0;
+  if (nest_.total_cost < worth_tiling || !uses_once_) return 0;
   double sum = 0;
   for (const NestedWork& w : nest_.works) {
     if (!w.node.is(Op::STORE)) continue;
