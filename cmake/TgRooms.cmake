@@ -5,6 +5,10 @@ include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
 set(TG_SMALL_ROOMS spec target ops renderer compiler search nn frontend)
+# The same of other rooms: texts, files and settings.
+set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp)
+list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
+set_source_files_properties(${TG_SMALL_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 
 # The names in cmake/rooms.txt, in order.
 function(tg_read_rooms out)
