@@ -168,6 +168,8 @@ TEST_F(NnTest, WinogradPaysForManyChannelsAndPlaces) {
   EXPECT_FALSE(pays(1, 512, 8, 3)) << "the weights take longest";
   EXPECT_FALSE(pays(1, 256, 14, 3));
   EXPECT_TRUE(pays(1, 256, 14, 3, 1, true)) << "that stay as they are";
+  EXPECT_FALSE(pays(512, 48, 8, 3)) << "gradients transform again what is saved";
+  EXPECT_TRUE(pays(512, 48, 8, 3, 1, true)) << "that stay as they are";
   EXPECT_FALSE(pays(8, 16, 56, 3)) << "few products for each element";
   EXPECT_FALSE(pays(8, 1, 56, 3, 64)) << "depthwise";
   EXPECT_FALSE(pays(64, 256, 1, 3)) << "one result of a tile is used";
