@@ -101,10 +101,26 @@ std::string opts_of(const std::vector<codegen::Step>& steps) {
   return applied == steps.end() ? "" : codegen::to_string(applied->result.arg_as<KernelArg>().opts);
 }
 
+namespace {
+
+/// What a kernel loads that it stored itself (keep_terms.h) need not have been there before.
+void forget_own_reads(KernelInfo& info, const UOp& sink) {
+  std::vector<int32_t> slots;
+  for (const UOp& u : toposort(sink)) {
+    const UOp* memory = u.is(Op::LOAD) ? &u.src(0) : nullptr;
+    while (memory && !memory->is(Op::PARAM) && memory->src_count() > 0) memory = &memory->src(0);
+    if (memory && memory->is(Op::PARAM)) slots.push_back(memory->arg_as<ParamArg>().slot);
+  }
+  for (KernelParam& p : info.params) p.read = p.read && std::ranges::find(slots, p.slot) != slots.end();
+}
+
+}  // namespace
+
 RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;
   p.linear = codegen::full_rewrite(sink, device.target(), codegen::CodegenOptions::from(options), steps);
   p.info = describe_kernel(p.linear, sink.arg_as<KernelArg>().name.str());
+  forget_own_reads(p.info, sink);
   return p;
 }
 

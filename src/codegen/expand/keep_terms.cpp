@@ -57,7 +57,7 @@ class TermKeeping {
     sort(of);
     sort(to);
     if (!have_the_same_steps(of, to) || !is_inside(to, around)) return {};
-    const std::vector<Kept> kept = kept_terms(loop.src(0), of, to, around);
+    const std::vector<Kept> kept = kept_terms(loop, of, to, around);
     if (kept.empty()) return {};
 
     NodeMap<UOp> back;
@@ -92,13 +92,14 @@ class TermKeeping {
     });
   }
 
-  std::vector<Kept> kept_terms(const UOp& body, const UOps& of, const UOps& to, const UOps& around) const {
+  std::vector<Kept> kept_terms(const UOp& loop, const UOps& of, const UOps& to, const UOps& around) const {
     std::vector<Kept> out;
     const UOp& all = results_.src(0);
     int64_t bytes = 0;
     for (const UOp& result : all.is(Op::GROUP) ? all.src() : std::span(&all, 1)) {
       if (!result.is(Op::STORE) || result.src_count() != 2) continue;
-      const std::vector<RepeatedTerm> terms = repeated_terms(body, of, result.src(1), to);
+      if (reaches(result.src(0), loop) || has_loops(result, to)) continue;
+      const std::vector<RepeatedTerm> terms = repeated_terms(loop.src(0), of, result.src(1), to);
       if (terms.size() != 1 || terms[0].again == result.src(1)) continue;
       const UOp& place = result.src(0);
       if (!place.is(Op::INDEX) || !place.src(0).is(Op::PARAM) || place.dtype() != terms[0].again.dtype()) continue;
@@ -110,6 +111,11 @@ class TermKeeping {
     }
     if (bytes > target_.l2_bytes / 2 || !is_all(out)) out.clear();
     return out;
+  }
+
+  /// Loops inside of `to`, which other results may share.
+  static bool has_loops(const UOp& result, const UOps& to) {
+    return std::ranges::any_of(toposort(result), [&](const UOp& u) { return u.is(Op::END) && is_open_over(u, to); });
   }
 
   static int64_t bytes_of(const UOp& place, const UOps& loops) {

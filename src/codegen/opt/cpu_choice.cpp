@@ -203,7 +203,7 @@ CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t
   const uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
   int axis = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
-    if (nest_.axes[i].is_reduce || left[i] < 2 || has(moves, int(i)) != with_tiles) continue;
+    if (nest_.axes[i].is_reduce || left[i] < 2 || has(moves, int(i)) != with_tiles || keeps_terms(int(i))) continue;
     if (axis < 0 || (with_tiles && left[size_t(axis)] < 16 && left[i] > left[size_t(axis)])) axis = int(i);
   }
   if (axis < 0) return {};
@@ -400,7 +400,9 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
   if (nest_.axes[size_t(axis)].is_reduce || has(taken_, axis)) return out;
   const int64_t most = nest_.reduces ? 8 : 4;
   if (keeps_terms(axis)) return out;
-  const bool any = (may_block_ && !nest_.repeated) || may_mask(axis);
+  bool kept = false;
+  for (size_t i = 0; i < nest_.axes.size(); ++i) kept = kept || keeps_terms(int(i));
+  const bool any = (may_block_ && !kept) || may_mask(axis);  // rows of blocks that overlap are computed twice: no terms are kept for those
   for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
     if (any || left_[size_t(axis)] % n == 0) out.push_back(n);
   const int64_t whole = left_[size_t(axis)];

@@ -14,7 +14,7 @@ constexpr double l2_share = 0.75;  ///< of the second cache that a tile keeps to
 constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 /// What a vector takes that is stored along several rows at once, and how far apart these are at least.
 constexpr double far_store_cycles = 8;
-constexpr int64_t most_in_step = 256;
+constexpr int64_t least_far_bytes = 256;
 
 }  // namespace
 
@@ -263,7 +263,7 @@ double CpuCost::far_streams(const Tile& t) const {
     const double cycles = bytes > double(target_.l3_bytes) / 2 ? far_store_cycles : far_store_cycles / 2;
     for (int i = 0; i < 2; ++i)
       if (has(w.depends & ~nest_.chosen, t.axis[i]) && t.count[i] > 1 &&
-          std::abs(w.strides[size_t(t.axis[i])]) * nest_.item_bytes > most_in_step)
+          std::abs(w.strides[size_t(t.axis[i])]) * nest_.item_bytes > least_far_bytes)
         sum += cycles * w.trips * share(w, lanes_);
   }
   return sum;

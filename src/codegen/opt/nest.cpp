@@ -193,7 +193,7 @@ class Analysis {
     std::vector<UOp> stores;
     for (const UOp& u : nodes_)
       if (u.is(Op::STORE)) stores.push_back(u);
-    if (stores.size() != 1) return;
+    if (sink_.src_count() != 1 || stores.size() != 1) return;
     for (const UOp& u : nodes_) {
       if (!u.is(Op::REDUCE) || is_general_reduce(u) || closed_ranges(u).size() != 1) continue;
       const UOp& loop = closed_ranges(u)[0];
