@@ -17,6 +17,7 @@
 #include "base/function_ref.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "codegen/late/accessed_memory.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/stored_programs.h"
 #include "uop/graph.h"
@@ -107,9 +108,8 @@ namespace {
 void forget_own_reads(KernelInfo& info, const UOp& sink) {
   std::vector<int32_t> slots;
   for (const UOp& u : toposort(sink)) {
-    const UOp* memory = u.is(Op::LOAD) ? &u.src(0) : nullptr;
-    while (memory && !memory->is(Op::PARAM) && memory->src_count() > 0) memory = &memory->src(0);
-    if (memory && memory->is(Op::PARAM)) slots.push_back(memory->arg_as<ParamArg>().slot);
+    const UOp memory = u.is(Op::LOAD) ? codegen::memory_of(u.src(0)) : UOp();
+    if (memory && memory.is(Op::PARAM)) slots.push_back(memory.arg_as<ParamArg>().slot);
   }
   for (KernelParam& p : info.params) p.read = p.read && std::ranges::find(slots, p.slot) != slots.end();
 }

@@ -132,8 +132,8 @@ TEST(KeepTerms, ThreadsHaveRowsOfTheirOwn) {
 }
 
 TEST(KeepTerms, TheHeuristicsChooseTheSameSteps) {
-  for (const auto& [rows, n] :
-       std::vector<std::pair<int64_t, int64_t>>{{2048, 64}, {2048, 1035}, {2048, 1040}, {2048, 1548}, {2048, 4071}, {3, 16384}}) {
+  for (const auto& [rows, n] : std::vector<std::pair<int64_t, int64_t>>{
+           {2048, 64}, {2048, 1035}, {2048, 1040}, {2048, 1548}, {2048, 4071}, {3, 16384}, {512, 50257}}) {
     const UOp sink = simplified_kernel(test::softmax(rows, n));
     const std::vector<Opt> opts = heuristic_opts(sink, znver4());
     const UOp lowered = full_rewrite_to_sink(test::with_opts(sink, opts), znver4(), {.noopt = true, .spec = 1});

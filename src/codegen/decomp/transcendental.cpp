@@ -38,8 +38,8 @@ UOp exp2_of_sum(const UOp& x, const UOp& rest) {
   return p * l.power_of_two(half) * l.power_of_two(n - half);
 }
 
-/// LDEXP takes any n: of numbers too large for the shifter, p is above 0 whatever f, since the degree is even. An infinity has no f, and
-/// what is no number is not below 1/2.
+/// LDEXP takes any n. Numbers too large for the shifter (from 2^22, 2^51 on) have some n near them and p above 0, whatever f is, since the
+/// degree is even: the result is infinite or zero as it should be. An infinity has no f, and what is no number is not below 1/2.
 UOp exp2_by_ldexp(const UOp& x) {
   const FloatLayout l = float_layout(x.dtype());
   const UOp shifter = integer_shifter(l), nearest = x + shifter - shifter, f = x - nearest;

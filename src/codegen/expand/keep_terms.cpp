@@ -109,7 +109,7 @@ class TermKeeping {
       out.push_back({result, terms[0].term, terms[0].again});
       bytes += bytes_of(place, of);
     }
-    if (bytes > target_.l2_bytes / 2 || !is_all(out)) out.clear();
+    if (bytes > most_kept_bytes(target_) || !is_all(out)) out.clear();
     return out;
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "codegen/opt/kernel_axes.h"
+#include "codegen/opt/repeated_terms.h"
 #include "shape/ranges.h"
 #include "uop/graph.h"
 
@@ -417,7 +418,7 @@ bool CpuChoice::may_mask(int axis) const {
 }
 
 bool CpuChoice::keeps_terms(int axis) const {
-  return has(nest_.repeated, axis) && nest_.axes[size_t(axis)].size * nest_.item_bytes <= target_.l2_bytes / 16;
+  return has(nest_.repeated, axis) && nest_.axes[size_t(axis)].size * nest_.item_bytes <= most_kept_bytes(target_);
 }
 
 }  // namespace tinygrad::codegen

@@ -104,18 +104,20 @@ class Checks {
  public:
   /// In scalars and in vectors of at most so many lanes.
   void add(std::string what, Operands in, DType result, const Body& body, Expected expected, int most_lanes = kLanes) {
-    for (int lanes = 1; lanes <= most_lanes; lanes *= kLanes) {
-      const auto n = static_cast<int64_t>(in.a.size());
-      const auto slot = static_cast<int32_t>(buffers_.size());
-      const UOp out = builder_.param(result, n, slot), x = builder_.param(in.a[0].dtype(), n, slot + 1),
-                y = builder_.param(in.b[0].dtype(), n, slot + 2), z = builder_.param(in.c[0].dtype(), n, slot + 3);
-      const UOp r = builder_.range(n / lanes), at = builder_.alu(Op::MUL, {r, builder_.number(lanes)});
-      const UOp value = body(builder_, builder_.load(x, at, lanes), builder_.load(y, at, lanes), builder_.load(z, at, lanes));
-      builder_.store(out, at, value, lanes);
-      builder_.end(r);
-      buffers_.insert(buffers_.end(), {Buffer::make(device(), n, result), upload(in.a), upload(in.b), upload(in.c)});
-      checks_.push_back({what, lanes, in, expected, static_cast<size_t>(slot)});
-    }
+    for (int lanes = 1; lanes <= most_lanes; lanes *= kLanes) add_vectors(what, in, result, body, expected, lanes);
+  }
+
+  void add_vectors(const std::string& what, const Operands& in, DType result, const Body& body, const Expected& expected, int lanes) {
+    const auto n = static_cast<int64_t>(in.a.size());
+    const auto slot = static_cast<int32_t>(buffers_.size());
+    const UOp out = builder_.param(result, n, slot), x = builder_.param(in.a[0].dtype(), n, slot + 1),
+              y = builder_.param(in.b[0].dtype(), n, slot + 2), z = builder_.param(in.c[0].dtype(), n, slot + 3);
+    const UOp r = builder_.range(n / lanes), at = builder_.alu(Op::MUL, {r, builder_.number(lanes)});
+    const UOp value = body(builder_, builder_.load(x, at, lanes), builder_.load(y, at, lanes), builder_.load(z, at, lanes));
+    builder_.store(out, at, value, lanes);
+    builder_.end(r);
+    buffers_.insert(buffers_.end(), {Buffer::make(device(), n, result), upload(in.a), upload(in.b), upload(in.c)});
+    checks_.push_back({what, lanes, in, expected, static_cast<size_t>(slot)});
   }
 
   void run() {
@@ -186,6 +188,16 @@ class DeviceAlu : public testing::TestWithParam<std::tuple<const char*, DType>> 
         [=](size_t i, const Scalar& got) { return got == scalar::ldexp(in.a[i], in.b[i]); }, most_lanes);
   }
 
+  /// AVX-512 has an instruction for each of its registers.
+  void check_max_of_registers() {
+    Operands in = operands(dtype(), dtype(), DType::bool_);
+    for (auto* v : {&in.a, &in.b, &in.c}) v->resize(v->size() / 16 * 16);
+    for (const int lanes : {2, 4, 16})
+      checks_.add_vectors(
+          "MAX", in, dtype(), [](ProgramBuilder& b, const UOp& x, const UOp& y, const UOp&) { return b.alu(Op::MAX, {x, y}); },
+          [=](size_t i, const Scalar& got) { return got == scalar::max(in.a[i], in.b[i]); }, lanes);
+  }
+
   Context device_{{.dev = std::get<0>(GetParam())}};
   Checks checks_;
 };
@@ -228,7 +240,10 @@ TEST_P(DeviceFloatAlu, FloatOps) {
   check_unary(Op::RECIPROCAL, scalar::reciprocal);
   check_unary(Op::SQRT, scalar::sqrt);
   check_unary(Op::TRUNC, scalar::trunc);
-  if (device().target().supports(Op::LDEXP) && itemsize(dtype()) >= 4) check_ldexp();
+  if (device().target().supports(Op::LDEXP) && itemsize(dtype()) >= 4) {
+    check_ldexp();
+    check_max_of_registers();
+  }
   checks_.run();
 }
 

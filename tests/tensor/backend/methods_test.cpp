@@ -250,6 +250,22 @@ TEST_P(MethodsOn, WrongArguments) {
   EXPECT_THROW(for (int i = 0; i < 3; ++i) picked((m_ + i).realize()), JitError);
 }
 
+TEST_P(MethodsOn, ExponentialsOfAnySize) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> x{-inf, -3e38f, -1e30f, -1e15f, -2e7f, -1.2e7f, -8.4e6f, -5e6f, -3e6f, -200,  -100,
+                       -80,  -0.0f,  0,      80,     88,    89,      3e6f,    5e6f,  1e30f, 3e38f, inf};
+  while (x.size() < 64) x.push_back(float(x.size()) / 7);
+  const std::vector<float> got = Tensor(x).exp().tolist();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = std::exp(double(x[i]));
+    if (want > std::numeric_limits<float>::max())
+      EXPECT_EQ(got[i], inf) << x[i];
+    else
+      EXPECT_NEAR(got[i], want, want * 1e-5 + 1e-37) << x[i];
+  }
+  EXPECT_TRUE(std::isnan(Tensor({std::nanf(""), 1.0f}).exp().tolist()[0]));
+}
+
 TEST_P(MethodsOn, DecomposedAndHashed) {
   const auto [q, r] = m_.qr();
   expect_near(q.matmul(r), m_.tolist(), 1e-5f);
