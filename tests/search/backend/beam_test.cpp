@@ -18,6 +18,7 @@
 #include "program/run_kernel.h"
 #include "search/backend/broken_kernels.h"
 #include "search/search_record.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::search {
 namespace {
@@ -48,6 +49,10 @@ UOp named(const UOp& kernel, const std::string& name) {
 
 /// A kernel of this test alone.
 UOp fresh_matmul() { return named(matmul(192, 160, 128), testing::UnitTest::GetInstance()->current_test_info()->name()); }
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// However quick the machine is.
 const BeamHooks any_length{.too_short_s = 0};
@@ -174,25 +179,33 @@ TEST(Beam, SymbolicSizesAreSearchedForOneOfThem) {
   EXPECT_LT(s.bad, s.timed);
 }
 
-// Every third candidate crashes, every fifth computes nothing, every seventh does not end: the search ends with what is right.
+// Every third candidate crashes, every fifth computes nothing, every seventh does not end: the search ends with what is right, and soon. An
+// endless candidate of such a short kernel takes a quarter of a second, and 2 more where its worker must be killed. 5 searches, 100 with
+// TG_TEST_SCALE=20.
 TEST(Beam, SearchesAmongBrokenCandidates) {
+  constexpr double without_s = 10, endless_s = 2.5;
   const Context beam{{.beam = 1, .ignore_beam_cache = true}};
-  for (size_t i = 0; i < 5; ++i) {
+  for (size_t i = 0; i < 5 * size_t(tinygrad::test::test_scale()); ++i) {
+    SCOPED_TRACE(i);
     const std::string name = fmt::format("broken_{}", i), symbol = kernel_symbol(name);
     const UOp k = named(matmul(64, 64, 64), name);
-    size_t broken = 0;
+    size_t broken = 0, endless = 0;
     const BeamHooks hooks{.object =
                               [&](size_t n, std::string object) {
                                 ++broken;
                                 if ((n + i) % 3 == 0) return test::crashing(symbol);
                                 if ((n + i) % 5 == 0) return test::idle(symbol);
-                                if ((n + i) % 7 == 0) return test::endless(symbol);
+                                if ((n + i) % 7 == 0) return ++endless, test::endless(symbol);
                                 --broken;
                                 return object;
                               },
                           .too_short_s = 0};
     BeamStatistics s;
+    const auto start = std::chrono::steady_clock::now();
+    alarm(120);  // ends the test if the search does not
     const UOp found = searched(k, test::cpu(), current_options(), hooks, &s);
+    alarm(0);
+    EXPECT_LT(seconds_since(start), without_s + endless_s * double(endless));
     EXPECT_GT(broken, 0u);
     EXPECT_GE(s.bad, broken);
     EXPECT_GT(s.timed, broken);
