@@ -172,7 +172,10 @@ class Search {
 
   void try_all(std::vector<Candidate> candidates) {
     for (Candidate& c : candidates)
-      if (std::optional<Verdict> known = record_.verdict(c.code)) c.verdict = *known;
+      if (std::optional<Verdict> known = record_.verdict(c.code)) {
+        c.verdict = *known;
+        ++statistics_.known;
+      }
     const auto is_new = [](const Candidate& c) { return c.verdict.seconds == 0 && c.verdict.bad.empty(); };
     task_pool().parallel_for(candidates.size(), [&](size_t i) {
       check_interrupt();

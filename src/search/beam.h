@@ -22,6 +22,7 @@ struct BeamHooks {
 /// What a search has done, for tests and the log.
 struct BeamStatistics {
   size_t prepared = 0;  ///< candidates that were lowered
+  size_t known = 0;     ///< whose verdict was on record
   size_t timed = 0;     ///< in a worker
   size_t bad = 0;       ///< of those, that crashed, did not end or were wrong
   double seconds = 0;

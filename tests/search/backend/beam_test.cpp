@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -166,6 +168,67 @@ TEST(Beam, EndsWithItsBudget) {
   const auto known = SearchRecord(fresh_matmul(), test::cpu(), current_options()).winner();
   ASSERT_TRUE(known);
   EXPECT_EQ(known->budget_s, 0.5);
+}
+
+struct Interrupt {};
+
+/// The search of fresh_matmul(), until `change` throws; the objects of the candidates that were timed.
+std::vector<std::string> timed_objects(const std::function<std::string(size_t, const std::string&)>& change, BeamStatistics& statistics) {
+  std::vector<std::string> objects;
+  const auto object = [&](size_t n, std::string o) {
+    std::string changed = change(n, o);
+    objects.push_back(std::move(o));
+    return changed;
+  };
+  try {
+    searched(fresh_matmul(), test::cpu(), current_options(), {.object = object, .too_short_s = 0}, &statistics);
+  } catch (const Interrupt&) {}
+  return objects;
+}
+
+size_t in_both(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return size_t(std::ranges::count_if(a, [&](const std::string& o) { return std::ranges::find(b, o) != b.end(); }));
+}
+
+std::string unchanged(size_t, const std::string& object) { return object; }
+
+// What it had found out of candidates, one of which crashes, is not asked again.
+TEST(Beam, ASearchThatWasInterruptedGoesOn) {
+  const Context beam{{.beam = 1}};
+  const std::string symbol = kernel_symbol(fresh_matmul().arg_as<KernelArg>().name.str());
+  const auto interrupted = [&](size_t n, const std::string& object) {
+    if (n == 5) throw Interrupt();
+    return n == 2 ? test::crashing(symbol) : object;
+  };
+  BeamStatistics first, second;
+  const std::vector<std::string> before = timed_objects(interrupted, first);
+  EXPECT_EQ(before.size(), 5u);
+  EXPECT_EQ(first.timed, 5u);
+  EXPECT_EQ(first.bad, 1u);
+  EXPECT_FALSE(SearchRecord(fresh_matmul(), test::cpu(), current_options()).winner());
+  const std::vector<std::string> after = timed_objects(unchanged, second);
+  EXPECT_GE(second.known, first.timed);
+  EXPECT_GT(second.timed, 0u);
+  EXPECT_EQ(in_both(before, after), 0u);
+}
+
+TEST(Beam, ASearchThatWasOutOfTimeGoesOn) {
+  BeamStatistics first, second;
+  std::vector<std::string> before;
+  {
+    const Context beam{{.beam = 1, .beam_budget_s = 2}};
+    const auto slow = [](size_t n, const std::string& object) {
+      if (n == 3) std::this_thread::sleep_for(std::chrono::seconds(2));
+      return object;
+    };
+    before = timed_objects(slow, first);
+  }
+  EXPECT_GT(first.timed, 0u);
+  EXPECT_LE(first.timed, 4u);
+  const Context beam{{.beam = 1}};
+  const std::vector<std::string> after = timed_objects(unchanged, second);
+  EXPECT_GT(second.timed, 0u);
+  EXPECT_LE(in_both(before, after), 1u);  // the last one may have had no time
 }
 
 TEST(Beam, SymbolicSizesAreSearchedForOneOfThem) {
