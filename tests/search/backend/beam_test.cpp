@@ -163,7 +163,9 @@ TEST(Beam, EndsWithItsBudget) {
                               return object;
                             },
                         .too_short_s = 0};
+  const auto start = std::chrono::steady_clock::now();
   searched(fresh_matmul(), test::cpu(), current_options(), hooks, &s);
+  EXPECT_LT(seconds_since(start), 5);  // 40 without a budget
   EXPECT_LE(s.timed, 1u);
   const auto known = SearchRecord(fresh_matmul(), test::cpu(), current_options()).winner();
   ASSERT_TRUE(known);
