@@ -83,6 +83,7 @@ class Search {
   bool begin() {
     if (!prepare(heuristic_)) return false;
     compile(heuristic_);
+    is_first(heuristic_.kernel);
     if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s.value_or(too_short_s))) return false;
     heuristic_.verdict.seconds = contest_.baseline_s();
     heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
@@ -122,6 +123,9 @@ class Search {
     }
   }
 
+  /// False for one that the compiler made the same of as of another.
+  bool is_first(const TrialKernel& kernel) { return seen_objects_.insert(content_key(kernel.object)).second; }
+
   size_t a_generation() const { return first_candidates + more_candidates * size_t(options_.beam); }
 
   void see(const Candidate& c) {
@@ -143,8 +147,12 @@ class Search {
     std::vector<Candidate> out;
     std::unordered_set<ContentKey> code_here = seen_code_;
     for (size_t i = 0; i < all.size(); ++i) {
-      statistics_.prepared += size_t(fits[i]);
-      if (fits[i] && code_here.insert(all[i].code).second) out.push_back(std::move(all[i]));
+      if (!fits[i]) continue;
+      ++statistics_.prepared;
+      if (code_here.insert(all[i].code).second)
+        out.push_back(std::move(all[i]));
+      else
+        ++statistics_.duplicates;
     }
     return out;
   }
@@ -183,8 +191,12 @@ class Search {
     });
     for (Candidate& c : candidates) {
       if (out_of_time()) return;
-      if (is_new(c)) time(c);
       bar_.update();
+      if (is_new(c) && !is_first(c.kernel)) {
+        ++statistics_.duplicates;
+        continue;
+      }
+      if (is_new(c)) time(c);
       if (c.verdict.bad.empty()) enter(std::move(c));
     }
   }
@@ -260,7 +272,7 @@ class Search {
   Candidate heuristic_ = {};
   std::vector<Candidate> beam_;  ///< the fastest first
   std::unordered_set<std::string> seen_opts_;
-  std::unordered_set<ContentKey> seen_code_;
+  std::unordered_set<ContentKey> seen_code_, seen_objects_;
 };
 
 }  // namespace

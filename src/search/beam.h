@@ -21,10 +21,11 @@ struct BeamHooks {
 
 /// What a search has done, for tests and the log.
 struct BeamStatistics {
-  size_t prepared = 0;  ///< candidates that were lowered
-  size_t known = 0;     ///< whose verdict was on record
-  size_t timed = 0;     ///< in a worker
-  size_t bad = 0;       ///< of those, that crashed, did not end or were wrong
+  size_t prepared = 0;    ///< candidates that were lowered
+  size_t duplicates = 0;  ///< of those, that have the code of another one, and were dropped
+  size_t known = 0;       ///< whose verdict was on record
+  size_t timed = 0;       ///< in a worker
+  size_t bad = 0;         ///< of those, that crashed, did not end or were wrong
   double seconds = 0;
   double heuristic_s = 0, winner_s = 0;  ///< of one run, when the two were compared at last
 };

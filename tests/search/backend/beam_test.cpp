@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <set>
 #include <thread>
 
 #include <tinygrad/context.h>
@@ -193,6 +194,16 @@ size_t in_both(const std::vector<std::string>& a, const std::vector<std::string>
 }
 
 std::string unchanged(size_t, const std::string& object) { return object; }
+
+// Other opts may make the same code, and other code the same object.
+TEST(Beam, SameCodeIsTimedOnce) {
+  const Context beam{{.beam = 2, .ignore_beam_cache = true}};
+  BeamStatistics s;
+  const std::vector<std::string> objects = timed_objects(unchanged, s);
+  EXPECT_GT(s.duplicates, 0u);
+  EXPECT_LE(s.timed + s.duplicates, s.prepared);
+  EXPECT_EQ(std::set<std::string>(objects.begin(), objects.end()).size(), s.timed);
+}
 
 // What it had found out of candidates, one of which crashes, is not asked again.
 TEST(Beam, ASearchThatWasInterruptedGoesOn) {
