@@ -222,6 +222,7 @@ function(tg_tests)
   endif()
   if(TG_BUILD_PYTHON)
     tg_test_python()
+    tg_test_wheel()
   endif()
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/tests/*")
   foreach(room IN LISTS entries)
@@ -262,4 +263,14 @@ function(tg_test_python)
   add_test(NAME python.mypy COMMAND "${Python_EXECUTABLE}" -m mypy --config-file "${PROJECT_SOURCE_DIR}/pyproject.toml"
            --cache-dir "${PROJECT_BINARY_DIR}/mypy" tinygrad_cpp WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/python")
   set_tests_properties(python.mypy PROPERTIES LABELS python)
+endfunction()
+
+# The wheel's tg-worker is found beside its module.
+function(tg_test_wheel)
+  set(prefix "${PROJECT_BINARY_DIR}/package/wheel")
+  add_test(NAME package.wheel COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${PROJECT_SOURCE_DIR}" "-DBUILD=${PROJECT_BINARY_DIR}" "-DPREFIX=${prefix}"
+           -P "${PROJECT_SOURCE_DIR}/cmake/TgInstallWheel.cmake")
+  add_test(NAME package.wheel_worker COMMAND "${Python_EXECUTABLE}" -m pytest -q -p no:cacheprovider "${PROJECT_SOURCE_DIR}/python/tests/test_beam.py")
+  set_tests_properties(package.wheel PROPERTIES LABELS package FIXTURES_SETUP tg_wheel)
+  set_tests_properties(package.wheel_worker PROPERTIES LABELS package FIXTURES_REQUIRED tg_wheel ENVIRONMENT "PYTHONPATH=${prefix}")
 endfunction()
