@@ -60,8 +60,8 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/memory $(BUILD)
 	@bench/python $(BUILD)
 	@bench/digits $(BUILD)/bin/tg
-	@bench/kernels --build $(BUILD) --page docs/benchmarks.md
 	@bench/overheads $(BUILD)
+	@bench/kernels --build $(BUILD) --page docs/benchmarks.md
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
 	@tools/lint

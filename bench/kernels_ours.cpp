@@ -32,12 +32,13 @@ apps::CaseOptions options_of(const Json& c) {
 }
 
 /// The best of several measurements; of arithmetic by the rows before as well.
-apps::Roofline limits_of(const apps::BenchCase& c) {
+apps::Roofline limits_of(DType dtype, double bytes) {
   static std::map<DType, double> gflops;
-  apps::Roofline best = apps::measure_roofline(c.dtype, c.bytes, apps::compute_threads());
-  best.gflops = gflops[c.dtype] = std::max(best.gflops, gflops[c.dtype]);
+  apps::Roofline best = apps::measure_roofline(dtype, bytes, apps::compute_threads());
+  best.gflops = gflops[dtype] = std::max(best.gflops, gflops[dtype]);
   return best;
 }
+apps::Roofline limits_of(const apps::BenchCase& c) { return limits_of(c.dtype, c.bytes); }
 
 Json facts_of(const apps::BenchCase& c, const apps::Roofline& limits) {
   return {{"roofline_seconds", limits.seconds(c.flops, c.bytes)}, {"peak_gflops", limits.gflops}, {"peak_gb_s", limits.gb_s}};
@@ -57,16 +58,25 @@ bench::Prepared prepare_kernel(const Json& wanted) {
           .facts_after = [c, limits] { return facts_of(c, higher(limits, limits_of(c))); }};
 }
 
+/// Of networks the machine's arithmetic is known, not what they move.
+bench::Prepared prepare_model(const Json& c) {
+  bench::Prepared work = bench::prepare_model(c);
+  const auto peak = [] { return Json{{"peak_gflops", limits_of(DType::float32, 1 << 24).gflops}}; };
+  work.facts.update(peak());
+  work.facts_after = peak;
+  return work;
+}
+
 bench::Prepared prepare(const Json& c) {
   const std::vector<std::string> kernels = apps::kernel_names();
-  return std::ranges::find(kernels, c.at("kernel").get<std::string>()) == kernels.end() ? bench::prepare_model(c) : prepare_kernel(c);
+  return std::ranges::find(kernels, c.at("kernel").get<std::string>()) == kernels.end() ? prepare_model(c) : prepare_kernel(c);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "first-step") {
-    std::cout << Json{{"seconds", bench::first_step()}}.dump() << std::endl;
+  if (argc > 1) {
+    std::cout << (argv[1] == std::string("first-search") ? bench::first_search() : bench::first_step()).dump() << std::endl;
     return 0;
   }
   return bench::serve("", prepare);

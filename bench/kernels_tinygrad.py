@@ -1,5 +1,5 @@
-"""tinygrad as a peer of bench/kernels: training steps, and the replay of small kernels; with the argument "first-step" seconds of a first
-training step."""
+"""tinygrad as a peer of bench/kernels: training steps, and the replay of small kernels; with the argument "first-step" or "first-search"
+seconds of a first training step, or of a search for a matrix product's opts."""
 import json
 import sys
 import time
@@ -89,7 +89,15 @@ def first_step():
     return time.perf_counter() - start
 
 
-if sys.argv[1:] == ["first-step"]:
-    print(json.dumps({"seconds": first_step()}))
+def first_search():
+    a, b = (Tensor.randn(1024, 1024).realize() for _ in range(2))
+    start = time.perf_counter()
+    with Context(BEAM=2):
+        a.matmul(b).realize()
+    return time.perf_counter() - start
+
+
+if sys.argv[1:]:
+    print(json.dumps({"seconds": {"first-step": first_step, "first-search": first_search}[sys.argv[1]]()}))
 else:
     serve(version("tinygrad"), prepare)

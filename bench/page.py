@@ -84,18 +84,21 @@ def write(path, result):
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result["versions"].items()))
     lines = [
         "# Benchmarks", "",
-        "Written by `make bench` (`bench/kernels --page`); do not edit. `bench/kernels GROUP` measures a part, `tg bench KERNEL` one kernel.", "",
+        f"Written by `{result['command']}`, a part of `make bench`; do not edit. `bench/kernels GROUP` measures a part, `tg bench KERNEL` one kernel.",
+        "",
         f"- commit {commit()}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, load average {os.getloadavg()[0]:.1f} at the end",
         f"- {machine()}",
-        f"- {result['threads']} threads on as many CPUs, for every side; {versions}",
+        f"- {result['threads']} threads on as many CPUs, for every side; {versions}"
+        + (f"; without {', '.join(result['without'])}, with their goals left out" if result["without"] else ""),
         f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", "",
         f"Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {result['rounds']} rounds "
         "(3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided "
         "by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is "
         "inside what is timed. Within 3 % of a goal counts as reached; a random size is to reach 0.9 of what the fixed ones of its group do. The percentage is the fraction of the roofline: of what multiply-adds in "
-        "registers, or reading and copying memory of the row's size, reached in our process, before or after. The error is the largest difference "
+        "registers, or reading and copying memory of the row's size, reached in our process, before or after; of networks, of multiply-adds alone. "
+        "More than 100 % is Winograd's method, which has fewer multiplications than the convolution counts. The error is the largest difference "
         "from float64, computed in the same process (at random places of large results), divided by the value or, for smaller ones, by the root "
-        "mean square of all. Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise.",
+        "mean square of all; of training steps, that of the loss after one, divided by how far that moved it. Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise.",
         "",
         summary(result["rows"]), ""]
     for name in dict.fromkeys(r["group"] for r in result["rows"]):

@@ -41,16 +41,32 @@ def drawn_matmul(random, limit=2 << 30, **options):
 
 
 def drawn_conv(random):
-    window = random.choice([1, 3, 5])
-    return case("conv", between(random, 16, 256), between(random, 16, 256), between(random, 14, 64), window, batch=8)
+    channels, filters, image, window = between(random, 16, 256), between(random, 16, 256), between(random, 14, 64), random.choice([1, 3, 5])
+    kind = random.choice([{}, {}, {"stride": 2}, {"groups": channels}])
+    return case("conv", channels, channels if "groups" in kind else filters, image, window, batch=8, **kind)
 
+
+def drawn_transpose(random):
+    if random.random() < 0.5:
+        return case("transpose", between(random, 512, 8192), between(random, 512, 8192))
+    return case("transpose", *(between(random, 4, 128) for _ in range(4)), order=random.sample(range(4), 4))
+
+
+def drawn_model(random):
+    net = random.choice(["resnet18", "resnet50", "gpt2"])
+    return case("gpt2", between(random, 1, 12), between(random, 16, 256)) if net == "gpt2" else case(net, between(random, 1, 12))
+
+
+def drawn_training(random):
+    return random.choice([case("train_mnist", between(random, 64, 600)), case("train_resnet18", between(random, 8, 48), 64)])
+
+
+MATMULS = (*(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)), case("matmul", 64, 4096, 4096))
 
 GROUPS = (
     Group("matmul", BLAS + ("torch",), (Goal(("OpenBLAS",), 1.0), Goal(("oneDNN",), 0.95)),
-          tuple(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)) + (case("matmul", 64, 4096, 4096),),
-          drawn_matmul),
-    Group("beam", ("oneDNN",), (Goal(("oneDNN",), 1.0),), tuple(case("matmul", n, n, n) for n in (512, 1024, 2048, 4096, 1000, 1023, 4095)),
-          environment={"BEAM": "2"}),
+          MATMULS, drawn_matmul),
+    Group("beam", ("oneDNN",), (Goal(("oneDNN",), 1.0),), MATMULS, lambda random: drawn_matmul(random, 1 << 29), environment={"BEAM": "2"}),
     Group("matvec", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matvec", 4096, 4096),),
           lambda random: case("matvec", between(random, 512, 8192), between(random, 512, 8192))),
     Group("batched", BLAS + ("torch", "JAX"), (Goal(BLAS + ("torch", "JAX"), 1.0),), (case("matmul", 64, 64, 64, batch=64),),
@@ -67,7 +83,7 @@ GROUPS = (
     Group("layernorm", TORCH, (Goal(TORCH, 1.0),), (case("layernorm", 4096, 4096),),
           lambda random: case("layernorm", between(random, 512, 8192), between(random, 512, 8192))),
     Group("transpose", TORCH, (Goal(TORCH, 1.0),), (case("transpose", 4096, 4096), case("transpose", 8, 128, 12, 64, order=[0, 2, 1, 3])),
-          lambda random: case("transpose", between(random, 512, 8192), between(random, 512, 8192))),
+          drawn_transpose),
     Group("unary", TORCH, (Goal(TORCH, 1.0),), tuple(case("elementwise", 16 << 20, op=op) for op in ("gelu", "exp", "erf")),
           lambda random: case("elementwise", between(random, 1 << 20, 32 << 20), op=random.choice(["gelu", "exp", "erf"]))),
     Group("conv", TORCH, (Goal(TORCH, 1.0),),
@@ -76,14 +92,15 @@ GROUPS = (
     Group("attention", TORCH, (Goal(TORCH, 1.1),),
           tuple(case("attention", 8, 1024, 64, causal=causal, backward=backward) for backward in (False, True) for causal in (False, True)),
           lambda random: case("attention", between(random, 2, 16), between(random, 256, 2048), random.choice([32, 64, 128]),
-                              causal=random.random() < 0.5)),
+                              causal=random.random() < 0.5, backward=random.random() < 0.5)),
     Group("models", TORCH + ("onnxruntime",), (Goal(TORCH, 1.0), Goal(("onnxruntime",), 1.0)),
           tuple(case(net, batch) for net in ("resnet18", "resnet50") for batch in (1, 8)) + (case("gpt2", 12, 128),),
-          lambda random: random.choice([case("resnet18", between(random, 1, 12)), case("gpt2", between(random, 1, 12), between(random, 16, 256))])),
+          drawn_model),
     Group("training", TORCH + ("tinygrad",), (Goal(TORCH, 1.0), Goal(("tinygrad",), 10.0)),
           (case("train_mnist", 512), case("train_gpt2", 4, 4, 128), case("train_resnet18", 32, 64)),
-          lambda random: case("train_mnist", between(random, 64, 600))),
+          drawn_training),
     Group("replay", ("torch", "tinygrad"), (), (case("replay", 100, 16),), limit=0.3e-6),
-    Group("first-step-cold", ("tinygrad",), (), (case("first-step", cold=True),), limit=1.5),
-    Group("first-step-warm", ("tinygrad",), (), (case("first-step", cold=False),), limit=0.15),
+    Group("first-step-cold", ("tinygrad",), (), (case("first", "step", cold=True),), limit=1.5),
+    Group("first-step-warm", ("tinygrad",), (), (case("first", "step", cold=False),), limit=0.15),
+    Group("search-cold", ("tinygrad",), (), (case("first", "search", cold=True),), limit=10),
 )

@@ -91,16 +91,17 @@ class Side:
         """On average since prepare(); None where that was too short to tell."""
         return self.computed / self.waited / len(self.cpus) if self.waited > 0.3 else None
 
-    def first_step(self, cache):
-        """Seconds of a first training step in a process of its own that keeps kernels in this file."""
+    def run_once(self, what, cache):
+        """The first of what, a "step" of training or a "search", in a process of its own that keeps kernels in this file: its seconds, and
+        how wrong the result is where the side tells."""
         try:
-            done = subprocess.run([*self.command, "first-step"], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
+            done = subprocess.run([*self.command, f"first-{what}"], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
                                   preexec_fn=self.before_start)
         except subprocess.TimeoutExpired:
             raise Failed("took too long") from None
         if done.returncode:
             raise Failed(done.stderr.decode(errors="replace").strip().splitlines()[-1])
-        return json.loads(done.stdout)["seconds"]
+        return json.loads(done.stdout)
 
     def release(self):
         """What the side knows better by now."""

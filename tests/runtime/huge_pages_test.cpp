@@ -1,4 +1,4 @@
-// Large buffers of the CPU ask for huge pages, small ones don't.
+// Large buffers of the CPU ask for huge pages.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -50,12 +50,6 @@ TEST_F(HugePages, AreAskedForWhereMemoryIsLarge) {
     EXPECT_TRUE(has_huge_pages(memory + bytes / huge_page_bytes * huge_page_bytes - 1)) << bytes;
     free_host(memory);
   }
-}
-
-TEST_F(HugePages, AreNotWastedOnLess) {
-  void* memory = allocate_host(huge_page_bytes - 1);
-  EXPECT_FALSE(has_huge_pages(memory));
-  free_host(memory);
 }
 
 TEST_F(HugePages, HoldBuffers) {
