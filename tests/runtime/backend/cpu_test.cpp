@@ -10,6 +10,7 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
+#include "runtime/cpu/cpu_code.h"
 #include "runtime/every_device.h"
 #include "runtime/program_builder.h"
 
@@ -325,6 +326,20 @@ TEST(Cpu, CompilesForOtherProcessors) {
     const std::string source = device.render(scaled_by_chunk(), describe_kernel(scaled_by_chunk(), "k"));
     EXPECT_FALSE(compiler::compile_llvmir(source, arch).empty());
   }
+}
+
+TEST(Cpu, OneChunkNeedsNoThreads) {
+  const KernelInfo info = describe_kernel(scaled_by_chunk(), "k");
+  const std::string object = cpu().compile(cpu().render(scaled_by_chunk(), info));
+  const runtime::CpuCode code(std::as_bytes(std::span(object)), kernel_symbol("k"), 0);
+  std::vector<float> out(1000);
+  void* const buffers[] = {out.data()};
+  int asked = 0;
+  const auto pool = [&]() -> ComputePool& { return ++asked, compute_pool(); };
+  code.run(buffers, std::vector<int64_t>{1, 1000}, 1, pool);
+  EXPECT_EQ(asked, 0);
+  code.run(buffers, std::vector<int64_t>{1, 1000}, 2, pool);
+  EXPECT_EQ(asked, 1);
 }
 
 TEST_P(CpuKernels, Disassembles) {
