@@ -15,22 +15,38 @@ namespace tinygrad::schedule {
 namespace {
 
 constexpr int64_t most_chunks = 256, fewest_chunks = 16;
+constexpr int64_t line_elements = 16;
 constexpr double enough_results = 16;  ///< that keep the machine busy as they are
 constexpr double launches = 200;       ///< that the work for one result must be worth: results run side by side anyway
 
+/// Of an axis: so many chunks of this length, and what is left of it behind them.
 struct Cut {
   int axis = -1;
-  int64_t chunks = 1;
+  int64_t chunks = 0, length = 0;
 };
 
-/// The outermost of the reduced axes that has enough chunks of one size, else none.
+Cut even_cut(int axis, int64_t size) {
+  for (int64_t n = std::min(most_chunks, size / 2); n >= fewest_chunks; --n)
+    if (size % n == 0) return {axis, n, size / n};
+  return {};
+}
+
+/// Chunks of whole lines of memory along the innermost axis; the rest is little beside them.
+Cut uneven_cut(int axis, int64_t size, int64_t line) {
+  for (int64_t n = most_chunks; n >= fewest_chunks; n /= 2)
+    if (const int64_t length = size / n / line * line; length >= 16 * line) return {axis, n, length};
+  return {};
+}
+
+/// The outermost of the reduced axes that has enough chunks of one size, else the outermost with a rest.
 Cut cut_of(const UOp& reduce) {
   const Shape& shape = shape_of(reduce.src(0));
-  for (int axis : reduce.arg_as<ReduceArg>().axes) {
-    const int64_t size = shape[size_t(axis)].value();
-    for (int64_t n = std::min(most_chunks, size / 2); n >= fewest_chunks; --n)
-      if (size % n == 0) return {axis, n};
-  }
+  const auto line = [&](int axis) { return axis + 1 == int(shape.size()) ? line_elements : 1; };
+  const Axes& axes = reduce.arg_as<ReduceArg>().axes;
+  for (int axis : axes)
+    if (const Cut c = even_cut(axis, shape[size_t(axis)].value()); c.chunks && c.length % line(axis) == 0) return c;
+  for (int axis : axes)
+    if (const Cut c = uneven_cut(axis, shape[size_t(axis)].value(), line(axis)); c.chunks) return c;
   return {};
 }
 
@@ -58,22 +74,36 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   return cost > launches * model.per_kernel;
 }
 
-/// REDUCE(x[.., n*k, ..]) as REDUCE over n of what REDUCE over k and the other axes gives.
+UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {
+  UOps bounds;
+  const Shape& shape = shape_of(x);
+  for (int i = 0; i < int(shape.size()); ++i) {
+    bounds.push_back(i == axis ? index_const(begin) : index_const(0));
+    bounds.push_back(i == axis ? index_const(end) : shape[size_t(i)].uop());
+  }
+  return shrink(x, bounds);
+}
+
+/// REDUCE(x[.., n*k, ..]) as REDUCE over n of what REDUCE over k and the other axes gives; with what is left of x.
 UOp cut(const UOp& u, const Cut& c) {
   const auto& arg = u.arg_as<ReduceArg>();
+  const int64_t size = shape_of(u.src(0))[size_t(c.axis)].value(), whole = c.chunks * c.length;
+  const UOp x = whole < size ? part(u.src(0), c.axis, 0, whole) : u.src(0);
   UOps dims;
   Axes inner;
   int place = 0;  // of the chunks, among what is left
-  const Shape& shape = shape_of(u.src(0));
+  const Shape& shape = shape_of(x);
   for (int i = 0; i < int(shape.size()); ++i) {
     const bool reduced = std::find(arg.axes.begin(), arg.axes.end(), i) != arg.axes.end();
     if (i == c.axis) dims.push_back(index_const(c.chunks));
     if (reduced) inner.push_back(int(dims.size()));
     if (!reduced && i < c.axis) ++place;
-    dims.push_back(i == c.axis ? index_const(shape[size_t(i)].value() / c.chunks) : shape[size_t(i)].uop());
+    dims.push_back(i == c.axis ? index_const(c.length) : shape[size_t(i)].uop());
   }
-  const UOp partial(Op::REDUCE, u.dtype(), {reshape(u.src(0), dims)}, ReduceArg{arg.op, inner});
-  return UOp(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
+  const UOp partial(Op::REDUCE, u.dtype(), {reshape(x, dims)}, ReduceArg{arg.op, inner});
+  const UOp total(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
+  if (whole == size) return total;
+  return UOp(arg.op, u.dtype(), {total, UOp(Op::REDUCE, u.dtype(), {part(u.src(0), c.axis, whole, size)}, arg)});
 }
 
 }  // namespace
@@ -88,7 +118,7 @@ UOp split_reduces(const UOp& sink, const TargetOf& target_of) {
         if (const UOp* d = done.find(s)) s = *d;
     UOp& now = done[u] = changed ? u.with_src(sources) : u;
     if (!u.is(Op::REDUCE) || u.src_count() != 1 || !is_worth_cutting(u, target_of)) continue;
-    if (const Cut c = cut_of(u); c.axis >= 0) {
+    if (const Cut c = cut_of(u); c.chunks) {
       now = cut(UOp(now), c);
       changed = true;
     }
