@@ -22,6 +22,7 @@
 #include "codegen/late/fetch_copies.h"
 #include "codegen/late/linearize.h"
 #include "codegen/late/load_behind_loops.h"
+#include "codegen/late/prefetch_strides.h"
 #include "codegen/late/lower_gates.h"
 #include "codegen/late/speculate_loads.h"
 #include "codegen/late/split_vectors.h"
@@ -201,9 +202,12 @@ UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& op
   const UOp in_order = linearize(lowered);
   clock.done("linearize");
   if (trace) trace->push_back({"linearize", in_order});
-  const UOp linear = load_behind_loops(in_order, target);
+  const UOp moved = load_behind_loops(in_order, target);
   clock.done("load behind loops");
-  if (trace) trace->push_back({"load behind loops", linear});
+  if (trace) trace->push_back({"load behind loops", moved});
+  const UOp linear = prefetch_strides(moved, target);
+  clock.done("prefetch strides");
+  if (trace) trace->push_back({"prefetch strides", linear});
   if (options.spec >= 1) spec::verify_linear(linear);
   return linear;
 }

@@ -558,7 +558,7 @@ class Renderer {
   }
 
   void prefetch(const UOp& place) {
-    line(fmt::format("__builtin_prefetch({}, {}, 3);", pointer(address_of(place)), stores_to(info_, place) ? 1 : 0));
+    line(fmt::format("__builtin_prefetch({}, {});", pointer(address_of(place)), stores_to(info_, place) ? "1, 3" : "0, 2"));
   }
 
   const Target& target_;

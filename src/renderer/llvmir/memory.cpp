@@ -104,8 +104,9 @@ void Memory::finish() {
   if (streams_) out_.call_void("llvm.x86.sse.sfence", {});
 }
 
+/// What is read comes to the second cache, since far rows at equal distances would drive each other out of the first.
 void Memory::prefetch(const Address& a, bool written) {
-  out_.call_void("llvm.prefetch.p0", {"ptr " + a.pointers[0], written ? "i32 1" : "i32 0", "i32 3", "i32 1"});
+  out_.call_void("llvm.prefetch.p0", {"ptr " + a.pointers[0], written ? "i32 1" : "i32 0", written ? "i32 3" : "i32 2", "i32 1"});
 }
 
 void Memory::store(const Address& a, const Value& x, MaskPart mask) {
