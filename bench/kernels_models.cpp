@@ -158,8 +158,9 @@ Prepared replay(int64_t kernels, int64_t floats) {
   const std::vector<double> got = result.tolist<double>();
   std::vector<double> exact = input.tolist<double>();
   for (double& x : exact) x += double(kernels);
-  Prepared replay = checked("replay of " + std::to_string(kernels) + " kernels of " + std::to_string(floats) + " floats",
-                            [step, input] { (*step)(input); }, error_of(got, exact));
+  Prepared replay = checked(
+      "replay of " + std::to_string(kernels) + " kernels of " + std::to_string(floats) + " floats", [step, input] { (*step)(input); },
+      error_of(got, exact));
   replay.facts["each"] = kernels;
   return replay;
 }

@@ -39,7 +39,7 @@ BenchWork conv(const BenchCase& c) {
   const int64_t in = c.size[0], out = c.size[1], image = c.size[2], window = c.size[3];
   const ConvOptions options{.groups = c.groups, .stride = {c.stride}, .padding = {window / 2}};
   return {.inputs = {random_normal({c.batch, in, image, image}, c.dtype), random_normal({out, in / c.groups, window, window}, c.dtype)},
-          .step = [options](const Tensors& t) { return Tensors{t[0].conv2d(t[1], {}, options)}; }};
+          .step = [options](const Tensors& t) { return Tensors{t[0].conv2d(t[1], {}, options).contiguous()}; }};
 }
 
 BenchWork attention(const BenchCase& c) {

@@ -101,7 +101,7 @@ UOp cut(const UOp& u, const Cut& c) {
     dims.push_back(i == c.axis ? index_const(c.length) : shape[size_t(i)].uop());
   }
   const UOp partial(Op::REDUCE, u.dtype(), {reshape(x, dims)}, ReduceArg{arg.op, inner});
-  const UOp total(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
+  UOp total(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
   if (whole == size) return total;
   return UOp(arg.op, u.dtype(), {total, UOp(Op::REDUCE, u.dtype(), {part(u.src(0), c.axis, whole, size)}, arg)});
 }

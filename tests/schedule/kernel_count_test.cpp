@@ -140,7 +140,7 @@ constexpr Expected expected[] = {
     {"flipped and added", {1, 32768}, {1, 32768}},
     {"concatenated, then summed", {1, 33024}, {1, 33024}},
     {"sum of transposed", {1, 33280}, {1, 33280}},
-    {"sum of a million", {2, 4196356}, {2, 4196356}},  // 256 chunks, then their sum
+    {"sum of a million", {2, 4196356}, {2, 4196356}},       // 256 chunks, then their sum
     {"sum of a prime number", {2, 4802080}, {2, 4802080}},  // 256 chunks; their sum and that of the rest
     {"sum over two primes", {2, 4088728}, {2, 4088728}},
     {"maxima of few rows", {2, 8004128}, {2, 8004128}},

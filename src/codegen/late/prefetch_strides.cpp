@@ -15,13 +15,13 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr int64_t least_stride = 1 << 10;           ///< bytes; with less a page of memory has some of the loads
-constexpr int64_t instructions_ahead = 400;         ///< as many as memory takes time
-constexpr int64_t most_iterations_ahead = 32;       ///< of short loops: lines would be gone before they are used
-constexpr size_t instructions_a_prefetch = 6;       ///< in the loop
-constexpr int64_t rest = 2;                         ///< a loop has at least so many times the iterations that are ahead
+constexpr int64_t least_stride = 1 << 10;      ///< bytes; with less a page of memory has some of the loads
+constexpr int64_t instructions_ahead = 400;    ///< as many as memory takes time
+constexpr int64_t most_iterations_ahead = 32;  ///< of short loops: lines would be gone before they are used
+constexpr size_t instructions_a_prefetch = 6;  ///< in the loop
+constexpr int64_t rest = 2;                    ///< a loop has at least so many times the iterations that are ahead
 
-/// The innermost loop of a reduction: places in the program.
+/// An innermost loop of a reduction, without branches: places in the program.
 struct Loop {
   size_t begin = 0, end = 0;
   size_t work() const { return end - begin; }
@@ -36,6 +36,8 @@ std::vector<Loop> innermost_reductions(std::span<const UOp> list) {
     if (list[i].is(Op::RANGE)) {
       open = list[i].arg_as<RangeArg>().kind == AxisKind::reduce;
       begin = i;
+    } else if (list[i].is(Op::IF)) {
+      open = false;  // what is computed inside is not known behind it
     } else if (list[i].is(Op::END)) {
       if (open) out.push_back({begin, i});
       open = false;
@@ -66,7 +68,8 @@ UOps places_ahead(std::span<const UOp> list, const Loop& loop, const Target& tar
   NodeSet known;
   for (size_t i = loop.begin; i < loop.end; ++i)
     if (list[i].is(Op::LOAD))
-      if (const UOp place = place_ahead(list[i], range, loop.iterations_ahead(), target); place && known.insert(place)) places.push_back(place);
+      if (const UOp place = place_ahead(list[i], range, loop.iterations_ahead(), target); place && known.insert(place))
+        places.push_back(place);
   if (loop.work() < instructions_a_prefetch * places.size()) places.clear();
   return places;
 }
