@@ -165,6 +165,14 @@ def parse():
     return options
 
 
+def command(arguments):
+    """As it was called, but for where else the rows go."""
+    words = list(arguments)
+    if "--json" in words:
+        del words[words.index("--json"):words.index("--json") + 2]
+    return " ".join(["bench/kernels", *words])
+
+
 def wanted_peers(options, group):
     return tuple(p for p in group.peers if not options.peers or p in options.peers.split(","))
 
@@ -195,7 +203,7 @@ def main():
     finally:
         for side in (ours, *peers.values()):
             side.close()
-    result = {"command": " ".join(["bench/kernels", *sys.argv[1:]]), "seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
+    result = {"command": command(sys.argv[1:]), "seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
               "versions": {name: peer.version for name, peer in peers.items() if peer.version},
               "without": sorted({name for group in rows.GROUPS for name in group.peers if name not in wanted_peers(options, group)}), "rows": done}
     if options.json:
