@@ -75,9 +75,14 @@ bench::Prepared prepare(const Json& c) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) {
-    std::cout << (argv[1] == std::string("first-search") ? bench::first_search() : bench::first_step()).dump() << std::endl;
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "first-step" || what == "first-search") {
+    std::cout << (what == "first-step" ? bench::first_step() : bench::first_search()).dump() << std::endl;
     return 0;
+  }
+  if (!what.empty()) {
+    std::cerr << "kernels_ours: " << what << ": expects first-step, first-search or nothing\n";
+    return 2;
   }
   return bench::serve("", prepare);
 }

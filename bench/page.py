@@ -82,14 +82,14 @@ def summary(rows):
 
 def write(path, result):
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result["versions"].items()))
+    without = f"without {', '.join(result['without'])}, with their goals left out" if result["without"] else ""
     lines = [
         "# Benchmarks", "",
         f"Written by `{result['command']}`, a part of `make bench`; do not edit. `bench/kernels GROUP` measures a part, `tg bench KERNEL` one kernel.",
         "",
         f"- commit {commit()}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, load average {os.getloadavg()[0]:.1f} at the end",
         f"- {machine()}",
-        f"- {result['threads']} threads on as many CPUs, for every side; {versions}"
-        + (f"; without {', '.join(result['without'])}, with their goals left out" if result["without"] else ""),
+        "; ".join(filter(None, [f"- {result['threads']} threads on as many CPUs, for every side", versions, without])),
         f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", "",
         f"Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {result['rounds']} rounds "
         "(3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided "

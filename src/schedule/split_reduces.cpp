@@ -1,6 +1,8 @@
 #include "schedule/split_reduces.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "schedule/cost.h"
 #include "schedule/select.h"
@@ -38,7 +40,8 @@ Cut uneven_cut(int axis, int64_t size, int64_t line) {
   return {};
 }
 
-/// The outermost of the reduced axes that has enough chunks of one size, else the outermost with a rest.
+/// The outermost of the reduced axes that has enough chunks of one size, of whole lines; else the outermost with a rest; else, where axes
+/// are too short for that, the outermost with chunks of one size.
 Cut cut_of(const UOp& reduce) {
   const Shape& shape = shape_of(reduce.src(0));
   const auto line = [&](int axis) { return axis + 1 == int(shape.size()) ? line_elements : 1; };
@@ -47,6 +50,8 @@ Cut cut_of(const UOp& reduce) {
     if (const Cut c = even_cut(axis, shape[size_t(axis)].value()); c.chunks && c.length % line(axis) == 0) return c;
   for (int axis : axes)
     if (const Cut c = uneven_cut(axis, shape[size_t(axis)].value(), line(axis)); c.chunks) return c;
+  for (int axis : axes)
+    if (const Cut c = even_cut(axis, shape[size_t(axis)].value()); c.chunks) return c;
   return {};
 }
 
@@ -75,12 +80,9 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
 }
 
 UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {
-  UOps bounds;
-  const Shape& shape = shape_of(x);
-  for (int i = 0; i < int(shape.size()); ++i) {
-    bounds.push_back(i == axis ? index_const(begin) : index_const(0));
-    bounds.push_back(i == axis ? index_const(end) : shape[size_t(i)].uop());
-  }
+  std::vector<std::pair<SInt, SInt>> bounds;
+  for (const SInt& size : shape_of(x)) bounds.emplace_back(0, size);
+  bounds[size_t(axis)] = {begin, end};
   return shrink(x, bounds);
 }
 

@@ -83,7 +83,7 @@ class Search {
   bool begin() {
     if (!prepare(heuristic_)) return false;
     compile(heuristic_);
-    is_first(heuristic_.kernel);
+    seen_objects_.insert(content_key(heuristic_.kernel.object));
     if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s.value_or(too_short_s))) return false;
     heuristic_.verdict.seconds = contest_.baseline_s();
     heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
@@ -122,9 +122,6 @@ class Search {
       c.verdict.bad = "the compiler refuses it";
     }
   }
-
-  /// False for one that the compiler made the same of as of another.
-  bool is_first(const TrialKernel& kernel) { return seen_objects_.insert(content_key(kernel.object)).second; }
 
   size_t a_generation() const { return first_candidates + more_candidates * size_t(options_.beam); }
 
@@ -192,7 +189,7 @@ class Search {
     for (Candidate& c : candidates) {
       if (out_of_time()) return;
       bar_.update();
-      if (is_new(c) && !is_first(c.kernel)) {
+      if (is_new(c) && !seen_objects_.insert(content_key(c.kernel.object)).second) {  // of other code the compiler made the same
         ++statistics_.duplicates;
         continue;
       }

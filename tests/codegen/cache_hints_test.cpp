@@ -123,16 +123,16 @@ TEST(CacheHints, NoLoadMovesAcrossAStore) {
 
 // B of A*B: a row for each step.
 TEST(CacheHints, RowsFarApartAreFetchedStepsAhead) {
-  const auto fetched = [](int64_t columns, int64_t steps, int64_t l2_bytes) {
-    const UOp linear = lowered(product_and_sum(16, columns, steps), l2_bytes, 1 << 30);
+  const auto fetched = [](int64_t columns, int64_t steps, int64_t l3_bytes) {
+    const UOp linear = lowered(product_and_sum(16, columns, steps), 1 << 12, l3_bytes);
     const auto ahead = places(linear, of(Op::PREFETCH, 2)), loads = places(linear, of(Op::LOAD, 2));
     for (const size_t i : ahead) EXPECT_GT(i, loads.at(0));
     return ahead.size();
   };
   EXPECT_EQ(fetched(512, 256, 1 << 16), 1u);
-  EXPECT_EQ(fetched(64, 256, 1 << 12), 0u);   // pages have many of them
-  EXPECT_EQ(fetched(512, 20, 1 << 12), 0u);   // the loop is too short
-  EXPECT_EQ(fetched(512, 256, 1 << 20), 0u);  // the second cache holds them
+  EXPECT_EQ(fetched(64, 256, 1 << 14), 0u);   // pages have many of them
+  EXPECT_EQ(fetched(512, 20, 1 << 14), 0u);   // the loop is too short
+  EXPECT_EQ(fetched(512, 256, 1 << 20), 0u);  // half of the last cache holds them
 }
 
 TEST(CacheHints, WholeVectorsOfLargeResultsGoPastTheCaches) {

@@ -143,6 +143,7 @@ constexpr Expected expected[] = {
     {"sum of a million", {2, 4196356}, {2, 4196356}},       // 256 chunks, then their sum
     {"sum of a prime number", {2, 4802080}, {2, 4802080}},  // 256 chunks; their sum and that of the rest
     {"sum over two primes", {2, 4088728}, {2, 4088728}},
+    {"sum of exponentials over short axes", {2, 3516004}, {2, 3516004}},
     {"maxima of few rows", {2, 8004128}, {2, 8004128}},
     {"product of long vectors", {2, 8390660}, {2, 8390660}},
     {"variance of a million", {4, 8392716}, {3, 8392708}},  // the mean and the squares, each in chunks

@@ -139,6 +139,7 @@ inline void data_movement(Programs& p) {
   p.push_back({"sum of a million", [] { return outputs({sum(tensor({1 << 20}))}); }});
   p.push_back({"sum of a prime number", [] { return outputs({sum(tensor({1200007}))}); }});
   p.push_back({"sum over two primes", [] { return outputs({sum(tensor({1009, 1013}))}); }});
+  p.push_back({"sum of exponentials over short axes", [] { return outputs({sum(ops::exp(tensor({251, 3500})))}); }});
   p.push_back({"maxima of few rows", [] { return outputs({ops::max(tensor({2, 1000003}), 1)}); }});
   p.push_back({"product of long vectors", [] { return outputs({sum(mul(tensor({1 << 20}), tensor({1 << 20})))}); }});
   p.push_back({"variance of a million", [] { return outputs({var(tensor({1024, 1024}))}); }});

@@ -19,7 +19,7 @@ constexpr int64_t least_stride = 1 << 10;      ///< bytes; with less a page of m
 constexpr int64_t instructions_ahead = 400;    ///< as many as memory takes time
 constexpr int64_t most_iterations_ahead = 32;  ///< of short loops: lines would be gone before they are used
 constexpr size_t instructions_a_prefetch = 6;  ///< in the loop
-constexpr int64_t rest = 2;                    ///< a loop has at least so many times the iterations that are ahead
+constexpr int64_t shortest_loop = 2;           ///< times the iterations that are ahead
 
 /// An innermost loop of a reduction, without branches: places in the program.
 struct Loop {
@@ -46,10 +46,13 @@ std::vector<Loop> innermost_reductions(std::span<const UOp> list) {
   return out;
 }
 
+/// Of what the last cache holds beside what else a kernel reads, enough loads are in flight as it is.
+int64_t near_bytes(const Target& target) { return std::max(target.l2_bytes, target.l3_bytes / 2); }
+
 /// The place of a load so many iterations ahead, if it is far from the one before; null for others.
 UOp place_ahead(const UOp& load, const UOp& range, int64_t iterations, const Target& target) {
   const UOp &place = load.src(0), memory = memory_of(place);
-  if (place.src_count() != 2 || !shape_of(place.src(1)).empty() || memory_bytes(memory) <= target.l2_bytes) return {};
+  if (place.src_count() != 2 || !shape_of(place.src(1)).empty() || memory_bytes(memory) <= near_bytes(target)) return {};
   const auto stride = stride_of(place.src(1), range);
   const auto size = int64_t(itemsize(place.dtype()));
   if (!stride || std::abs(*stride) * size < least_stride) return {};
@@ -64,7 +67,7 @@ UOps places_ahead(std::span<const UOp> list, const Loop& loop, const Target& tar
   const UOp& range = list[loop.begin];
   const Scalar* trips = const_value(range.src(0));
   UOps places;
-  if (trips && trips->as_int() < rest * loop.iterations_ahead()) return places;
+  if (trips && trips->as_int() < shortest_loop * loop.iterations_ahead()) return places;
   NodeSet known;
   for (size_t i = loop.begin; i < loop.end; ++i)
     if (list[i].is(Op::LOAD))
