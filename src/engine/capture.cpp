@@ -55,6 +55,7 @@ Capture::Numbered Capture::numbered(std::span<const RecordedCall> calls) const {
   for (const RecordedCall& c : calls) {
     UOps sources{c.body};
     for (uint32_t s : c.slots) sources.push_back(params[s]);
+    sources.append(c.bound.begin(), c.bound.end());
     out.calls.push_back(UOp(Op::CALL, DType::void_, sources));
   }
   return out;
@@ -82,7 +83,11 @@ void Capture::note_uses(const RecordedCall& call, const Program* program) {
 }
 
 /// A variable of a launch: its value, or where each run puts one.
-void Capture::add_variable(Symbol name, Step& step) {
+void Capture::add_variable(Symbol name, const RecordedCall& call, Step& step) {
+  if (const auto own = value_bound_to(name, call.bound)) {
+    variable_values_.push_back(*own);
+    return;
+  }
   uint32_t number = 0;
   for (const auto& [known, value] : variables_) {
     if (known == name) {
@@ -116,7 +121,7 @@ void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> 
   const KernelInfo& info = step.program->info;
   step.first_variable = uint32_t(variable_values_.size());
   step.variable_count = uint32_t(info.variables.size());
-  for (Symbol name : info.variables) add_variable(name, step);
+  for (Symbol name : info.variables) add_variable(name, call, step);
   ++kernels_;
   if (!step.dims_known) return;
   const std::span<const int64_t> values(variable_values_.data() + step.first_variable, step.variable_count);

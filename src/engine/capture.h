@@ -105,7 +105,7 @@ class Capture {
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
   void make_batches(int first_size);
   void note_async_writes();
-  void add_variable(Symbol name, Step& step);
+  void add_variable(Symbol name, const RecordedCall& call, Step& step);
   BufferPtr make_buffer(Symbol device, int64_t size, DType dtype) const;
   void patch(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) const;
   void run_all(Lease& lease) const;

@@ -1,5 +1,6 @@
 #include "engine/recorded_call.h"
 
+#include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::engine {
@@ -17,6 +18,12 @@ std::vector<bool> written_arguments(const RecordedCall& call) {
     if (to->is(Op::PARAM)) out[size_t(to->arg_as<ParamArg>().slot)] = true;
   }
   return out;
+}
+
+std::optional<int64_t> value_bound_to(Symbol variable, std::span<const UOp> sources) {
+  for (const UOp& s : sources)
+    if (s.is(Op::BIND) && s.src(0).arg_as<VarArg>().name == variable) return const_value(s)->as_int();
+  return std::nullopt;
 }
 
 }  // namespace tinygrad::engine

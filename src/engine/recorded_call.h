@@ -2,6 +2,8 @@
 /// What a captured call is made of.
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "device/buffer.h"
@@ -25,11 +27,16 @@ struct CapturedSlot {
   BufferPtr buffer = {};  ///< of a fixed one
 };
 
-/// One call of a schedule: a kernel (SINK) or a COPY, and the slots that are its arguments.
+/// One call of a schedule: a kernel (SINK) or a COPY, the slots that are its arguments, and BINDs of the variables that have a value of its
+/// own.
 struct RecordedCall {
   UOp body;
   SmallVector<uint32_t, 8> slots;
+  SmallVector<UOp, 1> bound = {};
 };
+
+/// The value that one of these sources of a call binds to the variable.
+std::optional<int64_t> value_bound_to(Symbol variable, std::span<const UOp> sources);
 
 /// For each argument of the call, whether it is written.
 std::vector<bool> written_arguments(const RecordedCall& call);

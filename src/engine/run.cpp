@@ -11,6 +11,7 @@
 #include "device/buffer.h"
 #include "engine/host_memory.h"
 #include "engine/launch.h"
+#include "engine/recorded_call.h"
 #include "program/program.h"
 #include "runtime/backends.h"
 #include "search/searched.h"
@@ -55,7 +56,8 @@ struct Memory {
   }
 };
 
-int64_t value_of(Symbol variable, const schedule::Schedule& s) {
+int64_t value_of(Symbol variable, const UOp& call, const schedule::Schedule& s) {
+  if (const auto own = value_bound_to(variable, call.src())) return *own;
   for (const auto& [var, value] : s.variables)
     if (var.arg_as<VarArg>().name == variable) return value;
   throw ValueError(fmt::format("realize: variable {} has no value; use bind()", variable.str()));
@@ -66,8 +68,8 @@ Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
   for (const UOp& a : call.src().subspan(1)) {
     if (a.is(Op::PARAM))
       job.buffers.push_back(memory.slots[size_t(a.arg_as<ParamArg>().slot)]);
-    else
-      value_of(a.arg_as<VarArg>().name, s);  // that it has one
+    else if (a.is(Op::VAR))
+      value_of(a.arg_as<VarArg>().name, call, s);  // that it has one
   }
   return job;
 }
@@ -82,7 +84,7 @@ std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory,
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!programs[i]) continue;
     jobs[i].program = programs[i];
-    for (Symbol v : programs[i]->info.variables) jobs[i].variables.push_back(value_of(v, s));
+    for (Symbol v : programs[i]->info.variables) jobs[i].variables.push_back(value_of(v, calls[i], s));
   }
   return jobs;
 }
@@ -149,12 +151,12 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
   RenderReport report;
   NodeMap<size_t> numbers;
   std::vector<std::pair<UOp, Device*>> kernels;
-  std::vector<size_t> launches;  // the kernel of each
+  std::vector<std::pair<size_t, const UOp*>> launches;  // the kernel of each, and its call
   for (const UOp& call : s.plan->linear.src()) {
     const UOp& body = call.src(0);
     if (!body.is(Op::SINK)) continue;
     if (numbers.insert(body, kernels.size()).second) kernels.emplace_back(body, &device_of_call(call, s));
-    launches.push_back(numbers[body]);
+    launches.emplace_back(numbers[body], &call);
   }
   report.kernels = launches.size();
   std::vector<RenderedProgram>& programs = report.programs;
@@ -168,9 +170,9 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
     if (opts) report.opts[i] = opts_of(steps);
   });
   report.lower_s = seconds_since(start);
-  for (size_t i : launches) {
+  for (const auto& [i, call] : launches) {
     SmallVector<int64_t, 4> values;
-    for (Symbol v : programs[i].info.variables) values.push_back(value_of(v, s));
+    for (Symbol v : programs[i].info.variables) values.push_back(value_of(v, *call, s));
     report.bytes += programs[i].info.bytes.evaluate(values);
   }
   start = std::chrono::steady_clock::now();

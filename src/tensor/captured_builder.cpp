@@ -178,8 +178,10 @@ void CapturedCall::Builder::add_calls() {
       slots.push_back(add_slot({.dtype = t.dtype, .size = t.size, .device = s.plan->arenas[t.arena].device}));
     for (const UOp& call : s.plan->linear.src()) {
       engine::RecordedCall& out = calls_.emplace_back(engine::RecordedCall{call.src(0), {}});
-      for (const UOp& a : call.src().subspan(1))
+      for (const UOp& a : call.src().subspan(1)) {
         if (a.is(Op::PARAM)) out.slots.push_back(slots[size_t(a.arg_as<ParamArg>().slot)]);
+        if (a.is(Op::BIND)) out.bound.push_back(a);
+      }
     }
   }
 }

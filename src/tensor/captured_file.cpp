@@ -34,7 +34,7 @@ using engine::SlotKind;
 namespace {
 
 constexpr std::string_view magic = "TGJIT";
-constexpr uint32_t version = 2;
+constexpr uint32_t version = 3;
 constexpr std::string_view damaged = "LoadedJit: the file is damaged";
 
 /// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
@@ -68,7 +68,10 @@ class CapturedCall::Writer {
     std::vector<UOp> roots;
     for (const CallForm::Value& v : call_.form_.values) roots.push_back(v.view);
     for (const Result& r : call_.results_) roots.push_back(r.form);
-    for (const engine::RecordedCall& c : call_.calls_) roots.push_back(c.body);
+    for (const engine::RecordedCall& c : call_.calls_) {
+      roots.push_back(c.body);
+      roots.insert(roots.end(), c.bound.begin(), c.bound.end());
+    }
     roots.insert(roots.end(), call_.limits_.begin(), call_.limits_.end());
     out_.put_graph(roots);
     out_.put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
@@ -79,6 +82,7 @@ class CapturedCall::Writer {
     out_.put_each(call_.calls_, [&](const engine::RecordedCall& c) {
       out_.put_node(c.body);
       out_.put_each(c.slots, [&](uint32_t s) { out_.put(s); });
+      out_.put_each(c.bound, [&](const UOp& b) { out_.put_node(b); });
     });
     out_.put_each(call_.results_, [&](const Result& r) { put_result(r); });
     out_.put_each(call_.draws_, [&](const Draw& d) {
@@ -243,10 +247,14 @@ class CapturedCall::Reader {
     return n;
   }
 
-  void note_variables(const UOp& root) {
+  void note_variables(const UOp& root, std::span<const UOp> bound = {}) {
     for (const UOp& u : toposort(root)) {
       if (!u.is(Op::VAR)) continue;
       const auto& v = u.arg_as<VarArg>();
+      if (const auto value = engine::value_bound_to(v.name, bound)) {
+        need(v.min <= *value && *value <= v.max, "the value of a call's variable");
+        continue;
+      }
       auto& b = bounds.try_emplace(v.name, v.min, v.max).first->second;
       b = {std::max(b.first, v.min), std::min(b.second, v.max)};
     }
@@ -271,6 +279,14 @@ class CapturedCall::Reader {
     out_.form_.values.push_back(std::move(v));
   }
 
+  /// A variable's value in one call.
+  UOp take_bound() {
+    const UOp b = in_.take_node();
+    need(b && b.is(Op::BIND) && b.src_count() == 2 && b.src(0).is(Op::VAR) && b.src(1).is(Op::CONST) && b.src(1).dtype() == DType::index,
+         "a variable of a call");
+    return b;
+  }
+
   void read_call() {
     engine::RecordedCall c;
     c.body = in_.take_node();
@@ -280,6 +296,7 @@ class CapturedCall::Reader {
       need(slot < out_.slots_.size(), "a slot that is not there");
       c.slots.push_back(slot);
     });
+    in_.take_each([&] { c.bound.push_back(take_bound()); });
     if (c.body.is(Op::SINK)) {
       spec::verify_kernel(c.body);
       check_kernel(c);
@@ -305,7 +322,7 @@ class CapturedCall::Reader {
       need(s.device == out_.slots_[c.slots[0]].device, "a kernel of several devices");
     }
     need(params == c.slots.size(), "a call with more arguments than its kernel");
-    note_variables(c.body);
+    note_variables(c.body, c.bound);
   }
 
   /// The kernel with a condition at each access that might be outside of its memory.
