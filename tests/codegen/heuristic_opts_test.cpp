@@ -17,6 +17,7 @@
 #include "codegen/opt/parse_opts.h"
 #include "schedule/schedule.h"
 #include "support/programs.h"
+#include "support/repeated_programs.h"
 #include "support/test_scale.h"
 #include "uop/graph.h"
 
@@ -204,6 +205,39 @@ TEST(HeuristicOpts, ThreadsEndTogether) {
 }
 
 // Stores along several rows at once are slow where the results are large; the reductions of a row have their accumulators by steps.
+struct Chosen {
+  UOp kernel;
+  std::vector<Opt> opts;
+};
+
+/// The kernels that make the gradients of one head and get a tile of computed values.
+std::vector<Chosen> with_computed_tiles(int64_t tokens, const Target& target) {
+  const auto is_computed = [](const Opt& o) { return o.op == OptOp::STAGE && StageOpt::of(o.arg).computed; };
+  std::vector<Chosen> out;
+  for (const UOp& sink : kernels_of(attention_gradients({1, 1, tokens, 64}), target)) {
+    const UOp kernel = simplified_kernel(sink);
+    const std::vector<Opt> opts = heuristic_opts(kernel, target);
+    if (std::ranges::any_of(opts, is_computed)) out.push_back({kernel, opts});
+  }
+  EXPECT_FALSE(out.empty());
+  return out;
+}
+
+// Where threads share out an axis that what is near does not move with, each chunk needs it anew: 171 steps of six rows are not 171 chunks.
+TEST(HeuristicOpts, ChunksThatNeedTilesAnewAreFew) {
+  for (const Chosen& c : with_computed_tiles(1024, cpu_target("znver4")))
+    for (const Opt& o : c.opts) EXPECT_FALSE(o.op == OptOp::THREAD && o.arg > 64) << to_string(c.opts);
+}
+
+// Of a tile of another argument nothing more is computed in the fill, but for each column of the result.
+TEST(HeuristicOpts, ComputedTilesAreNotOfOtherTiles) {
+  const Target target = cpu_target("znver4");
+  const auto is_computed = [](const UOp& u) { return u.is(Op::STAGE) && !u.src(0).is(Op::LOAD); };
+  for (const int64_t tokens : {512, 944, 1024, 1888})
+    for (const Chosen& c : with_computed_tiles(tokens, target))
+      EXPECT_TRUE(std::ranges::any_of(toposort(apply_opts(c.kernel, c.opts, target)), is_computed)) << to_string(c.opts);
+}
+
 TEST(HeuristicOpts, RowsOneAfterAnother) {
   const Target target = cpu_target("znver4");
   const UOp x = tensor({4096, 1040});

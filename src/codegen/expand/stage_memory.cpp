@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <numeric>
+#include <tuple>
 
 #include "codegen/expand/expand_unrolled.h"
 #include "codegen/opt/kernel_axes.h"
@@ -178,14 +181,37 @@ void StageMemory::split_over_items(UOp& value, UOp& element, UOp& valid, UOps& c
   closed = rest;
 }
 
+/// For each range of a tile of computed values, which of the loops it is in a fill: those that move an argument furthest outermost, so that
+/// lines are used up. Empty for copies of an argument.
+std::vector<int32_t> StageMemory::nesting_of(const UOp& value) const {
+  constexpr int64_t line_bytes = 64;
+  if (!items_.empty() || loads_argument(value)) return {};
+  std::vector<int64_t> steps(ranges_.size());  // 0 within a line
+  for (const UOp& u : toposort(value)) {
+    if (!u.is(Op::LOAD)) continue;
+    for (size_t i = 0; i < ranges_.size(); ++i)
+      if (const auto step = stride_of(u.src(0).src(1), ranges_[i]); step && std::abs(*step) * int64_t(itemsize(u.dtype())) > line_bytes)
+        steps[i] = std::max(steps[i], std::abs(*step));
+  }
+  std::vector<size_t> order(ranges_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {},
+                    [&](size_t i) { return std::tuple(-steps[i], ranges_[i].arg_as<RangeArg>().order, ranges_[i].arg_as<RangeArg>().id); });
+  std::vector<int32_t> out(ranges_.size());
+  for (size_t i = 0; i < order.size(); ++i) out[order[i]] = int32_t(i);
+  return out;
+}
+
 UOp StageMemory::fill(const UOp& value, const UOp& copy, const UOp& state, int32_t& next_range) const {
   UOps closed;
   NodeMap<UOp> fresh;
+  const std::vector<int32_t> nesting = nesting_of(value);
   for (const UOp& r : closed_ranges(stage_)) {
     closed.push_back(r);
     if (contains(items_, r)) continue;
     RangeArg arg = r.arg_as<RangeArg>();
     arg.id = next_range++;
+    if (!nesting.empty()) arg.order = nesting[closed.size() - 1];
     fresh[r] = closed.back() = range(r.src(0), arg);
   }
   UOp x = substitute(value, fresh), element = flat(closed), valid;

@@ -35,6 +35,7 @@ class StageMemory {
   UOp in_memory_order(const UOp& element) const;
   void choose_pitch();
   int64_t row_length(const UOp& value, NodeMap<UOp>* first = nullptr) const;
+  std::vector<int32_t> nesting_of(const UOp& value) const;
   int64_t run_length(const UOp& value) const;
   void split_over_items(UOp& value, UOp& element, UOp& valid, UOps& closed, int64_t run, int32_t& next_range) const;
 

@@ -159,6 +159,20 @@ Limits limits(const UOp& reduce, const UOp& loop, const UOps& margins) {
   return out;
 }
 
+/// With loops over the values of variables, all equally likely, in their place.
+UOp with_any_variables(const UOp& u) {
+  NodeMap<UOp> loops;
+  std::vector<UOp> held;
+  int32_t id = next_range_id(u);
+  for (const UOp& v : toposort(u)) {
+    if (!v.is(Op::VAR)) continue;
+    const auto& bounds = v.arg_as<VarArg>();
+    held.push_back(range(bounds.max - bounds.min + 1, id++) + bounds.min);
+    loops[v] = held.back();
+  }
+  return substitute(u, loops);
+}
+
 std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
   const UOp all = index_const(constant_size(loop));
   UOp begin = index_const(0), end = all;
@@ -166,7 +180,7 @@ std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
   for (const UOp& e : limits.ends) end = min(e, end);
   const UOp size = simplify(max(end - begin, index_const(0)));
   constexpr int64_t fraction = 64;
-  const UOp kept = symbolic::mean(size * fraction);
+  const UOp kept = symbolic::mean(with_any_variables(size * fraction));
   const Scalar* n = const_value(kept);
   if (!n || n->as_double() / fraction > worth_bounding * double(constant_size(loop))) return {};
   const UOp shorter(Op::RANGE, DType::index, {size}, loop.arg());

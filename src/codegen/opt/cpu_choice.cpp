@@ -36,7 +36,7 @@ namespace {
 
 constexpr size_t most_alike = 6;
 constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
-constexpr int64_t most_chunks = 256, most_refills = 16;
+constexpr int64_t most_chunks = 256;
 
 }  // namespace
 
@@ -178,13 +178,14 @@ double CpuChoice::in_all(double loops, int64_t wanted) const {
   std::vector<int64_t> left = left_;
   for (int t = 0; t < 2; ++t)
     if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
-  // Some threads wait for the last chunks of others.
-  double waiting = 0;
+  // Some threads wait for the last chunks of others, and chunks along an axis that a tile does not move with fill it anew.
+  double waiting = 0, fills = fill_cost() + windows_cost();
   if (nest_.total_cost >= worth_tiling && target_.has_threads) {
-    const int64_t count = chunks(left, wanted).count;
-    waiting = leaves_threads_idle(count) ? 1 / double(count) : std::min(0.05, 0.5 / double(count));
+    const Chunks c = chunks(left, wanted);
+    waiting = leaves_threads_idle(c.count) ? 1 / double(c.count) : std::min(0.05, 0.5 / double(c.count));
+    if (c.axis >= 0) fills += fills_again(c.axis, c.count);
   }
-  return (loops + fill_cost() + windows_cost() + results_cost()) * (1 + waiting);
+  return (loops + fills + results_cost()) * (1 + waiting);
 }
 
 bool CpuChoice::leaves_threads_idle(int64_t chunks) { return chunks > 1 && chunks < 8 && chunks % 2 != 0; }
@@ -210,10 +211,14 @@ CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
   // Each chunk would fill tiles that don't move along its axis anew.
-  int64_t count = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
+  const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
+  int64_t count = most;
   while (size % count != 0) --count;
-  if (count * 4 < std::min(wanted, size)) count = size;
+  if (!with_tiles && count < most)
+    for (int64_t more = most + 1; more * count < most * most; ++more)
+      if (size % more == 0) return {axis, more};
+  if (count * 4 < std::min(with_tiles ? wanted : most, size)) count = size;
   return {axis, count};
 }
 
@@ -227,7 +232,12 @@ std::vector<CpuChoice::Near> CpuChoice::near_choices() const {
     for (const bool packed : {true, false}) out.push_back({arguments, packed});
     if (windows & ~arguments)
       for (const bool packed : {true, false}) out.push_back({arguments, packed, windows & ~arguments});
-    if (computed & ~arguments) out.push_back({arguments, true, computed & ~arguments, computed & ~arguments});
+    // A tile is filled with what is computed of other arguments, not of other tiles.
+    uint64_t apart = computed & ~arguments;
+    for (const NestedWork& w : nest_.works)
+      if (w.is_access && (argument_of(w) & arguments)) apart &= ~w.computed;
+    if (apart)
+      for (const bool packed : {true, false}) out.push_back({arguments, packed, apart, apart});
   }
   return out;
 }

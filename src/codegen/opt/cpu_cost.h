@@ -43,6 +43,7 @@ struct Tile {
 
 inline constexpr double worth_tiling = 32768;        ///< cycles of a kernel: a copy of an operand, blocks that overlap, a look at caches
 inline constexpr int64_t line_bytes = 64;            ///< of a cache
+inline constexpr int64_t most_refills = 16;          ///< chunks that each fill a tile anew
 inline constexpr double independent_operations = 8;  ///< in flight at once: latency 4, two a cycle
 inline constexpr int64_t most_accumulators = 8;      ///< of a long reduction whose steps are written out
 
@@ -90,6 +91,9 @@ class CpuCost {
   Window window_of(const NestedWork& w) const;
   double windows_cost() const;
   double windows_bytes() const;
+  /// What fills take that chunks of this axis do again: of what is computed outside of it, and where there are many chunks, of any tile
+  /// that does not move with it. A few copies hide behind what they are made for.
+  double fills_again(int axis, int64_t chunks) const;
   /// True if what the tile needs of an argument while it is near lies together, in some order.
   bool is_dense(const NestedWork& w, const Tile& t) const;
   /// True if loops over outputs and loops of a reduction move the load along the same way.

@@ -15,6 +15,7 @@ constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 /// What a vector takes that is stored along several rows at once, and how far apart these are at least.
 constexpr double far_store_cycles = 8;
 constexpr int64_t least_far_bytes = 256;
+constexpr double cycles_an_element = 3;  ///< of what is not copied by whole vectors
 
 }  // namespace
 
@@ -38,6 +39,23 @@ double CpuCost::fill_cost() const {
   double sum = 0;
   for (const NestedWork& w : nest_.works)
     if (is_staged(w) && !is_windowed(w)) sum += fill_cost(w);
+  return sum;
+}
+
+double CpuCost::fills_again(int axis, int64_t chunks) const {
+  const std::vector<int> loops = loops_inside_out();
+  const auto is_inside = [&](int of) { return std::ranges::find(loops, axis) < std::ranges::find(loops, of); };
+  double sum = 0;
+  for (const NestedWork& w : nest_.works) {
+    if (!w.is_access || has(w.depends, axis)) continue;
+    const double times = argument_of(w) & computed_ ? double(chunks - 1) : double(std::max<int64_t>(chunks - most_refills, 0));
+    if (times == 0) continue;
+    if (!is_windowed(w)) {
+      sum += is_staged(w) && !has(near_axes(), axis) ? times * fill_cost(w) : 0;
+    } else if (const Window window = window_of(w); is_inside(window.axis)) {
+      sum += times * window.cycles;
+    }
+  }
   return sum;
 }
 
@@ -112,7 +130,7 @@ double CpuCost::reached(const NestedWork& w, std::span<const double> iterations)
 }
 
 CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
-  constexpr double cycles_a_vector = 12, cycles_an_element = 3;
+  constexpr double cycles_a_vector = 12;
   const auto lies_together = [&](const Lane& l) {
     return !has(w.depends, l.axis) || std::abs(w.strides[size_t(l.axis)]) == 1 || (is_every_few(w, l) && !(argument_of(w) & computed_));
   };
@@ -167,8 +185,11 @@ double CpuCost::computing(const NestedWork& load, std::span<const double> iterat
     double times = 1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (has(load.depends & ~w.depends, int(i))) times /= iterations[i];
-    cycles += times * w.cost / lanes;
-    if (w.is_access && run < long_run && total > target_.l2_bytes) cycles += times * bytes / short_run_bytes_a_cycle;
+    const auto is_gathered = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
+    cycles += times * (w.is_access && std::ranges::any_of(lanes_, is_gathered) ? cycles_an_element : w.cost / lanes);
+    // Of a run that begins anywhere, parts of two lines are not used.
+    if (w.is_access && run < long_run && total > target_.l2_bytes)
+      cycles += times * bytes * (1 + double(line_bytes) / run) / short_run_bytes_a_cycle;
   }
   return cycles;
 }
