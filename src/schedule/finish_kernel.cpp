@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "schedule/online_reduce.h"
+#include "shape/ranges.h"
 #include "shape/sint.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -40,6 +41,72 @@ std::vector<UOp> stored_values(const MergedKernel& k, const Target& target) {
   return values;
 }
 
+/// Memory that a kernel has as one more argument.
+struct Twin {
+  UOp memory, twin;
+};
+
+/// Loads of one memory that move with the same loops.
+struct Factor {
+  UOp memory;
+  UOps loops;
+  UOp argument;
+};
+
+bool is_within(const UOps& a, const UOps& b) {
+  return std::ranges::all_of(a, [&](const UOp& r) { return std::ranges::find(b, r) != b.end(); });
+}
+
+/// What a REDUCE is made of, without REDUCEs inside.
+std::vector<UOp> terms_of(const UOp& reduce) {
+  std::vector<UOp> all{reduce.src(0)};
+  NodeSet seen;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].is(Op::REDUCE)) continue;
+    const UOp u = all[i];
+    for (const UOp& s : u.src())
+      if (seen.insert(s)) all.push_back(s);
+  }
+  return all;
+}
+
+/// Gives what a sum uses as several factors, each in loops of its own, such as queries and keys that lie in one memory, an argument each:
+/// opts treat arguments apart. Only memory that is not `written`, at most so many.
+UOp with_twins(const UOp& draft, const NodeSet& written, size_t most, std::vector<Twin>& twins) {
+  NodeMap<UOp> map;
+  std::vector<UOp> held;
+  for (const UOp& reduce : toposort(draft)) {
+    if (!reduce.is(Op::REDUCE)) continue;
+    std::vector<Factor> factors;
+    for (const UOp& u : terms_of(reduce)) {
+      if (!u.is(Op::INDEX) || written.contains(u.src(0)) || map.contains(u)) continue;
+      const UOps loops = ranges_of(u.src(1));
+      const auto is_same = [&](const Factor& f) { return f.memory == u.src(0) && f.loops == loops; };
+      const auto is_apart = [&](const Factor& f) {
+        return f.memory != u.src(0) || !(is_within(f.loops, loops) || is_within(loops, f.loops));
+      };
+      auto f = std::ranges::find_if(factors, is_same);
+      if (f == factors.end()) {
+        UOp argument = u.src(0);
+        const bool is_first = std::ranges::find(factors, u.src(0), &Factor::memory) == factors.end();
+        if (!is_first && std::ranges::all_of(factors, is_apart) && twins.size() < most) {
+          ParamArg arg = argument.arg_as<ParamArg>();
+          arg.slot = -1 - int32_t(twins.size());
+          argument = UOp(Op::PARAM, argument.dtype(), argument.src(), arg);
+          twins.push_back({u.src(0), argument});
+        }
+        f = factors.insert(f, {u.src(0), loops, argument});
+      }
+      if (f->argument == u.src(0)) continue;
+      UOps sources(u.src());
+      sources[0] = f->argument;
+      held.push_back(u.with_src(sources));
+      map[u] = held.back();
+    }
+  }
+  return twins.empty() ? draft : substitute(draft, map);
+}
+
 }  // namespace
 
 UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
@@ -56,7 +123,13 @@ UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
     effects.push_back(end(stores.size() == 1 ? stores[0] : group(stores), k.ranges));
     ranges.insert(ranges.end(), k.ranges.begin(), k.ranges.end());
   }
-  const UOp draft = sink(effects);
+  const UOp whole = sink(effects);
+  NodeSet written;
+  for (const UOp& p : params) written.insert(p);
+  const auto used = size_t(std::ranges::count_if(toposort(whole), [](const UOp& u) { return u.is(Op::PARAM); }));
+  const auto most = size_t(target.max_buffers);
+  std::vector<Twin> twins;
+  const UOp draft = with_twins(whole, written, most - std::min(used, most), twins);
 
   NodeMap<UOp> map;
   NodeSet seen;
@@ -77,7 +150,10 @@ UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
 
   const UOp body = substitute(draft, map);
   UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges, nests.size()), .opts = {}})};
-  sources.append(params.begin(), params.end());
+  for (const UOp& p : params) {
+    const auto t = std::ranges::find(twins, p, &Twin::twin);
+    sources.push_back(t == twins.end() ? p : t->memory);
+  }
   sources.append(variables.begin(), variables.end());
   return UOp(Op::CALL, DType::void_, sources);
 }

@@ -63,6 +63,28 @@ TEST(Schedule, ChainOfMatmulsIsStagedBetween) {
   EXPECT_EQ(kernels({output(matmul(h, matrix(48, 16), 64, 48, 16), {64, 16})}), 2u);
 }
 
+/// How many arguments the only kernel has, and how many memories those are.
+std::pair<size_t, size_t> arguments(std::initializer_list<UOp> effects) {
+  const Schedule s = scheduled(effects);
+  EXPECT_EQ(s.plan->linear.src_count(), 1u);
+  const auto given = s.plan->linear.src(0).src().subspan(1);
+  NodeSet different;
+  size_t n = 0;
+  for (const UOp& a : given) n += different.insert(a);
+  return {given.size(), n};
+}
+
+TEST(Schedule, FactorsThatLieInOneMemoryAreArgumentsEach) {
+  const UOp both = matrix(64, 32), a = shrink(both, {0, 64, 0, 16}), b = shrink(both, {0, 64, 16, 32});
+  EXPECT_EQ(arguments({output(matmul(a, permute(b, {1, 0}), 64, 16, 64), {64, 64})}), std::pair(size_t{3}, size_t{2}));
+  const UOp x = matrix(48, 20);
+  EXPECT_EQ(arguments({output(matmul(x, permute(x, {1, 0}), 48, 20, 48), {48, 48})}), std::pair(size_t{3}, size_t{2}));
+  // Loads that move together are one, and so is what a sum inside of another one reads.
+  EXPECT_EQ(arguments({output(reduce(Op::ADD, a * b, {1}), {64})}), std::pair(size_t{2}, size_t{2}));
+  const UOp rows = matrix(16, 64), mean = expand(reshape(reduce(Op::ADD, rows, {1}), {16, 1}), {16, 64}), off = rows - mean;
+  EXPECT_EQ(arguments({output(reduce(Op::ADD, off * off, {1}), {16})}), std::pair(size_t{2}, size_t{2}));
+}
+
 TEST(Schedule, RowSoftmaxIsOneKernel) {
   const UOp x = matrix(128, 64);
   auto rows = [](const UOp& v) { return expand(reshape(v, {128, 1}), {128, 64}); };
