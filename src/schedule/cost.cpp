@@ -40,11 +40,11 @@ double elements(const UOp& u) {
 
 }  // namespace
 
-double CostModel::store(const Target& target, double elements, double times, DType dtype) const {
+double CostModel::store(const Target& target, double elements, double times, DType dtype, double parts) const {
   // Narrow elements are converted on their way, and a mask is used together with what it masks, at the same places: by its own small size
   // it would always look worth storing.
   const double bytes = double(std::max(itemsize(DType::float32), itemsize(dtype)));
-  const bool far = elements * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
+  const bool far = elements / parts * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
   return bytes * (elements * (far ? per_far_byte : per_stored_byte) + times * per_loaded_byte) + kernel(target);
 }
 
@@ -90,6 +90,19 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& ta
   if (root.is(Op::REDUCE) && !is_selection(root))
     out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
   return out;
+}
+
+double arithmetic_cost(const UOp& x, const CostModel& model) {
+  double cost = 0;
+  for (const UOp& u : toposort(x)) {
+    if (u.dtype() == DType::index || u.dtype() == DType::void_) continue;
+    double times = own_cost(u, model);
+    UOps around = ranges_of(u);
+    if (u.is(Op::REDUCE)) around.append(closed_ranges(u).begin(), closed_ranges(u).end());
+    for (const UOp& r : around) times *= double(std::max<int64_t>(SInt(r.src(0)).max(), 1));
+    cost += times;
+  }
+  return cost;
 }
 
 double scalar_cost(const UOp& x, const CostModel& model) {

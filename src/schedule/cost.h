@@ -33,8 +33,9 @@ struct CostModel {
     return target.has_groups ? held : std::max(held, most_kept_results);
   }
   double kernel(const Target& target) const { return target.has_groups ? per_group_kernel : per_kernel; }
-  /// To write `elements` in a kernel of its own and to read them `times` times.
-  double store(const Target& target, double elements, double times, DType dtype) const;
+  /// To write `elements` in a kernel of its own and to read them `times` times; if in so many `parts` one after another, one part is in
+  /// memory at a time.
+  double store(const Target& target, double elements, double times, DType dtype, double parts = 1) const;
 };
 
 struct InlineCost {
@@ -48,5 +49,9 @@ InlineCost inline_cost(const UOp& u, const CostModel& model, const Target& targe
 
 /// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
 double scalar_cost(const UOp& x, const CostModel& model);
+
+/// What the arithmetic of a kernel's scalar expression costs in all iterations of its loops, where each part runs in those alone that it
+/// depends on.
+double arithmetic_cost(const UOp& x, const CostModel& model);
 
 }  // namespace tinygrad::schedule

@@ -321,11 +321,24 @@ class Rangeify {
     // To mask it each time that it is read is little beside computing it.
     if (const UOp inner = inside_of_padding(u); inner && can_be_stored(inner) && !in_memory(inner) && 50 * times < n * one.cost)
       return false;
-    const double stored = model_.store(target, n, times, u.dtype());
+    const double stored = model_.store(target, n, times, u.dtype(), uses.size() > 1 && one.reuse >= model_.register_tile ? parts_of(u) : 1);
     // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
     if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return stored + n * one.cost < times * one.cost;
+  }
+
+  /// Into how many parts a value may be taken apart so that kernels make and use one after another (`repeat_kernels`): its outermost axis
+  /// is a loop of its own wherever it is used.
+  double parts_of(const UOp& u) {
+    const Shape& shape = shape_of(u);
+    const auto axis = std::ranges::find_if(shape, [](const SInt& s) { return !s.known() || s.value() != 1; });
+    if (axis == shape.end() || !axis->known()) return 1;
+    const auto moves = [&](const Use& use) {
+      const UOp& at = use.place.at[size_t(axis - shape.begin())];
+      return at.is(Op::RANGE) && at.src(0) == axis->uop() && !target_of_(kernels_[size_t(use.kernel)].device).has_groups;
+    };
+    return std::ranges::all_of(value(u).uses, moves) ? double(axis->value()) : 1;
   }
 
   /// A comparison of numbers of elements, which loops have at hand: where it chooses between values, whole loops may do without.

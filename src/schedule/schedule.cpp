@@ -1,7 +1,9 @@
 #include "schedule/schedule.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
+#include <utility>
 
 #include "base/profile.h"
 #include "schedule/effects.h"
@@ -13,6 +15,7 @@
 #include "schedule/order.h"
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
+#include "schedule/repeat_kernels.h"
 #include "schedule/split_reduces.h"
 #include "shape/device.h"
 #include "spec/verify.h"
@@ -45,6 +48,33 @@ void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t
   temporaries = std::move(kept);
 }
 
+/// The calls of steps, in their order.
+std::vector<UOp> calls_of(std::vector<Step> steps, const TargetOf& target_of) {
+  std::vector<UOp> calls;
+  std::vector<MergedKernel> kernels;
+  const auto finish = [&] {
+    for (const std::vector<MergedKernel>& nests : join_nests(std::exchange(kernels, {}), target_of))
+      calls.push_back(finish_kernel(nests, target_of(nests[0].device)));
+  };
+  for (Step& s : steps) {
+    if (!s.loop) {
+      kernels.push_back(std::move(s.kernel));
+      continue;
+    }
+    finish();
+    const std::vector<UOp> body = calls_of(std::move(s.body), target_of);
+    const auto& loop = s.loop.arg_as<VarArg>();
+    for (int64_t i = loop.min; i <= loop.max; ++i)
+      for (const UOp& c : body) {
+        UOps sources(c.src());
+        std::ranges::replace(sources, s.loop, bind(s.loop, i));
+        calls.push_back(c.with_src(sources));
+      }
+  }
+  finish();
+  return calls;
+}
+
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ProfileSteps clock("schedule");
   UOp prepared = prepare(n.sink);
@@ -58,9 +88,9 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   clock.done("rangeify");
   std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary);
   clock.done("merge kernels");
-  std::vector<UOp> calls;
-  for (const std::vector<MergedKernel>& nests : join_nests(std::move(merged), target_of))
-    calls.push_back(finish_kernel(nests, target_of(nests[0].device)));
+  std::vector<Step> steps = repeat_kernels(std::move(merged), kernels.temporaries, target_of, first_temporary);
+  clock.done("repeat kernels");
+  std::vector<UOp> calls = calls_of(std::move(steps), target_of);
   clock.done("finish kernels");
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
