@@ -5,8 +5,10 @@ include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
 set(TG_SMALL_ROOMS spec target ops renderer compiler search nn frontend)
-# The same of other rooms: texts, files and settings.
-set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp)
+# The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
+set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp
+    tensor/graph_file.cpp tensor/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
+    schedule/schedule.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 set_source_files_properties(${TG_SMALL_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 
