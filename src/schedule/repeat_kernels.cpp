@@ -283,18 +283,14 @@ class Repeater {
     std::vector<Item> copies;
     const UOp again = copied(memory, at, copies, cost);
     if (!again || cost > most_to_make_again * bytes(memory) * model_.per_far_byte) return;
-    const std::vector<Item> kept = items_;
-    std::vector<Item> changed = items_;
+    std::vector<Item> changed = items_, kept = std::move(items_);
     for (size_t i = first_late; i < users.size(); ++i) changed[users[i]] = with_memory(changed[users[i]], memory, again);
     changed.insert(changed.begin() + std::ptrdiff_t(at), copies.begin(), copies.end());
     set_items(std::move(changed));
     const std::optional<Group> late = group_around(again);
-    if (late && group_around(memory)) {
-      repeat(*late);
-      repeat(*group_around(memory));
-    } else {
-      set_items(kept);
-    }
+    if (!late || !group_around(memory)) return set_items(std::move(kept));
+    repeat(*late);
+    if (const std::optional<Group> early = group_around(memory)) repeat(*early);  // of what the other loop has left
   }
 
   /// How many of the users, from the first on, can have a loop around them.

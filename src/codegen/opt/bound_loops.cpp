@@ -159,14 +159,16 @@ Limits limits(const UOp& reduce, const UOp& loop, const UOps& margins) {
   return out;
 }
 
-/// With loops over the values of variables, all equally likely, in their place.
+/// With loops over the values of variables, all equally likely, in their place, where those are not so many that counting overflows.
 UOp with_any_variables(const UOp& u) {
+  constexpr int64_t most_values = int64_t{1} << 40;
   NodeMap<UOp> loops;
   std::vector<UOp> held;
   int32_t id = next_range_id(u);
   for (const UOp& v : toposort(u)) {
     if (!v.is(Op::VAR)) continue;
     const auto& bounds = v.arg_as<VarArg>();
+    if (bounds.min < -most_values || bounds.max > most_values) continue;
     held.push_back(range(bounds.max - bounds.min + 1, id++) + bounds.min);
     loops[v] = held.back();
   }
