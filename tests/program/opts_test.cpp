@@ -572,12 +572,29 @@ TEST(Opts, LanesOfBytesAreSummedUp) {
           << lanes;
 }
 
-TEST(Opts, HeuristicsOnTheCpuTransposeBlocks) {
-  EXPECT_EQ(to_string(heuristic_opts(test::transpose(256, 192), cpu_target("x86-64-v4"))).substr(0, 22), "LANE(0,8) UPCAST(1,16)");
-  for (const UOp& kernel : {test::transpose(256, 192), test::transpose(251, 197)})  // the second's last squares overlap those before
-    for (const char* arch : {"x86-64-v3", "x86-64-v4"}) {
-      const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target(arch));
-      EXPECT_EQ(test::difference_on_cpu(kernel, opts), "") << to_string(opts);
+// Pieces of 16 bytes of at most 16 rows, and on along these rows; where there are few such blocks, threads share out the rows of the
+// result.
+TEST(Opts, TransposesReadAlongRowsAndStoreWholeLines) {
+  const auto transpose = [](int64_t m, int64_t n, DType dtype) {
+    const UOp j = test::loop(n, 0), i = test::loop(m, 1);  // as a result of n rows has them
+    return test::kernel(
+        {test::ended(test::write(test::arg(0, m * n, dtype), j * m + i, test::read(test::arg(1, m * n, dtype), i * n + j)), {j, i})});
+  };
+  const auto chosen = [&](int64_t m, int64_t n, DType dtype, const char* arch) {
+    return to_string(heuristic_opts(transpose(m, n, dtype), cpu_target(arch)));
+  };
+  EXPECT_EQ(chosen(512, 512, DType::float32, "x86-64-v4"), "LANE(1,16) UPCAST(0,4) SWAP(0,1) THREAD(0,32)");
+  EXPECT_EQ(chosen(512, 512, DType::float32, "x86-64-v3"), "LANE(1,8) UPCAST(0,4) SWAP(0,1) THREAD(0,32)");
+  EXPECT_EQ(chosen(512, 512, DType::int8, "x86-64-v4"), "LANE(1,16) UPCAST(0,16) SWAP(0,1) THREAD(0,32)");
+  EXPECT_EQ(chosen(40, 8192, DType::float32, "x86-64-v4"), "BLOCK(1,16) LANE(2,16) UPCAST(0,4) SWAP(0,1) THREAD(1,32)");
+  // The last blocks of two sizes overlap those before.
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{160, 256}, {163, 301}, {13, 4001}})
+    for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::uint8}) {
+      const UOp kernel = transpose(m, n, dtype);
+      for (const char* arch : {"x86-64-v3", "x86-64-v4"}) {
+        const std::vector<Opt> opts = heuristic_opts(kernel, cpu_target(arch));
+        EXPECT_EQ(test::difference_on_cpu(kernel, opts), "") << m << " " << n << " " << repr(dtype) << " " << to_string(opts);
+      }
     }
 }
 

@@ -202,11 +202,13 @@ CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wante
 }
 
 CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const {
-  const uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
+  constexpr int64_t enough = 16;
+  uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
+  if (transposes_ && left[size_t(lanes_[0].axis)] >= enough) moves &= ~(uint64_t{1} << tile_.axis[0]);  // rows are read to their ends
   int axis = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     if (nest_.axes[i].is_reduce || left[i] < 2 || has(moves, int(i)) != with_tiles || keeps_terms(int(i))) continue;
-    if (axis < 0 || (with_tiles && left[size_t(axis)] < 16 && left[i] > left[size_t(axis)])) axis = int(i);
+    if (axis < 0 || (with_tiles && left[size_t(axis)] < enough && left[i] > left[size_t(axis)])) axis = int(i);
   }
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
@@ -310,19 +312,21 @@ bool CpuChoice::is_near_enough() const {
   return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
 }
 
-// What is loaded along another axis than it is stored along is taken in blocks: of each line that is loaded much is used while it is near,
-// by vectors that are put together from as many lines as they have lanes.
+// What is loaded along another axis than it is stored along is taken in blocks: pieces of some rows that are loaded are put together to
+// vectors that are stored. The next blocks go on along these rows, so that they are read as streams, and what is stored fills whole lines.
 
 bool CpuChoice::choose_transposing(bool may_block) {
   if (nest_.total_cost < worth_tiling || target_.vector_bits == 0) return false;
   const int to = contiguous_axis(Op::STORE, -1), from = contiguous_axis(Op::LOAD, to);
   if (to < 0 || from < 0 || is_taken(to) || is_taken(from) || meets_vectors(to)) return false;
-  constexpr int64_t most_copies = 16, most_instructions = 1024;
-  const int64_t lanes = target_.vector_bits / (16 * nest_.item_bytes), copies = std::min(line_bytes / nest_.item_bytes, most_copies);
+  constexpr int64_t most_rows = 16, piece_bytes = 16, most_instructions = 1024;
+  const int64_t copies = piece_bytes / nest_.item_bytes, most_lanes = std::min(most_rows, target_.vector_bits / (8 * nest_.item_bytes));
   const int64_t rows = left_[size_t(to)], columns = left_[size_t(from)];
+  const int64_t lanes = rows < most_lanes ? most_lanes / 2 : most_lanes;
   if (lanes < 2 || copies < 2 || rows < lanes || columns < copies) return false;
   if (!may_block && (rows % lanes != 0 || columns % copies != 0)) return false;
   if (copies * int64_t(nest_.works.size()) > most_instructions) return false;
+  transposes_ = true;
   blocks_of_lanes_ = may_block;
   lanes_ = {{{to, lanes}}};
   tile_ = {{from, -1}, {copies, 1}};

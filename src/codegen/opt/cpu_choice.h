@@ -53,6 +53,7 @@ class CpuChoice : protected CpuCost {
   std::vector<int> followed_axes() const;
 
   double cost_ = 0;               ///< of what choose() chose by its costs
+  bool transposes_ = false;       ///< the loop over the tile's axis is inside of that over the vectors
   bool blocks_of_lanes_ = false;  ///< the last vector of an axis overlaps the one before
 
  private:

@@ -137,12 +137,13 @@ class CpuHeuristic : private CpuChoice {
     outer_number_ += outer_number_ > place;
   }
 
-  /// The loops that a tile moves with go outside of those that use it again.
+  /// The loops that a tile moves with go outside of those that use it again; of a transpose, rows that are read are inside.
   void order_loops(std::vector<Opt>& opts) {
-    if (!near_) return;
     std::vector<int32_t*> numbers;
-    for (int i : loops_inside_out())
-      if (!nest_.axes[size_t(i)].is_reduce) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
+    if (near_)
+      for (int i : loops_inside_out())
+        if (!nest_.axes[size_t(i)].is_reduce) numbers.insert(numbers.begin(), &numbers_[size_t(i)]);
+    if (transposes_) numbers = {&numbers_[size_t(lanes_[0].axis)], &numbers_[size_t(tile_.axis[0])]};
     std::vector<int32_t> wanted;
     for (const int32_t* n : numbers) wanted.push_back(*n);
     std::sort(wanted.begin(), wanted.end());
