@@ -574,7 +574,7 @@ TEST(Opts, LanesOfBytesAreSummedUp) {
 
 // Pieces of 16 bytes of at most 16 rows, and on along these rows; where there are few such blocks, threads share out the rows of the
 // result.
-TEST(Opts, TransposesReadAlongRowsAndStoreWholeLines) {
+TEST(Opts, HeuristicsOnTheCpuTransposeAlongRows) {
   const auto transpose = [](int64_t m, int64_t n, DType dtype) {
     const UOp j = test::loop(n, 0), i = test::loop(m, 1);  // as a result of n rows has them
     return test::kernel(
@@ -587,6 +587,10 @@ TEST(Opts, TransposesReadAlongRowsAndStoreWholeLines) {
   EXPECT_EQ(chosen(512, 512, DType::float32, "x86-64-v3"), "LANE(1,8) UPCAST(0,4) SWAP(0,1) THREAD(0,32)");
   EXPECT_EQ(chosen(512, 512, DType::int8, "x86-64-v4"), "LANE(1,16) UPCAST(0,16) SWAP(0,1) THREAD(0,32)");
   EXPECT_EQ(chosen(40, 8192, DType::float32, "x86-64-v4"), "BLOCK(1,16) LANE(2,16) UPCAST(0,4) SWAP(0,1) THREAD(1,32)");
+  // A kernel that has the loops so already.
+  EXPECT_EQ(to_string(heuristic_opts(test::transpose(251, 197), cpu_target("x86-64-v4"))),
+            "BLOCK(0,16) LANE(1,16) BLOCK(2,4) UPCAST(3,4) THREAD(0,4)");
+  EXPECT_EQ(test::difference_on_cpu(test::transpose(251, 197), heuristic_opts(test::transpose(251, 197), cpu_target("x86-64-v4"))), "");
   // The last blocks of two sizes overlap those before.
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{160, 256}, {163, 301}, {13, 4001}})
     for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::uint8}) {

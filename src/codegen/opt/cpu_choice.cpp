@@ -202,13 +202,14 @@ CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wante
 }
 
 CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const {
-  constexpr int64_t enough = 16;
+  constexpr int64_t enough_steps = 16;
   uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
-  if (transposes_ && left[size_t(lanes_[0].axis)] >= enough) moves &= ~(uint64_t{1} << tile_.axis[0]);  // rows are read to their ends
+  // Of a transpose, rows are read to their ends.
+  if (transposes_ && left[size_t(lanes_[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << tile_.axis[0]);
   int axis = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     if (nest_.axes[i].is_reduce || left[i] < 2 || has(moves, int(i)) != with_tiles || keeps_terms(int(i))) continue;
-    if (axis < 0 || (with_tiles && left[size_t(axis)] < enough && left[i] > left[size_t(axis)])) axis = int(i);
+    if (axis < 0 || (with_tiles && left[size_t(axis)] < enough_steps && left[i] > left[size_t(axis)])) axis = int(i);
   }
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
@@ -313,7 +314,7 @@ bool CpuChoice::is_near_enough() const {
 }
 
 // What is loaded along another axis than it is stored along is taken in blocks: pieces of some rows that are loaded are put together to
-// vectors that are stored. The next blocks go on along these rows, so that they are read as streams, and what is stored fills whole lines.
+// vectors that are stored. The next blocks go on along these rows, so that they are read as streams.
 
 bool CpuChoice::choose_transposing(bool may_block) {
   if (nest_.total_cost < worth_tiling || target_.vector_bits == 0) return false;
@@ -327,7 +328,6 @@ bool CpuChoice::choose_transposing(bool may_block) {
   if (!may_block && (rows % lanes != 0 || columns % copies != 0)) return false;
   if (copies * int64_t(nest_.works.size()) > most_instructions) return false;
   transposes_ = true;
-  blocks_of_lanes_ = may_block;
   lanes_ = {{{to, lanes}}};
   tile_ = {{from, -1}, {copies, 1}};
   return true;

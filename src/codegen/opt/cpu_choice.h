@@ -52,9 +52,8 @@ class CpuChoice : protected CpuCost {
   /// The output axes that only some of what is carried follows, outermost first.
   std::vector<int> followed_axes() const;
 
-  double cost_ = 0;               ///< of what choose() chose by its costs
-  bool transposes_ = false;       ///< the loop over the tile's axis is inside of that over the vectors
-  bool blocks_of_lanes_ = false;  ///< the last vector of an axis overlaps the one before
+  double cost_ = 0;          ///< of what choose() chose by its costs
+  bool transposes_ = false;  ///< what choose_transposing() chose: the vectors are along one axis, the tile along another
 
  private:
   /// The loops of a long reduction that go around output loops, of the last of which `block` iterations stay inside.

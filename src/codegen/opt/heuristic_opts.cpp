@@ -105,9 +105,9 @@ class CpuHeuristic : private CpuChoice {
     }
   }
 
-  /// Masks of what is put together lane by lane are dear.
+  /// Masks of what is put together lane by lane are dear: where a transpose's last vector is none, it overlaps the one before.
   void add_lanes(std::vector<Opt>& opts, const Lane& l) {
-    if (!blocks_of_lanes_ || left_[size_t(l.axis)] % l.lanes == 0) return add(opts, OptOp::LANE, l.axis, l.lanes);
+    if (!transposes_ || left_[size_t(l.axis)] % l.lanes == 0) return add(opts, OptOp::LANE, l.axis, l.lanes);
     add_in_blocks(opts, OptOp::LANE, l.axis, l.lanes);
   }
 
