@@ -238,7 +238,7 @@ std::vector<CpuChoice::Near> CpuChoice::near_choices() const {
     // A tile is filled with what is computed of other arguments, not of other tiles.
     uint64_t apart = computed & ~arguments;
     for (const NestedWork& w : nest_.works)
-      if (w.is_access && (argument_of(w) & arguments)) apart &= ~w.computed;
+      if (w.argument & arguments) apart &= ~w.computed;
     if (apart)
       for (const bool packed : {true, false}) out.push_back({arguments, packed, apart, apart});
   }
@@ -256,14 +256,13 @@ uint64_t CpuChoice::computed_arguments() const {
   if (nest_.total_cost < worth_tiling) return 0;
   uint64_t fixed = 0, out = 0, seen = 0;
   for (const NestedWork& w : nest_.works)
-    if (w.is_access && w.node.is(Op::STORE)) fixed |= argument_of(w);
+    if (w.is_access && w.node.is(Op::STORE)) fixed |= w.argument;
   for (const NestedWork& w : nest_.works)
-    if (w.is_access && (argument_of(w) & fixed)) fixed |= w.computed;
+    if (w.argument & fixed) fixed |= w.computed;
   for (const NestedWork& w : nest_.works) {
     if (!is_reduced(w) || !may_stage(w) || reuse_axes(w) == 0) continue;
-    const uint64_t argument = argument_of(w);
-    if (!(argument & nest_.computed & ~fixed & ~seen)) continue;
-    out |= argument;
+    if (!(w.argument & nest_.computed & ~fixed & ~seen)) continue;
+    out |= w.argument;
     seen |= w.computed;
   }
   return out;
@@ -273,7 +272,7 @@ uint64_t CpuChoice::arguments_with_windows() const {
   if (nest_.total_cost < worth_tiling) return 0;
   uint64_t out = 0;
   for (const NestedWork& w : nest_.works)
-    if (is_reduced(w) && has_window(w)) out |= argument_of(w);
+    if (is_reduced(w) && has_window(w)) out |= w.argument;
   return out & ~fixed_arguments();
 }
 
@@ -283,9 +282,9 @@ std::vector<uint64_t> CpuChoice::reused_arguments() const {
   std::vector<uint64_t> alone;
   std::map<uint64_t, uint64_t> together;
   for (const NestedWork& w : nest_.works) {
-    if (!is_reduced(w) || reuse_axes(w) == 0 || (argument_of(w) & fixed)) continue;
-    if (std::ranges::find(alone, argument_of(w)) == alone.end()) alone.push_back(argument_of(w));
-    together[w.depends & ~reduce_axes()] |= argument_of(w);
+    if (!is_reduced(w) || reuse_axes(w) == 0 || (w.argument & fixed)) continue;
+    if (std::ranges::find(alone, w.argument) == alone.end()) alone.push_back(w.argument);
+    together[w.depends & ~reduce_axes()] |= w.argument;
   }
   for (const auto& [axes, arguments] : together)
     if (!std::has_single_bit(arguments)) alone.push_back(arguments);
@@ -294,7 +293,7 @@ std::vector<uint64_t> CpuChoice::reused_arguments() const {
 uint64_t CpuChoice::fixed_arguments() const {
   uint64_t fixed = 0;
   for (const NestedWork& w : nest_.works)
-    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= argument_of(w);
+    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= w.argument;
   return fixed;
 }
 bool CpuChoice::may_stage(const NestedWork& w) {
@@ -375,7 +374,7 @@ std::vector<Lanes> CpuChoice::lane_choices() const {
 }
 
 bool CpuChoice::meet(int a, int b) const {
-  return std::any_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) { return has(w.depends, a) && has(w.depends, b); });
+  return std::ranges::any_of(parts_, [&](const WorkPart& p) { return has(p.work->depends, a) && has(p.work->depends, b); });
 }
 
 bool CpuChoice::meets_vectors(int axis) const {

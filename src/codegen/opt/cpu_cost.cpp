@@ -1,6 +1,7 @@
 #include "codegen/opt/cpu_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -18,14 +19,73 @@ constexpr double compile_cycles = 4;  // of an operation, spread over tens of th
 
 }  // namespace
 
+CpuCost::CpuCost(const Nest& nest, const Target& target)
+    : nest_(nest),
+      target_(target),
+      reduce_axes_(reduce_axes_of(nest)),
+      parts_(work_parts()),
+      reduces_(reduce_parts()),
+      uses_once_(uses_once()) {}
+
+uint64_t CpuCost::reduce_axes_of(const Nest& nest) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < nest.axes.size(); ++i)
+    if (nest.axes[i].is_reduce) bits |= uint64_t{1} << i;
+  return bits;
+}
+
+std::vector<WorkPart> CpuCost::work_parts() const {
+  std::vector<WorkPart> out;
+  std::map<std::array<uint64_t, 5>, size_t> alike;
+  for (const NestedWork& w : nest_.works) {
+    const bool alone = w.is_access || w.node.is(Op::REDUCE) || w.node.is(Op::CAST);  // tensor cores do without some of the casts
+    const auto [at, is_new] = alone ? std::pair(alike.end(), true)
+                                    : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates}, out.size());
+    if (!is_new) {
+      out[at->second].cost += w.cost;
+      ++out[at->second].count;
+      continue;
+    }
+    WorkPart p{.work = &w, .cost = w.cost, .count = 1, .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
+    if (w.is_access && has(w.depends, p.innermost)) {
+      const auto stride = stride_of(w.node.src(0).src(1), nest_.axes[size_t(p.innermost)].range);
+      p.is_close = stride && std::abs(*stride) <= 1;
+    }
+    if (w.node.is(Op::REDUCE))
+      p.beside = std::ranges::count_if(nest_.works, [&](const NestedWork& other) {
+        return other.node.is(Op::REDUCE) && (w.inside & other.inside & reduce_axes_);
+      });
+    out.push_back(p);
+  }
+  return out;
+}
+
+std::vector<ReducePart> CpuCost::reduce_parts() const {
+  std::map<std::pair<uint64_t, uint64_t>, ReducePart> parts;
+  for (const NestedWork& w : nest_.works) {
+    if (!w.node.is(Op::REDUCE)) continue;
+    const ReducePart one = reduce_part(w, w.inside & reduce_axes_);
+    ReducePart& p = parts.try_emplace({one.loops, one.depends}, ReducePart{one.loops, one.depends}).first->second;
+    p.count += one.count;
+    p.carried += one.carried;
+  }
+  std::vector<ReducePart> out;
+  for (const auto& [key, p] : parts) out.push_back(p);
+  return out;
+}
+
+ReducePart CpuCost::reduce_part(const NestedWork& w, uint64_t loops) {
+  return {loops, w.depends, 1, is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0};
+}
+
 bool CpuCost::has(uint64_t bits, int axis) { return axis >= 0 && (bits >> axis & 1); }
 
 bool CpuCost::is_near(const NestedWork& w) const {
-  return w.is_access && (argument_of(w) & near_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
+  return (w.argument & near_) && (outer_steps_ <= 1 || !has(w.depends, nest_.joined_axis));
 }
 
 bool CpuCost::is_reduced(const NestedWork& w) const {
-  return w.is_access && w.node.is(Op::LOAD) && argument_of(w) && (w.inside & reduce_axes());
+  return w.is_access && w.node.is(Op::LOAD) && w.argument && (w.inside & reduce_axes());
 }
 
 uint64_t CpuCost::reuse_axes(const NestedWork& w) const { return w.inside & ~w.depends & ~reduce_axes(); }
@@ -49,17 +109,13 @@ int64_t CpuCost::steps_at_once(const NestedWork& reduce, const Tile& t) const {
   return left_[size_t(innermost)] <= 8 ? left_[size_t(innermost)] : most_steps(std::span(&innermost, 1), most_accumulators / t.copies());
 }
 
-uint64_t CpuCost::reduce_axes() const {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < nest_.axes.size(); ++i)
-    if (nest_.axes[i].is_reduce) bits |= uint64_t{1} << i;
-  return bits;
-}
-
 uint64_t CpuCost::near_axes() const {
+  if (near_ == 0 || outer_steps_ <= 1)
+    if (near_ == near_axes_of_) return near_axes_;
   uint64_t bits = 0;
   for (const NestedWork& w : nest_.works)
     if (is_near(w)) bits |= w.depends;
+  if (outer_steps_ <= 1) near_axes_of_ = near_, near_axes_ = bits;
   return bits;
 }
 
@@ -81,8 +137,8 @@ int64_t CpuCost::lanes_of(int axis) const {
 
 double CpuCost::work_with(const Lanes& lanes) const {
   double sum = 0;
-  for (const NestedWork& w : nest_.works)
-    if (!is_in_fill(w)) sum += w.cost * w.trips * share(w, lanes) * idle_work(w, lanes, {});
+  for (const WorkPart& p : parts_)
+    if (const NestedWork& w = *p.work; !is_in_fill(w)) sum += p.cost * w.trips * share(w, lanes) * idle_work(w, lanes, {});
   return sum + joins(lanes);
 }
 
@@ -225,30 +281,22 @@ int64_t CpuCost::registers_each() const {
   return target_.vector_bits ? std::max<int64_t>(1, bits / target_.vector_bits) : 1;
 }
 
-int64_t CpuCost::accumulators(const NestedWork& w, const Tile& t) {
-  int64_t copies = 1;
+int64_t CpuCost::accumulators(const ReducePart& r, const Tile& t) {
+  int64_t copies = r.count;
   for (int i = 0; i < 2; ++i)
-    if (has(w.depends, t.axis[i])) copies *= t.count[i];
-  return copies + (is_general_reduce(w.node) ? int64_t(w.node.src(1).src_count()) - 1 : 0);
+    if (has(r.depends, t.axis[i])) copies *= t.count[i];
+  return copies + r.carried;
 }
 
 int64_t CpuCost::accumulators(const Tile& t) const {
   int64_t most = t.copies();
-  for (const NestedWork& w : nest_.works) {
+  for (const ReducePart& r : reduces_) {
     int64_t sum = 0;
-    for (const NestedWork& other : nest_.works)
-      if (in_one_loop(w, other)) sum += accumulators(other, t);
+    for (const ReducePart& other : reduces_)
+      if (r.loops & other.loops) sum += accumulators(other, t);
     most = std::max(most, sum);
   }
   return most;
-}
-
-bool CpuCost::in_one_loop(const NestedWork& a, const NestedWork& b) const {
-  return a.node.is(Op::REDUCE) && b.node.is(Op::REDUCE) && (a.inside & b.inside & reduce_axes());
-}
-
-int64_t CpuCost::reduces_beside(const NestedWork& w) const {
-  return std::ranges::count_if(nest_.works, [&](const NestedWork& other) { return in_one_loop(w, other); });
 }
 
 int64_t CpuCost::widest() const {
@@ -273,14 +321,15 @@ double CpuCost::masked_work(const NestedWork& w, const Tile& t) const {
 
 double CpuCost::tile_cost(const Tile& t) const {
   double sum = 0;
-  for (const NestedWork& w : nest_.works) {
+  for (const WorkPart& p : parts_) {
+    const NestedWork& w = *p.work;
     if (is_in_fill(w)) continue;
-    double c = w.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * share_of_run(w, t)) *
-               (w.is_access ? line_cost(w, t) : 1) * masked_work(w, t) * idle_work(w, lanes_, t);
+    double c = p.cost * w.trips * (stays(w) ? share_of_kept(w) : share(w, lanes_) * share_of_run(w, t)) *
+               (w.is_access ? line_cost(p, t) : 1) * masked_work(w, t) * idle_work(w, lanes_, t);
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
     // Steps of a reduction wait for each other.
-    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * reduces_beside(w) * steps_at_once(w, t)));
+    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * p.beside * steps_at_once(w, t)));
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
@@ -295,32 +344,28 @@ bool CpuCost::is_known(const NestedWork& w, const Tile& t, int i) const {
 
 double CpuCost::code_cost(const Tile& t) const {
   double more = 0;
-  for (const NestedWork& w : nest_.works) {
+  for (const WorkPart& p : parts_) {
     int64_t copies = 1;
     for (int i = 0; i < 2; ++i)
-      if (has(w.depends, t.axis[i])) copies *= t.count[i];
-    more += double(copies - 1);
+      if (has(p.work->depends, t.axis[i])) copies *= t.count[i];
+    more += double(p.count * (copies - 1));
   }
   return more * compile_cycles;
 }
 
-double CpuCost::line_cost(const NestedWork& w, const Tile& t) const {
+double CpuCost::line_cost(const WorkPart& p, const Tile& t) const {
+  const NestedWork& w = *p.work;
   if (is_windowed(w)) {
     const auto neighbours = [&](int axis) { return axis >= 0 && std::abs(w.strides[size_t(axis)]) == 1; };
     return neighbours(t.axis[0]) || neighbours(t.axis[1]) ? 0.5 : 0.65;  // copies share a line of the window, or have one each
   }
   if (is_staged(w)) return 0.5;
   if (is_near(w)) return is_dense(w, t) ? 0.5 : 0.9 + 1.1 / uses(w, t);
-  int innermost = -1;
-  for (size_t i = 0; i < nest_.axes.size(); ++i)
-    if (has(w.inside, int(i))) innermost = int(i);
-  if (innermost < 0 || !has(w.depends, innermost)) return 1;
-  const UOp& at = w.node.src(0).src(1);
-  const auto stride = stride_of(at, nest_.axes[size_t(innermost)].range);
-  if (stride && std::abs(*stride) <= 1) return 0.5;
+  if (!has(w.depends, p.innermost)) return 1;
+  if (p.is_close) return 0.5;
   double shared = 1;
   for (int i = 0; i < 2; ++i)
-    if (t.axis[i] >= 0 && stride_of(at, nest_.axes[size_t(t.axis[i])].range) == 1) shared = double(t.count[i]);
+    if (t.axis[i] >= 0 && w.strides[size_t(t.axis[i])] == 1) shared = double(t.count[i]);
   const bool vector = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return has(w.depends, l.axis); });
   const double vectors_a_line = std::max(1.0, double(line_bytes) / double((vector ? widest() : 1) * nest_.item_bytes));
   return 0.5 + 1.5 / std::min(shared, vectors_a_line);
@@ -336,8 +381,8 @@ double CpuCost::uses(const NestedWork& w, const Tile& t) const {
 
 double CpuCost::innermost_trips() const {
   double most = 0;
-  for (const NestedWork& w : nest_.works)
-    if (!w.is_access) most = std::max(most, w.trips * share(w, lanes_));
+  for (const WorkPart& p : parts_)
+    if (!p.work->is_access) most = std::max(most, p.work->trips * share(*p.work, lanes_));
   return most;
 }
 
@@ -345,7 +390,7 @@ bool CpuCost::is_joined() const { return nest_.joined_axis >= 0; }
 
 double CpuCost::spills(const NestedWork& w, const Tile& t) const {
   if (!is_joined() || !w.node.is(Op::REDUCE)) return 0;
-  const int64_t held = accumulators(w, t) * registers_each();
+  const int64_t held = accumulators(reduce_part(w, 0), t) * registers_each();
   return held <= registers() ? 0 : 2 * w.trips * share(w, lanes_) * (1 - double(registers()) / double(held));
 }
 

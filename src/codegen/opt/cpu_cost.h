@@ -47,18 +47,33 @@ inline constexpr int64_t most_refills = 16;          ///< chunks that each fill 
 inline constexpr double independent_operations = 8;  ///< in flight at once: latency 4, two a cycle
 inline constexpr int64_t most_accumulators = 8;      ///< of a long reduction whose steps are written out
 
+/// Works that cost alike: operations in the same loops are one part, accesses and REDUCEs one each. A tile is weighed in as many steps as
+/// there are parts, so what a kernel computes may be long.
+struct WorkPart {
+  const NestedWork* work;    ///< the first of them
+  double cost = 0;           ///< of all together, once
+  int64_t count = 0;
+  int64_t beside = 0;        ///< of a REDUCE: those in its loops, with itself
+  int innermost = -1;        ///< the innermost loop around it
+  bool is_close = false;     ///< an access that moves by an element at most from step to step of that loop
+};
+
+/// Accumulators that are in the same loops of reductions and follow the same axes.
+struct ReducePart {
+  uint64_t loops = 0, depends = 0;
+  int64_t count = 0, carried = 0;  ///< REDUCEs, and what they carry besides
+};
+
 /// The choice so far, and its costs.
 class CpuCost {
  protected:
-  CpuCost(const Nest& nest, const Target& target) : nest_(nest), target_(target), uses_once_(uses_once()) {}
+  CpuCost(const Nest& nest, const Target& target);
 
   static bool has(uint64_t bits, int axis);
-  /// The argument that is accessed, as a bit; 0 for other memory.
-  static uint64_t argument_of(const NestedWork& w) { return argument_bit(w.node.src(0).src(0)); }
   /// An access to what is kept near, and one to a copy of it.
   bool is_near(const NestedWork& w) const;
   bool is_staged(const NestedWork& w) const { return (packed_ && is_near(w)) || is_windowed(w); }
-  bool is_windowed(const NestedWork& w) const { return w.is_access && (argument_of(w) & windows_); }
+  bool is_windowed(const NestedWork& w) const { return (w.argument & windows_) != 0; }
   /// A part of what a tile is filled with, apart from the access that stands for reading it.
   bool is_in_fill(const NestedWork& w) const {
     return ((w.computed & computed_) && !is_windowed(w)) || (w.gates && !(w.gates & ~((packed_ ? near_ : 0) | windows_)));
@@ -72,7 +87,7 @@ class CpuCost {
   int64_t most_steps(std::span<const int> axes, int64_t most) const;
   /// Steps of the innermost loop of a REDUCE that are written out besides the copies of the tile.
   int64_t steps_at_once(const NestedWork& reduce, const Tile& t) const;
-  uint64_t reduce_axes() const;
+  uint64_t reduce_axes() const { return reduce_axes_; }
   /// The axes that what is kept near depends on.
   uint64_t near_axes() const;
   /// Of the results of a reduction whose outer loops go around output loops: read and written in each of their iterations.
@@ -111,15 +126,12 @@ class CpuCost {
   /// How much of a piece of work is left with lanes.
   double share(const NestedWork& w, const Lanes& lanes) const;
   bool fits(const Tile& t) const;
-  /// Registers of the partial results of a REDUCE. What does not change along a tiled axis is shared by its copies; of what a general
+  /// Registers of the partial results of REDUCEs. What does not change along a tiled axis is shared by its copies; of what a general
   /// REDUCE carries, one value follows the axis: the others are its maximum, its count or the like.
-  static int64_t accumulators(const NestedWork& w, const Tile& t);
+  static int64_t accumulators(const ReducePart& r, const Tile& t);
   /// The most at once: results of a loop that is over wait in memory while another runs.
   int64_t accumulators(const Tile& t) const;
-  /// Whether they are REDUCEs with a loop in common.
-  bool in_one_loop(const NestedWork& a, const NestedWork& b) const;
-  /// That many in the loops of this one, with itself.
-  int64_t reduces_beside(const NestedWork& w) const;
+  static ReducePart reduce_part(const NestedWork& w, uint64_t loops);
   /// True if one of the tile's copies uses it: it does not depend on the axis otherwise.
   bool is_known(const NestedWork& w, const Tile& t, int i) const;
   double tile_cost(const Tile& t) const;
@@ -137,6 +149,9 @@ class CpuCost {
 
   const Nest& nest_;
   const Target& target_;
+  const uint64_t reduce_axes_;
+  const std::vector<WorkPart> parts_;
+  const std::vector<ReducePart> reduces_;
   const bool uses_once_;       ///< each element that reductions load is used once
   std::vector<int64_t> left_;  ///< iterations of each axis that are still loops
   Lanes lanes_;
@@ -194,7 +209,7 @@ class CpuCost {
   /// How many times more is computed than there is, because of the masked ends.
   double masked_work(const NestedWork& w, const Tile& t) const;
   /// An access that moves to another cache line at each step of the innermost loop waits for it; neighbouring vectors share the line.
-  double line_cost(const NestedWork& w, const Tile& t) const;
+  double line_cost(const WorkPart& p, const Tile& t) const;
   /// How often the loops around a load from near memory make it again.
   double uses(const NestedWork& w, const Tile& t) const;
   double innermost_trips() const;
@@ -207,7 +222,12 @@ class CpuCost {
   /// It is loaded as it lies once, and as whole vectors from near memory each time.
   double share_of_kept(const NestedWork& w) const;
 
+  static uint64_t reduce_axes_of(const Nest& nest);
+  std::vector<WorkPart> work_parts() const;
+  std::vector<ReducePart> reduce_parts() const;
+
   mutable std::map<std::pair<const NestAxis*, int64_t>, double> kept_;  ///< what was asked for
+  mutable uint64_t near_axes_ = 0, near_axes_of_ = 0;                   ///< what was asked for last, and of which arguments
 };
 
 }  // namespace tinygrad::codegen

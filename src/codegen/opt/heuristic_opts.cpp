@@ -87,7 +87,7 @@ class CpuHeuristic : private CpuChoice {
   std::map<int, int> axes_of_windows() const {
     std::map<int, int> out;
     for (const NestedWork& w : nest_.works)
-      if (is_windowed(w)) out[std::countr_zero(argument_of(w))] = window_of(w).axis;
+      if (is_windowed(w)) out[std::countr_zero(w.argument)] = window_of(w).axis;
     return out;
   }
 
@@ -237,8 +237,8 @@ class CpuHeuristic : private CpuChoice {
   /// Accumulators of the REDUCEs over an axis.
   int64_t accumulators_over(int axis) const {
     int64_t sum = 0;
-    for (const NestedWork& w : nest_.works)
-      if (w.node.is(Op::REDUCE) && has(w.depends, axis)) sum += accumulators(w, tile_);
+    for (const ReducePart& r : reduces_)
+      if (has(r.depends, axis)) sum += accumulators(r, tile_);
     return std::max<int64_t>(sum, 1);
   }
 

@@ -74,10 +74,10 @@ std::optional<uint64_t> CpuChoice::kept_arguments() const {
   for (const NestedWork& w : nest_.works) {
     if (!is_reduced(w) || !has(w.inside, nest_.joined_axis) || has(w.depends, nest_.joined_axis)) continue;
     if (!may_stage(w)) return {};
-    arguments |= argument_of(w);
+    arguments |= w.argument;
   }
   const bool stored =
-      std::ranges::any_of(nest_.works, [&](const NestedWork& w) { return w.node.is(Op::STORE) && (argument_of(w) & arguments); });
+      std::ranges::any_of(nest_.works, [&](const NestedWork& w) { return w.node.is(Op::STORE) && (w.argument & arguments); });
   return arguments && !stored ? std::optional(arguments) : std::nullopt;
 }
 

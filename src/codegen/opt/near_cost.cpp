@@ -48,7 +48,7 @@ double CpuCost::fills_again(int axis, int64_t chunks) const {
   double sum = 0;
   for (const NestedWork& w : nest_.works) {
     if (!w.is_access || has(w.depends, axis)) continue;
-    const double times = argument_of(w) & computed_ ? double(chunks - 1) : double(std::max<int64_t>(chunks - most_refills, 0));
+    const double times = w.argument & computed_ ? double(chunks - 1) : double(std::max<int64_t>(chunks - most_refills, 0));
     if (times == 0) continue;
     if (!is_windowed(w)) {
       sum += is_staged(w) && !has(near_axes(), axis) ? times * fill_cost(w) : 0;
@@ -73,7 +73,7 @@ double CpuCost::fill_cost(const NestedWork& w) const {
 int64_t CpuCost::tile_bytes(uint64_t arguments) const {
   int64_t bytes = 0;
   for (const NestedWork& w : nest_.works) {
-    if (!w.is_access || !(argument_of(w) & arguments)) continue;
+    if (!(w.argument & arguments)) continue;
     int64_t elements = int64_t(itemsize(w.node.dtype()));
     for (size_t i = 0; i < nest_.axes.size() && elements <= target_.l2_bytes; ++i)
       if (has(w.depends, int(i))) elements *= nest_.axes[i].is_reduce ? whole_vectors(int(i)) : lanes_of(int(i)) * copies_of(int(i));
@@ -132,7 +132,7 @@ double CpuCost::reached(const NestedWork& w, std::span<const double> iterations)
 CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
   constexpr double cycles_a_vector = 12;
   const auto lies_together = [&](const Lane& l) {
-    return !has(w.depends, l.axis) || std::abs(w.strides[size_t(l.axis)]) == 1 || (is_every_few(w, l) && !(argument_of(w) & computed_));
+    return !has(w.depends, l.axis) || std::abs(w.strides[size_t(l.axis)]) == 1 || (is_every_few(w, l) && !(w.argument & computed_));
   };
   const bool rows =
       std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::all_of(lanes_, lies_together);
@@ -149,7 +149,7 @@ CpuCost::Window CpuCost::window_of(const NestedWork& w) const {
     const double held = std::min(double(has(outer_, i) ? inner_size(i) : lanes_of(i) * copies_of(i)), iterations[size_t(i)]);
     fills *= std::ceil(iterations[size_t(i)] / held);
     iterations[size_t(i)] = held;
-    const bool computed = argument_of(w) & computed_;
+    const bool computed = w.argument & computed_;
     const double elements = computed ? together(w, iterations) : reached(w, iterations),
                  each = computed ? computing(w, iterations) : copied;
     if (const Window found{i, fills * elements * each, elements * bytes};
@@ -180,13 +180,14 @@ double CpuCost::computing(const NestedWork& load, std::span<const double> iterat
   for (const Lane& l : lanes_)
     if (has(load.depends, l.axis)) lanes = double(l.lanes);
   double cycles = 1 / lanes;  // to store it
-  for (const NestedWork& w : nest_.works) {
-    if (!(w.computed & argument_of(load))) continue;
+  for (const WorkPart& p : parts_) {
+    const NestedWork& w = *p.work;
+    if (!(w.computed & load.argument)) continue;
     double times = 1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (has(load.depends & ~w.depends, int(i))) times /= iterations[i];
     const auto is_gathered = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
-    cycles += times * (w.is_access && std::ranges::any_of(lanes_, is_gathered) ? cycles_an_element : w.cost / lanes);
+    cycles += times * (w.is_access && std::ranges::any_of(lanes_, is_gathered) ? cycles_an_element : p.cost / lanes);
     // Of a run that begins anywhere, parts of two lines are not used.
     if (w.is_access && run < long_run && total > target_.l2_bytes)
       cycles += times * bytes * (1 + double(line_bytes) / run) / short_run_bytes_a_cycle;

@@ -245,15 +245,14 @@ class Analysis {
 
   /// Values of which there is one for each element that is loaded, if they are more than an operation.
   void note_computed(const NestedWork& load) {
-    const uint64_t argument = argument_bit(load.node.src(0).src(0));
-    if (!argument || (nest_.computed & argument)) return;
+    if (!load.argument || (nest_.computed & load.argument)) return;
     const ComputedValues values = computed_of(load.node, nodes_);
     if (std::ranges::find(values.last, load.node) != values.last.end()) return;
     const auto is_part = [&](const NestedWork& w) { return values.nodes.contains(w.node); };
     if (std::ranges::count_if(nest_.works, [&](const NestedWork& w) { return is_part(w) && !w.is_access; }) < 2) return;
-    nest_.computed |= argument;
+    nest_.computed |= load.argument;
     for (NestedWork& w : nest_.works)
-      if (is_part(w)) w.computed |= argument;
+      if (is_part(w)) w.computed |= load.argument;
   }
 
   uint64_t bits_of(std::span<const UOp> ranges) const {
@@ -277,7 +276,8 @@ class Analysis {
                        .is_access = access,
                        .inside = bits_around(open) | bits_around(own),
                        .depends = bits_of(open) | bits_of(own),
-                       .cost = access ? 1 : cycles_of(u)};
+                       .cost = access ? 1 : cycles_of(u),
+                       .argument = access ? argument_bit(u.src(0).src(0)) : 0};
     add(w);
     if (is_general_reduce(u)) add_step(w);
   }

@@ -39,6 +39,7 @@ struct NestedWork {
   uint64_t chosen = 0;                              ///< those that only choose what of it is used: with a copy each the copies share it
   double trips = 1;                                 ///< how often it is done
   double cost = 1;                                  ///< of once, as scalars, in cycles
+  uint64_t argument = 0;                            ///< that is accessed, as a bit; 0: none, or other memory
   std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: none
   std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on, those that are in one window together
   uint64_t computed = 0;                            ///< the arguments, as bits, of whose elements' computed values it is a part
