@@ -92,6 +92,23 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& ta
   return out;
 }
 
+double compile_weight(const UOp& u) {
+  constexpr double loop = 32, access = 4;
+  if (u.dtype() == DType::index || u.dtype() == DType::void_) return 0;
+  switch (u.op()) {
+    case Op::EXP2:
+    case Op::LOG2: return 16;
+    case Op::SIN:
+    case Op::POW:
+    case Op::THREEFRY: return 48;
+    case Op::REDUCE: return is_selection(u) ? access : loop;
+    case Op::PARAM:
+    case Op::AFTER:
+    case Op::LOAD: return access;
+    default: return u.in(Group::alu) ? 1 : 0;
+  }
+}
+
 double arithmetic_cost(const UOp& x, const CostModel& model) {
   double cost = 0;
   for (const UOp& u : toposort(x)) {

@@ -47,6 +47,16 @@ struct InlineCost {
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
 InlineCost inline_cost(const UOp& u, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored);
 
+/// What a node of a kernel takes to compile, in operations: those that targets lack are written by many, and each REDUCE is a loop more
+/// that the choice of vectors and tiles has to weigh. Nodes of a tensor graph, or of a kernel.
+double compile_weight(const UOp& u);
+
+/// A kernel that weighs so much takes in nothing more that could be stored: what it takes to compile grows faster than what it computes. A
+/// chain of any length becomes kernels of this size, of which those of equal steps are equal.
+inline constexpr double most_weight = 256;
+/// The same for kernels that are joined, which share loops and loads.
+inline constexpr double most_joined_weight = 768;
+
 /// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
 double scalar_cost(const UOp& x, const CostModel& model);
 

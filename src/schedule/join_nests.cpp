@@ -20,7 +20,7 @@ constexpr double most_work = 20;
 struct Use {
   NodeSet reads, writes;
   std::vector<UOp> all;
-  double work = 0;
+  double work = 0, weight = 0;
 
   void add(const Use& o) {
     for (const UOp& u : o.all) {
@@ -28,6 +28,7 @@ struct Use {
       if (o.writes.contains(u)) write(u);
     }
     work += o.work;
+    weight += o.weight;
   }
   void read(const UOp& u) {
     if (reads.insert(u) && !writes.contains(u)) all.push_back(u);
@@ -53,8 +54,10 @@ Use use_of(const MergedKernel& k) {
   for (const UOp& r : k.ranges) places *= double(SInt(r.src(0)).max());
   for (const Output& o : k.outputs) {
     use.write(o.target);
-    for (const UOp& u : toposort(std::vector<UOp>{o.value, o.target_index}))
+    for (const UOp& u : toposort(std::vector<UOp>{o.value, o.target_index})) {
+      use.weight += compile_weight(u);
       if (u.is(Op::LOAD)) use.read(u.src(0).src(0));
+    }
     use.work += places * (scalar_cost(o.value, model) + model.per_stored_byte * itemsize(o.target.dtype()));
   }
   return use;
@@ -76,6 +79,7 @@ std::vector<std::vector<MergedKernel>> join_nests(std::vector<MergedKernel> kern
     const double most = most_work * CostModel().per_kernel;
     const bool small = !k.copied && !target.has_groups && use.work <= most;
     const bool fits = waiting.empty() || (waiting[0].device == k.device && together.work + use.work <= most &&
+                                          together.weight + use.weight <= most_joined_weight &&
                                           together.all.size() + use.all.size() <= size_t(target.max_buffers));
     if (together.conflicts(use) || (small && !fits)) flush();
     if (small) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <queue>
 
+#include "schedule/cost.h"
 #include "shape/ranges.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
@@ -256,7 +257,8 @@ class Merger {
       share_reduces(a, out.value, f);
       for (const UOp& i : f.loads) saves = saves || contains(a.loads, i);
     }
-    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers)) return false;
+    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers) || weight(a, out.value) > most_joined_weight)
+      return false;
     take_in(a, std::move(out), std::move(f));
     return true;
   }
@@ -301,6 +303,14 @@ class Merger {
     for (const UOp& i : a.loads) all.insert(memory(i));
     for (const UOp& i : f.loads) all.insert(memory(i));
     return all.size() + 1;
+  }
+
+  static double weight(const Group& a, const UOp& value) {
+    std::vector<UOp> values{value};
+    for (const Output& o : a.kernel.outputs) values.push_back(o.value);
+    double sum = 0;
+    for (const UOp& u : toposort(values)) sum += compile_weight(u);
+    return sum;
   }
 
   static void take_in(Group& a, Output out, Facts f) {

@@ -26,6 +26,7 @@ namespace {
 
 constexpr size_t most_uses = 16;
 constexpr int most_rounds = 4;
+constexpr double least_weight = 16;  ///< of what is stored because a kernel is full
 
 /// A place at which a kernel needs a value.
 struct Use {
@@ -34,6 +35,7 @@ struct Use {
   SmallVector<int, 3> source_uses;  ///< for each source, which of its uses serves this one
   UOps ranges;                      ///< opened here, by a REDUCE
   int before = -1;                  ///< one of the same value in the same kernel, where there are many
+  bool is_late = false;             ///< the kernel was full without it
 };
 
 struct Value {
@@ -206,6 +208,7 @@ class Rangeify {
       root_place_.push_back(r);
     }
     kernels_.push_back(std::move(k));
+    weights_.push_back(0);
     return int(kernels_.size()) - 1;
   }
   Use root_use(const UOp& root, const Shape& shape, Symbol device) {
@@ -228,7 +231,10 @@ class Rangeify {
     auto& uses = values_[size_t(number)].uses;
     for (size_t i = 0; i < std::min(uses.size(), most_uses); ++i)
       if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
+    double& weight = weights_[size_t(kernel)];
     uses.push_back({kernel, std::move(place), {}, {}});
+    uses.back().is_late = weight >= most_weight;
+    weight += compile_weight(u);
     if (uses.size() <= most_uses) return int(uses.size()) - 1;
     // Of memory that very many kernels read only the uses in this kernel are compared.
     int& last = last_use_.try_emplace(uint64_t(number) << 32 | uint32_t(kernel), -1).first->second;
@@ -303,6 +309,7 @@ class Rangeify {
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
     const auto& uses = value(u).uses;
     if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
+    if (std::ranges::any_of(uses, &Use::is_late) && !is_broadcast(u) && !is_light(u)) return true;
     double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
     double times = 0;
@@ -326,6 +333,31 @@ class Rangeify {
     if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return stored + n * one.cost < times * one.cost;
+  }
+
+  /// It has more elements than anything that it is made of, such as the products of a matrix product.
+  static bool is_broadcast(const UOp& u) {
+    return !u.is(Op::REDUCE) && std::ranges::all_of(u.src(), [](const UOp& s) {
+      const UOp* x = &s;
+      while (x->in(Group::movement) && !x->is(Op::EXPAND)) x = &x->src(0);
+      return x->is(Op::EXPAND) || x->is(Op::CONST) || shape_of(*x).empty();
+    });
+  }
+
+  /// To compute it of what is in memory is little more than to load it.
+  bool is_light(const UOp& u) const {
+    double weight = 0;
+    for (std::vector<const UOp*> stack{&u}; !stack.empty();) {
+      const UOp& x = *stack.back();
+      stack.pop_back();
+      weight += compile_weight(x);
+      if (weight > least_weight) return false;
+      if (x.is(Op::PARAM) || x.is(Op::AFTER) || (x != u && (values_[size_t(*numbers_.find(x))].storage || expected_->contains(x))))
+        continue;
+      for (const UOp& s : x.in(Group::movement) ? x.src().first(1) : x.src())
+        if (s.dtype() != DType::index) stack.push_back(&s);
+    }
+    return true;
   }
 
   /// Into how many parts a value may be taken apart so that kernels make and use one after another (`repeat_kernels`): its outermost axis
@@ -652,6 +684,7 @@ class Rangeify {
   NodeMap<int> numbers_;
   std::vector<Value> values_;
   std::vector<Kernel> kernels_;
+  std::vector<double> weights_;  ///< of what each kernel computes and loads so far
   std::vector<RangeInfo> ranges_;
   std::vector<UOp> temporaries_;
   UOps root_place_;

@@ -39,8 +39,8 @@ std::vector<WorkPart> CpuCost::work_parts() const {
   std::map<std::array<uint64_t, 5>, size_t> alike;
   for (const NestedWork& w : nest_.works) {
     const bool alone = w.is_access || w.node.is(Op::REDUCE) || w.node.is(Op::CAST);  // tensor cores do without some of the casts
-    const auto [at, is_new] = alone ? std::pair(alike.end(), true)
-                                    : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates}, out.size());
+    const auto [at, is_new] =
+        alone ? std::pair(alike.end(), true) : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates}, out.size());
     if (!is_new) {
       out[at->second].cost += w.cost;
       ++out[at->second].count;
@@ -52,9 +52,8 @@ std::vector<WorkPart> CpuCost::work_parts() const {
       p.is_close = stride && std::abs(*stride) <= 1;
     }
     if (w.node.is(Op::REDUCE))
-      p.beside = std::ranges::count_if(nest_.works, [&](const NestedWork& other) {
-        return other.node.is(Op::REDUCE) && (w.inside & other.inside & reduce_axes_);
-      });
+      p.beside = std::ranges::count_if(
+          nest_.works, [&](const NestedWork& other) { return other.node.is(Op::REDUCE) && (w.inside & other.inside & reduce_axes_); });
     out.push_back(p);
   }
   return out;

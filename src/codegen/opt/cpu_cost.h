@@ -50,12 +50,12 @@ inline constexpr int64_t most_accumulators = 8;      ///< of a long reduction wh
 /// Works that cost alike: operations in the same loops are one part, accesses and REDUCEs one each. A tile is weighed in as many steps as
 /// there are parts, so what a kernel computes may be long.
 struct WorkPart {
-  const NestedWork* work;    ///< the first of them
-  double cost = 0;           ///< of all together, once
+  const NestedWork* work;  ///< the first of them
+  double cost = 0;         ///< of all together, once
   int64_t count = 0;
-  int64_t beside = 0;        ///< of a REDUCE: those in its loops, with itself
-  int innermost = -1;        ///< the innermost loop around it
-  bool is_close = false;     ///< an access that moves by an element at most from step to step of that loop
+  int64_t beside = 0;     ///< of a REDUCE: those in its loops, with itself
+  int innermost = -1;     ///< the innermost loop around it
+  bool is_close = false;  ///< an access that moves by an element at most from step to step of that loop
 };
 
 /// Accumulators that are in the same loops of reductions and follow the same axes.
