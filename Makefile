@@ -1,9 +1,10 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-full oracle-full bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full bench lint clean
 
 BUILD := build/release
 RECORD := $(BUILD)/tests.jsonl
+RECORDED := TG_TEST_RECORD=$(CURDIR)/$(RECORD)
 CTEST := ctest --test-dir $(BUILD) --output-on-failure -j2
 
 help:           ## this list
@@ -33,9 +34,12 @@ tests: setup-test
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD)
 
-test: tests     ## build and run every test but the long ones; says which backends were left out
+test: tests     ## build and test everything, of what takes long a sample; says which backends were left out
 	@rm -f $(RECORD)
-	status=0; TG_TEST_RECORD=$(CURDIR)/$(RECORD) $(CTEST) --timeout 300 -LE '^long$$' || status=$$?; tools/backends check && exit $$status
+	status=0; $(RECORDED) $(CTEST) --timeout 300 -LE '^(long|deep)$$' || status=$$?; tools/backends check --sample && exit $$status
+
+test-deep: tests  ## after `make test`: what it leaves out of tests/deep.txt
+	status=0; $(RECORDED) $(CTEST) --timeout 600 -L '^deep$$' || status=$$?; tools/backends check && exit $$status
 
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600

@@ -40,6 +40,30 @@ function(tg_chosen_sources out name label)
   set(${out} "${chosen}" PARENT_SCOPE)
 endfunction()
 
+# Tests of an executable that tests/deep.txt names: they have the label "deep", and those that it calls sampled are there a second time,
+# with one of 8 cases. `filter` gets the filter of the others.
+function(tg_deep_tests target label filter)
+  set(file "${PROJECT_SOURCE_DIR}/tests/deep.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  file(STRINGS "${file}" lines REGEX "^${target} ")
+  list(TRANSFORM lines REPLACE "^${target} +" "")
+  set(sampled ${lines})
+  list(FILTER sampled INCLUDE REGEX " sampled$")
+  list(TRANSFORM lines REPLACE " sampled$" "")
+  list(TRANSFORM sampled REPLACE " sampled$" "")
+  list(JOIN lines ":" deep)
+  list(JOIN sampled ":" sampled)
+  set(how TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+  if(deep)
+    gtest_discover_tests(${target} TEST_FILTER "${deep}" TEST_LIST ${target}_DEEP ${how} PROPERTIES LABELS deep)
+  endif()
+  if(sampled)
+    gtest_discover_tests(${target} TEST_FILTER "${sampled}" TEST_LIST ${target}_SAMPLED TEST_SUFFIX .sampled ${how}
+                         PROPERTIES LABELS "${label}" ENVIRONMENT TG_TEST_SAMPLE=8)
+  endif()
+  set(${filter} "*-${deep}" PARENT_SCOPE)
+endfunction()
+
 function(tg_add_test target label room)
   string(REGEX REPLACE "^test_" "" name ${target})
   tg_chosen_sources(sources ${name} ${label} ${ARGN})
@@ -106,7 +130,8 @@ function(tg_add_test target label room)
                            ENVIRONMENT "GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
     endforeach()
   else()
-    gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    tg_deep_tests(${target} "${label}" others)
+    gtest_discover_tests(${target} TEST_PREFIX "${target}." TEST_FILTER "${others}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          PROPERTIES LABELS "${label}")
   endif()
   add_dependencies(tests ${target})
@@ -176,8 +201,9 @@ function(tg_test_packaging)
   endforeach()
   add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=5000000
            -P "${PROJECT_SOURCE_DIR}/cmake/TgCheckSize.cmake")
-  set_property(TEST package.install package.installed_program package.installed_worker package.find_package package.static package.add_subdirectory
-               package.fetch_content package.toy_device package.size PROPERTY LABELS package)
+  set_property(TEST package.install package.installed_program package.installed_worker package.find_package package.static package.toy_device
+               package.size PROPERTY LABELS package)
+  set_property(TEST package.add_subdirectory package.fetch_content PROPERTY LABELS deep)  # they compile the library once more
 endfunction()
 
 # A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with

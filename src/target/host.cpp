@@ -22,33 +22,55 @@ std::string_view amd_core(bool avx512) {
   return {};
 }
 
-/// The server cores of Intel from Ice Lake on, by what the compiler takes for granted there.
-std::string_view intel_core() {
-  const bool icelake = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
-                       __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bitalg") &&
-                       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") &&
-                       __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq");
-  if (!icelake) return {};
-  const bool sapphire_rapids =
-      __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avxvnni");
-  return sapphire_rapids ? "sapphirerapids" : "icelake-server";
+/// What of the host decides which kernels it runs. Of a processor's extensions these are what compilers use by themselves: they neither
+/// begin transactions nor use the matrix registers of AMX.
+struct HostFeatures {
+  bool v2, v3, v4, vnni, bf16, icelake, sapphire_rapids, sse4a;
+};
+
+HostFeatures host_features() {
+  __builtin_cpu_init();
+  HostFeatures f{};
+  f.v2 = __builtin_cpu_supports("sse4.2");
+  f.v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  f.v4 = f.v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  f.vnni = f.v4 && __builtin_cpu_supports("avx512vnni");
+  f.bf16 = f.v4 && __builtin_cpu_supports("avx512bf16");
+  f.icelake = f.vnni && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+              __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") &&
+              __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq");
+  f.sapphire_rapids = f.icelake && f.bf16 && __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avxvnni");
+  f.sse4a = __builtin_cpu_supports("sse4a");
+  return f;
 }
 
 std::string_view host_arch() {
-  __builtin_cpu_init();
-  const bool v3 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool zen4 = v4 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-  if (std::string_view amd = v3 && (zen4 || !v4) ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
-  if (std::string_view intel = v4 && __builtin_cpu_is("intel") ? intel_core() : std::string_view(); !intel.empty()) return intel;
-  if (v4) return "x86-64-v4";
-  if (v3) return "x86-64-v3";
-  if (__builtin_cpu_supports("sse4.2")) return "x86-64-v2";
+  const HostFeatures f = host_features();
+  const bool zen4 = f.vnni && f.bf16;
+  if (std::string_view amd = f.v3 && (zen4 || !f.v4) ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
+  if (f.icelake && __builtin_cpu_is("intel")) return f.sapphire_rapids ? "sapphirerapids" : "icelake-server";
+  if (f.v4) return "x86-64-v4";
+  if (f.v3) return "x86-64-v3";
+  if (f.v2) return "x86-64-v2";
   throw DeviceError("CPU: kernels need a processor with SSE 4.2 (x86-64-v2) or newer");
 }
+
+bool has_all_of(std::string_view arch) {
+  const HostFeatures f = host_features();
+  if (arch == "x86-64-v2") return f.v2;
+  if (arch == "x86-64-v3" || arch == "haswell" || arch == "broadwell" || arch == "skylake") return f.v3;
+  if (arch == "x86-64-v4" || arch == "skylake-avx512") return f.v4;
+  if (arch == "cascadelake") return f.vnni;
+  if (arch == "cooperlake") return f.vnni && f.bf16;
+  if (arch == "icelake-server") return f.icelake;
+  if (arch == "sapphirerapids" || arch == "emeraldrapids" || arch == "graniterapids") return f.sapphire_rapids;
+  if (arch == "znver2" || arch == "znver3") return f.v3 && f.sse4a;
+  if (arch == "znver4") return f.icelake && f.bf16 && f.sse4a;
+  return arch == "znver5" && f.icelake && f.bf16 && f.sse4a && __builtin_cpu_supports("avxvnni");
+}
 #else
+bool has_all_of(std::string_view) { return false; }
 std::string_view host_arch() { throw DeviceError("CPU: kernels are generated for x86-64 processors only; use DEV=INTERP on this machine"); }
 #endif
 
@@ -80,6 +102,8 @@ Target detect() {
 }
 
 }  // namespace
+
+bool host_runs(std::string_view arch) { return has_all_of(arch); }
 
 Target host_cpu_target() {
   static const Target host = detect();

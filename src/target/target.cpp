@@ -30,15 +30,25 @@ constexpr CpuArch kCpuArchs[] = {
     {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
     {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
     {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
+    {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20},
+    {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
     {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
+    {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_vnni"},
+    {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_bf16"},
     {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
     {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"},
+    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
+    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
     {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20},
     {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20},
     {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
+    {"znver5", kX86, 512, 32, 48 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
     {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic"},
     {"cortex-a72", kArm, 128, 32, 32 << 10, 1 << 20, 1 << 20},
     {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20},
+    {"neoverse-v1", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20},
+    {"neoverse-n2", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20},
+    {"neoverse-v2", kArm, 128, 32, 64 << 10, 2 << 20, 32 << 20},
     {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20},
     {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
     {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
@@ -152,6 +162,12 @@ Target cpu_target(std::string_view arch) {
   set_c_ops(t);
   if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
   return t;
+}
+
+std::vector<std::string_view> cpu_archs() {
+  std::vector<std::string_view> out;
+  for (const CpuArch& a : kCpuArchs) out.push_back(a.name);
+  return out;
 }
 
 void set_renderer(Target& target, std::string_view renderer) {

@@ -43,6 +43,10 @@ struct OpenClLimits {
 Target opencl_target(const OpenClLimits& limits);
 /// Has a CPU's kernels written in a language: "LLVM", which has instructions that others lack, or "CLANG".
 void set_renderer(Target& target, std::string_view renderer);
+/// What cpu_target() knows.
+std::vector<std::string_view> cpu_archs();
+/// Whether the machine this process runs on has all instructions that compilers use for this one of cpu_archs().
+bool host_runs(std::string_view arch);
 /// A Hexagon with vectors (HVX) of 128 bytes: "v66"; "v68" has float vectors, too. ValueError for one it does not know.
 Target dsp_target(std::string_view arch);
 

@@ -17,6 +17,7 @@ struct Corpus {
   bool allow_tf32 = false;  ///< for a Context around what compiles it
 };
 
+/// All of them, or a sample (test_scale.h).
 const std::vector<Corpus>& corpus();
 
 }  // namespace tinygrad::test

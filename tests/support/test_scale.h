@@ -1,10 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <random>
 #include <string_view>
+#include <vector>
 
 namespace tinygrad::test {
 
@@ -32,6 +37,23 @@ inline std::uint64_t seed() {
     return s;
   }();
   return value;
+}
+
+/// Of how many cases a sampled test takes one: 1, or what TG_TEST_SAMPLE says (`make test`, see tests/deep.txt).
+inline std::size_t sample_of() {
+  static const auto of = static_cast<std::size_t>(env_number("TG_TEST_SAMPLE", 1));
+  return of < 1 ? 1 : of;
+}
+
+/// One of sample_of() cases, at least one, by the seed; in their order.
+template <class T>
+std::vector<T> sampled(std::vector<T> all) {
+  if (sample_of() == 1 || all.empty()) return all;
+  std::vector<T> out;
+  std::mt19937_64 random(seed());
+  std::sample(all.begin(), all.end(), std::back_inserter(out), static_cast<std::ptrdiff_t>((all.size() + sample_of() - 1) / sample_of()),
+              random);
+  return out;
 }
 
 }  // namespace tinygrad::test

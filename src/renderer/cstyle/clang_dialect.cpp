@@ -88,6 +88,7 @@ const Dialect& clang_dialect() {
       .definitions = kDefinitions,
       .helper = "inlined",
       .restricted = "restrict ",
+      .fuses_halves = false,
       .vector_type = vector_type,
       .vector = vector,
       .lane = numbered_lane,

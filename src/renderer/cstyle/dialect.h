@@ -93,8 +93,9 @@ struct Dialect {
   std::span<const Definition> definitions;         ///< of types and functions that the language has under other names
   std::string_view helper;                         ///< what stands before the result type of a helper function
   std::string_view restricted;                     ///< of a pointer to memory that no other argument shares
-  bool overloads = true;  ///< helper functions for several types may have one name; else the name ends with the type
-  bool wraps = true;      ///< sums of signed integers that overflow wrap around; else they are computed as unsigned ones
+  bool overloads = true;     ///< helper functions for several types may have one name; else the name ends with the type
+  bool wraps = true;         ///< sums of signed integers that overflow wrap around; else they are computed as unsigned ones
+  bool fuses_halves = true;  ///< a multiply-add of halves may be rounded once; else it is twice, whatever the processor has
 
   /// The definition of a vector type; empty where the language has it.
   std::string (*vector_type)(std::string_view element, int lanes, int itemsize);

@@ -28,7 +28,7 @@ bool is_expression(const UOp& u) {
 
 }  // namespace
 
-Inlining::Inlining(const UOp& linear, const PrivateMemory& memory) : memory_(memory) {
+Inlining::Inlining(const UOp& linear, const PrivateMemory& memory, bool fuses_halves) : memory_(memory), fuses_halves_(fuses_halves) {
   const auto list = linear.src();
   count_uses(list);
   find_blocks(list);
@@ -85,6 +85,7 @@ void Inlining::find_blocks(std::span<const UOp> list) {
 
 bool Inlining::may_move(const UOp& u, size_t from, size_t to) const {
   if (controls_before_[from] != controls_before_[to]) return false;
+  if (u.is(Op::MUL) && u.dtype() == DType::float16 && !fuses_halves_) return false;
   return !u.is(Op::LOAD) || !crosses_store(u, from, to);
 }
 

@@ -12,7 +12,8 @@ namespace tinygrad::renderer::cstyle {
 /// moved down to that of their use. Computation stays in its loop, and a load on its side of stores to the same memory.
 class Inlining {
  public:
-  Inlining(const UOp& linear, const PrivateMemory& memory);
+  /// Unless `fuses_halves`, products of halves stand alone: within an expression a compiler may fuse them with the sum around.
+  Inlining(const UOp& linear, const PrivateMemory& memory, bool fuses_halves);
 
   bool may_inline(const UOp& u) const { return inlined_[static_cast<size_t>(*position_.find(u))]; }
   int32_t uses(const UOp& u) const { return uses_[static_cast<size_t>(*position_.find(u))]; }
@@ -26,6 +27,7 @@ class Inlining {
   bool crosses_store(const UOp& load, size_t from, size_t to) const;
 
   const PrivateMemory& memory_;
+  const bool fuses_halves_;
   NodeMap<int32_t> position_;
   std::vector<int32_t> uses_;
   std::vector<int32_t> controls_before_;         // RANGE, END, IF, ENDIF, BARRIER

@@ -50,7 +50,7 @@ class Renderer {
         groups_(dialect.groups),
         products_(linear),
         private_(linear),
-        inlining_(linear, private_) {
+        inlining_(linear, private_, dialect.fuses_halves) {
     if (!groups_) scratch_.emplace(linear);
     for (const UOp& u : linear.src())
       if (!kept_sums_ && core_that_keeps_sums(u)) kept_sums_.emplace(prelude_, info_, linear, names_);

@@ -40,7 +40,7 @@ struct Address {
 class Renderer {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), private_(linear), inlining_(linear, private_) {}
+      : target_(target), linear_(linear), info_(info), private_(linear), inlining_(linear, private_, true) {}
 
   std::string render() {
     for (const UOp& u : linear_.src()) visit(u);

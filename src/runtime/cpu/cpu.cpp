@@ -73,15 +73,13 @@ bool is_of_host(const Target& target) {
   return triple(target) == triple(host_cpu_target());
 }
 
-/// A generic level that the host has, the host's own name, or a processor of another kind, which can be emulated.
+/// The host, a processor of which it has all instructions, or one of another kind, which can be emulated.
 Target runnable_target(const std::string& arch) {
   Target host = host_cpu_target();
   if (arch.empty() || host.arch == Symbol(arch)) return host;
   Target wanted = cpu_target(arch);
   if (!is_of_host(wanted)) return wanted;
-  if (!arch.starts_with("x86-64-v") || wanted.vector_bits > host.vector_bits) {
-    throw DeviceError(fmt::format("CPU: this processor is {}; it cannot run code for {}", host.arch.str(), arch));
-  }
+  if (!host_runs(arch)) throw DeviceError(fmt::format("CPU: this processor is {}; it cannot run code for {}", host.arch.str(), arch));
   return wanted;
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/clang/clang.h"
 #include "compiler/code_object.h"
 #include "corpus/compile_all.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::test {
 namespace {
@@ -106,6 +107,8 @@ TEST_P(Amd, HipOfModelsCompiles) {
              c.kernels, with_cores, c.failed, spilled.kernels, spilled.most_bytes, spilled.worst);
   RecordProperty("kernels", int(c.kernels - c.failed));
   EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
+  EXPECT_GT(c.kernels, 0u);
+  if (sample_of() > 1) return;
   EXPECT_GE(c.kernels, 300u);
   EXPECT_GT(with_cores, 0);
   // As it was when it was last looked at: 84 kernels at most, and 1060 bytes, where waves are of 64 items, else 12 and 160.

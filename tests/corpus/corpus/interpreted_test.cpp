@@ -16,6 +16,7 @@
 #include "corpus/shrink.h"
 #include "corpus/small_kernels.h"
 #include "runtime/backends.h"
+#include "support/test_scale.h"
 #include "uop/graph.h"
 
 namespace tinygrad::test {
@@ -89,8 +90,11 @@ TEST_P(Interpreter, ModelsComputeTheSame) {
     fmt::print("{}: {} kernels, {} with tensor cores, up to {:.0f} operations; {} of them new and run, {} failed\n", device,
                o.different.size(), o.with_cores, o.largest, o.run, o.failed);
     EXPECT_EQ(o.failed, 0u) << o.failures << o.first_failure.substr(0, 8000);
-    EXPECT_GE(o.different.size(), 300u);
-    EXPECT_EQ(o.with_cores > 0, !target.tensor_cores.empty());
+    EXPECT_GT(o.different.size(), 0u);
+    if (sample_of() == 1) {
+      EXPECT_GE(o.different.size(), 300u);
+      EXPECT_EQ(o.with_cores > 0, !target.tensor_cores.empty());
+    }
     EXPECT_LE(o.largest, most_operations);
   }
 }

@@ -12,6 +12,7 @@
 #include "compiler/nvidia/nvrtc.h"
 #include "corpus/compile_all.h"
 #include "support/nvidia_toolkit.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::test {
 namespace {
@@ -41,6 +42,8 @@ class Nvidia : public testing::TestWithParam<const char*> {
         renderer, GetParam(), c.kernels, held + shared + kept, shared, kept, with_tf32, given, c.failed);
     RecordProperty("kernels", int(c.kernels - c.failed));
     EXPECT_EQ(c.failed, 0u) << c.first_failure.substr(0, 4000);
+    EXPECT_GT(c.kernels, 0u);
+    if (sample_of() > 1) return;
     EXPECT_GE(c.kernels, 300u);
     EXPECT_GT(held, 0);
     EXPECT_GT(with_tf32, 0);

@@ -2,6 +2,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "support/test_scale.h"
+
 namespace tinygrad::test {
 namespace {
 
@@ -70,6 +72,7 @@ const std::vector<Corpus>& corpus() {
                      .default_float = "float32",
                      .make = [] { return apps::Workload{pieces(DType::float32)}; },
                      .allow_tf32 = true});
+    *list = sampled(std::move(*list));
     return list;
   }();
   return all;

@@ -25,14 +25,7 @@ class Kernels : public test::EveryDevice {
  protected:
   void expect_right(const Case& c) {
     const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return test::run_on_device(device(), linear, inputs); };
-    const double bound = rounds_once(c.kernel) ? 0x1p-10 : 1e-5;
-    EXPECT_EQ(codegen::test::difference_on(c.kernel, parse_opts(c.opts), device().target(), run, bound), "") << c.name << " " << c.opts;
-  }
-  /// A CPU of ARM multiplies and adds halves with one rounding (contract is allowed everywhere), where others round twice.
-  bool rounds_once(const UOp& kernel) {
-    const Target& t = device().target();
-    const bool multiplies_halves = t.device == Symbol("CPU") && t.arch == Symbol("neoverse-n1");
-    return multiplies_halves && std::ranges::any_of(toposort(kernel), [](const UOp& u) { return u.dtype() == DType::float16; });
+    EXPECT_EQ(codegen::test::difference_on(c.kernel, parse_opts(c.opts), device().target(), run), "") << c.name << " " << c.opts;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::ValuesIn(test::every_device()), test::device_test_name);
