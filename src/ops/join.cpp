@@ -1,4 +1,6 @@
 // Values joined along an axis.
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -23,6 +25,16 @@ void check_cat(std::span<const UOp> values, size_t axis) {
   }
 }
 
+/// Each element of what is joined asks for its part, so of very many a few are joined at a time, all in the same way.
+constexpr size_t most_parts = 32, parts_at_once = 16;
+
+std::vector<UOp> joined_parts(std::span<const UOp> parts, int axis) {
+  std::vector<UOp> out;
+  for (size_t i = 0; i < parts.size(); i += parts_at_once)
+    out.push_back(contiguous(cat(parts.subspan(i, std::min(parts_at_once, parts.size() - i)), axis)));
+  return out;
+}
+
 }  // namespace
 
 UOp cat(std::span<const UOp> values, int axis) {
@@ -39,6 +51,7 @@ UOp cat(std::span<const UOp> values, int axis) {
     if (!(shape_of(v)[a] == 0)) parts.push_back(v);
   }
   if (parts.empty()) return tinygrad::cast(values[0], dtype);
+  if (parts.size() > most_parts) return cat(joined_parts(parts, axis), axis);
   // The first part whose end lies behind the position; adding the padded parts would lose the sign of -0.0.
   const UOp position = iota_along(int(a), rank, total);
   UOp joined;

@@ -1,5 +1,7 @@
 #include "schedule/place.h"
 
+#include <algorithm>
+
 #include <tinygrad/errors.h>
 
 #include "shape/shape.h"
@@ -121,6 +123,20 @@ UOp flat_index(const UOp& u, const Place& place) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (!is_one(shape[i])) flat = sym_add(flat, sym_mul(place.at[i], index_const(strides[i])));
   return simplify_index(flat);
+}
+
+NodeSet broadcasts_of(const std::vector<UOp>& order) {
+  NodeSet out;
+  for (const UOp& u : order) {
+    if (!u.in(Group::elementwise) || u.src_count() == 0) continue;
+    const bool is_broadcast = std::ranges::all_of(u.src(), [&](const UOp& s) {
+      const UOp* x = &s;
+      while (x->in(Group::movement) && !x->is(Op::EXPAND)) x = &x->src(0);
+      return x->is(Op::EXPAND) || shape_of(*x).empty() || out.contains(*x);
+    });
+    if (is_broadcast) out.insert(u);
+  }
+  return out;
 }
 
 }  // namespace tinygrad::schedule

@@ -1,4 +1,5 @@
 #pragma once
+#include "uop/node_map.h"
 #include "uop/uop.h"
 
 namespace tinygrad::schedule {
@@ -16,6 +17,10 @@ Place source_place(const UOp& u, const Place& out);
 
 /// The flat index of a place in row-major storage of a value of `u`'s shape, laid out for the upper bounds of its sizes.
 UOp flat_index(const UOp& u, const Place& place);
+
+/// The values of a graph, in walking order, that have more elements than anything that they are made of, such as the products of a matrix
+/// product.
+NodeSet broadcasts_of(const std::vector<UOp>& order);
 
 /// Both conditions; either may be null.
 UOp both(const UOp& a, const UOp& b);

@@ -62,6 +62,7 @@ class Rangeify {
         effects_(effects),
         target_of_(target_of),
         next_slot_(first_temporary),
+        broadcasts_(broadcasts_of(order)),
         numbers_(order.size()),
         values_(order.size()) {
     for (size_t i = 0; i < order.size(); ++i) numbers_[order[i]] = int(i);
@@ -309,7 +310,7 @@ class Rangeify {
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
     const auto& uses = value(u).uses;
     if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
-    if (std::ranges::any_of(uses, &Use::is_late) && !is_broadcast(u) && !is_light(u)) return true;
+    if (std::ranges::any_of(uses, &Use::is_late) && !broadcasts_.contains(u) && !is_light(u)) return true;
     double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
     double times = 0;
@@ -333,15 +334,6 @@ class Rangeify {
     if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return stored + n * one.cost < times * one.cost;
-  }
-
-  /// It has more elements than anything that it is made of, such as the products of a matrix product.
-  static bool is_broadcast(const UOp& u) {
-    return !u.is(Op::REDUCE) && std::ranges::all_of(u.src(), [](const UOp& s) {
-      const UOp* x = &s;
-      while (x->in(Group::movement) && !x->is(Op::EXPAND)) x = &x->src(0);
-      return x->is(Op::EXPAND) || x->is(Op::CONST) || shape_of(*x).empty();
-    });
   }
 
   /// To compute it of what is in memory is little more than to load it.
@@ -681,6 +673,7 @@ class Rangeify {
   const NodeSet* expected_ = nullptr;
   const CostModel model_{};
   int32_t next_slot_;
+  const NodeSet broadcasts_;
   NodeMap<int> numbers_;
   std::vector<Value> values_;
   std::vector<Kernel> kernels_;

@@ -17,6 +17,7 @@
 #include "schedule/rangeify.h"
 #include "schedule/repeat_kernels.h"
 #include "schedule/split_reduces.h"
+#include "schedule/split_sums.h"
 #include "shape/device.h"
 #include "spec/verify.h"
 #include "uop/build.h"
@@ -77,7 +78,7 @@ std::vector<UOp> calls_of(std::vector<Step> steps, const TargetOf& target_of) {
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ProfileSteps clock("schedule");
-  UOp prepared = prepare(n.sink);
+  UOp prepared = split_sums(prepare(n.sink));
   if (options.split_reduces) prepared = split_reduces(prepared, target_of);
   clock.done("prepare");
   const std::vector<UOp> order = toposort(prepared);
