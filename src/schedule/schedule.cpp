@@ -16,6 +16,7 @@
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
 #include "schedule/repeat_kernels.h"
+#include "schedule/share_kernels.h"
 #include "schedule/split_reduces.h"
 #include "schedule/split_sums.h"
 #include "shape/device.h"
@@ -93,6 +94,8 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   clock.done("repeat kernels");
   std::vector<UOp> calls = calls_of(std::move(steps), target_of);
   clock.done("finish kernels");
+  calls = share_kernels(std::move(calls), target_of);
+  clock.done("share kernels");
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
     for (const UOp& c : calls)
