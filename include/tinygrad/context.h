@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tinygrad/export.h>
 
@@ -31,12 +32,19 @@ class TINYGRAD_EXPORT Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  /// Changes options for the rest of the calling thread's innermost Context or, outside of all, for every thread that is outside of all,
+  /// for as long as the process lives. Throws ValueError, changing nothing, for a value that the option does not allow.
+  static void set(const ContextArgs& args);
   /// The calling thread's options, to be handed to another thread. Throws ValueError for a bad environment variable.
   static std::shared_ptr<const Options> current();
 
  private:
+  friend const Options& current_options();
+  static const std::shared_ptr<const Options>& pointer();
+
   std::shared_ptr<const Options> options_;
-  const std::shared_ptr<const Options>* previous_;
+  std::vector<std::shared_ptr<const Options>> before_;  ///< what set() has replaced: somebody may have a reference
+  Context* previous_;
 };
 
 }  // namespace tinygrad

@@ -106,18 +106,23 @@ class TINYGRAD_EXPORT Tensor {
   Tensor constant(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor const_like(const Operand& value, std::optional<DType> dtype = {}) const { return full_like(value, dtype); }
   Tensor empty_like(const TensorOptions& options = {}) const;
+  // Of this one's shape and, where nothing else is said, its dtype and device.
   Tensor full_like(const Operand& value, std::optional<DType> dtype = {}) const;
-  Tensor zeros_like(std::optional<DType> dtype = {}) const;
-  Tensor ones_like(std::optional<DType> dtype = {}) const;
+  Tensor full_like(const Operand& value, const TensorOptions& options) const;
+  Tensor zeros_like(std::optional<DType> dtype = {}) const { return full_like(0, dtype); }
+  Tensor zeros_like(const TensorOptions& options) const { return full_like(0, options); }
+  Tensor ones_like(std::optional<DType> dtype = {}) const { return full_like(1, dtype); }
+  Tensor ones_like(const TensorOptions& options) const { return full_like(1, options); }
 
   // Random: a function of the seed and of how much was drawn before, the same on every device.
   /// Starts the sequence of random numbers anew on every device.
   static void manual_seed(uint64_t seed = 0);
   static Tensor rand(const Sizes& shape, const TensorOptions& options = {});   ///< uniform over [0, 1)
-  static Tensor randn(const Sizes& shape, const TensorOptions& options = {});  ///< standard normal
+  static Tensor randn(const Sizes& shape, const TensorOptions& options = {});  ///< standard normal; as integers, rounded toward 0
   /// Integers over [low, high).
   static Tensor randint(const Sizes& shape, int64_t low = 0, int64_t high = 10, const TensorOptions& options = {});
   static Tensor normal(const Sizes& shape, double mean = 0.0, double std = 1.0, const TensorOptions& options = {});
+  /// Over [low, high); as integers, of which `low` must be one, each as likely.
   static Tensor uniform(const Sizes& shape, double low = 0.0, double high = 1.0, const TensorOptions& options = {});
   static Tensor scaled_uniform(const Sizes& shape, const TensorOptions& options = {});
   static Tensor glorot_uniform(const Sizes& shape, const TensorOptions& options = {});
@@ -128,8 +133,10 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
   /// Indices drawn with these weights (a vector, or a row each), int32.
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
-  Tensor rand_like(std::optional<DType> dtype = {}) const;
-  Tensor randn_like(std::optional<DType> dtype = {}) const;
+  Tensor rand_like(std::optional<DType> dtype = {}) const { return rand_like({.dtype = dtype}); }
+  Tensor rand_like(const TensorOptions& options) const;
+  Tensor randn_like(std::optional<DType> dtype = {}) const { return randn_like({.dtype = dtype}); }
+  Tensor randn_like(const TensorOptions& options) const;
   /// Elements are zeroed with probability p and the others divided by 1 - p, where the option `training` is on.
   Tensor dropout(double p = 0.5) const;
 
@@ -457,8 +464,9 @@ class TINYGRAD_EXPORT Tensor {
   /// The last axes, as many as there are sizes, sampled to these sizes: bilinear over two, trilinear over three.
   Tensor interpolate(const Sizes& size, const InterpolateOptions& options = {}) const;
   Tensor layernorm(const std::vector<int>& axes = {-1}, double eps = 1e-5) const;
-  /// (x - mean) * invstd * weight + bias along the axis; weight and bias may be undefined.
-  Tensor batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis = 1) const;
+  /// (x - mean) * invstd * weight + bias along the axes, whose sizes the others have as one axis or several; weight and bias may be
+  /// undefined.
+  Tensor batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, const AxisList& axes = 1) const;
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value, const AttentionOptions& options) const;
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value) const;
   Tensor binary_crossentropy(const Tensor& y, Reduction reduction = Reduction::mean) const;

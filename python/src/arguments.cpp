@@ -114,6 +114,12 @@ nb::sequence one_by_one(const nb::args& args) {
 
 }  // namespace
 
+nb::args with_keyword(const nb::args& args, nb::handle keyword, const char* function, const char* name) {
+  if (keyword.is_none()) return args;
+  if (args.size() != 0) throw nb::type_error((std::string(function) + ": got " + name + " twice, by its place and by its name").c_str());
+  return nb::borrow<nb::args>(nb::make_tuple(keyword));
+}
+
 Extents to_extents(const nb::args& args, const char* function) {
   for (nb::handle x : one_by_one(args))
     if (x.is_none()) no_sizes(function, args);

@@ -71,6 +71,8 @@ bool to_ints(nb::handle x, Sizes& out);
 std::vector<int> to_axes(const Sizes& axes);
 /// An integer, a bound Variable, or what was computed of such.
 std::optional<Extent> to_extent(nb::handle x);
+/// The arguments of `f(2, 3)` and `f((2, 3))`, or the one that `f(name=(2, 3))` gives. TypeError for both.
+nb::args with_keyword(const nb::args& args, nb::handle keyword, const char* function, const char* name);
 /// Sizes as `f(2, 3)` or `f((2, 3))` gives them.
 Extents to_extents(const nb::args& args, const char* function);
 /// The same with None for a size that stays: the one in `kept`, or -1 without it.
@@ -146,6 +148,10 @@ void bind_state(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_uops(nb::module_& m);
+
+/// The gradient that a Python function of nodes gives: it gets those of the outputs, and the call, whose sources behind the first are the
+/// inputs. None: no such function.
+GradientFunction gradient_of_nodes(nb::object f);
 
 }  // namespace tinygrad::python
 

@@ -10,7 +10,10 @@ namespace {
 template <class T>
 T parse_option(const char* variable, nb::handle value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    return nb::cast<std::string>(nb::str(value));
+    DTypeArg dtype;
+    const bool is_dtype = std::string_view(variable).starts_with("DEFAULT_") && to_dtype(value, dtype);
+    if (!is_dtype || !converts([&] { return dtype.get() != DType::void_; })) return nb::cast<std::string>(nb::str(value));
+    return std::string(repr(dtype.get())).substr(repr(dtype.get()).find('.') + 1);  // of "half", "HALF" and dtypes.half
   } else if constexpr (std::is_same_v<T, bool>) {
     const int truth = PyObject_IsTrue(value.ptr());
     if (truth < 0) throw nb::python_error();
@@ -100,6 +103,7 @@ void bind_helpers(nb::module_& m) {
   m.def("pop_context", [] {
     if (!contexts().empty()) contexts().pop_back();
   });
+  m.def("set_option", [](const nb::dict& options) { Context::set(to_context(options)); }, "options"_a);
   m.def("get_option", &get_option, "name"_a);
   m.def("option_names", [] {
     nb::list out;

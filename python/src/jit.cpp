@@ -253,7 +253,9 @@ GradientFunction gradient_of(nb::object f) {
 /// A function of tensors as one node of the graph.
 class OneNode {
  public:
-  OneNode(std::string name, nb::object gradient) : core_({.name = std::move(name), .gradient = gradient_of(std::move(gradient))}) {}
+  OneNode(std::string name, nb::object gradient, nb::object of_nodes)
+      : core_({.name = std::move(name),
+               .gradient = of_nodes.is_none() ? gradient_of(std::move(gradient)) : gradient_of_nodes(std::move(of_nodes))}) {}
 
   nb::object call(const nb::object& function, const nb::tuple& args, const nb::dict& kwargs) const {
     const nb::tuple given = nb::make_tuple(args, kwargs);
@@ -281,7 +283,7 @@ void bind_jit(nb::module_& m) {
       .def("save", &Jit::save, "path"_a)
       .def_prop_ro("captured", &Jit::captured);
   nb::class_<OneNode>(m, "OneNode", "What function() makes of a function.")
-      .def(nb::init<std::string, nb::object>(), "name"_a, "gradient"_a.none())
+      .def(nb::init<std::string, nb::object, nb::object>(), "name"_a, "gradient"_a.none(), "grad_fxn"_a.none())
       .def("call", &OneNode::call, "function"_a, "args"_a, "kwargs"_a);
   nb::class_<LoadedJit>(m, "LoadedJit", "A captured call from a file: tensors of the arguments to tensors of the results, in their order.")
       .def(nb::init<std::string>(), "path"_a)

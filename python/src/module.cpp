@@ -13,7 +13,7 @@ namespace tinygrad::python {
 
 namespace {
 
-/// A class of errors that is both Error and what Python users catch.
+/// A class of errors that is both Error, so the RuntimeError that tinygrad and PyTorch mostly throw, and what else Python users catch.
 template <class E>
 void bind_error(nb::module_& m, const char* name, nb::handle root, PyObject* also) {
   nb::object bases = also ? nb::object(nb::make_tuple(root, nb::handle(also))) : nb::object(nb::make_tuple(root));
@@ -72,20 +72,20 @@ Interruptible::~Interruptible() {
 }
 
 void bind_errors(nb::module_& m) {
-  const nb::object root = nb::steal(PyErr_NewException("tinygrad_cpp.Error", PyExc_Exception, nullptr));
+  const nb::object root = nb::steal(PyErr_NewException("tinygrad_cpp.Error", PyExc_RuntimeError, nullptr));
   m.attr("Error") = root;
-  bind_error<Error>(m, "LibraryError", root, PyExc_RuntimeError);
+  bind_error<Error>(m, "LibraryError", root, nullptr);
   bind_error<ShapeError>(m, "ShapeError", root, PyExc_ValueError);
   bind_error<DTypeError>(m, "DTypeError", root, PyExc_TypeError);
-  bind_error<DeviceError>(m, "DeviceError", root, PyExc_RuntimeError);
-  bind_error<CompileError>(m, "CompileError", root, PyExc_RuntimeError);
+  bind_error<DeviceError>(m, "DeviceError", root, nullptr);
+  bind_error<CompileError>(m, "CompileError", root, nullptr);
   bind_error<OutOfMemoryError>(m, "OutOfMemoryError", root, PyExc_MemoryError);
   bind_error<IndexError>(m, "IndexError", root, PyExc_IndexError);
   bind_error<ValueError>(m, "ValueError", root, PyExc_ValueError);
   bind_error<IoError>(m, "IoError", root, PyExc_OSError);
-  bind_error<JitError>(m, "JitError", root, PyExc_RuntimeError);
+  bind_error<JitError>(m, "JitError", root, nullptr);
   bind_error<FormatError>(m, "FormatError", root, PyExc_ValueError);
-  bind_error<InternalError>(m, "InternalError", root, PyExc_RuntimeError);
+  bind_error<InternalError>(m, "InternalError", root, nullptr);
   nb::register_exception_translator([](const std::exception_ptr& e, void*) {
     try {
       std::rethrow_exception(e);

@@ -112,7 +112,9 @@ void bind_state(nb::module_& m) {
   m.def("zip_extract", [](nb::handle t) { return read(t, [](const auto& x) { return zip_extract(x); }); }, "t"_a);
   m.def("tar_extract", [](nb::handle t) { return read(t, [](const auto& x) { return tar_extract(x); }); }, "t"_a);
   for (const char* name : {"torch_load", "gguf_load"})
-    m.def(name, [name](nb::handle) -> nb::object { throw FormatError(std::string(name) + ": this format cannot be read yet"); }, "fn"_a);
+    m.def(
+        name, [name](nb::handle) -> nb::object { throw FormatError(std::string(name) + ": this format cannot be read yet"); },
+        name == std::string_view("torch_load") ? "t"_a : "fn"_a);
 }
 
 }  // namespace tinygrad::python

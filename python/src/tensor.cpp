@@ -17,17 +17,32 @@ void bind_constants(TensorClass& tensor) {
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none())
   TG_CREATE(empty, to_extents);
   TG_CREATE(invalids, to_extents);
-  TG_CREATE(zeros, to_extents);
-  TG_CREATE(ones, to_extents);
-  TG_CREATE(scaled_uniform, to_sizes);
-  TG_CREATE(glorot_uniform, to_sizes);
 #undef TG_CREATE
-#define TG_LIKE(name) \
-  tensor.def(#name, [](const Tensor& t, const OptionalDType& dtype) { return t.name(get(dtype)); }, "dtype"_a = nb::none())
-  TG_LIKE(zeros_like);
-  TG_LIKE(ones_like);
-  TG_LIKE(rand_like);
-  TG_LIKE(randn_like);
+  // What tinygrad is told of memory by `buffer` and `contiguous` does not show in values, and is up to the library.
+#define TG_CREATE(name, to_shape, memory)                                                 \
+  tensor.def_static(                                                                      \
+      #name,                                                                              \
+      [](const nb::args& shape, const Device& device, const OptionalDType& dtype, bool) { \
+        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));           \
+      },                                                                                  \
+      "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), memory = true)
+  TG_CREATE(zeros, to_extents, "buffer"_a);
+  TG_CREATE(ones, to_extents, "buffer"_a);
+  TG_CREATE(rand, to_sizes, "contiguous"_a);
+  TG_CREATE(scaled_uniform, to_sizes, "contiguous"_a);
+  TG_CREATE(glorot_uniform, to_sizes, "contiguous"_a);
+#undef TG_CREATE
+#define TG_LIKE(name, memory)                                                       \
+  tensor.def(                                                                       \
+      #name,                                                                        \
+      [](const Tensor& t, const OptionalDType& dtype, const Device& device, bool) { \
+        return t.name({.dtype = get(dtype), .device = device.value_or("")});        \
+      },                                                                            \
+      "dtype"_a = nb::none(), "device"_a = nb::none(), memory = true)
+  TG_LIKE(zeros_like, "buffer"_a);
+  TG_LIKE(ones_like, "buffer"_a);
+  TG_LIKE(rand_like, "contiguous"_a);
+  TG_LIKE(randn_like, "contiguous"_a);
 #undef TG_LIKE
   tensor
       .def(
@@ -43,8 +58,7 @@ void bind_constants(TensorClass& tensor) {
       .def(
           "full_like",
           [](const Tensor& t, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
-            const Tensor out = t.full_like(value, get(dtype));
-            return device ? out.to(*device) : out;
+            return t.full_like(value, to_options(device, dtype));
           },
           "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
       .def_static(
@@ -89,10 +103,10 @@ struct Distribution {
   void bind(TensorClass& tensor, const Arguments&... numbers) const {
     tensor.def_static(
         name,
-        [*this](const nb::args& shape, Numbers... values, const OptionalDType& dtype, const Device& device) {
+        [*this](const nb::args& shape, Numbers... values, const OptionalDType& dtype, const Device& device, bool) {
           return draw(to_sizes(shape, name), values..., to_options(device, dtype));
         },
-        "shape"_a, numbers..., "dtype"_a = nb::none(), "device"_a = nb::none());
+        "shape"_a, numbers..., "dtype"_a = nb::none(), "device"_a = nb::none(), "contiguous"_a = true);
   }
 };
 
@@ -107,15 +121,9 @@ void bind_random(TensorClass& tensor) {
             "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0)
       .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
       .def_static(
-          "rand",
-          [](const nb::args& shape, const Device& device, const OptionalDType& dtype, bool) {
-            return Tensor::rand(to_sizes(shape, "rand"), to_options(device, dtype));
-          },
-          "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
-      .def_static(
           "randperm",
-          [](int64_t n, const Device& device, const OptionalDType& dtype) { return Tensor::randperm(n, to_options(device, dtype)); }, "n"_a,
-          "device"_a = nb::none(), "dtype"_a = nb::none())
+          [](int64_t n, const Device& device, const OptionalDType& dtype, bool) { return Tensor::randperm(n, to_options(device, dtype)); },
+          "n"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
       .def("multinomial", &Tensor::multinomial, "num_samples"_a = 1, "replacement"_a = false)
       .def("dropout", &Tensor::dropout, "p"_a = 0.5);
 }
@@ -193,10 +201,12 @@ void bind_running(TensorClass& tensor) {
         construct(&t, Tensor(std::as_bytes(std::span(bytes.c_str(), bytes.size())), parse_dtype(dtype), shape, {.device = device}));
         t.is_param_(is_param);
       });
-  for (const char* name : {"shard", "shard_", "shard_like"})
-    tensor.def(name, [name](const Tensor&, const nb::args&, const nb::kwargs&) -> Tensor {
-      throw DeviceError(std::string(name) + ": tensors on several devices are not there yet");
-    });
+  const auto missing = [](const char* name) -> Tensor {
+    throw DeviceError(std::string(name) + ": tensors on several devices are not there yet");
+  };
+  for (const char* name : {"shard", "shard_"})
+    tensor.def(name, [=](const Tensor&, nb::handle, std::optional<int>) { return missing(name); }, "devices"_a, "axis"_a = nb::none());
+  tensor.def("shard_like", [=](const Tensor&, const Tensor&) { return missing("shard_like"); }, "y"_a);
 }
 
 void bind_gradients(TensorClass& tensor) {
@@ -241,10 +251,11 @@ void bind_creation(TensorClass& tensor) {
   tensor
       .def_static(
           "from_url",
-          [](const std::string& url, bool gunzip, const Device& device) {
-            return make_tensor(nb::module_::import_("tinygrad_cpp.helpers").attr("fetch")(url, "gunzip"_a = gunzip), device, {});
+          [](const std::string& url, bool gunzip, const Device& device, const OptionalDType& dtype) {
+            return make_tensor(nb::module_::import_("tinygrad_cpp.helpers").attr("fetch")(url, "gunzip"_a = gunzip), device, get(dtype));
           },
-          "url"_a, "gunzip"_a = false, "device"_a = nb::none(), "The bytes of a file from the network: see helpers.fetch.")
+          "url"_a, "gunzip"_a = false, "device"_a = nb::none(), "dtype"_a = nb::none(),
+          "The bytes of a file from the network: see helpers.fetch.")
       .def(
           "__init__",
           [](Tensor* self, nb::handle data, const Device& device, const OptionalDType& dtype) {

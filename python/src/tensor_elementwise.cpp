@@ -218,11 +218,12 @@ void bind_unary(TensorClass& tensor) {
   TG_UNARY(softsign);
   TG_UNARY(mish);
   TG_UNARY(detach);
-  TG_UNARY(contiguous);
   TG_UNARY(contiguous_backward);
   TG_UNARY(half);
   TG_UNARY(bfloat16);
 #undef TG_UNARY
+  // tinygrad's `arg` tells how to compute it, which the library finds itself.
+  tensor.def("contiguous", [](const Tensor& t, nb::handle) { return t.contiguous(); }, nb::kw_only(), "arg"_a = nb::none());
   const std::pair<const char*, DType> casts[] = {{"float", DType::float32},  {"int", DType::int32},  {"bool", DType::bool_},
                                                  {"double", DType::float64}, {"long", DType::int64}, {"short", DType::int16}};
   for (const auto& [name, dtype] : casts) tensor.def(name, [dtype = dtype](const Tensor& t) { return t.cast(dtype); });

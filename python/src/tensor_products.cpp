@@ -165,7 +165,7 @@ void bind_products(TensorClass& tensor) {
       .def(
           "batchnorm",
           [](const Tensor& t, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean,
-             const Tensor& invstd, int axis) { return t.batchnorm(or_none(weight), or_none(bias), mean, invstd, axis); },
+             const Tensor& invstd, const AxesArg& axis) { return t.batchnorm(or_none(weight), or_none(bias), mean, invstd, axis.axes); },
           "weight"_a.none(), "bias"_a.none(), "mean"_a, "invstd"_a, "axis"_a = 1)
       .def(
           "scaled_dot_product_attention",

@@ -47,7 +47,22 @@ ExtentPairs bounds_of(nb::handle x, const Extents& shape) {
 
 nb::tuple tuple_of(const std::vector<Tensor>& tensors) { return nb::tuple(nb::cast(tensors)); }
 
+/// `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`; where `keeps`, None is the size that the tensor has.
+void bind_shaped(TensorClass& tensor, const char* name, bool keeps, Tensor (*f)(const Tensor&, const Extents&)) {
+  tensor.def(
+      name,
+      [=](const Tensor& t, const nb::args& args, nb::handle shape) {
+        return f(t, to_extents_or_none(with_keyword(args, shape, name, "shape"), name,
+                                       keeps ? std::optional(t.symbolic_shape()) : std::nullopt));
+      },
+      "args"_a, "shape"_a = nb::none());
+}
+
 void bind_shapes(TensorClass& tensor) {
+  for (const char* name : {"reshape", "view"})
+    bind_shaped(tensor, name, true, +[](const Tensor& t, const Extents& shape) { return t.reshape(shape); });
+  bind_shaped(tensor, "expand", false, +[](const Tensor& t, const Extents& shape) { return t.expand(shape); });
+  bind_shaped(tensor, "shrink_to", false, +[](const Tensor& t, const Extents& shape) { return t.shrink_to(shape); });
   tensor.def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.symbolic_shape()); })
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("T", &Tensor::T)
@@ -65,12 +80,18 @@ void bind_shapes(TensorClass& tensor) {
              if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
              return t.size(0);
            })
-      .def("reshape",
-           [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents_or_none(shape, "reshape", t.symbolic_shape())); })
-      .def("view", [](const Tensor& t, const nb::args& shape) { return t.reshape(to_extents_or_none(shape, "view", t.symbolic_shape())); })
-      .def("expand", [](const Tensor& t, const nb::args& shape) { return t.expand(to_extents_or_none(shape, "expand")); })
-      .def("permute", [](const Tensor& t, const nb::args& order) { return t.permute(to_axes(to_sizes(order, "permute"))); })
-      .def("flip", [](const Tensor& t, const nb::args& axes) { return t.flip(to_axes(to_sizes(axes, "flip"))); })
+      .def(
+          "permute",
+          [](const Tensor& t, const nb::args& args, nb::handle order) {
+            return t.permute(to_axes(to_sizes(with_keyword(args, order, "permute", "order"), "permute")));
+          },
+          "args"_a, "order"_a = nb::none())
+      .def(
+          "flip",
+          [](const Tensor& t, const nb::args& args, nb::handle axis) {
+            return t.flip(to_axes(to_sizes(with_keyword(args, axis, "flip", "axis"), "flip")));
+          },
+          "args"_a, "axis"_a = nb::none())
       .def(
           "shrink", [](const Tensor& t, nb::handle bounds) { return t.shrink(bounds_of(bounds, t.symbolic_shape())); }, "arg"_a)
       .def(
@@ -84,11 +105,12 @@ void bind_shapes(TensorClass& tensor) {
             return t.pad(padding_of(padding, t.ndim()), value, m);
           },
           "padding"_a, "mode"_a = "constant", "value"_a = 0.0)
-      .def("shrink_to", [](const Tensor& t, const nb::args& shape) { return t.shrink_to(to_extents_or_none(shape, "shrink_to")); })
       .def(
           "pad_to",
-          [](const Tensor& t, const nb::args& shape, const Value& value) { return t.pad_to(to_extents_or_none(shape, "pad_to"), value); },
-          "shape"_a, "value"_a = 0)
+          [](const Tensor& t, const nb::args& args, const Value& value, nb::handle shape) {
+            return t.pad_to(to_extents_or_none(with_keyword(args, shape, "pad_to", "shape"), "pad_to"), value);
+          },
+          "args"_a, "value"_a = 0, "shape"_a = nb::none())
       .def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0)
       .def(
           "squeeze", [](const Tensor& t, std::optional<int> dim) { return dim ? t.squeeze(*dim) : t.squeeze(); }, "dim"_a = nb::none())
@@ -107,7 +129,12 @@ void bind_shapes(TensorClass& tensor) {
             return t.rearrange(formula, named);
           },
           "formula"_a, "sizes"_a)
-      .def("repeat", [](const Tensor& t, const nb::args& repeats) { return t.repeat(to_extents(repeats, "repeat")); })
+      .def(
+          "repeat",
+          [](const Tensor& t, const nb::args& args, nb::handle repeats) {
+            return t.repeat(to_extents(with_keyword(args, repeats, "repeat", "repeats"), "repeat"));
+          },
+          "args"_a, "repeats"_a = nb::none())
       .def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none())
       .def(
           "roll",
@@ -126,14 +153,14 @@ void bind_joins(TensorClass& tensor) {
   tensor
       .def(
           "split",
-          [](const Tensor& t, nb::handle sizes, int dim, bool) {
+          [](const Tensor& t, nb::handle sizes, int dim) {
             Sizes list;
             int64_t one = 0;
             if (to_int(sizes, one)) return tuple_of(t.split(one, dim));
             if (to_ints(sizes, list)) return tuple_of(t.split(list, dim));
             throw nb::type_error((std::string("split: expects an integer or integers, got ") + nb::repr(sizes).c_str()).c_str());
           },
-          "sizes"_a, "dim"_a = 0, nb::arg("_") = false)
+          "sizes"_a, "dim"_a = 0)
       .def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0)
       .def(
           "stack", [](nb::handle self, const nb::args& args, int dim) { return Tensor::stack(to_tensors(self, args, "stack"), dim); },
@@ -197,21 +224,25 @@ void bind_lookups(TensorClass& tensor) {
 
 void bind_items(TensorClass& tensor) {
   tensor
-      .def("__getitem__",
-           [](const Tensor& t, nb::handle indices) {
-             const IndexArg index = to_indices(indices, t);
-             const Released released;  // masks are read back
-             return t.get_item(index.indices);
-           })
-      .def("__setitem__",
-           [](Tensor& t, nb::handle indices, nb::handle value) {
-             const IndexArg index = to_indices(indices, t);
-             std::optional<Operand> number;
-             const bool is_operand = to_operand(value, number);
-             const Tensor other = is_operand ? Tensor() : to_tensor_like(value, t);
-             const Released released;
-             t.set_item(index.indices, is_operand ? *number : Operand(other));
-           })
+      .def(
+          "__getitem__",
+          [](const Tensor& t, nb::handle indices) {
+            const IndexArg index = to_indices(indices, t);
+            const Released released;  // masks are read back
+            return t.get_item(index.indices);
+          },
+          "key"_a.none())
+      .def(
+          "__setitem__",
+          [](Tensor& t, nb::handle indices, nb::handle value) {
+            const IndexArg index = to_indices(indices, t);
+            std::optional<Operand> number;
+            const bool is_operand = to_operand(value, number);
+            const Tensor other = is_operand ? Tensor() : to_tensor_like(value, t);
+            const Released released;
+            t.set_item(index.indices, is_operand ? *number : Operand(other));
+          },
+          "key"_a.none(), "value"_a)
       .def("__delitem__", [](const Tensor&, nb::handle) { throw nb::type_error("a tensor's elements cannot be deleted"); })
       .def("__iter__", [](const Tensor& t) {
         if (t.ndim() == 0) throw nb::type_error("iteration over a tensor without axes");

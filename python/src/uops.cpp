@@ -189,9 +189,9 @@ void bind_operators(nb::class_<UOp>& uop) {
 #undef TG_BINARY
 }
 
-/// The gradients that a Python function gives of a custom kernel's tensors: it gets those of the ones that are written, and the call, whose
-/// sources behind the first are the tensors, all as UOps.
-GradientFunction kernel_gradient(nb::object f) {
+}  // namespace
+
+GradientFunction gradient_of_nodes(nb::object f) {
   if (f.is_none()) return {};
   return [kept = shared_object(std::move(f))](std::span<const Tensor> gradients, std::span<const Tensor> inputs, std::span<const Tensor>) {
     const nb::gil_scoped_acquire gil;
@@ -199,13 +199,18 @@ GradientFunction kernel_gradient(nb::object f) {
     for (const Tensor& g : gradients) args.append(g.uop());
     sources.append(nb::none());
     for (const Tensor& t : inputs) sources.append(t.uop());
-    args.append(nb::module_::import_("types").attr("SimpleNamespace")("src"_a = nb::tuple(sources)));
+    const nb::object call = nb::module_::import_("types").attr("SimpleNamespace")("src"_a = nb::tuple(sources));
+    const nb::handle function(static_cast<PyObject*>(kept.get()));
+    const nb::object given = gradients.size() == 1 ? function(*args, call) : function(*args, "call"_a = call);
+    const bool are_several = PyTuple_Check(given.ptr()) || PyList_Check(given.ptr());
     std::vector<Tensor> out;
-    for (nb::handle g : nb::tuple(nb::handle(static_cast<PyObject*>(kept.get()))(*args)))
+    for (nb::handle g : nb::tuple(are_several ? given : nb::make_tuple(given)))
       out.push_back(g.is_none() ? Tensor() : nb::isinstance<UOp>(g) ? Tensor::from_uop(nb::cast<UOp>(g)) : nb::cast<Tensor>(g));
     return out;
   };
 }
+
+namespace {
 
 /// Runs a kernel of the user on tensors.
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& more, const nb::object& fxn, nb::object grad_fxn) {
@@ -222,7 +227,7 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& more, con
     if (!nb::isinstance<UOp>(made)) throw nb::type_error("custom_kernel: the function must return a UOp, the kernel's sink");
     return nb::cast<UOp>(made);
   };
-  const GradientFunction gradient = kernel_gradient(std::move(grad_fxn));
+  const GradientFunction gradient = gradient_of_nodes(std::move(grad_fxn));
   const Interruptible interruptible;
   const Released released;
   return custom_kernel(tensors, build, gradient);

@@ -74,9 +74,9 @@ class DTypes:
     value: PyConst = x.max
     return value
 
-  def finfo(self, x: DType) -> tuple[_core_int, _core_int]:
+  def finfo(self, dtype: DType) -> tuple[_core_int, _core_int]:
     """Bits of exponent and mantissa."""
-    return _core.finfo(x)
+    return _core.finfo(dtype)
 
   @property
   def default_float(self) -> DType:

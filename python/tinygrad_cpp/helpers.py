@@ -7,9 +7,11 @@ import functools
 import math
 import operator
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tinygrad_cpp import _core
@@ -27,27 +29,58 @@ class Context(contextlib.ContextDecorator):
 
   def __init__(self, **options: Any):
     self.options = options
+    self._before: list[dict[str, Any]] = []  # values of a program's own variables, which all threads share
 
   def _recreate_cm(self) -> Context:
     return self
 
   def __enter__(self) -> None:
-    _core.push_context(self.options)
+    own = {key: value for key, value in self.options.items() if key in ContextVar._own}
+    _core.push_context({key: value for key, value in self.options.items() if key not in own})
+    self._before.append({key: ContextVar._own[key].value for key in own})
+    for key, value in own.items():
+      ContextVar._own[key].value = value
 
   def __exit__(self, *_: object) -> None:
     _core.pop_context()
+    for key, value in self._before.pop().items():
+      ContextVar._own[key].value = value
 
 
 class ContextVar:
-  """An option, which compares and converts as its value does."""
+  """A number or a text that `with Context(KEY=...)` changes, which compares and converts as its value does: an option of the library, or one
+  of a program's own, which begins with what the environment has under its name, as the type of the default, or with the default. What
+  is assigned to `value` holds until the innermost Context ends."""
 
-  def __init__(self, key: str):
+  _own: dict[str, ContextVar] = {}
+
+  def __init__(self, key: str, default_value: Any):
     self.key = key
+    if key in _core.option_names():
+      return
+    if key in ContextVar._own:
+      raise RuntimeError(f"ContextVar: {key} is there already")
+    ContextVar._own[key] = self
+    self._value = getenv(key, default_value)
 
   @property
   def value(self) -> Any:
+    if self.key in ContextVar._own:
+      return self._value
     value = _core.get_option(self.key)
     return int(value) if isinstance(value, bool) else value
+
+  @value.setter
+  def value(self, value: Any) -> None:
+    if self.key in ContextVar._own:
+      self._value = value
+    else:
+      _core.set_option({self.key: value})
+
+  def tolist(self, obj: object = None) -> list[Any]:
+    """The parts of a text between commas, or the attributes of these names."""
+    parts = [part for part in str(self.value).split(",") if part]
+    return [getattr(obj, part) for part in parts] if obj is not None else parts
 
   def __bool__(self) -> bool: return bool(self.value)
   def __int__(self) -> int: return int(self.value)
@@ -62,7 +95,7 @@ class ContextVar:
 
 def __getattr__(name: str) -> ContextVar:  # DEBUG, BEAM, TRAINING, ...
   if name in _core.option_names():
-    return ContextVar(name)
+    return ContextVar(name, None)
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -177,14 +210,46 @@ def trange(n: int, **options: Any) -> tqdm[int]:
 
 # Downloads.
 
-def fetch(url: str, name: pathlib.Path | str | None = None, subdir: str | None = None, gunzip: bool = False,
-          allow_caching: bool = True) -> pathlib.Path:
-  """Downloads a file into the cache folder, unless it is there; local paths are returned as they are. By Python's own library: that
-  of C++ needs libcurl."""
+def _download(url: str, path: pathlib.Path, headers: Mapping[str, str], gunzip: bool, sha256: str | None) -> None:
   import hashlib
-  import pathlib
   import urllib.request
   import zlib
+
+  with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=30) as reply:
+    data = reply.read()
+  data = zlib.decompress(data, wbits=31) if gunzip else data
+  if sha256 and (found := hashlib.sha256(data).hexdigest()) != sha256.lower():
+    raise _core.IoError(f"fetch: {url} has the SHA-256 {found}, expects {sha256}")
+  path.parent.mkdir(parents=True, exist_ok=True)
+  part = path.with_name(f"{path.name}.{os.getpid()}.part")
+  part.write_bytes(data)
+  part.rename(path)
+
+
+def _extracted(path: pathlib.Path, anew: bool) -> pathlib.Path:
+  """The folder beside a tar file with what is in it."""
+  import shutil
+  import tarfile
+
+  folder = path.with_name(f"{path.name}.extract")
+  if anew or not folder.is_dir():
+    part = path.with_name(f"{path.name}.{os.getpid()}.extract.part")
+    shutil.rmtree(part, ignore_errors=True)
+    with tarfile.open(path) as tar:
+      tar.extractall(part, filter="data")
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+  return folder
+
+
+def fetch(url: str, name: pathlib.Path | str | None = None, subdir: str | None = None, gunzip: bool = False,
+          allow_caching: bool = not getenv("DISABLE_HTTP_CACHE"), headers: Mapping[str, str] = MappingProxyType({}),
+          sha256: str | None = None, extract: bool = False) -> pathlib.Path:
+  """Downloads a file into the cache folder, unless it is there; local paths are returned as they are. With `sha256`, a file that is there
+  with other bytes is downloaded again, and IoError if it has others then, too. With `extract`, the folder with what is in a tar file. By
+  Python's own library: that of C++ needs libcurl."""
+  import hashlib
+  import pathlib
 
   if url.startswith(("/", ".")):
     return pathlib.Path(url)
@@ -192,15 +257,12 @@ def fetch(url: str, name: pathlib.Path | str | None = None, subdir: str | None =
     path = pathlib.Path(name)
   else:
     cache = pathlib.Path(os.getenv("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tinygrad_cpp" / "downloads" / (subdir or "")
-    path = cache / (name or hashlib.md5(url.encode()).hexdigest() + (".gunzip" if gunzip else ""))
-  if not path.is_file() or not allow_caching:
-    with urllib.request.urlopen(url, timeout=30) as reply:
-      data = reply.read()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(zlib.decompress(data, wbits=31) if gunzip else data)
-    part.rename(path)
-  return path
+    asked = "_" + hashlib.md5(repr(sorted(headers.items())).encode()).hexdigest() if headers else ""
+    path = cache / ((name or hashlib.md5(url.encode()).hexdigest()) + asked + (".gunzip" if gunzip else ""))
+  is_there = allow_caching and path.is_file() and (sha256 is None or hashlib.sha256(path.read_bytes()).hexdigest() == sha256.lower())
+  if not is_there:
+    _download(url, path, headers, gunzip, sha256)
+  return _extracted(path, not is_there) if extract else path
 
 
 # Lists, numbers and text.
@@ -215,11 +277,25 @@ def flatten(l: Iterable[Iterable[T]]) -> list[T]: return [item for part in l for
 def make_tuple(x: int | Sequence[int], cnt: int) -> tuple[int, ...]: return (x,) * cnt if isinstance(x, int) else tuple(x)
 def ceildiv(num: int, amt: int) -> int: return -(num // -amt)
 def round_up(num: int, amt: int) -> int: return ceildiv(num, amt) * amt
-def partition(items: Iterable[T], keep: Callable[[T], bool]) -> tuple[list[T], list[T]]:
+def round_down(num: int, amt: int) -> int: return num // amt * amt
+def floordiv(x: int, y: int) -> int: return x // y if y else 0
+def floormod(x: int, y: int) -> int: return x % y if y else x
+def cdiv(x: int, y: int) -> int: return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else 0
+def cmod(x: int, y: int) -> int: return x - cdiv(x, y) * y
+def next_power2(x: int) -> int: return 1 << max(x - 1, 0).bit_length()
+def to_tuple(x: Any) -> tuple[Any, ...]: return x if isinstance(x, tuple) else (x,)
+def fully_flatten(l: Any) -> list[Any]: return [x for part in l for x in fully_flatten(part)] if isinstance(l, (list, tuple)) else [l]
+def unwrap(x: T | None) -> T:
+  assert x is not None, "unwrap: got None"
+  return x
+def get_single_element(x: Sequence[T]) -> T:
+  assert len(x) == 1, f"expects one element, got {len(x)}"
+  return x[0]
+def partition(itr: Iterable[T], fxn: Callable[[T], bool]) -> tuple[list[T], list[T]]:
   kept: list[T] = []
   rest: list[T] = []
-  for item in items:
-    (kept if keep(item) else rest).append(item)
+  for item in itr:
+    (kept if fxn(item) else rest).append(item)
   return kept, rest
 def merge_dicts(ds: Iterable[dict[Any, Any]]) -> dict[Any, Any]: return {k: v for d in ds for k, v in d.items()}
 def get_child(obj: Any, key: str) -> Any:
@@ -234,6 +310,18 @@ def colored(st: str, color: str | None, background: bool = False) -> str:
     return st
   names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
   return f"\u001b[{10 * background + 60 * color.isupper() + 30 + names.index(color.lower())}m{st}\u001b[0m"
+
+
+def ansistrip(s: str) -> str: return re.sub("\x1b\\[[0-9;]*[mK]", "", s)
+def ansilen(s: str) -> int: return len(ansistrip(s))
+
+
+def time_to_str(t: float, w: int = 8) -> str:
+  """Seconds in a unit that fits, in `w` columns."""
+  for scale, unit in ((1, "s "), (1e3, "ms")):
+    if t * scale > 10:
+      return f"{t * scale:{w}.2f}{unit}"
+  return f"{t * 1e6:{w}.2f}us"
 
 
 def size_to_str(s: int) -> str:

@@ -4,6 +4,7 @@
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -89,14 +90,14 @@ Options changed(Options options, const ContextArgs& args) {
   return options;
 }
 
-// Points into the innermost Context of the thread. A plain pointer: no constructor or destructor runs for it.
-constinit thread_local const std::shared_ptr<const Options>* innermost = nullptr;
+// The innermost Context of the thread. A plain pointer: no constructor or destructor runs for it.
+constinit thread_local Context* innermost = nullptr;
 
-const std::shared_ptr<const Options>& current_pointer() {
-  if (innermost) return *innermost;
-  // Never destroyed: used by objects of the user that die late.
-  static const auto& process = *new std::shared_ptr<const Options>(std::make_shared<Options>(Options::from_environment()));
-  return process;
+/// Options outside of every Context. What they were is never freed: somebody may have a reference, and objects of the user die late.
+std::atomic<const std::shared_ptr<const Options>*>& of_process() {
+  static std::atomic<const std::shared_ptr<const Options>*> options =
+      new std::shared_ptr<const Options>(std::make_shared<Options>(Options::from_environment()));
+  return options;
 }
 
 }  // namespace
@@ -119,16 +120,27 @@ ContentKey Options::code_key() const {
   return hasher.finish();
 }
 
-const Options& current_options() { return *current_pointer(); }
+const std::shared_ptr<const Options>& Context::pointer() { return innermost ? innermost->options_ : *of_process(); }
+
+const Options& current_options() { return *Context::pointer(); }
 
 Context::Context(const ContextArgs& args) : Context(std::make_shared<const Options>(changed(current_options(), args))) {}
 
 Context::Context(std::shared_ptr<const Options> options) noexcept
-    : options_(std::move(options)), previous_(std::exchange(innermost, &options_)) {}
+    : options_(std::move(options)), previous_(std::exchange(innermost, this)) {}
 
 Context::~Context() { innermost = previous_; }
 
-std::shared_ptr<const Options> Context::current() { return current_pointer(); }
+std::shared_ptr<const Options> Context::current() { return pointer(); }
+
+void Context::set(const ContextArgs& args) {
+  auto next = std::make_shared<const Options>(changed(current_options(), args));
+  if (*next == current_options()) return;
+  if (innermost)
+    innermost->before_.push_back(std::exchange(innermost->options_, std::move(next)));
+  else
+    of_process() = new std::shared_ptr<const Options>(std::move(next));
+}
 
 std::span<const OptionInfo> option_table() {
   static constexpr OptionInfo kTable[] = {

@@ -32,7 +32,6 @@ void check(std::string_view layer, int64_t in_channels, int64_t out_channels, co
   check_channels(layer, in_channels, out_channels, c.groups, c.kernel_size);
   check_each(layer, "the stride", c.stride, 1);
   check_each(layer, "the dilation", c.dilation, 1);
-  check_each(layer, "the padding", c.padding, 0);
 }
 
 /// What is common to convolutions; the weight is (a, b, kernel...).

@@ -41,6 +41,16 @@ Pairs spatial_padding(std::string_view op, const PerAxis& padding, size_t rank, 
   return out;
 }
 
+/// The same, of which negative amounts cut elements of `in` off.
+Pairs padding_of(std::string_view op, const PerAxis& padding, const Shape& in, size_t count) {
+  Pairs out = spatial_padding(op, padding, in.size(), count);
+  for (size_t a = 0; a < in.size(); ++a)
+    if (const auto& [before, after] = out[a]; less_now(in[a] + min(before, SInt(0)) + min(after, SInt(0)), 0))
+      throw ShapeError(fmt::format("{}: the padding ({}, {}) cuts off more than the {} elements of axis {}", op, to_string(before),
+                                   to_string(after), to_string(in[a]), a));
+  return out;
+}
+
 Axes last_axes(size_t count) {
   Axes out;
   for (size_t i = 0; i < count; ++i) out.push_back(int(i) - int(count));
@@ -82,11 +92,6 @@ void check_windows(std::string_view op, const Shape& kernel, const Numbers& stri
                                    stride[i], dilation[i]));
 }
 
-void check_not_negative(std::string_view op, std::string_view what, const PerAxis& numbers) {
-  for (size_t i = 0; i < numbers.size(); ++i)
-    if (numbers[i] < 0) throw ValueError(fmt::format("{}: the {} {} is negative", op, what, numbers[i]));
-}
-
 void check_bias(std::string_view op, const UOp& bias, const SInt& channels) {
   if (bias && shape_of(bias) != Shape{channels})
     throw ShapeError(fmt::format("{}: the bias {} does not fit {} output channels, expects ({},)", op, to_string(shape_of(bias)),
@@ -120,9 +125,8 @@ UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& 
   const Numbers stride = options.stride.resolve("conv2d", "stride", c.spatial),
                 dilation = options.dilation.resolve("conv2d", "dilation", c.spatial);
   check_windows("conv2d", kernel, stride, dilation);
-  check_not_negative("conv2d", "padding", options.padding);
   check_bias("conv2d", bias, ws[0]);
-  const UOp padded = ops::pad(tinygrad::cast(x, acc), spatial_padding("conv2d", options.padding, ws.size(), c.spatial));
+  const UOp padded = ops::pad(tinygrad::cast(x, acc), padding_of("conv2d", options.padding, shape_of(x), c.spatial));
   if (takes_winograd(options.winograd, padded, weight, options.groups, stride, dilation))
     return add_channel_bias(tinygrad::cast(winograd_conv2d(padded, tinygrad::cast(weight, acc), options.groups), out), bias);
   const UOp windows = pool(padded, view_of(sizes), view_of(stride), view_of(dilation), "conv2d");
@@ -172,7 +176,6 @@ UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const Con
   const Pairs padding = spatial_padding("conv_transpose2d", o.padding, ws.size(), n);
   const DType out = least_upper_dtype(x.dtype(), weight.dtype());
   check_windows("conv_transpose2d", tail(ws, 2), stride, dilation);
-  check_not_negative("conv_transpose2d", "padding", o.padding);
   check_bias("conv_transpose2d", bias, ws[1] * SInt(o.groups));
   for (size_t i = 0; i < n; ++i) {
     if (extra[i] < 0 || extra[i] >= std::max(stride[i], dilation[i]))
@@ -229,8 +232,7 @@ PoolSizes pool_sizes(std::string_view op, const Shape& in, const PoolOptions& o)
   p.stride = o.stride ? o.stride->resolve(op, "stride", count) : p.kernel;
   p.dilation = o.dilation.resolve(op, "dilation", count);
   check_windows(op, Shape(p.kernel.begin(), p.kernel.end()), p.stride, p.dilation);
-  check_not_negative(op, "padding", o.padding);
-  p.padding = p.with_ceiling = spatial_padding(op, o.padding, in.size(), count);
+  p.padding = p.with_ceiling = padding_of(op, o.padding, in, count);
   for (size_t i = 0; i < count; ++i) {
     const int64_t extent = p.dilation[i] * (p.kernel[i] - 1) + 1;
     if (const auto& [before, after] = p.padding[first + i]; before.value() >= extent || after.value() >= extent)

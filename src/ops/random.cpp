@@ -97,7 +97,8 @@ UOp rand(const RandomState& state, const Shape& shape, std::optional<DType> dtyp
 }
 
 UOp randn(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
-  const DType d = checked_float("randn", dtype, ctx);
+  const DType d = dtype.value_or(ctx.default_float);
+  if (is_bool(d) || d == DType::void_) throw DTypeError(fmt::format("randn: got {}, expects a dtype of numbers", repr(d)));
   Shape two{2};
   two.append(shape.begin(), shape.end());
   const UOp u = rand(state, two, DType::float32, ctx);
@@ -114,28 +115,33 @@ UOp randint(const RandomState& state, const Shape& shape, int64_t low, int64_t h
 
 UOp uniform(const RandomState& state, const Shape& shape, double low, double high, std::optional<DType> dtype, const OpsContext& ctx) {
   if (!(low < high)) throw ValueError(fmt::format("uniform: low {} must be less than high {}", low, high));
-  if (dtype && !is_float(*dtype))
-    throw DTypeError(fmt::format("uniform: got {}, expects a float dtype; randint() draws integers", repr(*dtype)));
-  const UOp scaled = mul(rand(state, shape, ctx.default_float, ctx), high - low);
-  return add(tinygrad::cast(scaled, dtype.value_or(ctx.default_float)), low, ctx);
+  const DType d = dtype.value_or(ctx.default_float);
+  if (!is_float(d) && !is_int(d)) throw DTypeError(fmt::format("uniform: got {}, expects a dtype of numbers", repr(d)));
+  if (is_int(d) && Scalar::of(low).cast(d).as_double() != low) throw ValueError(fmt::format("uniform: low {} is no {}", low, repr(d)));
+  const UOp scaled = tinygrad::cast(mul(rand(state, shape, ctx.default_float, ctx), high - low), d);
+  return add(scaled, is_int(d) ? Operand(int64_t(low)) : Operand(low), ctx);
 }
 
 UOp normal(const RandomState& state, const Shape& shape, double mean, double std, std::optional<DType> dtype, const OpsContext& ctx) {
   if (!(std >= 0)) throw ValueError(fmt::format("normal: the standard deviation {} is negative or NaN", std));
+  checked_float("normal", dtype, ctx);
   return add(mul(randn(state, shape, dtype, ctx), std), mean);
 }
 
 UOp scaled_uniform(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  checked_float("scaled_uniform", dtype, ctx);
   return mul(uniform(state, shape, -1.0, 1.0, dtype, ctx), 1 / std::sqrt(double(count_of("scaled_uniform", shape))));
 }
 
 UOp glorot_uniform(const RandomState& state, const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) {
+  checked_float("glorot_uniform", dtype, ctx);
   const int64_t in = fan_in("glorot_uniform", shape);
   const double bound = std::sqrt(6.0 / double(shape[0].value() + in));
   return uniform(state, shape, -bound, bound, dtype, ctx);
 }
 
 UOp kaiming_uniform(const RandomState& state, const Shape& shape, double a, std::optional<DType> dtype, const OpsContext& ctx) {
+  checked_float("kaiming_uniform", dtype, ctx);
   const double bound = std::sqrt(6.0 / (1 + a * a) / double(fan_in("kaiming_uniform", shape)));
   return uniform(state, shape, -bound, bound, dtype, ctx);
 }

@@ -143,8 +143,9 @@ Tensor Tensor::interpolate(const Sizes& size, const InterpolateOptions& o) const
   return wrap(ops::interpolate(uop(), size, {static_cast<ops::Interpolation>(o.mode), o.align_corners}));
 }
 Tensor Tensor::layernorm(const std::vector<int>& axes, double eps) const { return wrap(ops::layernorm(uop(), to_axes(axes), eps)); }
-Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, int axis) const {
-  return wrap(ops::batchnorm(uop(), node_or_null(weight), node_or_null(bias), mean.uop(), invstd.uop(), {axis}));
+Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, const AxisList& axes) const {
+  if (!axes.get()) throw ValueError("batchnorm: expects the axes of the statistics, got none");
+  return wrap(ops::batchnorm(uop(), node_or_null(weight), node_or_null(bias), mean.uop(), invstd.uop(), to_axes(*axes.get())));
 }
 Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value, const AttentionOptions& o) const {
   ops::AttentionOptions options{.mask = node_or_null(o.mask), .is_causal = o.is_causal, .enable_gqa = o.enable_gqa};

@@ -133,8 +133,12 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   return drawn({replacement || samples == 1 ? rows * std::max<int64_t>(samples, 1) : numel()}, DType::float32, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
 }
-Tensor Tensor::rand_like(std::optional<DType> dtype) const { return rand(shape(), {dtype.value_or(this->dtype()), device()}); }
-Tensor Tensor::randn_like(std::optional<DType> dtype) const { return randn(shape(), {dtype.value_or(this->dtype()), device()}); }
+Tensor Tensor::rand_like(const TensorOptions& o) const {
+  return rand(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+}
+Tensor Tensor::randn_like(const TensorOptions& o) const {
+  return randn(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+}
 
 Tensor Tensor::dropout(double p) const {
   if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: p = {} is no probability", p));

@@ -58,8 +58,10 @@ Tensor Tensor::empty_like(const TensorOptions& o) const {
 Tensor Tensor::full_like(const Operand& value, std::optional<DType> dtype) const {
   return wrap(ops::full_like(uop(), to_operand(value), dtype));
 }
-Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return wrap(ops::zeros_like(uop(), dtype)); }
-Tensor Tensor::ones_like(std::optional<DType> dtype) const { return wrap(ops::ones_like(uop(), dtype)); }
+Tensor Tensor::full_like(const Operand& value, const TensorOptions& o) const {
+  if (o.device.empty()) return full_like(value, o.dtype);
+  return wrap(ops::full(shape_of(uop()), to_operand(value), o.dtype.value_or(dtype()), context_on(o.device)));
+}
 
 namespace {
 ops::Pairs to_pairs(const ExtentPairs& given) {

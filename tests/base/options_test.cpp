@@ -185,6 +185,25 @@ TEST(Context, OtherThreadsAreNotChangedUnlessTheyAreHandedTheOptions) {
   EXPECT_EQ(current_options().beam, 7);
 }
 
+TEST(Context, SetHoldsUntilTheInnermostEnds) {
+  const int before = current_options().wino, other = before == 0 ? 2 : 0;
+  {
+    const Context guard{{.debug = 1}};
+    const Options& old = current_options();
+    Context::set({.wino = other});
+    EXPECT_EQ(current_options().wino, other);
+    EXPECT_EQ(current_options().debug, 1);
+    EXPECT_EQ(old.wino, before);  // still there
+    message_of([] { Context::set({.wino = 7}); });
+    EXPECT_EQ(current_options().wino, other);
+  }
+  EXPECT_EQ(current_options().wino, before);
+  Context::set({.wino = other});
+  std::thread([&] { EXPECT_EQ(current_options().wino, other); }).join();
+  Context::set({.wino = before});
+  EXPECT_EQ(current_options().wino, before);
+}
+
 TEST(Context, SpecMinusOneIsTheChoiceOfTheBuild) {
   Context guard{{.spec = -1}};
 #ifdef TINYGRAD_VERIFY

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import io
+import os
+from typing import Any, Callable, TypeVar
 
 from tinygrad_cpp import _core
 from tinygrad_cpp._core import (
@@ -19,9 +22,54 @@ from tinygrad_cpp._core import (
 )
 
 __all__ = [
-  "LoadReport", "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save",
+  "LoadReport", "TensorIO", "accept_filename", "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save",
   "tar_extract", "torch_load", "zip_extract",
 ]
+
+
+T = TypeVar("T")
+
+
+class TensorIO(io.RawIOBase):
+  """The bytes of a vector of uint8 as a file that is read: `tarfile.open(fileobj=TensorIO(t))`."""
+
+  def __init__(self, t: Tensor):
+    if t.ndim != 1 or t.dtype != _core.all_dtypes["uint8"]:
+      raise _core.ValueError(f"TensorIO: expects a vector of dtypes.uint8, got {t}")
+    self._tensor, self._position = t, 0
+
+  def readable(self) -> bool: return True
+  def seekable(self) -> bool: return True
+
+  def readinto(self, buffer: Any) -> int:
+    part = self._tensor[self._position:self._position + len(buffer)]
+    count = len(part)
+    if count:
+      memoryview(buffer)[:count] = part.data()
+    self._position += count
+    return count
+
+  def seek(self, offset: int, whence: int = 0) -> int:
+    size = len(self._tensor)
+    if whence not in (0, 1, 2):
+      raise _core.ValueError(f"TensorIO: whence is {whence}, expects 0, 1 or 2")
+    self._position = min(max(offset + (0, self._position, size)[whence], 0), size)
+    return self._position
+
+  def tell(self) -> int: return self._position
+  def write(self, _: Any) -> int: raise io.UnsupportedOperation("TensorIO: a tensor is read, not written")
+
+
+def accept_filename(func: Callable[[Tensor], T]) -> Callable[[Any], T]:
+  """Decorator: a function of a file's bytes that takes a path, too."""
+
+  @functools.wraps(func)
+  def call(fn: Any) -> T:
+    from pathlib import Path
+
+    return func(fn if isinstance(fn, Tensor) else Tensor(Path(os.fspath(fn))))
+
+  return call
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:

@@ -18,7 +18,6 @@ std::vector<Mistake> layers() {
       mistake<ValueError>("conv_of_groups_that_do_not_divide", "2 groups do not divide 3 input and 4 output channels",
                           [](Givens&) { Conv2d(3, 4, 3, {.groups = 2}); }),
       mistake<ValueError>("conv_of_stride_0", "Conv2d: got 0 as the stride", [](Givens&) { Conv2d(4, 4, 3, {.stride = {0}}); }),
-      mistake<ValueError>("conv_of_negative_padding", "Conv2d: got -1 as the padding", [](Givens&) { Conv2d(4, 4, 3, {.padding = {-1}}); }),
       mistake<ValueError>("conv_to_the_same_size_with_a_stride", "a stride of 2 gives no output of the same size",
                           [](Givens&) { Conv2d(4, 4, 3, {.stride = {2}, .same = true}); }),
       mistake<ShapeError>("conv_of_other_channels", "has 4 channels, the weight (4, 3, 3, 3)", [](Givens& g) { Conv2d(3, 4, 3)(g.image); }),
