@@ -64,6 +64,8 @@ class TINYGRAD_EXPORT JitCore {
   void reset();
   void free_intermediates();
   void save(const std::string& path) const;
+  /// The layout of the arguments and the skeleton of the results of what save() writes.
+  std::pair<std::string, std::shared_ptr<const void>> saved_form() const;
   bool captured() const;
 
  private:

@@ -107,6 +107,7 @@ class TINYGRAD_EXPORT LARS : public Optimizer {
  public:
   explicit LARS(std::span<const Tensor> params, const LARSOptions& options = {});
   std::vector<Tensor> b;  ///< momentum, where there is one
+  const LARSOptions& options() const { return options_; }
   TG_FIELDS(lr, b)
 
  private:
@@ -164,6 +165,7 @@ class TINYGRAD_EXPORT LAMB : public Optimizer {
   explicit LAMB(std::span<const Tensor> params, const LAMBOptions& options = {});
   Tensor b1_t, b2_t;         ///< (1): b1 and b2 to the number of steps
   std::vector<Tensor> m, v;  ///< running means of gradient and squared gradient
+  const LAMBOptions& options() const { return options_; }
   TG_FIELDS(lr, b1_t, b2_t, m, v)
 
  private:

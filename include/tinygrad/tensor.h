@@ -193,7 +193,7 @@ class TINYGRAD_EXPORT Tensor {
     return set_item(std::span(indices.begin(), indices.size()), value);
   }
   Tensor& set_item(std::span<const Index> indices, const Operand& value);
-  /// A copy with memory of its own.
+  /// A copy with memory of its own, and with a copy of its gradient.
   Tensor clone() const;
   Tensor to(std::string_view device) const;
   Tensor& to_(std::string_view device);

@@ -198,12 +198,70 @@ int64_t to_step(PyObject* x) {
   throw nb::type_error((std::string("the step of a slice is an integer; got ") + nb::repr(nb::handle(x)).c_str()).c_str());
 }
 
-void add_index(IndexArg& out, nb::handle x, const Tensor& of) {
+/// What is known of an entry while others are looked at.
+struct Entry {
+  int axes = 1;  ///< of the indexed tensor that it stands for
+  bool is_ellipsis = false;
+  std::optional<std::pair<int64_t, int64_t>> range = {};  ///< of indices that are on the host
+};
+
+/// The least and the greatest of nested lists of integers, or of an array; nothing for masks, for none, and for what holds tensors.
+void add_range(nb::handle x, std::optional<std::pair<int64_t, int64_t>>& range) {
+  const auto add = [&](int64_t i) { range = range ? std::pair(std::min(range->first, i), std::max(range->second, i)) : std::pair(i, i); };
   int64_t number = 0;
+  if (to_int(x, number)) return add(number);
+  if (PyObject_HasAttrString(x.ptr(), "__array_interface__")) {
+    if (nb::cast<int64_t>(x.attr("size")) == 0) return;
+    for (const char* end : {"min", "max"})
+      if (to_int(x.attr(end)(), number)) add(number);
+  } else if (PySequence_Check(x.ptr()) && !nb::isinstance<Tensor>(x)) {
+    for (nb::handle item : nb::borrow<nb::sequence>(x)) add_range(item, range);
+  }
+}
+
+/// IndexError for indices on the host that are out of range for their axis.
+void check_ranges(const std::vector<Entry>& entries, const Tensor& of) {
+  int used = 0, axis = 0;
+  for (const Entry& e : entries) used += e.axes;
+  const Sizes sizes = of.max_shape();
+  for (const Entry& e : entries) {
+    if (e.range && axis < int(sizes.size())) {
+      const auto [low, high] = *e.range;
+      const int64_t n = sizes[size_t(axis)];
+      if (low < -n || high >= n)
+        throw IndexError("index " + std::to_string(low < -n ? low : high) + " is out of range for axis " + std::to_string(axis) +
+                         " of size " + std::to_string(n));
+    }
+    axis += e.is_ellipsis ? of.ndim() - used : e.axes;
+  }
+}
+
+bool holds_tensors(nb::handle x) {
+  if (nb::isinstance<Tensor>(x)) return true;
+  if (!PyList_Check(x.ptr()) && !PyTuple_Check(x.ptr())) return false;
+  for (nb::handle item : nb::borrow<nb::sequence>(x))
+    if (holds_tensors(item)) return true;
+  return false;
+}
+
+/// Nested lists, with tensors in them or not, as one tensor.
+Tensor stacked(nb::handle x, const Tensor& of) {
+  if (!holds_tensors(x) || nb::isinstance<Tensor>(x)) return make_tensor(x, of.device(), {});
+  std::vector<Tensor> rows;
+  for (nb::handle item : nb::borrow<nb::sequence>(x)) rows.push_back(stacked(item, of));
+  return Tensor::stack(rows);
+}
+
+Entry add_index(IndexArg& out, nb::handle x, const Tensor& of) {
+  int64_t number = 0;
+  Entry entry;
   if (x.is_none()) {
     out.indices.push_back(NewAxis{});
+    entry.axes = 0;
   } else if (x.is(nb::handle(Py_Ellipsis))) {
     out.indices.push_back(Ellipsis{});
+    entry.axes = 0;
+    entry.is_ellipsis = true;
   } else if (PySlice_Check(x.ptr())) {
     const auto* s = reinterpret_cast<PySliceObject*>(x.ptr());
     out.indices.push_back(Slice{to_bound(s->start), to_bound(s->stop), to_step(s->step)});
@@ -218,24 +276,38 @@ void add_index(IndexArg& out, nb::handle x, const Tensor& of) {
     PyErr_Format(PyExc_IndexError, "%R is no index: expects integers, slices, None, ..., tensors, lists or masks", x.ptr());
     throw nb::python_error();
   } else {  // lists, masks and arrays
-    out.kept.push_back(make_tensor(x, of.device(), {}));
+    add_range(x, entry.range);
+    out.kept.push_back(stacked(x, of));
     if (out.kept.back().numel() == 0 && is_float(out.kept.back().dtype())) out.kept.back() = out.kept.back().to_int();  // an empty list
     out.indices.push_back(out.kept.back());
   }
+  if (!out.kept.empty() && std::holds_alternative<const Tensor*>(out.indices.back().value()) && is_bool(out.kept.back().dtype()))
+    entry.axes = out.kept.back().ndim();
+  return entry;
+}
+
+/// As in tinygrad and PyTorch, a list of more than numbers is a tuple: x[[0, 1]] are two rows, x[[[0, 1], [1, 0]]] two elements.
+bool is_tuple_of_indices(nb::handle x) {
+  if (PyTuple_Check(x.ptr())) return true;
+  if (!PyList_Check(x.ptr())) return false;
+  for (nb::handle e : nb::borrow<nb::list>(x)) {
+    const bool is_array = PyObject_HasAttrString(e.ptr(), "ndim") && nb::cast<int64_t>(e.attr("ndim")) != 0;
+    if (PyList_Check(e.ptr()) || PyTuple_Check(e.ptr()) || PySlice_Check(e.ptr()) || e.is_none() || e.is(nb::handle(Py_Ellipsis)) ||
+        nb::isinstance<Tensor>(e) || is_array)
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 IndexArg to_indices(nb::handle x, const Tensor& of) {
   IndexArg out;
-  if (nb::isinstance<nb::tuple>(x)) {
-    const auto entries = nb::borrow<nb::tuple>(x);
-    out.kept.reserve(entries.size());  // indices point to them
-    for (nb::handle e : entries) add_index(out, e, of);
-  } else {
-    out.kept.reserve(1);
-    add_index(out, x, of);
-  }
+  std::vector<Entry> entries;
+  const nb::tuple all = is_tuple_of_indices(x) ? nb::tuple(nb::borrow<nb::object>(x)) : nb::make_tuple(x);
+  out.kept.reserve(all.size());  // indices point to them
+  for (nb::handle e : all) entries.push_back(add_index(out, e, of));
+  check_ranges(entries, of);
   return out;
 }
 

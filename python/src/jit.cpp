@@ -1,6 +1,7 @@
 // jit for functions of Python: what is among their arguments and results, and how both are made again of other tensors.
 #include "common.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -94,10 +95,9 @@ struct Contents {
 };
 
 /// Stands for a tensor in the containers of a captured result.
-nb::handle placeholder() {
-  static PyObject* const object = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));  // lives for ever
-  return object;
-}
+struct Placeholder {};
+/// Its class, which is pickled by its name, and which nobody else passes.
+nb::handle placeholder() { return nb::type<Placeholder>(); }
 
 using Replace = std::function<nb::object(nb::handle)>;
 
@@ -136,6 +136,16 @@ nb::object filled(nb::handle containers, std::span<const Tensor> tensors) {
 nb::object call_with(const nb::object& function, const nb::tuple& arguments, std::span<const Tensor> tensors) {
   const nb::object own = filled(arguments, tensors);
   return function(*nb::borrow<nb::tuple>(own[0]), **nb::borrow<nb::dict>(own[1]));
+}
+
+/// A layout that another process can compare.
+std::string without_addresses(std::string layout) {
+  constexpr std::string_view before = " at 0x";
+  for (size_t at = layout.find(before); at != std::string::npos; at = layout.find(before, at)) {
+    const size_t end = std::min(layout.find_first_not_of("0123456789abcdef", at + before.size()), layout.size());
+    layout.erase(at, end - at);
+  }
+  return layout;
 }
 
 /// Throws for numbers and objects in a result: they would be those of one call for ever.
@@ -215,6 +225,14 @@ class Jit {
     const Released released;
     core_.save(path);
   }
+  /// Of what save() writes: what must be equal in arguments, and the result with placeholders for tensors.
+  nb::tuple saved_form() const {
+    const auto [layout, skeleton] = [this] {
+      const Released released;
+      return core_.saved_form();
+    }();
+    return nb::make_tuple(without_addresses(layout), nb::borrow(static_cast<PyObject*>(const_cast<void*>(skeleton.get()))));
+  }
 
  private:
   static detail::JitResults results_of(const nb::object& result) {
@@ -275,18 +293,34 @@ class OneNode {
 }  // namespace
 
 void bind_jit(nb::module_& m) {
+  nb::class_<Placeholder>(m, "JitPlaceholder", "Stands for a tensor in what a jitted function gives.");
   nb::class_<Jit>(m, "Jit", nb::dynamic_attr(), "What TinyJit captures of one function.")
       .def(nb::init<bool, bool>(), "check"_a = false, "prune"_a = false)
       .def("call", &Jit::call, "function"_a, "args"_a, "kwargs"_a)
       .def("reset", &Jit::reset)
       .def("free_intermediates", &Jit::free_intermediates)
       .def("save", &Jit::save, "path"_a)
+      .def("saved_form", &Jit::saved_form)
       .def_prop_ro("captured", &Jit::captured);
   nb::class_<OneNode>(m, "OneNode", "What function() makes of a function.")
       .def(nb::init<std::string, nb::object, nb::object>(), "name"_a, "gradient"_a.none(), "grad_fxn"_a.none())
       .def("call", &OneNode::call, "function"_a, "args"_a, "kwargs"_a);
   nb::class_<LoadedJit>(m, "LoadedJit", "A captured call from a file: tensors of the arguments to tensors of the results, in their order.")
       .def(nb::init<std::string>(), "path"_a)
+      .def(
+          "call_as",
+          [](const LoadedJit& jit, const std::string& layout, nb::handle skeleton, const nb::tuple& args, const nb::dict& kwargs) {
+            const detail::JitArguments arguments = Contents(nb::make_tuple(args, kwargs)).arguments;
+            if (const std::string given = without_addresses(arguments.layout); given != layout)
+              throw JitError("jit: what was captured takes " + layout + ", got " + given);
+            const std::vector<Tensor> results = [&] {
+              const Interruptible interruptible;
+              const Released released;
+              return jit(arguments.tensors, arguments.variables);
+            }();
+            return filled(skeleton, results);
+          },
+          "layout"_a, "skeleton"_a.none(), "args"_a, "kwargs"_a)
       .def("__call__", [](const LoadedJit& jit, const nb::args& args) {
         const detail::JitArguments arguments = Contents(args).arguments;
         const Interruptible interruptible;

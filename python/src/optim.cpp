@@ -24,6 +24,61 @@ void construct(O* self, nb::handle params, const Options& options) {
   new (self) O(given, options);
 }
 
+/// The parts of a step, which are protected.
+struct Parts : Optimizer {
+  static constexpr auto begin_step_of = &Parts::begin_step;
+  static constexpr auto update_of = &Parts::update;
+  static constexpr auto make_state_of = &Parts::make_state;
+};
+
+/// What a class in Python begins with that says itself how parameters change, by `_step`.
+class OwnOptimizer : public Optimizer {
+ public:
+  OwnOptimizer(std::span<const Tensor> params, const LARSOptions& o)
+      : Optimizer(params, {.lr = o.lr, .device = o.device, .fused = o.fused}) {}
+  void add_fields(nn::Fields& fields) const override { fields.add("lr", lr); }
+
+  // What the library's own optimizers do for one parameter, and zeros for all.
+  static std::pair<std::vector<Tensor>, std::vector<Tensor>> step_of(Optimizer& o, const std::vector<Tensor>& params,
+                                                                     const std::vector<Tensor>& grads) {
+    std::vector<Tensor> assigned = (o.*Parts::begin_step_of)(), changes;
+    for (size_t i = 0; i < params.size(); ++i) {
+      const DType wide = least_upper_dtype(params[i].dtype(), DType::float32);
+      const auto prepared = [&](const Tensor& t) { return (t.device() == o.device() ? t : t.to(o.device())).detach().cast(wide); };
+      const Tensor p = prepared(params[i]);
+      changes.push_back(p - (o.*Parts::update_of)(i, p, prepared(grads.at(i)), assigned));
+    }
+    return {std::move(changes), std::move(assigned)};
+  }
+  static std::vector<Tensor> zeros_of(const Optimizer& o) { return (o.*Parts::make_state_of)(); }
+
+ private:
+  Tensor update(size_t, const Tensor&, const Tensor&, std::vector<Tensor>&) override {
+    const nb::gil_scoped_acquire gil;
+    PyErr_SetString(PyExc_NotImplementedError, "Optimizer: a subclass says by _step(params, grads) what is subtracted from parameters");
+    throw nb::python_error();
+  }
+};
+
+/// Whether a subclass in Python, or one in a group, has a step of its own.
+bool has_own_step(nb::handle optimizer) {
+  const nb::object base = nb::module_::import_("tinygrad_cpp._core").attr("Optimizer");
+  for (const char* method : {"_step", "_apply_update"})
+    if (!nb::object(optimizer.type().attr(method)).is(base.attr(method))) return true;
+  if (!nb::isinstance<OptimizerGroup>(optimizer)) return false;
+  for (nb::handle o : nb::list(optimizer.attr("optimizers")))
+    if (has_own_step(o)) return true;
+  return false;
+}
+
+std::vector<Tensor> scheduled_step(nb::handle optimizer) {
+  if (has_own_step(optimizer))
+    return nb::cast<std::vector<Tensor>>(nb::module_::import_("tinygrad_cpp.nn.optim").attr("scheduled_step")(optimizer));
+  Optimizer& o = *nb::inst_ptr<Optimizer>(optimizer);
+  const Released released;
+  return o.schedule_step();
+}
+
 /// A scheduler sets the first rate.
 template <class S, class... Arguments>
 void construct_scheduler(S* self, Optimizer& optimizer, Arguments&&... arguments) {
@@ -51,8 +106,23 @@ void bind_steps(nb::class_<C, B>& type) {
 using Device = std::optional<std::string>;
 using Fused = std::optional<bool>;
 
+/// A setting that is not to be changed.
+template <class C, class B, class O, class T>
+void bind_setting(nb::class_<C, B>& type, const char* name, T O::* field) {
+  type.def_prop_ro(name, [field](const C& o) { return o.options().*field; });
+}
+
 void bind_momentum(nb::module_& m) {
-  nb::class_<LARS, Optimizer>(m, "LARS", nb::dynamic_attr())
+  nb::class_<LARS, Optimizer> lars(m, "LARS", nb::dynamic_attr());
+  bind_setting(lars, "momentum", &LARSOptions::momentum);
+  bind_setting(lars, "wd", &LARSOptions::weight_decay);
+  bind_setting(lars, "ns_steps", &LARSOptions::ns_steps);
+  bind_setting(lars, "ns_coefficients", &LARSOptions::ns_coefficients);
+  bind_setting(lars, "nesterov", &LARSOptions::nesterov);
+  bind_setting(lars, "classic", &LARSOptions::classic);
+  bind_setting(lars, "pre_wd", &LARSOptions::pre_wd);
+  bind_setting(lars, "tcoef", &LARSOptions::tcoef);
+  lars.def_rw("b", &LARS::b, "Momentum, where there is one.")
       .def(
           "__init__",
           [](LARS* self, nb::handle params, double lr, double momentum, double weight_decay, int64_t ns_steps,
@@ -109,7 +179,16 @@ void bind_momentum(nb::module_& m) {
 }
 
 void bind_adaptive(nb::module_& m) {
-  nb::class_<LAMB, Optimizer>(m, "LAMB", nb::dynamic_attr())
+  nb::class_<LAMB, Optimizer> lamb(m, "LAMB", nb::dynamic_attr());
+  bind_setting(lamb, "b1", &LAMBOptions::b1);
+  bind_setting(lamb, "b2", &LAMBOptions::b2);
+  bind_setting(lamb, "eps", &LAMBOptions::eps);
+  bind_setting(lamb, "wd", &LAMBOptions::weight_decay);
+  bind_setting(lamb, "adam", &LAMBOptions::adam);
+  lamb.def_rw("m", &LAMB::m, "Running means of gradients.")
+      .def_rw("v", &LAMB::v, "Running means of squared gradients.")
+      .def_rw("b1_t", &LAMB::b1_t)
+      .def_rw("b2_t", &LAMB::b2_t)
       .def(
           "__init__",
           [](LAMB* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, bool adam,
@@ -240,11 +319,39 @@ void bind_schedulers(nb::module_& m) {
 }  // namespace
 
 void bind_optim(nb::module_& m) {
-  nb::class_<Optimizer, nn::Module> optimizer(m, "Optimizer", nb::dynamic_attr());
-  optimizer.def("zero_grad", &Optimizer::zero_grad)
+  nb::class_<Optimizer, nn::Module, OwnOptimizer> optimizer(m, "Optimizer", nb::dynamic_attr(),
+                                                            "Updates parameters by their gradients. A subclass in Python says how, by\n"
+                                                            "`_step(params, grads)`, which gives two lists: what is subtracted from each\n"
+                                                            "parameter, and what else it has assigned to.");
+  optimizer
+      .def(
+          "__init__",
+          [](Optimizer* self, nb::handle params, double lr, const Device& device, Fused fused) {
+            construct(static_cast<OwnOptimizer*>(self), params, LARSOptions{.lr = lr, .device = device.value_or(""), .fused = fused});
+          },
+          "params"_a, "lr"_a, "device"_a = nb::none(), "fused"_a = nb::none())
+      .def("zero_grad", &Optimizer::zero_grad)
       .def_prop_ro("params", [](const Optimizer& o) { return o.params(); })
-      .def_rw("lr", &Optimizer::lr);
-  bind_steps(optimizer);
+      .def_prop_ro("buffers", [](const Optimizer& o) { return o.buffers(); })
+      .def_prop_ro("device", &Optimizer::device)
+      .def_prop_ro("fused", &Optimizer::fused)
+      .def_rw("lr", &Optimizer::lr)
+      .def("_step", &OwnOptimizer::step_of, "params"_a, "grads"_a)
+      .def("_new_optim_param", &OwnOptimizer::zeros_of, "Zeros like each parameter or, if fused, as many as all together.")
+      .def(
+          "_apply_update",
+          [](const Optimizer&, const Tensor& t, const Tensor& up) {
+            return (t.detach() - (up.device() == t.device() ? up : up.to(t.device()))).cast(t.dtype());
+          },
+          "t"_a, "up"_a)
+      .def("step",
+           [](nb::handle self) {
+             const Interruptible interruptible;
+             const std::vector<Tensor> changed = scheduled_step(self);
+             const Released released;
+             Tensor::realize(changed);
+           })
+      .def("schedule_step", &scheduled_step);
   bind_momentum(m);
   bind_adaptive(m);
   nb::class_<OptimizerGroup, Optimizer>(m, "OptimizerGroup", nb::dynamic_attr())

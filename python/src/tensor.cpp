@@ -175,7 +175,13 @@ void bind_running(TensorClass& tensor) {
           },
           "x"_a)
       .def(
-          "clone", [](const Tensor& t, const Device& device) { return device ? t.clone().to(*device) : t.clone(); },
+          "clone",
+          [](const Tensor& t, const Device& device) {
+            if (!device) return t.clone();
+            const Tensor out = t.clone().to(*device);
+            if (const Tensor g = t.grad(); g.defined()) out.set_grad(g.clone().to(*device));
+            return out;
+          },
           "device"_a = nb::none())
       .def(
           "to", [](const Tensor& t, const Device& device) { return t.to(device.value_or("")); }, "device"_a.none())

@@ -216,6 +216,7 @@ optim.LARS(params, lr=0.001, momentum=0.9, weight_decay=0.0001, ns_steps=0, ns_c
     tcoef=0.001, device=None, fused=None)
 optim.Muon(params, lr=0.001, momentum=0.95, weight_decay=0.1, ns_steps=5, ns_coefficients=(3.4445, -4.775, 2.0315), nesterov=True, device=None,
     fused=None)
+optim.Optimizer(params, lr, device=None, fused=None)
 optim.OptimizerGroup(*optimizers)
 optim.SGD(params, lr=0.001, momentum=0.0, weight_decay=0.0, nesterov=False, classic=False, device=None, fused=None)
 state.TensorIO(t)

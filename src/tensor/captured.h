@@ -65,6 +65,8 @@ class CapturedCall {
   detail::JitResults replay(const CallArguments& arguments);
   void free_intermediates() { capture_->free_leases(); }
   const Recording& recording() const { return recording_; }
+  const std::string& layout() const { return layout_; }
+  const std::shared_ptr<const void>& skeleton() const { return skeleton_; }
 
   // Files (captured_file.cpp).
   void save(const std::string& path) const;

@@ -82,6 +82,13 @@ struct JitCore::State {
     const std::lock_guard lock(mutex);
     if (entry.captured == call) entry.captured = nullptr;
   }
+  /// What was captured in the latest call; JitError where there is nothing.
+  std::shared_ptr<CapturedCall> latest() const {
+    const std::lock_guard lock(mutex);
+    for (const auto& e : entries)
+      if (e->captured) return e->captured;
+    throw JitError("jit: nothing is captured that could be saved; call the function two times first");
+  }
   std::shared_ptr<Entry> entry_of(const CallArguments& arguments, const void* result_type);
   void record(Entry& entry, const CallArguments& arguments, const void* result_type, const Body& body);
   void compare(const Recording& before, const Recording& now);
@@ -246,15 +253,11 @@ void JitCore::free_intermediates() {
   for (const auto& c : all) c->free_intermediates();
 }
 
-void JitCore::save(const std::string& path) const {
-  std::shared_ptr<CapturedCall> latest;
-  {
-    const std::lock_guard lock(state_->mutex);
-    for (const auto& e : state_->entries)
-      if (e->captured && !latest) latest = e->captured;
-  }
-  if (!latest) throw JitError("jit: nothing is captured that could be saved; call the function two times first");
-  latest->save(path);
+void JitCore::save(const std::string& path) const { state_->latest()->save(path); }
+
+std::pair<std::string, std::shared_ptr<const void>> JitCore::saved_form() const {
+  const std::shared_ptr<CapturedCall> latest = state_->latest();
+  return {latest->layout(), latest->skeleton()};
 }
 
 bool JitCore::captured() const {

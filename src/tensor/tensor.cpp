@@ -350,7 +350,11 @@ Tensor& Tensor::replace(const Tensor& x) {
   return *this;
 }
 
-Tensor Tensor::clone() const { return from_uop(copied(uop())).is_param_(is_param()); }
+Tensor Tensor::clone() const {
+  Tensor out = from_uop(copied(uop())).is_param_(is_param());
+  if (const Tensor g = grad(); g.defined()) out.set_grad(g.clone());
+  return out;
+}
 Tensor Tensor::contiguous() const { return wrap(ops::contiguous(uop())); }
 Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backward(uop())); }
 

@@ -11,6 +11,8 @@ from tinygrad_cpp import _core
 from tinygrad_cpp._core import (
   LoadReport,
   Module,
+  Optimizer,
+  OptimizerGroup,
   Tensor,
   gguf_load,
   safe_load,
@@ -79,6 +81,9 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
   out: dict[str, Tensor] = {}
   if isinstance(obj, Module):
     out.update({prefix + name: t for name, t in obj.tensors()})
+  if isinstance(obj, Optimizer):
+    parts = {"optimizers": obj.optimizers} if isinstance(obj, OptimizerGroup) else {"params": obj.params, "buffers": obj.buffers}
+    out.update(get_state_dict(parts, prefix, tensor_type))
   if hasattr(obj, "_asdict"):
     items: Any = obj._asdict().items()
   elif isinstance(obj, dict):

@@ -1,0 +1,156 @@
+"""x[...] and x[...] = y: expressions drawn at random, against NumPy; what lists mean; and indices out of range."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import Tensor
+
+A = np.arange(24).reshape(2, 3, 4)
+
+
+class Drawn:
+  """An index for an array of a shape, as ours and as NumPy takes it."""
+
+  def __init__(self, rng: np.random.Generator, shape: tuple[int, ...]):
+    self.rng, self.shape, self.axis = rng, shape, 0
+    self.ours: list[Any] = []
+    self.ints: list[Any] = []  # integers select first, as in PyTorch: with NumPy they would be index arrays
+    self.rest: list[Any] = []
+    self.ways = 1 if rng.random() < 0.5 else rng.integers(2, 4)  # how long the index arrays of this expression are
+    self.draw()
+
+  def draw(self) -> None:
+    hole = self.rng.integers(0, len(self.shape) + 1) if self.rng.random() < 0.3 else -1  # an ellipsis in front of this axis
+    while self.axis < len(self.shape):
+      if self.axis == hole:
+        skipped = int(self.rng.integers(0, len(self.shape) - self.axis + 1))
+        self.ours.append(...)
+        self.ints += [slice(None)] * skipped
+        self.rest += [slice(None)] * skipped
+        self.axis += skipped
+        hole = -1
+        if self.axis == len(self.shape):
+          return
+      elif hole < 0 and not any(e is ... for e in self.ours) and self.rng.random() < 0.1:
+        return  # whole axes are left
+      if self.rng.random() < 0.1:
+        self.ours.append(None)
+        self.rest.append(None)
+      self.entry(self.shape[self.axis])
+
+  def entry(self, n: int) -> None:
+    kind = self.rng.choice(["int", "slice", "whole", "list", "array", "tensor", "mask"], p=[0.2, 0.25, 0.1, 0.15, 0.1, 0.1, 0.1])
+    if kind == "int":
+      i = int(self.rng.integers(-n, n))
+      self.ours.append(i)
+      self.ints.append(i)
+      self.axis += 1
+      return
+    if kind == "slice" or kind == "whole":
+      ends = [None if self.rng.random() < 0.3 else int(self.rng.integers(-n - 1, n + 2)) for _ in range(2)]
+      index = slice(*ends, int(self.rng.choice([1, 1, 2, 3, -1, -2]))) if kind == "slice" else slice(None)
+      self.ours.append(index)
+      self.rest.append(index)
+    elif kind == "mask":
+      mask = np.zeros(n, bool)
+      mask[self.rng.permutation(n)[:min(n, self.ways)]] = True
+      if mask.sum() != self.ways:  # would not broadcast with the others
+        mask[:] = False
+        mask[int(self.rng.integers(0, n))] = True
+      self.ours.append(mask.tolist() if self.rng.random() < 0.5 else Tensor(mask))
+      self.rest.append(mask)
+    else:
+      index = self.rng.integers(-n, n, size=self.ways if self.rng.random() < 0.8 else (2, self.ways))
+      self.ours.append({"list": index.tolist, "array": lambda: index, "tensor": lambda: Tensor(index)}[str(kind)]())
+      self.rest.append(index)
+    self.ints.append(slice(None))
+    self.axis += 1
+
+  def of(self, a: np.ndarray) -> tuple[np.ndarray, tuple[Any, ...]]:
+    return a[(*self.ints, ...)], tuple(self.rest)
+
+
+def drawn(rng: np.random.Generator) -> tuple[np.ndarray, Drawn]:
+  shape = tuple(int(n) for n in rng.integers(1, 6, size=rng.integers(1, 5)))
+  return rng.integers(0, 1000, size=shape).astype(np.int32), Drawn(rng, shape)
+
+
+def test_reading(rng: np.random.Generator) -> None:
+  for _ in range(150):
+    a, index = drawn(rng)
+    part, rest = index.of(a)
+    key = tuple(index.ours) if rng.random() < 0.8 or all(isinstance(e, int) for e in index.ours) else index.ours  # a list means the same
+    out = Tensor(a)[key]
+    expected = part[rest]
+    assert out.shape == expected.shape and out.numpy().tolist() == expected.tolist(), f"{a.shape}[{index.ours}]"
+
+
+def test_writing(rng: np.random.Generator) -> None:
+  for _ in range(60):
+    a, index = drawn(rng)
+    expected = a.copy()
+    part, rest = index.of(expected)
+    part[rest] = -7
+    x = Tensor(a.copy())
+    x[tuple(index.ours)] = -7
+    assert x.numpy().tolist() == expected.tolist(), f"{a.shape}[{index.ours}] = -7"
+
+
+LISTS = [  # as tinygrad and PyTorch have them: a list of more than numbers is a tuple
+  ([0, 1], A[[0, 1]]), ([[0, 1]], A[[0, 1]]), ([[0, 1], [1, 0]], A[[0, 1], [1, 0]]), (([[0, 1], [1, 0]],), A[np.array([[0, 1], [1, 0]])]),
+  ([slice(None), [0, 1]], A[:, [0, 1]]), ([[0, 1], slice(None)], A[[0, 1]]), ([Ellipsis, 0], A[..., 0]), ([None], A[None]), ([0, None], A[0, None]),
+  ([(0, 1), (1, 0)], A[[0, 1], [1, 0]]), (((0, 1), (1, 0)), A[[0, 1], [1, 0]]), ([[[0, 1], [1, 0]]], A[np.array([[0, 1], [1, 0]])]),
+  ([True, False], A[[True, False]]), ([[True, False]], A[[True, False]]), ([], A[:0]), ([[]], A[:0]), (range(2), A[[0, 1]]),
+  ([np.int64(1), np.int64(0)], A[[1, 0]]), (np.array([1, 0]), A[[1, 0]]), ([np.array([1, 0]), 2], A[[1, 0], 2]),
+  ((slice(None), [[0, 1], [1, 2]]), A[:, np.array([[0, 1], [1, 2]])]), (None, A[None]), ((None, None, 0), A[None, None, 0]), (..., A), ((), A),
+]
+
+
+@pytest.mark.parametrize("index,expected", LISTS, ids=lambda x: str(x)[:40] if not isinstance(x, np.ndarray) else "")
+def test_lists(index: Any, expected: np.ndarray) -> None:
+  out = Tensor(A)[index]
+  assert out.shape == expected.shape and out.numpy().tolist() == expected.tolist()
+  changed, x = A.copy(), Tensor(A.copy())
+  changed_index = index
+  if isinstance(index, list) and any(isinstance(e, (list, tuple, slice, np.ndarray)) or e is None or e is ... for e in index):
+    changed_index = tuple(np.array(e, int) if isinstance(e, (list, tuple)) and not (e and isinstance(e[0], bool)) else e for e in index)
+  changed[changed_index] = -1
+  x[index] = -1
+  assert x.numpy().tolist() == changed.tolist()
+
+
+def test_lists_of_tensors() -> None:
+  x, i, j = Tensor(A), Tensor([0, 1]), Tensor([1, 0])
+  assert x[[i, j]].tolist() == A[[0, 1], [1, 0]].tolist() and x[[i]].tolist() == A.tolist()
+  assert x[[Tensor(0), Tensor(1)]].tolist() == A[0, 1].tolist() and x[[0, Tensor(1)]].tolist() == A[0, 1].tolist()
+  assert x[:, [Tensor(0), Tensor(2)]].tolist() == A[:, [0, 2]].tolist()
+  assert x[[Tensor([True, False])]].tolist() == A[:1].tolist()
+  x = Tensor(A.copy())
+  x[[i, j]] = 5
+  changed = A.copy()
+  changed[[0, 1], [1, 0]] = 5
+  assert x.numpy().tolist() == changed.tolist()
+
+
+OUT_OF_RANGE = [
+  (2, "index 2 is out of range for axis 0 of size 2"), (-3, "index -3 is out of range for axis 0 of size 2"),
+  ((0, 3), "index 3 is out of range for axis 1 of size 3"), ((..., 4), "index 4 is out of range for axis 2 of size 4"),
+  ([0, 2], "index 2 is out of range for axis 0 of size 2"), ([[0, -3]], "index -3 is out of range for axis 0 of size 2"),
+  ((slice(None), [1, 5]), "index 5 is out of range for axis 1 of size 3"), ((..., [0, 4]), "index 4 is out of range for axis 2 of size 4"),
+  ((None, ..., np.array([-5, 1])), "index -5 is out of range for axis 2 of size 4"), (np.array([[2]]), "index 2 is out of range for axis 0 of size 2"),
+  (([True, False], [0, 3]), "index 3 is out of range for axis 1 of size 3"), (range(3), "index 2 is out of range for axis 0 of size 2"),
+  ((np.ones((2, 3), bool), [7]), "index 7 is out of range for axis 2 of size 4"), (np.array(2), "index 2 is out of range for axis 0 of size 2"),
+]
+
+
+@pytest.mark.parametrize("index,message", OUT_OF_RANGE, ids=lambda x: str(x)[:30])
+def test_indices_of_the_host_out_of_range(index: Any, message: str) -> None:
+  x = Tensor(A.copy())
+  with pytest.raises(IndexError, match=message):
+    x[index]
+  with pytest.raises(tg.IndexError, match=message):
+    x[index] = 1
+  assert x.tolist() == A.tolist()
