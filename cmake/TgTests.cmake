@@ -177,6 +177,23 @@ function(tg_check_public_headers)
   add_dependencies(tests public_headers)
 endfunction()
 
+# What users write must compile, or be refused in a line; and nothing of the library is destroyed at exit, when objects of users still compute.
+function(tg_test_programs)
+  set(folder "${PROJECT_SOURCE_DIR}/tests/package")
+  add_test(NAME package.refused COMMAND "${CMAKE_COMMAND}" "-DCXX=${CMAKE_CXX_COMPILER}" "-DINCLUDE=${PROJECT_SOURCE_DIR}/include"
+           "-DSOURCE=${folder}/refused/refused.cpp" -P "${folder}/refused/refused.cmake")
+  tg_read_rooms(rooms)
+  set(libraries "")
+  foreach(room IN LISTS rooms)
+    get_target_property(type tg_${room} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND libraries "$<TARGET_FILE:tg_${room}>")
+    endif()
+  endforeach()
+  add_test(NAME package.exit COMMAND "${CMAKE_COMMAND}" "-DNM=${CMAKE_NM}" "-DLIBRARIES=${libraries}" -P "${folder}/exit.cmake")
+  set_tests_properties(package.refused package.exit PROPERTIES LABELS package)
+endfunction()
+
 # What users do with the library: each folder of tests/package/ is a project of theirs, built and run from outside, three of them
 # against what cmake --install leaves.
 function(tg_test_packaging)
@@ -243,6 +260,7 @@ function(tg_tests)
   if(NOT TG_TESTS)
     tg_check_public_headers()
     if(NOT TG_SANITIZE)
+      tg_test_programs()
       tg_test_packaging()
     endif()
   endif()

@@ -285,6 +285,10 @@ struct JitKept {
 template <class T>
 inline constexpr char result_tag = 0;
 
+/// Never defined: for what ends in a static_assert.
+template <class T>
+T anything();
+
 [[noreturn]] TINYGRAD_EXPORT void throw_out_of_host_memory();
 
 }  // namespace detail
@@ -306,6 +310,15 @@ inline constexpr char result_tag = 0;
 /// - Results have memory of their own. Tensors made by the function that something else keeps (gradients, tensors put into objects) hold
 /// the
 ///   values of the latest call. Gradients of arguments are not set.
+///
+/// Threads: any number of them may replay at once. A tensor that a replay reads elsewhere (weights) must not be written meanwhile, by
+/// assign(), set_item(), an optimizer or load_state_dict(): a replay that is running would see some of the new values. Two ways are right:
+///
+/// - Hold a std::shared_lock of one std::shared_mutex around each call, and a std::unique_lock around all that is assigned. Stores that
+///   still wait then are run by the first call that reads them, and the others wait for it.
+/// - Swap: make another model with a jitted function of its own, call that until it is captured(), and let the threads take both from one
+///   std::shared_ptr, which is replaced under a std::mutex. Calls that run end with the old weights. It is the way where calls must not
+///   wait.
 ///
 /// The function returns nothing, or tensors in such containers. Reading the values of tensors (item(), data(), tolist()) or seeding the
 /// random sequence in it throws JitError from the second call on. Inside another jitted function it is a plain function, and with JIT=0.
@@ -355,8 +368,13 @@ class Jit {
         fill({});
         return detail::JitResults();
       });
+    } else if constexpr (!detail::holds_tensors<R>()) {
+      static_assert(
+          detail::holds_tensors<R>(),
+          "jit: the function returns something besides tensors, which each replay would give as it was when the call was captured; "
+          "return nothing, a Tensor, or tensors in lists, tuples, maps, optionals and plain structs, and a number as Tensor(number)");
+      return detail::anything<R>();
     } else {
-      static_assert(detail::holds_tensors<R>(), "jit: the function must return nothing, or tensors in containers");
       std::optional<R> result;
       const auto body = [&](std::span<const Tensor> tensors) {
         fill(tensors);

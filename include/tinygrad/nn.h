@@ -109,6 +109,9 @@ struct TINYGRAD_EXPORT BatchNorm : Module {
   explicit BatchNorm(int64_t channels, const BatchNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias, num_batches_tracked, running_mean, running_var)
+
+ private:
+  Tensor normalized(const Tensor& x) const;
 };
 using BatchNorm2d = BatchNorm;
 using BatchNorm3d = BatchNorm;
@@ -128,6 +131,9 @@ struct TINYGRAD_EXPORT GroupNorm : Module {
   GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias)
+
+ private:
+  Tensor normalized(const Tensor& x) const;
 };
 
 using InstanceNormOptions = GroupNormOptions;
@@ -153,6 +159,9 @@ struct TINYGRAD_EXPORT LayerNorm : Module {
   explicit LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Sizes{size}, options) {}
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight, bias)
+
+ protected:
+  Tensor normalized(const Tensor& x) const;
 };
 
 /// Normalizes (batch, channels, height, width) over the channels.
@@ -174,6 +183,9 @@ struct TINYGRAD_EXPORT RMSNorm : Module {
   explicit RMSNorm(int64_t size, const RMSNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   TG_FIELDS(weight)
+
+ private:
+  Tensor normalized(const Tensor& x) const;
 };
 
 /// Rows of a table: indices (...) to (..., size). Throws DTypeError unless they are integers.
@@ -199,6 +211,9 @@ struct TINYGRAD_EXPORT LSTMCell : Module {
   /// From x (batch, input) and the state (h, c), each (batch, hidden), the next state; zeros come before the first.
   State operator()(const Tensor& x, const std::optional<State>& state = {}) const;
   TG_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+
+ private:
+  State step(const Tensor& x, const std::optional<State>& state) const;
 };
 
 }  // namespace tinygrad::nn

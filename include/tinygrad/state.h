@@ -26,7 +26,7 @@ TINYGRAD_EXPORT std::vector<Tensor> get_parameters(const Module& module);
 struct LoadOptions {
   bool strict = true;    ///< every tensor of the module must be in the dict, with its shape
   bool verbose = true;   ///< a progress bar on standard error
-  bool consume = false;  ///< what was loaded leaves the dict; on the same device, its memory becomes the module's
+  bool consume = false;  ///< what was loaded leaves the dict; on the same device, its memory becomes the module's where that has none
   bool realize = true;
 };
 
@@ -44,10 +44,11 @@ struct TINYGRAD_EXPORT LoadReport {
   std::string to_string() const;
 };
 
-/// Gives the tensors of a module the values and dtypes of a dict, moved to the module's devices; without `consume` they are copied.
-/// If strict, throws ValueError for names that are missing and ShapeError for shapes that differ; else these tensors stay as they are. An
-/// error leaves every tensor of the module as it was, and so the dict, but for large tensors that had been moved already when memory ran
-/// out while `consume` is on.
+/// Gives the tensors of a module the values and dtypes of a dict, moved to the module's devices. A tensor that is in memory and has the
+/// dtype of its value is written to, so that views of it and captured calls see the value; any other one becomes the value, which without
+/// `consume` is a copy. If strict, throws ValueError for names that are missing and ShapeError for shapes that differ; else these tensors
+/// stay as they are. An error leaves every tensor of the module as it was, and so the dict, but for large tensors that had been moved
+/// already when memory ran out while `consume` is on.
 TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOptions& options = {});
 /// The same; the dict itself stays whole.
 TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, const StateDict& state, const LoadOptions& options = {});

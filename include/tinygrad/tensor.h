@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <tinygrad/dtype.h>
@@ -19,14 +21,80 @@
 #include <tinygrad/export.h>
 #include <tinygrad/tensor_arguments.h>
 
+// In C++20 x[0, 1] is x[1], as the comma drops what is before it: an error in code that includes this header. x[{0, 1}] has two indices.
+#if defined(__clang__)
+#pragma clang diagnostic error "-Wdeprecated-comma-subscript"
+#elif defined(__GNUC__)
+#pragma GCC diagnostic error "-Wcomma-subscript"
+#endif
+
 namespace tinygrad {
 
+class Context;
 class Tensor;
 class UOp;
 enum class Op : uint8_t;
 namespace detail {
 struct TensorCell;
 TensorCell& cell_of(const Tensor& tensor);
+}  // namespace detail
+
+namespace detail {
+
+template <class T>
+concept Path = requires(const T& p) { p.native(), p.lexically_normal(); };
+template <class T>
+concept Text = std::is_convertible_v<const T&, std::string_view>;
+/// What begins, ends and knows its size: a vector, an array, a span.
+template <class T>
+concept List = !Path<T> && !Text<T> && requires(const T& list) {
+  std::begin(list) != std::end(list);
+  std::size(list);
+};
+
+template <List L>
+using ItemOf = std::remove_cvref_t<decltype(*std::begin(std::declval<const L&>()))>;
+
+/// What lists of lists of lists hold in the end.
+template <class T>
+struct LeafOf {
+  using type = T;
+};
+template <List T>
+struct LeafOf<T> : LeafOf<ItemOf<T>> {};
+
+[[noreturn]] TINYGRAD_EXPORT void throw_ragged(size_t depth, int64_t expected, size_t got);
+
+/// The elements of lists in their order, and how many stand along each axis.
+template <class E>
+struct Flattened {
+  std::vector<std::byte> bytes;
+  Sizes shape;
+
+  template <class L>
+  void add(const L& x, size_t depth = 0) {
+    if constexpr (List<L>) {
+      if (depth == shape.size()) shape.push_back(static_cast<int64_t>(std::size(x)));
+      if (shape[depth] != static_cast<int64_t>(std::size(x))) throw_ragged(depth, shape[depth], std::size(x));
+      for (const auto& element : x) add(element, depth + 1);
+      if (std::size(x) == 0) add_empty<L>(depth);
+    } else {
+      const auto* begin = reinterpret_cast<const std::byte*>(&x);
+      bytes.insert(bytes.end(), begin, begin + sizeof(E));
+    }
+  }
+
+ private:
+  /// The axes below a list without elements, of which nothing tells the sizes.
+  template <class L>
+  void add_empty(size_t depth) {
+    if constexpr (List<ItemOf<L>>) {
+      if (depth + 1 == shape.size()) shape.push_back(0);
+      add_empty<ItemOf<L>>(depth + 1);
+    }
+  }
+};
+
 }  // namespace detail
 
 struct AttentionOptions;
@@ -55,22 +123,18 @@ class TINYGRAD_EXPORT Tensor {
   Tensor(std::initializer_list<std::initializer_list<E>> rows, const TensorOptions& options = {});
   template <Element E>
   Tensor(std::initializer_list<std::initializer_list<std::initializer_list<E>>> planes, const TensorOptions& options = {});
-  template <Element E>
-    requires(!std::same_as<E, bool>)
-  explicit Tensor(const std::vector<E>& values, const TensorOptions& options = {})
-      : Tensor(std::span<const E>(values), {static_cast<int64_t>(values.size())}, options) {}
-  template <Element E>
-    requires(!std::same_as<E, bool>)
-  Tensor(const std::vector<E>& values, const Sizes& shape, const TensorOptions& options = {})
-      : Tensor(std::span<const E>(values), shape, options) {}
-  template <Element E>
-  Tensor(std::span<const E> values, const Sizes& shape, const TensorOptions& options = {})
-      : Tensor(as_bytes(values.data(), values.size()), dtype_of<E>(), shape, options) {}
+  /// Of vectors, arrays and spans of numbers, and of such lists of lists. ShapeError where the lists of one depth differ in length.
+  template <class L>
+    requires detail::List<L> || detail::Text<L>
+  explicit Tensor(const L& values, const TensorOptions& options = {});
+  /// Of one list, row-major.
+  template <detail::List L>
+    requires Element<typename L::value_type>
+  Tensor(const L& values, const Sizes& shape, const TensorOptions& options = {});
   /// The bytes of row-major elements of `dtype`, converted where the options name another.
   Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape, const TensorOptions& options = {});
   /// from_file() of a std::filesystem::path.
-  template <class Path>
-    requires requires(const Path& p) { p.native(), p.lexically_normal(); }
+  template <detail::Path Path>
   explicit Tensor(const Path& file, const TensorOptions& options = {}) : Tensor(from_file(file.string(), options)) {}
 
   // Created.
@@ -83,6 +147,12 @@ class TINYGRAD_EXPORT Tensor {
   /// there. It must stay for as long as the tensor and what was made of it, or until `owner`, if there is one, is released. ValueError for
   /// an address that is not a multiple of the element size.
   static Tensor from_blob(void* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {});
+  /// The same with the dtype of the pointer. Bytes, and unsigned integers of the element's size, may be given another one by the options;
+  /// DTypeError where these name another dtype for any other pointer.
+  template <Element E>
+  static Tensor from_blob(E* data, const Sizes& shape, const TensorOptions& options = {}, std::shared_ptr<void> owner = {}) {
+    return from_blob_of(dtype_of<E>(), data, shape, options, std::move(owner));
+  }
   /// All of a file, a vector of `dtype` (by default uint8), which stays on the device DISK:PATH: what is used of it is read when it is
   /// copied to a device, straight to where it is wanted, and assigning writes to the file. On another device if the options name one.
   /// Throws IoError for what is no file, or one that has become shorter when it is read, and ValueError for one that ends within an
@@ -109,14 +179,19 @@ class TINYGRAD_EXPORT Tensor {
   // Of this one's shape and, where nothing else is said, its dtype and device.
   Tensor full_like(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor full_like(const Operand& value, const TensorOptions& options) const;
-  Tensor zeros_like(std::optional<DType> dtype = {}) const { return full_like(0, dtype); }
-  Tensor zeros_like(const TensorOptions& options) const { return full_like(0, options); }
-  Tensor ones_like(std::optional<DType> dtype = {}) const { return full_like(1, dtype); }
-  Tensor ones_like(const TensorOptions& options) const { return full_like(1, options); }
+  inline Tensor zeros_like(std::optional<DType> dtype = {}) const;
+  inline Tensor zeros_like(const TensorOptions& options) const;
+  inline Tensor ones_like(std::optional<DType> dtype = {}) const;
+  inline Tensor ones_like(const TensorOptions& options) const;
 
   // Random: a function of the seed and of how much was drawn before, the same on every device.
   /// Starts the sequence of random numbers anew on every device.
   static void manual_seed(uint64_t seed = 0);
+  /// Where the sequence is, two uint64 on the CPU: after set_rng_state() the same numbers are drawn as after this call. A tensor as any
+  /// other, to be kept in a state dict.
+  static Tensor get_rng_state();
+  /// Throws ValueError for what get_rng_state() does not give.
+  static void set_rng_state(const Tensor& state);
   static Tensor rand(const Sizes& shape, const TensorOptions& options = {});   ///< uniform over [0, 1)
   static Tensor randn(const Sizes& shape, const TensorOptions& options = {});  ///< standard normal; as integers, rounded toward 0
   /// Integers over [low, high).
@@ -139,6 +214,12 @@ class TINYGRAD_EXPORT Tensor {
   Tensor randn_like(const TensorOptions& options) const;
   /// Elements are zeroed with probability p and the others divided by 1 - p, where the option `training` is on.
   Tensor dropout(double p = 0.5) const;
+
+  // Training and evaluation, of the calling thread: what dropout() and the layers that differ do, and whether optimizers step.
+  /// The option `training` on (or off, to evaluate) until what it returns goes out of scope: `const auto on = Tensor::train();`, and inside
+  /// of that `const auto off = Tensor::train(false);`. It needs <tinygrad/context.h>.
+  [[nodiscard]] static Context train(bool mode = true);
+  static bool training();
 
   // What it is.
   bool defined() const { return cell_ != nullptr; }
@@ -171,8 +252,9 @@ class TINYGRAD_EXPORT Tensor {
   /// The bytes of the elements, row-major. Reading values, here and below, computes them for the reader: a tensor that is lazy stays lazy,
   /// and gradients still go through it. realize() it first to read it often.
   std::vector<std::byte> data() const;
-  /// The same without a copy: realizes the tensor and gives its own memory, which stays while the pointer does. DeviceError where the host
-  /// does not reach it.
+  /// The same without a copy: realizes the tensor and gives its own memory, which stays while the pointer does; of a slice whose elements
+  /// follow one another, its place in the memory of the whole. Only where they do not (a transposed or expanded view) it is a copy.
+  /// DeviceError where the host does not reach it.
   std::shared_ptr<std::byte> host_memory() const;
   /// The elements, row-major, cast to E.
   template <Element E = float>
@@ -189,9 +271,7 @@ class TINYGRAD_EXPORT Tensor {
   /// This tensor becomes x: the same value from now on, whatever it was.
   Tensor& replace(const Tensor& x);
   /// Writes into a part: x.set_item({Slice{0, 2}}, 1.0).
-  Tensor& set_item(std::initializer_list<Index> indices, const Operand& value) {
-    return set_item(std::span(indices.begin(), indices.size()), value);
-  }
+  inline Tensor& set_item(std::initializer_list<Index> indices, const Operand& value);
   Tensor& set_item(std::span<const Index> indices, const Operand& value);
   /// A copy with memory of its own, and with a copy of its gradient.
   Tensor clone() const;
@@ -242,11 +322,13 @@ class TINYGRAD_EXPORT Tensor {
   /// [begin, end) an axis.
   Tensor shrink(const ExtentPairs& bounds) const;
   /// (before, after) an axis; negative amounts cut.
-  Tensor pad(const ExtentPairs& amounts, const Operand& value = 0, PadMode mode = PadMode::constant) const;
+  Tensor pad(const ExtentPairs& amounts, const Operand& value, PadMode mode = PadMode::constant) const;
+  inline Tensor pad(const ExtentPairs& amounts) const;
   /// The leading box of these sizes; -1 keeps an axis.
   Tensor shrink_to(const Extents& shape) const;
   /// Padded at the ends to these sizes; -1 keeps an axis.
-  Tensor pad_to(const Extents& shape, const Operand& value = 0) const;
+  Tensor pad_to(const Extents& shape, const Operand& value) const;
+  inline Tensor pad_to(const Extents& shape) const;
   Tensor squeeze() const;
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
@@ -291,9 +373,11 @@ class TINYGRAD_EXPORT Tensor {
   /// The same, combined with what is there or, if include_self is false, only with what comes.
   Tensor scatter_reduce(int axis, const Tensor& index, const Tensor& src, ScatterMode mode, bool include_self = true) const;
   /// The elements where the mask holds: as many as there are, which is read back, or `size` of them, then `fill`.
-  Tensor masked_select(const Tensor& mask, std::optional<int64_t> size = {}, const Operand& fill = 0) const;
+  Tensor masked_select(const Tensor& mask, std::optional<int64_t> size, const Operand& fill) const;
+  inline Tensor masked_select(const Tensor& mask, std::optional<int64_t> size = {}) const;
   /// The indices of elements that are not 0, a row each, int32; `size` and `fill` as above.
-  Tensor nonzero(std::optional<int64_t> size = {}, const Operand& fill = 0) const;
+  Tensor nonzero(std::optional<int64_t> size, const Operand& fill) const;
+  inline Tensor nonzero(std::optional<int64_t> size = {}) const;
   Tensor one_hot(int64_t classes) const;
   Tensor triu(int64_t diagonal = 0) const;
   Tensor tril(int64_t diagonal = 0) const;
@@ -329,8 +413,10 @@ class TINYGRAD_EXPORT Tensor {
   /// x where this is true, else y.
   Tensor where(const Operand& x, const Operand& y) const;
   Tensor masked_fill(const Tensor& mask, const Operand& value) const;
-  Tensor clamp(const std::optional<Operand>& min, const std::optional<Operand>& max = {}) const;
-  Tensor clip(const std::optional<Operand>& min, const std::optional<Operand>& max = {}) const { return clamp(min, max); }
+  Tensor clamp(const std::optional<Operand>& min, const std::optional<Operand>& max) const;
+  inline Tensor clamp(const std::optional<Operand>& min) const;
+  inline Tensor clip(const std::optional<Operand>& min, const std::optional<Operand>& max) const;
+  inline Tensor clip(const std::optional<Operand>& min) const;
   Tensor lerp(const Tensor& end, const Operand& weight) const;
   Tensor neg() const;
   Tensor logical_not() const;
@@ -371,7 +457,9 @@ class TINYGRAD_EXPORT Tensor {
   Tensor sigmoid() const;
   Tensor logsigmoid() const;
   Tensor hardsigmoid(double alpha = 1.0 / 6, double beta = 0.5) const;
-  Tensor hardtanh(const Operand& min = -1, const Operand& max = 1) const;
+  Tensor hardtanh(const Operand& min, const Operand& max) const;
+  inline Tensor hardtanh(const Operand& min) const;
+  inline Tensor hardtanh() const;
   Tensor hardswish() const;
   Tensor leaky_relu(double neg_slope = 0.01) const;
   Tensor gelu(GeluForm form = GeluForm::tanh) const;
@@ -471,6 +559,8 @@ class TINYGRAD_EXPORT Tensor {
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value) const;
   Tensor binary_crossentropy(const Tensor& y, Reduction reduction = Reduction::mean) const;
   Tensor binary_crossentropy_logits(const Tensor& y, Reduction reduction = Reduction::mean, const Tensor& pos_weight = {}) const;
+  // A class index that is no class is an IndexError where it can be seen at once, else its loss is NaN; one that is to be ignored has no
+  // loss, and does not count for the mean.
   /// Of logits (..., classes) against class indices (...).
   Tensor sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& options = {}) const;
   /// Of logits (batch, classes, ...) against class indices (batch, ...) or probabilities.
@@ -511,8 +601,62 @@ class TINYGRAD_EXPORT Tensor {
   }
   static DType literal_dtype(DType written);
   void read(void* to, DType dtype, size_t count) const;
+  /// The same for a caller who is told, by `take(self, ready)`, where the values are ready; where the host does not reach them, `ready` is
+  /// null and take() gives the place that they are copied to.
+  void read(DType dtype, size_t count, void* (*take)(void* self, const void* ready), void* self) const;
+  static Tensor from_blob_of(DType written, void* data, const Sizes& shape, const TensorOptions& options, std::shared_ptr<void> owner);
 
   std::shared_ptr<detail::TensorCell> cell_;
+};
+
+/// A tensor, which it keeps, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default
+/// float.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) : value_(tensor) {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T number) : value_(widen(number)) {}
+
+  using Value = std::variant<Tensor, bool, int64_t, double>;
+  const Value& value() const& { return value_; }
+  Value value() && { return std::move(value_); }
+  /// The tensor, if it is one.
+  const Tensor* tensor() const& { return std::get_if<Tensor>(&value_); }
+
+ private:
+  template <class T>
+  static Value widen(T number) {
+    if constexpr (std::is_same_v<T, bool>)
+      return number;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(number);
+    else
+      return static_cast<double>(number);
+  }
+  Value value_;
+};
+
+/// One entry of x[{...}]: an integer (or Variable), a slice, a new axis, an ellipsis, or a tensor of integers or bools, which
+/// it keeps.
+class Index {
+ public:
+  template <std::integral T>
+  Index(T i) : value_(Extent(i)) {}
+  Index(const Extent& i) : value_(i) {}
+  Index(const Variable& i) : value_(Extent(i)) {}
+  Index(Slice s) : value_(s) {}
+  Index(NewAxis n) : value_(n) {}
+  Index(Ellipsis e) : value_(e) {}
+  Index(const Tensor& t) : value_(t) {}
+  using Value = std::variant<Extent, Slice, NewAxis, Ellipsis, Tensor>;
+  const Value& value() const& { return value_; }
+  Value value() && { return std::move(value_); }
+  /// The tensor, if it is one.
+  const Tensor* tensor() const& { return std::get_if<Tensor>(&value_); }
+
+ private:
+  Value value_;
 };
 
 struct AttentionOptions {
@@ -534,9 +678,6 @@ struct QR {
 struct SVD {
   Tensor u, s, vt;
 };
-
-inline Operand::Operand(const Tensor& tensor) : value_(&tensor) {}
-inline Index::Index(const Tensor& t) : value_(&t) {}
 
 #define TG_TENSOR_OPERATOR(symbol)                                           \
   TINYGRAD_EXPORT Tensor operator symbol(const Tensor& a, const Tensor& b);  \
@@ -567,7 +708,24 @@ TINYGRAD_EXPORT Tensor& operator-=(Tensor& a, const Operand& b);
 TINYGRAD_EXPORT Tensor& operator*=(Tensor& a, const Operand& b);
 TINYGRAD_EXPORT Tensor& operator/=(Tensor& a, const Operand& b);
 
-// Implementation of templates.
+// Implementation of what needs Operand and Index, and of templates.
+
+inline Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) {
+  return set_item(std::span(indices.begin(), indices.size()), value);
+}
+inline Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return full_like(0, dtype); }
+inline Tensor Tensor::zeros_like(const TensorOptions& options) const { return full_like(0, options); }
+inline Tensor Tensor::ones_like(std::optional<DType> dtype) const { return full_like(1, dtype); }
+inline Tensor Tensor::ones_like(const TensorOptions& options) const { return full_like(1, options); }
+inline Tensor Tensor::pad(const ExtentPairs& amounts) const { return pad(amounts, 0); }
+inline Tensor Tensor::pad_to(const Extents& shape) const { return pad_to(shape, 0); }
+inline Tensor Tensor::masked_select(const Tensor& mask, std::optional<int64_t> size) const { return masked_select(mask, size, 0); }
+inline Tensor Tensor::nonzero(std::optional<int64_t> size) const { return nonzero(size, 0); }
+inline Tensor Tensor::clamp(const std::optional<Operand>& min) const { return clamp(min, {}); }
+inline Tensor Tensor::clip(const std::optional<Operand>& min, const std::optional<Operand>& max) const { return clamp(min, max); }
+inline Tensor Tensor::clip(const std::optional<Operand>& min) const { return clamp(min, {}); }
+inline Tensor Tensor::hardtanh(const Operand& min) const { return hardtanh(min, 1); }
+inline Tensor Tensor::hardtanh() const { return hardtanh(-1, 1); }
 
 template <Element E>
 Tensor::Tensor(std::initializer_list<std::initializer_list<E>> rows, const TensorOptions& options) {
@@ -588,12 +746,61 @@ Tensor::Tensor(std::initializer_list<std::initializer_list<std::initializer_list
   *this = stack(parts);
 }
 
+template <class L>
+  requires detail::List<L> || detail::Text<L>
+Tensor::Tensor(const L& values, const TensorOptions& options) {
+  using E = typename detail::LeafOf<L>::type;
+  static_assert(!detail::Text<L>, "Tensor: text is no list of numbers; Tensor::from_file() reads a file");
+  static_assert(Element<E> || detail::Text<L>, "Tensor: is made of vectors, arrays or spans of numbers, or of such lists of lists");
+  if constexpr (!Element<E>) {
+    // said above
+  } else if constexpr (requires { std::span<const E>(values); }) {
+    *this = Tensor(std::as_bytes(std::span<const E>(values)), dtype_of<E>(), {static_cast<int64_t>(std::size(values))}, options);
+  } else {
+    detail::Flattened<E> all;
+    all.add(values);
+    *this = Tensor(all.bytes, dtype_of<E>(), all.shape, options);
+  }
+}
+
+template <detail::List L>
+  requires Element<typename L::value_type>
+Tensor::Tensor(const L& values, const Sizes& shape, const TensorOptions& options) {
+  using E = typename L::value_type;
+  if constexpr (requires { std::span<const E>(values); }) {
+    *this = Tensor(std::as_bytes(std::span<const E>(values)), dtype_of<E>(), shape, options);
+  } else {
+    detail::Flattened<E> all;
+    all.add(values);
+    *this = Tensor(all.bytes, dtype_of<E>(), shape, options);
+  }
+}
+
 template <Element E>
 std::vector<E> Tensor::tolist() const {
-  const auto count = static_cast<size_t>(numel());
-  const auto values = std::make_unique<E[]>(count);
-  read(values.get(), dtype_of<E>(), count);
-  return std::vector<E>(values.get(), values.get() + count);
+  // From memory that the host reaches, the vector is made at once; else it is made first, and filled.
+  struct Taker {
+    size_t count;
+    std::vector<E> values;
+    std::unique_ptr<E[]> room;
+    static void* take(void* self, const void* ready) {
+      auto& [count, values, room] = *static_cast<Taker*>(self);
+      if (ready) {
+        values.assign(static_cast<const E*>(ready), static_cast<const E*>(ready) + count);
+        return nullptr;
+      }
+      if constexpr (std::is_same_v<E, bool>) {
+        room.reset(new E[count]);
+        return room.get();
+      } else {
+        values.resize(count);
+        return values.data();
+      }
+    }
+  } taker{static_cast<size_t>(numel()), {}, {}};
+  read(dtype_of<E>(), taker.count, Taker::take, &taker);
+  if (taker.room) taker.values.assign(taker.room.get(), taker.room.get() + taker.count);
+  return std::move(taker.values);
 }
 
 template <Element E>

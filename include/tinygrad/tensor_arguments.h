@@ -1,5 +1,6 @@
 #pragma once
-/// What methods of Tensor take besides tensors: numbers, axes, indices, and structs of optional arguments.
+/// What methods of Tensor take besides tensors: axes, slices, and structs of optional arguments. Operand and Index, which may hold a
+/// tensor, are in tensor.h.
 
 #include <concepts>
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <tinygrad/dtype.h>
@@ -17,6 +17,8 @@
 namespace tinygrad {
 
 class Tensor;
+class Operand;
+class Index;
 
 /// What a created tensor is made of; by default the device is default_device() and the dtype follows from the values.
 struct TensorOptions {
@@ -37,30 +39,6 @@ class AxisList {
   std::optional<std::vector<int>> axes_;
 };
 
-/// A tensor, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default float.
-class Operand {
- public:
-  inline Operand(const Tensor& tensor);
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number) : value_(widen(number)) {}
-
-  using Value = std::variant<const Tensor*, bool, int64_t, double>;
-  const Value& value() const { return value_; }
-
- private:
-  template <class T>
-  static Value widen(T number) {
-    if constexpr (std::is_same_v<T, bool>)
-      return number;
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<int64_t>(number);
-    else
-      return static_cast<double>(number);
-  }
-  Value value_;
-};
-
 /// start:stop:step as in Python; what is left out reaches to the end.
 struct Slice {
   std::optional<Extent> start = {}, stop = {};
@@ -70,24 +48,6 @@ struct Slice {
 struct NewAxis {};
 /// As many whole axes as are left (Python's ...).
 struct Ellipsis {};
-/// One entry of x[{...}]: an integer (or Variable), a slice, a new axis, an ellipsis, or a tensor of integers.
-class Index {
- public:
-  template <std::integral T>
-  Index(T i) : value_(Extent(i)) {}
-  Index(const Extent& i) : value_(i) {}
-  Index(const Variable& i) : value_(Extent(i)) {}
-  Index(Slice s) : value_(s) {}
-  Index(NewAxis n) : value_(n) {}
-  Index(Ellipsis e) : value_(e) {}
-  inline Index(const Tensor& t);
-  using Value = std::variant<Extent, Slice, NewAxis, Ellipsis, const Tensor*>;
-  const Value& value() const { return value_; }
-
- private:
-  Value value_;
-};
-
 struct ReduceOptions {
   bool keepdim = false;             ///< reduced axes stay, with size 1
   std::optional<DType> dtype = {};  ///< of accumulation and result, where the method sums
@@ -129,16 +89,17 @@ enum class ScatterMode : uint8_t { sum, prod, mean, amax, amin };
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0.0;
+  std::optional<int64_t> ignore_index = {};  ///< a class index that does not count; by default -100
 };
 
 struct SparseCrossEntropyOptions {
-  int64_t ignore_index = -1;  ///< a class that does not count; -1: all count
+  int64_t ignore_index = -1;  ///< a class index that does not count; -1: that is -100
   double label_smoothing = 0.0;
   Reduction reduction = Reduction::mean;
 };
 
 struct NllOptions {
-  std::optional<int64_t> ignore_index = {};  ///< a class that does not count
+  std::optional<int64_t> ignore_index = {};  ///< a class index that does not count; by default -100
   Reduction reduction = Reduction::mean;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Everything.
 
+#include <tinygrad/clip_grad.h>
 #include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
 #include <tinygrad/counters.h>

@@ -307,8 +307,8 @@ void bind_schedulers(nb::module_& m) {
           "step",
           [](ReduceLROnPlateau& s, const Value& metric) {
             const Operand& x = metric;
-            const auto* tensor = std::get_if<const Tensor*>(&x.value());
-            const Tensor t = tensor ? **tensor : Tensor::full({}, x);
+            const Tensor* tensor = x.tensor();
+            const Tensor t = tensor ? *tensor : Tensor::full({}, x);
             const Released released;
             s.step(t);
           },
@@ -319,6 +319,26 @@ void bind_schedulers(nb::module_& m) {
 }  // namespace
 
 void bind_optim(nb::module_& m) {
+  m.def(
+      "clip_grad_norm_",
+      [](nb::handle parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
+        const std::vector<Tensor> params =
+            nb::isinstance<Tensor>(parameters) ? std::vector{nb::cast<Tensor>(parameters)} : params_of(parameters);
+        const Interruptible interruptible;
+        const Released released;
+        return nn::utils::clip_grad_norm_(params, max_norm, {.norm_type = norm_type, .error_if_nonfinite = error_if_nonfinite});
+      },
+      "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0, "error_if_nonfinite"_a = false,
+      "Scales gradients down so that the norm of all together is at most max_norm; gives the norm that they had.");
+  m.def(
+      "clip_grad_value_",
+      [](nb::handle parameters, double clip_value) {
+        const std::vector<Tensor> params =
+            nb::isinstance<Tensor>(parameters) ? std::vector{nb::cast<Tensor>(parameters)} : params_of(parameters);
+        const Released released;
+        nn::utils::clip_grad_value_(params, clip_value);
+      },
+      "parameters"_a, "clip_value"_a, "Brings every element of every gradient into [-clip_value, clip_value].");
   nb::class_<Optimizer, nn::Module, OwnOptimizer> optimizer(m, "Optimizer", nb::dynamic_attr(),
                                                             "Updates parameters by their gradients. A subclass in Python says how, by\n"
                                                             "`_step(params, grads)`, which gives two lists: what is subtracted from each\n"

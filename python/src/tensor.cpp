@@ -119,6 +119,15 @@ void bind_random(TensorClass& tensor) {
   Distribution<double>{"kaiming_normal", &Tensor::kaiming_normal}.bind(tensor, "a"_a = 0.01);
   tensor.def_static(
             "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0)
+      .def_static("get_rng_state", &Tensor::get_rng_state,
+                  "Where the sequence of random numbers is, a tensor of two uint64 for set_rng_state().")
+      .def_static(
+          "set_rng_state",
+          [](const Tensor& state) {
+            const Released released;
+            Tensor::set_rng_state(state);
+          },
+          "state"_a)
       .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
       .def_static(
           "randperm",

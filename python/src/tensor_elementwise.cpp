@@ -9,7 +9,7 @@ using Binary = Tensor (*)(const Tensor&, const Operand&);
 
 /// The tensor that a number is beside `t`.
 Tensor beside(const Tensor& t, const Operand& x) {
-  if (const auto* other = std::get_if<const Tensor*>(&x.value())) return **other;
+  if (const Tensor* other = x.tensor()) return *other;
   return t.const_like(x,
                       std::holds_alternative<double>(x.value()) && !t.is_floating_point() ? std::optional((t + x).dtype()) : std::nullopt);
 }
@@ -44,9 +44,9 @@ void bind_comparison(TensorClass& tensor, const std::string& name, Binary f) {
 }
 
 const Tensor& matrix(const Operand& x) {
-  const auto* tensor = std::get_if<const Tensor*>(&x.value());
+  const Tensor* tensor = x.tensor();
   if (!tensor) throw nb::type_error("matmul: expects a tensor, got a number");
-  return **tensor;
+  return *tensor;
 }
 
 Rounding rounding_of(const std::optional<std::string>& mode) {

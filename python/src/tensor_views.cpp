@@ -187,9 +187,9 @@ void bind_lookups(TensorClass& tensor) {
             const ScatterMode mode =
                 choose<ScatterMode>("scatter: reduce", *reduce, {{"add", ScatterMode::sum}, {"multiply", ScatterMode::prod}});
             const Operand& x = src;
-            const auto* given = std::get_if<const Tensor*>(&x.value());
-            return t.scatter_reduce(dim, index,
-                                    given ? **given : Tensor::full(index.shape(), x, {.dtype = t.dtype(), .device = t.device()}), mode);
+            const Tensor* given = x.tensor();
+            return t.scatter_reduce(dim, index, given ? *given : Tensor::full(index.shape(), x, {.dtype = t.dtype(), .device = t.device()}),
+                                    mode);
           },
           "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none())
       .def(

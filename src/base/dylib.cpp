@@ -12,9 +12,22 @@
 namespace tinygrad {
 
 std::optional<DynamicLibrary> DynamicLibrary::try_open(std::initializer_list<std::string> names, std::string* why) {
+  return first_of(names, why, [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL); });
+}
+
+std::optional<DynamicLibrary> DynamicLibrary::try_open_apart(std::initializer_list<std::string> names, std::string* why) {
+#ifdef LM_ID_NEWLM
+  return first_of(names, why, [](const char* name) { return ::dlmopen(LM_ID_NEWLM, name, RTLD_NOW | RTLD_LOCAL); });
+#else
+  return first_of(names, why, [](const char*) -> void* { return nullptr; });
+#endif
+}
+
+std::optional<DynamicLibrary> DynamicLibrary::first_of(std::initializer_list<std::string> names, std::string* why,
+                                                       void* (*open)(const char*)) {
   std::string tried;
   for (const std::string& name : names) {
-    if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynamicLibrary(handle, name);
+    if (void* handle = open(name.c_str())) return DynamicLibrary(handle, name);
     const char* said = ::dlerror();
     const std::string_view reason = said ? said : "unknown error";
     const bool absent = reason == name + ": cannot open shared object file: No such file or directory";

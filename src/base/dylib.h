@@ -15,6 +15,8 @@ class DynamicLibrary {
   static DynamicLibrary open(std::initializer_list<std::string> names);
   /// The same, with nothing for none; `why` then says what was tried.
   static std::optional<DynamicLibrary> try_open(std::initializer_list<std::string> names, std::string* why = nullptr);
+  /// The same of another copy of the library, and of all libraries that it needs, with state of its own.
+  static std::optional<DynamicLibrary> try_open_apart(std::initializer_list<std::string> names, std::string* why = nullptr);
 
   ~DynamicLibrary();
   DynamicLibrary(DynamicLibrary&& other) noexcept;
@@ -36,6 +38,7 @@ class DynamicLibrary {
 
  private:
   DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  static std::optional<DynamicLibrary> first_of(std::initializer_list<std::string> names, std::string* why, void* (*open)(const char*));
   void* look_up(const char* symbol_name) const noexcept;
   void* require(const char* symbol_name) const;
   template <class T>

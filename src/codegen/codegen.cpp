@@ -101,7 +101,7 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
 UOp simplify_gates(const UOp& graph) {
   using namespace rewrite;
   static constexpr Capture memory{0}, at{1}, valid{2};
-  static const Rules<> rules{
+  static const auto& rules = *new Rules<>{
       {pat(Op::INDEX, {memory, at.dtype(DType::index), valid.dtype(DType::bool_)}).ordered(),
        [](const Match& m) {
          const symbolic::Gated g = symbolic::simplify_gated(m[at], m[valid]);
@@ -150,7 +150,7 @@ void simplify_kernel(Pipeline& p) {
 }  // namespace
 
 UOp simplify(const UOp& graph) {
-  static const rewrite::Rules<> rules = (symbolic::index_rules() + symbolic::data_rules()).remembered();
+  static const auto& rules = *new rewrite::Rules<>((symbolic::index_rules() + symbolic::data_rules()).remembered());
   return rewrite::graph_rewrite(graph, rules, {.name = "simplify"});
 }
 

@@ -1,7 +1,9 @@
 #include "device/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -21,9 +23,20 @@ struct OpenDevice {
   std::unique_ptr<Device> device;
 };
 
+/// The first backend that works, and all options that its search for drivers follows: loading them again would take longer than making a
+/// tensor.
+struct Preference {
+  std::string cuda_driver_path, hip_driver_path;
+  Symbol device;
+
+  bool holds(const Options& o) const { return cuda_driver_path == o.cuda_driver_path && hip_driver_path == o.hip_driver_path; }
+};
+
 struct Registry {
   std::mutex mutex;
   std::vector<Backend> backends;
+  std::deque<Preference> preferences;                 // all that were asked for
+  std::atomic<const Preference*> preferred{nullptr};  // the latest of them
   std::map<DeviceChoice, OpenDevice> devices;
 };
 
@@ -191,6 +204,22 @@ void register_backends(std::span<const Backend> added) {
   }
 }
 
+namespace {
+
+/// Asks each backend in turn.
+Symbol find_preferred() {
+  std::string reasons;
+  for (const Backend& b : backends()) {
+    if (!b.may_be_default) continue;
+    const std::string reason = b.unavailable();
+    if (reason.empty()) return b.name;
+    reasons += fmt::format("\n  {}: {}", b.name, reason);
+  }
+  throw DeviceError("no device works here:" + reasons);
+}
+
+}  // namespace
+
 std::vector<DeviceStatus> registered_devices() {
   std::vector<DeviceStatus> out;
   const auto add = [&](std::string name, std::string reason) {
@@ -230,20 +259,31 @@ std::vector<DeviceStatistics> opened_devices() {
 }
 
 Symbol Device::default_name() {
-  const std::string& dev = current_options().dev;
-  if (!dev.empty()) {
-    const DeviceChoice choice = DeviceChoice::parse(dev);
+  const Options& options = current_options();
+  if (!options.dev.empty()) {
+    const DeviceChoice choice = DeviceChoice::parse(options.dev);
     find_backend(backends(), choice);
     return Symbol(choice.canonical());
   }
-  std::string reasons;
-  for (const Backend& b : backends()) {
-    if (!b.may_be_default) continue;
-    const std::string reason = b.unavailable();
-    if (reason.empty()) return b.name;
-    reasons += fmt::format("\n  {}: {}", b.name, reason);
+  // What works stays so, and backends that are registered later come behind.
+  Registry& r = registry();
+  const auto holds = [&](const Preference& p) { return p.holds(options); };
+  if (const Preference* latest = r.preferred.load(std::memory_order_acquire); latest && holds(*latest)) return latest->device;
+  const auto known = [&]() -> const Preference* {
+    const auto found = std::ranges::find_if(r.preferences, holds);
+    return found == r.preferences.end() ? nullptr : &*found;
+  };
+  std::unique_lock lock(r.mutex);
+  const Preference* p = known();
+  if (!p) {
+    lock.unlock();  // drivers may take long, or throw
+    const Symbol device = find_preferred();
+    lock.lock();
+    p = known();
+    if (!p) p = &r.preferences.emplace_back(options.cuda_driver_path, options.hip_driver_path, device);
   }
-  throw DeviceError("no device works here:" + reasons);
+  r.preferred.store(p, std::memory_order_release);
+  return p->device;
 }
 
 }  // namespace tinygrad

@@ -1,10 +1,14 @@
 // Linear layers, convolutions, tables and cells.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/nn.h>
+
+#include "nn/named.h"
+#include "nn/parameters.h"
 
 namespace tinygrad::nn {
 
@@ -43,8 +47,13 @@ void draw(Convolution& layer, int64_t a, int64_t b, int64_t in_channels, int64_t
     fan_in *= static_cast<double>(k);
   }
   const double bound = 1 / std::sqrt(fan_in);
-  layer.weight = Tensor::uniform(shape, -bound, bound);
-  if (bias) layer.bias = Tensor::uniform({out_channels}, -bound, bound);
+  layer.weight = state(Tensor::uniform(shape, -bound, bound));
+  if (bias) layer.bias = state(Tensor::uniform({out_channels}, -bound, bound));
+}
+
+/// "3 -> 16, kernel 3x3", of a weight with these axes for what goes in and out.
+std::string channels(const Convolution& c, int in, int out) {
+  return fmt::format("{}, kernel {}", in_and_out(c.weight, in, out), fmt::join(c.kernel_size, "x"));
 }
 
 /// (before, after) of each axis, the last axis first.
@@ -68,11 +77,13 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
   check_size("Linear", "input features", in_features);
   check_size("Linear", "output features", out_features);
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
-  weight = Tensor::uniform({out_features, in_features}, -bound, bound);
-  if (options.bias) bias = Tensor::uniform({out_features}, -bound, bound);
+  weight = state(Tensor::uniform({out_features, in_features}, -bound, bound));
+  if (options.bias) bias = state(Tensor::uniform({out_features}, -bound, bound));
 }
 
-Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.transpose(), bias); }
+Tensor Linear::operator()(const Tensor& x) const {
+  return named(*this, "Linear", [&] { return in_and_out(weight, 1, 0); }, [&] { return x.linear(weight.transpose(), bias); });
+}
 
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const Conv2dOptions& options)
     : Convolution(kernel, options) {
@@ -81,7 +92,11 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, c
   draw(*this, out_channels, in_channels / groups, in_channels, out_channels, options.bias);
 }
 
-Tensor Conv2d::operator()(const Tensor& x) const { return x.conv2d(weight, bias, {groups, stride, dilation, padding, {}}); }
+Tensor Conv2d::operator()(const Tensor& x) const {
+  return named(
+      *this, "Conv2d", [&] { return channels(*this, 1, 0); },
+      [&] { return x.conv2d(weight, bias, {groups, stride, dilation, padding, {}}); });
+}
 
 ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Sizes& kernel, const ConvTranspose2dOptions& options)
     : Convolution(kernel, options), output_padding(options.output_padding) {
@@ -91,32 +106,42 @@ ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, cons
 }
 
 Tensor ConvTranspose2d::operator()(const Tensor& x) const {
-  return x.conv_transpose2d(weight, bias, {groups, stride, dilation, padding, output_padding});
+  return named(
+      *this, "ConvTranspose2d", [&] { return channels(*this, 0, 1); },
+      [&] { return x.conv_transpose2d(weight, bias, {groups, stride, dilation, padding, output_padding}); });
 }
 
 Embedding::Embedding(int64_t vocabulary_size, int64_t embedding_size) {
   check_size("Embedding", "words", vocabulary_size);
   check_size("Embedding", "elements a row", embedding_size);
-  weight = Tensor::glorot_uniform({vocabulary_size, embedding_size});
+  weight = state(Tensor::glorot_uniform({vocabulary_size, embedding_size}));
 }
 
 Tensor Embedding::operator()(const Tensor& indices) const {
-  if (!is_int(indices.dtype())) throw DTypeError(fmt::format("Embedding: got indices {}, expects integers", indices.to_string()));
-  return weight[indices];
+  return named(
+      *this, "Embedding", [&] { return sizes_of(weight); },
+      [&] {
+        if (!is_int(indices.dtype())) throw DTypeError(fmt::format("Embedding: got indices {}, expects integers", indices.to_string()));
+        return weight[indices];
+      });
 }
 
 LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const LSTMCellOptions& options) {
   check_size("LSTMCell", "inputs", input_size);
   check_size("LSTMCell", "hidden features", hidden_size);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
-  weight_ih = Tensor::uniform({4 * hidden_size, input_size}, -bound, bound);
-  weight_hh = Tensor::uniform({4 * hidden_size, hidden_size}, -bound, bound);
+  weight_ih = state(Tensor::uniform({4 * hidden_size, input_size}, -bound, bound));
+  weight_hh = state(Tensor::uniform({4 * hidden_size, hidden_size}, -bound, bound));
   if (!options.bias) return;
-  bias_ih = Tensor::zeros({4 * hidden_size});
-  bias_hh = Tensor::zeros({4 * hidden_size});
+  bias_ih = state(Tensor::zeros({4 * hidden_size}));
+  bias_hh = state(Tensor::zeros({4 * hidden_size}));
 }
 
 LSTMCell::State LSTMCell::operator()(const Tensor& x, const std::optional<State>& state) const {
+  return named(*this, "LSTMCell", [&] { return in_and_out(weight_ih, 1, 0); }, [&] { return step(x, state); });
+}
+
+LSTMCell::State LSTMCell::step(const Tensor& x, const std::optional<State>& state) const {
   const int64_t inputs = weight_ih.size(1), hidden = weight_hh.size(1);
   if (x.ndim() != 2 || x.size(1) != inputs) throw ShapeError(fmt::format("LSTMCell: got x {}, expects (batch, {})", x.to_string(), inputs));
   const Extents expected{x.symbolic_shape()[0], hidden};

@@ -6,14 +6,23 @@ namespace tinygrad::nn {
 
 Module::~Module() = default;
 
-void Fields::add(std::string_view name, const Tensor& tensor) {
+namespace {
+
+auto depth_of(std::string_view path) { return path.empty() ? -1 : std::ranges::count(path, '.'); }
+
+}  // namespace
+
+void Fields::add_tensor(std::string_view name, const Tensor& tensor) {
   if (tensor.defined()) tensors_.emplace_back(prefix_ + std::string(name), tensor);
 }
 
-void Fields::add(std::string_view name, const Module& module) {
-  Fields inner(prefix_ + std::string(name) + ".");
+void Fields::add_module(std::string_view name, const Module& module) {
+  const std::string path = prefix_ + std::string(name);
+  if (const Symbol known = module.path_.load(std::memory_order_relaxed); path != known.str() && depth_of(path) >= depth_of(known.str()))
+    module.path_.store(Symbol(path), std::memory_order_relaxed);
+  Fields inner(path + ".");
   module.add_fields(inner);
-  tensors_.insert(tensors_.end(), inner.tensors_.begin(), inner.tensors_.end());
+  tensors_.insert(tensors_.end(), std::make_move_iterator(inner.tensors_.begin()), std::make_move_iterator(inner.tensors_.end()));
 }
 
 std::string_view Fields::next_name(std::string_view& names) {
@@ -22,6 +31,12 @@ std::string_view Fields::next_name(std::string_view& names) {
   const std::string_view name = names.substr(begin, end - begin);
   names.remove_prefix(end);
   return name;
+}
+
+std::string Fields::element_name(std::string_view list, std::string_view element) {
+  std::string name(list);
+  name += '.';
+  return name += element;
 }
 
 }  // namespace tinygrad::nn

@@ -8,6 +8,8 @@
 #include <tinygrad/nn.h>
 
 #include "base/options.h"
+#include "nn/named.h"
+#include "nn/parameters.h"
 
 namespace tinygrad::nn {
 
@@ -45,16 +47,20 @@ void check_size(std::string_view layer, std::string_view what, int64_t size) {
 BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : eps(options.eps), momentum(options.momentum) {
   check_size("BatchNorm", "channels", channels);
   if (options.affine) {
-    weight = Tensor::ones({channels});
-    bias = Tensor::zeros({channels});
+    weight = state(Tensor::ones({channels}));
+    bias = state(Tensor::zeros({channels}));
   }
   if (!options.track_running_stats) return;
-  num_batches_tracked = Tensor::zeros({}, {.dtype = DType::int64}).clone().is_param_(false);
-  running_mean = Tensor::zeros({channels}).clone().is_param_(false);
-  running_var = Tensor::ones({channels}).clone().is_param_(false);
+  num_batches_tracked = state(Tensor::zeros({}, {.dtype = DType::int64})).is_param_(false);
+  running_mean = state(Tensor::zeros({channels})).is_param_(false);
+  running_var = state(Tensor::ones({channels})).is_param_(false);
 }
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
+  return named(*this, "BatchNorm", [&] { return sizes_of(weight.defined() ? weight : running_mean); }, [&] { return normalized(x); });
+}
+
+Tensor BatchNorm::normalized(const Tensor& x) const {
   if (x.ndim() < 2) throw ShapeError(fmt::format("BatchNorm: got {}, expects (batch, channels, ...)", x.to_string()));
   for (const Tensor* t : {&weight, &bias, &running_mean, &running_var})
     if (t->defined() && t->numel() != x.size(1))
@@ -79,11 +85,15 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& o
   if (groups < 1 || channels < 1 || channels % groups)
     throw ValueError(fmt::format("GroupNorm: {} groups do not divide {} channels", groups, channels));
   if (!options.affine) return;
-  weight = Tensor::ones({channels});
-  bias = Tensor::zeros({channels});
+  weight = state(Tensor::ones({channels}));
+  bias = state(Tensor::zeros({channels}));
 }
 
 Tensor GroupNorm::operator()(const Tensor& x) const {
+  return named(*this, "GroupNorm", [&] { return fmt::format("{} groups of {}", num_groups, num_channels); }, [&] { return normalized(x); });
+}
+
+Tensor GroupNorm::normalized(const Tensor& x) const {
   const Extents shape = x.symbolic_shape();
   if (shape.size() < 2 || shape[1] != num_channels)
     throw ShapeError(fmt::format("GroupNorm: got {}, expects (batch, {}, ...)", x.to_string(), num_channels));
@@ -98,11 +108,15 @@ LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : 
   if (last_axes.empty()) throw ValueError("LayerNorm: got no axes to normalize over");
   for (int64_t s : last_axes) check_size("LayerNorm", "elements of an axis", s);
   if (!options.elementwise_affine) return;
-  weight = Tensor::ones(last_axes);
-  bias = Tensor::zeros(last_axes);
+  weight = state(Tensor::ones(last_axes));
+  bias = state(Tensor::zeros(last_axes));
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
+  return named(*this, "LayerNorm", [&] { return fmt::format("{}", fmt::join(normalized_shape, ", ")); }, [&] { return normalized(x); });
+}
+
+Tensor LayerNorm::normalized(const Tensor& x) const {
   const Extents shape = x.symbolic_shape();
   if (shape.size() < normalized_shape.size() || !std::equal(normalized_shape.rbegin(), normalized_shape.rend(), shape.rbegin()))
     throw ShapeError(
@@ -115,19 +129,27 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
 }
 
 Tensor LayerNorm2d::operator()(const Tensor& x) const {
-  if (x.ndim() != 4) throw ShapeError(fmt::format("LayerNorm2d: got {}, expects (batch, channels, height, width)", x.to_string()));
-  if (normalized_shape != Sizes{x.size(1)})
-    throw ShapeError(
-        fmt::format("LayerNorm2d: got {}, expects (batch, {}, height, width)", x.to_string(), fmt::join(normalized_shape, ", ")));
-  return LayerNorm::operator()(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+  return named(
+      *this, "LayerNorm2d", [&] { return fmt::format("{}", fmt::join(normalized_shape, ", ")); },
+      [&] {
+        if (x.ndim() != 4) throw ShapeError(fmt::format("LayerNorm2d: got {}, expects (batch, channels, height, width)", x.to_string()));
+        if (normalized_shape != Sizes{x.size(1)})
+          throw ShapeError(
+              fmt::format("LayerNorm2d: got {}, expects (batch, {}, height, width)", x.to_string(), fmt::join(normalized_shape, ", ")));
+        return normalized(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+      });
 }
 
 RMSNorm::RMSNorm(int64_t size, const RMSNormOptions& options) : eps(options.eps) {
   check_size("RMSNorm", "elements", size);
-  if (options.elementwise_affine) weight = Tensor::ones({size});
+  if (options.elementwise_affine) weight = state(Tensor::ones({size}));
 }
 
 Tensor RMSNorm::operator()(const Tensor& x) const {
+  return named(*this, "RMSNorm", [&] { return sizes_of(weight); }, [&] { return normalized(x); });
+}
+
+Tensor RMSNorm::normalized(const Tensor& x) const {
   if (x.ndim() < 1 || (weight.defined() && x.size(-1) != weight.numel()))
     throw ShapeError(fmt::format("RMSNorm: got {}, expects a last axis of {}", x.to_string(),
                                  weight.defined() ? std::to_string(weight.numel()) + " elements" : "any size"));

@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/progress.h>
+
+#include "tensor/memory.h"
+#include "tensor/storage.h"
 
 namespace tinygrad::nn::state {
 
@@ -44,6 +48,7 @@ struct Match {
   Tensor target;
   StateDict::iterator source;
   Sizes shape;
+  bool in_place = false;
 };
 
 std::vector<Match> match(const Module& module, StateDict& state, LoadReport& report) {
@@ -67,11 +72,22 @@ std::vector<Match> match(const Module& module, StateDict& state, LoadReport& rep
   return matches;
 }
 
-/// What the target will be. Where the dict gives its values away and no move is needed, that is the dict's own memory.
-Tensor value_for(const Match& m, bool may_share) {
+bool in_memory(const Tensor& t) { return tensor::state_of_view(t.uop()).is(Op::BUFFER); }
+const void* memory_of(const Tensor& t) { return &buffer_of(tensor::state_of_view(t.uop())).origin(); }
+
+/// Whether the value is written into the target's memory, so that captured calls and views of it see it. A target that was never computed
+/// becomes the value instead, and so does one of another dtype.
+bool has_place(const Match& m) {
+  return in_memory(m.target) && m.target.dtype() == m.source->second.dtype() && !tensor::overlaps_itself(m.target.uop());
+}
+
+/// What the target will be, or what is written into it. Where the dict gives its values away or they are only read, and no move is needed,
+/// that is the dict's own memory; but what is in memory that is written to is copied before.
+Tensor value_for(const Match& m, bool may_share, const std::unordered_set<const void*>& written) {
   const Tensor value = m.source->second.reshape(m.shape).detach();
   const std::string device = m.target.device();
   if (value.device() != device) return value.to(device);
+  if (m.in_place) may_share = in_memory(value) && !written.contains(memory_of(value));
   return may_share ? value : value.clone();
 }
 
@@ -99,7 +115,7 @@ std::vector<Tensor> get_parameters(const Module& module) {
 
 LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOptions& options) {
   LoadReport report;
-  const std::vector<Match> matches = match(module, state, report);
+  std::vector<Match> matches = match(module, state, report);
   if (options.strict && matches.empty() && report.missing.empty() && report.mismatched.empty() && !state.empty())
     throw ValueError(fmt::format("load_state_dict: the module has no tensors, the state {}; is it the model?", state.size()));
   if (options.strict && !report.missing.empty())
@@ -123,16 +139,24 @@ LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOpt
     realized = values.size();
     pending = 0;
   };
+  std::unordered_set<const void*> written;
+  for (Match& m : matches)
+    if (m.in_place = has_place(m); m.in_place) written.insert(memory_of(m.target));
   for (const Match& m : matches) {
-    values.push_back(value_for(m, options.consume));
+    values.push_back(value_for(m, options.consume, written));
     pending += values.back().nbytes();
     if (pending >= group_bytes) flush();
   }
   flush();
   for (size_t i = 0; i < matches.size(); ++i) {
     Tensor target = matches[i].target;
-    report.loaded.push_back(target.replace(values[i]));
+    if (!matches[i].in_place)
+      target.replace(values[i]);
+    else if (!tensor::copy_into_memory(target.uop(), values[i].uop()))
+      target.assign(values[i]);
+    report.loaded.push_back(target);
   }
+  if (options.realize) Tensor::realize(report.loaded);
   std::vector<std::string> taken;  // two fields of one name are one entry
   for (const Match& m : matches) taken.push_back(m.source->first);
   for (const std::string& name : taken)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/activation.h"
 #include "ops/creation.h"
@@ -137,6 +138,28 @@ UOp is_class(const UOp& y, int axis, const SInt& classes) {
 
 }  // namespace
 
+namespace {
+
+/// Whether each target counts; null where all do, since none can be the one to ignore.
+UOp counts(const UOp& y, std::optional<int64_t> ignore_index) {
+  const int64_t ignored = ignore_index.value_or(ignored_target);
+  return is_unsigned(y.dtype()) && ignored < 0 ? UOp() : ops::ne(y, ignored);
+}
+
+/// The losses of targets that count: NaN for those that are no class, rather than the loss of a right answer, and 0 for the others.
+UOp of_targets(const UOp& losses, const UOp& y, const SInt& classes, const UOp& counted) {
+  UOp outside = ops::ge(y, classes);
+  if (!is_unsigned(y.dtype())) outside = ops::bitwise_or(outside, ops::lt(y, 0));
+  const UOp seen = ops::where(outside, std::numeric_limits<double>::quiet_NaN(), losses);
+  return counted ? ops::where(counted, seen, 0) : seen;
+}
+
+UOp reduced(const UOp& losses, Reduction reduction, const UOp& counted) {
+  return reduction == Reduction::mean && counted ? div(sum(losses), sum(counted)) : reduced(losses, reduction);
+}
+
+}  // namespace
+
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
   check_shape("binary_crossentropy", y, shape_of(x));
   const Expr p = to_float(x, ctx), t = to_float(y, ctx);
@@ -162,14 +185,12 @@ UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_i
   const UOp log_probs = log_softmax(x, -1, {}, ctx);
   Expr likelihood = sum(ops::where(one_hot(y, in.back(), DType::bool_), log_probs, 0), -1);
   if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, -1)) * label_smoothing;
-  if (ignore_index == -1) return neg(reduced(likelihood, reduction));
-  const UOp counted = ops::ne(y, ignore_index);
-  const UOp kept = ops::where(counted, likelihood, 0);
-  if (reduction != Reduction::mean) return neg(reduced(kept, reduction));
-  return neg(div(sum(kept), sum(counted)));
+  const UOp counted = counts(y, ignore_index == -1 ? std::nullopt : std::optional(ignore_index));
+  return neg(reduced(of_targets(likelihood, y, in.back(), counted), reduction, counted));
 }
 
-UOp cross_entropy(const UOp& x, const UOp& y, Reduction reduction, double label_smoothing, const OpsContext& ctx) {
+UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index, Reduction reduction, double label_smoothing,
+                  const OpsContext& ctx) {
   const Shape& in = shape_of(x);
   if (in.empty()) throw ShapeError("cross_entropy: got (), expects (classes) or (batch, classes, ...)");
   check_smoothing("cross_entropy", label_smoothing);
@@ -177,6 +198,7 @@ UOp cross_entropy(const UOp& x, const UOp& y, Reduction reduction, double label_
   const SInt& classes = in[size_t(axis)];
   const UOp log_probs = log_softmax(x, axis, {}, ctx);
   Expr likelihood = log_probs;
+  UOp counted;
   if (shape_of(y) == in) {
     const Expr target = tinygrad::cast(y, log_probs.dtype());
     const Expr smooth = label_smoothing == 0 ? target : target * (1 - label_smoothing) + label_smoothing / double(classes.value());
@@ -185,8 +207,10 @@ UOp cross_entropy(const UOp& x, const UOp& y, Reduction reduction, double label_
     check_targets("cross_entropy", y, without(in, size_t(axis)));
     likelihood = sum(ops::where(is_class(y, axis, classes), log_probs, 0), axis);
     if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, axis)) * label_smoothing;
+    counted = counts(y, ignore_index);
+    likelihood = of_targets(likelihood, y, classes, counted);
   }
-  return neg(reduced(likelihood, reduction));
+  return neg(reduced(likelihood, reduction, counted));
 }
 
 UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_t> ignore_index, Reduction reduction,
@@ -204,8 +228,9 @@ UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_
     along[1] = in[1];
     weights = sum(ops::where(hot, ops::reshape(tinygrad::cast(weight, v.dtype()), along), 0), 1);
   }
-  if (ignore_index) weights = ops::where(ops::ne(y, *ignore_index), weights, 0);
-  const Expr losses = Expr(neg(sum(ops::where(hot, v, 0), 1))) * weights;
+  const UOp counted = counts(y, ignore_index);
+  if (counted) weights = ops::where(counted, weights, 0);
+  const Expr losses = of_targets(Expr(neg(sum(ops::where(hot, v, 0), 1))) * weights, y, in[1], counted);
   return reduction == Reduction::mean ? div(sum(losses), sum(weights)) : reduced(losses, reduction);
 }
 

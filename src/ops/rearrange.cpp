@@ -22,7 +22,7 @@ struct Group {
 };
 using Side = std::vector<Group>;
 
-const std::string ellipsis = "...";
+constexpr std::string_view ellipsis = "...";
 
 [[noreturn]] void bad_formula(std::string_view formula, std::string_view why) {
   throw ValueError(fmt::format("rearrange: \"{}\": {}", formula, why));

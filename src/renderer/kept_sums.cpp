@@ -115,7 +115,7 @@ class Finder {
 
  private:
   const std::vector<UOp>& users(const UOp& u) const {
-    static const std::vector<UOp> none;
+    static const auto& none = *new std::vector<UOp>;
     const std::vector<UOp>* known = users_.find(u);
     return known ? *known : none;
   }

@@ -29,7 +29,7 @@ Effects::Effects(const std::vector<UOp>& order) {
 }
 
 const std::vector<int>& Effects::replaced_by(const UOp& state) const {
-  static const std::vector<int> none;
+  static const auto& none = *new std::vector<int>;
   const auto* found = replaced_by_.find(state);
   return found ? *found : none;
 }

@@ -58,7 +58,7 @@ UOp canonical(const UOp& u, const UOps& from, const UOps& to) {
         held.push_back(range(r.src(0), {.id = next--, .kind = AxisKind::reduce}));
         map[r] = held.back();
       }
-  static const rewrite::Rules<> rules = symbolic::index_rules() + symbolic::data_rules();
+  static const auto& rules = *new rewrite::Rules<>(symbolic::index_rules() + symbolic::data_rules());
   return rewrite::graph_rewrite(substitute(u, map), rules, {.name = "canonical"});
 }
 

@@ -27,7 +27,7 @@ std::string read_cpu_model() {
 }
 
 const std::string& cpu_model() {
-  static const std::string model = read_cpu_model();
+  static const auto& model = *new std::string(read_cpu_model());
   return model;
 }
 

@@ -16,7 +16,7 @@ UOp constant_like(const Match& m, bool value) { return same_shape(m.root(), bool
 }  // namespace
 
 const Rules<>& bool_rules() {
-  static const Rules<> rules{
+  static const auto& rules = *new Rules<>{
       {pat({Op::CMPNE, Op::CMPEQ}, {any_const(c), boolean(x).where([](const UOp& u) { return !u.is(Op::CONST); })}).ordered(),
        [](const Match& m) { return alu(m.root().op(), {m[x], m[c]}); }, "bool constant last"},
       {logical_not(logical_not(x)), x, "!!x"},

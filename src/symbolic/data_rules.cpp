@@ -98,7 +98,7 @@ UOp max_by_bounds(const Match& m) {
 }  // namespace
 
 const Rules<>& data_rules() {
-  static const Rules<> rules =
+  static const auto& rules = *new Rules<>(
       Rules<>{
           {pat(Group::alu, {any_const(c)}, rest).dtype(is_data), [](const Match& m) { return fold_constants(m.root()); }, "fold"},
           {pat(Group::convert, {any_const(c)}).dtype(is_data), [](const Match& m) { return fold_constants(m.root()); }, "fold cast"},
@@ -157,7 +157,7 @@ const Rules<>& data_rules() {
           {max(integer(x), c), max_by_bounds, "max by bounds"},
           {pat(Group::elementwise, {integer(x)}, rest).dtype([](DType t) { return is_data_int(t) || is_bool(t); }), single_value, "bounds"},
       } +
-      bool_rules();
+      bool_rules());
   return rules;
 }
 

@@ -91,7 +91,7 @@ UOp barrier_without_constants(const Match& m) {
 }  // namespace
 
 const Rules<>& index_rules() {
-  static const Rules<> rules =
+  static const auto& rules = *new Rules<>(
       Rules<>{
           {pat(Group::alu, {any_const(c)}, rest).dtype({DType::index, DType::bool_}),
            [](const Match& m) { return fold_constants(m.root()); }, "fold"},
@@ -120,12 +120,12 @@ const Rules<>& index_rules() {
            [](const Match& m) { return max(m[x], index_const(std::max(m.int_value(c), m.int_value(y)))); }, "max(max(x,c),c)"},
           {pat(Group::elementwise).dtype({DType::index, DType::bool_}), single_value, "bounds"},
       } +
-      bool_rules();
+      bool_rules());
   return rules;
 }
 
 UOp simplify_index(const UOp& u) {
-  static const Rules<> rules = index_rules().remembered();
+  static const auto& rules = *new Rules<>(index_rules().remembered());
   return graph_rewrite(u, rules, {.name = "simplify index"});
 }
 

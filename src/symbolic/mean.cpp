@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t few = 64;
 
 UOp simplified(const UOp& u) {
-  static const rewrite::Rules<> rules = index_rules() + data_rules();
+  static const auto& rules = *new rewrite::Rules<>(index_rules() + data_rules());
   return rewrite::graph_rewrite(u, rules, {.name = "mean"});
 }
 

@@ -66,7 +66,7 @@ Pat twice(Op op) { return pat(op, {pat(op, {x}, rest).named(inner)}, rest); }
 }  // namespace
 
 const Rules<>& movement_rules() {
-  static const Rules<> rules{
+  static const auto& rules = *new Rules<>{
       {twice(Op::RESHAPE), outer_wins, "reshape of reshape"},
       {twice(Op::EXPAND), outer_wins, "expand of expand"},
       {twice(Op::PERMUTE), merge_permutes, "permute of permute"},

@@ -106,7 +106,7 @@ Target detect() {
 bool host_runs(std::string_view arch) { return has_all_of(arch); }
 
 Target host_cpu_target() {
-  static const Target host = detect();
+  static const auto& host = *new Target(detect());
   return host;
 }
 

@@ -1,10 +1,19 @@
 // Reductions, products, decompositions, convolutions, normalizations and losses.
+#include <concepts>
+
+#include <fmt/core.h>
+
+#include <tinygrad/errors.h>
+
 #include "base/options.h"
+#include "dtype/visit.h"
 #include "ops/hash.h"
 #include "ops/linalg.h"
 #include "ops/nn.h"
 #include "ops/resize.h"
 #include "tensor/handle.h"
+#include "tensor/memory.h"
+#include "tensor/storage.h"
 
 namespace tinygrad {
 
@@ -161,16 +170,57 @@ Tensor Tensor::binary_crossentropy(const Tensor& y, Reduction r) const {
 Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r, const Tensor& pos_weight) const {
   return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), to_reduction(r), node_or_null(pos_weight), context()));
 }
+
+namespace {
+
+template <class E>
+void check_labels_of(std::string_view op, const std::byte* memory, int64_t count, int64_t classes, int64_t ignored) {
+  const auto* labels = reinterpret_cast<const E*>(memory);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto label = static_cast<int64_t>(labels[i]);
+    if ((label < 0 || label >= classes) && label != ignored)
+      throw IndexError(
+          fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, i, labels[i], classes, ignored));
+  }
+}
+
+/// IndexError for class indices that are no class, where they are in memory that can be looked at without waiting. What is computed later
+/// gives NaN for them.
+void check_labels(std::string_view op, const Tensor& y, const SInt& classes, std::optional<int64_t> ignore_index) {
+  constexpr int64_t most = int64_t{1} << 20;
+  const UOp node = y.uop(), state = state_of_view(node);
+  if (!classes.known() || !is_int(node.dtype()) || !state.is(Op::BUFFER) || is_storage(device_of(node))) return;
+  const Buffer& whole = buffer_of(state);
+  if (!whole.is_allocated() || whole.poisoned() || whole.device().is_async()) return;
+  const BufferPtr memory = piece_of_memory(node);
+  const std::byte* host = memory && memory->size() <= most ? memory->device().allocator().host_pointer(memory->handle()) : nullptr;
+  if (!host) return;
+  visit_dtype(node.dtype(), [&]<class E>(std::type_identity<E>) {
+    if constexpr (std::integral<E> && !std::is_same_v<E, bool>)
+      check_labels_of<E>(op, host, memory->size(), classes.value(), ignore_index.value_or(ops::ignored_target));
+  });
+}
+
+}  // namespace
+
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
-  return wrap(
-      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context()));
+  const UOp loss =
+      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context());
+  check_labels("sparse_categorical_crossentropy", y, shape_of(uop()).back(),
+               o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index));
+  return wrap(loss);
 }
 Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
-  return wrap(ops::cross_entropy(uop(), y.uop(), to_reduction(o.reduction), o.label_smoothing, context()));
+  const UOp loss = ops::cross_entropy(uop(), y.uop(), o.ignore_index, to_reduction(o.reduction), o.label_smoothing, context());
+  const Shape& shape = shape_of(uop());
+  if (shape_of(y.uop()) != shape) check_labels("cross_entropy", y, shape[shape.size() == 1 ? 0 : 1], o.ignore_index);
+  return wrap(loss);
 }
 
 Tensor Tensor::nll_loss(const Tensor& y, const Tensor& weight, const NllOptions& o) const {
-  return wrap(ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context()));
+  const UOp loss = ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context());
+  check_labels("nll_loss", y, shape_of(uop())[1], o.ignore_index);
+  return wrap(loss);
 }
 
 }  // namespace tinygrad

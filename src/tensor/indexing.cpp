@@ -27,7 +27,7 @@ ops::Index to_index(const Slice& s) {
 }
 ops::Index to_index(NewAxis) { return ops::NewAxis{}; }
 ops::Index to_index(Ellipsis) { return ops::Ellipsis{}; }
-ops::Index to_index(const Tensor* t) { return t->uop(); }
+ops::Index to_index(const Tensor& t) { return t.uop(); }
 
 }  // namespace
 
@@ -44,8 +44,8 @@ using namespace tensor;
 namespace {
 
 const Tensor* mask_of(const Index& index) {
-  const Tensor* const* tensor = std::get_if<const Tensor*>(&index.value());
-  return tensor && is_bool((*tensor)->dtype()) ? *tensor : nullptr;
+  const Tensor* tensor = index.tensor();
+  return tensor && is_bool(tensor->dtype()) ? tensor : nullptr;
 }
 
 /// How many axes of the indexed tensor an entry stands for; an ellipsis not counted.
@@ -82,8 +82,8 @@ std::vector<ops::Index> without_masks(const Tensor& x, std::span<const Index> in
 
 /// The only entry, if it is a mask and one number is written: then nothing need be read back.
 const Tensor* only_mask(std::span<const Index> indices, const Operand& value) {
-  const Tensor* const* tensor = std::get_if<const Tensor*>(&value.value());
-  return indices.size() == 1 && (!tensor || (*tensor)->numel() == 1) ? mask_of(indices[0]) : nullptr;
+  const Tensor* tensor = value.tensor();
+  return indices.size() == 1 && (!tensor || tensor->numel() == 1) ? mask_of(indices[0]) : nullptr;
 }
 
 }  // namespace

@@ -85,6 +85,25 @@ void Tensor::manual_seed(uint64_t seed) {
   s.drawn = 0;
 }
 
+Tensor Tensor::get_rng_state() {
+  if (Recorder* r = Recorder::current()) r->used_host("get_rng_state()");
+  Sequence& s = sequence();
+  const std::lock_guard lock(s.mutex);
+  const uint64_t state[] = {s.seed, s.drawn};
+  return Tensor(state, {.device = "CPU"});
+}
+
+void Tensor::set_rng_state(const Tensor& state) {
+  if (Recorder* r = Recorder::current()) r->used_host("set_rng_state()");
+  if (state.dtype() != DType::uint64 || state.shape() != Sizes{2})
+    throw ValueError(fmt::format("set_rng_state: got {}, expects what get_rng_state() gave: two uint64", state.to_string()));
+  const std::vector<uint64_t> values = state.tolist<uint64_t>();
+  Sequence& s = sequence();
+  const std::lock_guard lock(s.mutex);
+  s.seed = values[0];
+  s.drawn = values[1];
+}
+
 Tensor Tensor::rand(const Sizes& shape, const TensorOptions& o) {
   return drawn(shape, float_dtype(o), 1, o.device, [&](auto state, auto s, auto ctx) { return ops::rand(state, s, o.dtype, ctx); });
 }

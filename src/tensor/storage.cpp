@@ -97,6 +97,14 @@ UOp node_of(const BufferPtr& memory, Symbol device) {
 
 bool is_storage(Symbol device) { return !device.empty() && !runtime::open_device(device.str()).target().computes(); }
 
+BufferPtr piece_of_memory(const UOp& view) {
+  if (const UOp whole = whole_buffer(view)) return BufferPtr(&buffer_of(whole));
+  if (!state_of_view(view).is(Op::BUFFER) || !all_known(shape_of(view))) return {};
+  const Run run = run_of(view);
+  if (!run.rest.empty() || run.size() == 0) return {};
+  return buffer_of_run(run, run.memory.dtype());
+}
+
 UOp copied_from_storage(const UOp& view, Symbol device) {
   const Run run = run_of(view);
   UOp out;
@@ -153,6 +161,19 @@ void write_now(const UOp& view, const UOp& value) {
 
 void write_storage(const UOp& view, const UOp& value) {
   engine::with_host_memory([&] { write_now(view, value); });
+}
+
+bool copy_into_memory(const UOp& view, const UOp& value) {
+  const BufferPtr to = piece_of_memory(view), from = piece_of_memory(value);
+  if (!to || !from || Recorder::current()) return false;
+  if (&to->origin() == &from->origin() && to->byte_offset() == from->byte_offset()) return true;
+  const uint64_t id = state_of_view(view).arg_as<BufferArg>().id;
+  const auto is_it = [&](uint64_t other) { return other == id; };
+  engine::with_host_memory([&] {
+    const std::unique_lock lock = settle({.used = is_it, .written = is_it, .writes_any = true});
+    to->copy_from(*from);
+  });
+  return true;
 }
 
 }  // namespace tinygrad::tensor

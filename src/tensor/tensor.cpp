@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
@@ -43,9 +44,9 @@ ops::OpsContext context_on(std::string_view device) {
 
 ops::Operand to_operand(const Operand& x) {
   return std::visit(
-      [](auto v) -> ops::Operand {
-        if constexpr (std::is_same_v<decltype(v), const Tensor*>)
-          return v->uop();
+      [](const auto& v) -> ops::Operand {
+        if constexpr (std::is_same_v<decltype(v), const Tensor&>)
+          return v.uop();
         else
           return v;
       },
@@ -142,6 +143,19 @@ Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& op
   return from_uop(shape.size() == 1 ? memory : tinygrad::reshape(memory, to_shape(shape)));
 }
 
+Tensor Tensor::from_blob_of(DType written, void* data, const Sizes& shape, const TensorOptions& options, std::shared_ptr<void> owner) {
+  const DType wanted = of_values(options.dtype.value_or(written));
+  const bool is_bits = itemsize(written) == 1 || (is_unsigned(written) && itemsize(written) == itemsize(wanted));
+  if (wanted != written && !is_bits)
+    throw DTypeError(fmt::format("from_blob: got a pointer to {} and the dtype {}; give the memory's own dtype, and cast() the tensor",
+                                 repr(written), repr(wanted)));
+  return from_blob(data, shape, {.dtype = wanted, .device = options.device}, std::move(owner));
+}
+
+void detail::throw_ragged(size_t depth, int64_t expected, size_t got) {
+  throw ShapeError(fmt::format("Tensor: the lists at depth {} have different lengths, {} and {}", depth, expected, got));
+}
+
 Tensor Tensor::from_file(const std::string& path, const TensorOptions& options) {
   const DType dtype = of_values(options.dtype.value_or(DType::uint8));
   const auto bytes = static_cast<int64_t>(file_size(path)), each = static_cast<int64_t>(itemsize(dtype));
@@ -224,6 +238,9 @@ std::string Tensor::to_string() const {
   return fmt::format("<Tensor {} {} on {}>", tinygrad::to_string(shape_of(uop())), repr(dtype()), device());
 }
 
+Context Tensor::train(bool mode) { return Context({.training = mode}); }
+bool Tensor::training() { return current_options().training; }
+
 // Running.
 
 const Tensor& Tensor::realize() const {
@@ -273,16 +290,15 @@ UOp packed(const Tensor& t) {
   return upload(used, t.dtype(), Symbol(t.device()));
 }
 
-/// The computed elements, row-major, as memory. A tensor that is not computed yet stays so: it keeps its way to those that it was made of,
-/// along which gradients go.
-UOp row_major(Tensor t) {
-  if (!all_known(shape_of(t.uop()))) return packed(t);
+/// The computed elements, row-major, as memory: the tensor's own where they follow one another in it. A tensor that is not computed yet
+/// stays so: it keeps its way to those that it was made of, along which gradients go.
+BufferPtr row_major(Tensor t) {
+  if (!all_known(shape_of(t.uop()))) return BufferPtr(&buffer_of(packed(t)));
   if (state_of_view(t.uop())) t.realize();
-  if (!whole_buffer(t.uop())) {
-    t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));
-    t.realize();
-  }
-  return whole_buffer(t.uop());
+  if (BufferPtr own = piece_of_memory(t.uop())) return own;
+  t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));
+  t.realize();
+  return BufferPtr(&buffer_of(whole_buffer(t.uop())));
 }
 
 void note_host_use() {
@@ -291,33 +307,65 @@ void note_host_use() {
 
 }  // namespace
 
-void Tensor::read(void* to_host, DType as, size_t count) const {
+void Tensor::read(DType as, size_t count, void* (*take)(void* self, const void* ready), void* self) const {
   engine::with_host_memory([&] {
     note_host_use();
     if (count == 0) return;
-    if (is_storage(device_of(uop()))) return to("CPU").read(to_host, as, count);
+    if (is_storage(device_of(uop()))) return to("CPU").read(as, count, take, self);
     if (as != dtype() && !is_dtype_supported(as, device())) {
       const std::vector<std::byte> own = data();
-      return convert_array(as, to_host, dtype(), own.data(), count);
+      return convert_array(as, take(self, nullptr), dtype(), own.data(), count);
     }
-    buffer_of(row_major(as == dtype() ? *this : cast(as))).copyout({static_cast<std::byte*>(to_host), count * itemsize(as)});
+    const BufferPtr memory = row_major(as == dtype() ? *this : cast(as));
+    memory->check_readable();
+    if (const std::byte* host = memory->device().allocator().host_pointer(memory->handle())) {
+      memory->device().wait();
+      memory->check_readable();  // what was launched may have failed
+      take(self, host);
+    } else {
+      memory->copyout({static_cast<std::byte*>(take(self, nullptr)), count * itemsize(as)});
+    }
   });
+}
+
+void Tensor::read(void* to_host, DType as, size_t count) const {
+  struct Place {
+    void* to;
+    size_t bytes;
+  } place{to_host, count * itemsize(as)};
+  const auto take = [](void* self, const void* ready) -> void* {
+    const auto [to, bytes] = *static_cast<Place*>(self);
+    if (ready) std::memcpy(to, ready, bytes);
+    return to;
+  };
+  read(as, count, take, &place);
 }
 
 std::shared_ptr<std::byte> Tensor::host_memory() const {
   note_host_use();
   if (numel() == 0) return nullptr;
   realize();
-  auto owner = std::make_shared<UOp>(row_major(*this));
-  Buffer& memory = buffer_of(*owner);
+  auto owner = std::make_shared<BufferPtr>(row_major(*this));
+  Buffer& memory = **owner;
   memory.check_readable();
   memory.device().wait();
   return {owner, memory.data()};
 }
 
 std::vector<std::byte> Tensor::data() const {
-  std::vector<std::byte> out(static_cast<size_t>(nbytes()));
-  read(out.data(), dtype(), static_cast<size_t>(numel()));
+  std::vector<std::byte> out;
+  const auto count = static_cast<size_t>(numel());
+  struct Place {
+    std::vector<std::byte>& out;
+    size_t bytes;
+  } place{out, count * itemsize(dtype())};
+  const auto take = [](void* self, const void* ready) -> void* {
+    const Place& p = *static_cast<Place*>(self);
+    const auto* from = static_cast<const std::byte*>(ready);
+    ready ? p.out.assign(from, from + p.bytes) : p.out.resize(p.bytes);
+    return p.out.data();
+  };
+  read(dtype(), count, take, &place);
   return out;
 }
 

@@ -18,9 +18,10 @@ from tinygrad_cpp._core import (
   Module,
   RMSNorm,
 )
-from tinygrad_cpp.nn import datasets, optim, state
+from tinygrad_cpp.nn import datasets, optim, state, utils
 
 __all__ = [
   "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Embedding", "GroupNorm",
   "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d", "Linear", "Module", "RMSNorm", "datasets", "optim", "state",
+  "utils",
 ]

@@ -135,7 +135,7 @@ UOp long_to_float(const UOp& u, DType to) {
 
 // clang-format off
 const Rules<Context>& op_rules() {
-  static const Rules<Context> rules = {
+  static const auto& rules = *new Rules<Context>{
     {pat({Op::EXP2, Op::LOG2, Op::SIN, Op::POW}).dtype(is_narrow_float).named(z),
      [](const Match& m, Context& c) { return c.approximates(m[z].op()) ? through_float32(m[z]) : UOp(); }, "narrow function"},
     {pat(Op::EXP2, {x}).dtype(is_wide_float),

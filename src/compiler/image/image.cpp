@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kVersion = "image-1";
 
 // One segment, without alignment to pages: the image is copied. What is left of relocations is an error.
-const std::vector<std::string> kImageFlags = {"-pie", "--no-dynamic-linker", "-z", "text", "-z", "norelro", "-N", "--gc-sections"};
+constexpr const char* kImageFlags[] = {"-pie", "--no-dynamic-linker", "-z", "text", "-z", "norelro", "-N", "--gc-sections"};
 
 bool is_hexagon(const Target& target) { return std::string_view(processor_names(target.arch.str()).triple).starts_with("hexagon"); }
 
@@ -68,7 +68,7 @@ std::string image_missing() {
 std::string link_image(const std::string& object, std::string_view entry, const Target& target) {
   std::vector<std::string> objects{object, compile_c(memory_functions(), target)};
   if (is_hexagon(target)) objects.push_back(compile_c(hexagon_functions(), target));
-  std::vector<std::string> flags = kImageFlags;
+  std::vector<std::string> flags(std::begin(kImageFlags), std::end(kImageFlags));
   flags.insert(flags.end(), {"-e", std::string(entry)});
   return linked(objects, flags);
 }

@@ -1,9 +1,12 @@
 #include "compiler/llvm/llvm_api.h"
 
+#include <locale.h>
+#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -23,7 +26,8 @@ struct OpenLibrary {
 
 struct OpenLibraries {
   std::mutex mutex;
-  std::map<std::string, OpenLibrary> by_path;
+  bool ended = false;  ///< exit() has begun to destroy LLVM's own objects
+  std::map<std::pair<std::string, bool>, OpenLibrary> by_path;
   std::list<DynamicLibrary> kept;  // LLVM does not survive being unloaded
 };
 
@@ -34,8 +38,9 @@ OpenLibraries& libraries() {
 }
 
 std::optional<DynamicLibrary> open_library(const std::string& path, std::string* why) {
-  if (!path.empty()) return DynamicLibrary::try_open({path}, why);
-  return DynamicLibrary::try_open(
+  const auto open = libraries().ended ? DynamicLibrary::try_open_apart : DynamicLibrary::try_open;
+  if (!path.empty()) return open({path}, why);
+  return open(
       {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so", "libLLVM.so.20.1", "libLLVM.so.18.1", "libLLVM-18.so.1", "libLLVM-17.so.1"},
       why);
 }
@@ -71,11 +76,30 @@ LlvmApi open_api(const std::string& path) {
   return api;
 }
 
+/// LLVM has global objects, which exit() destroys before those of the user that were made before LLVM was opened. Their destructors may
+/// still compute: they get another copy of it. To be called behind each opening, so that the note is taken before the first object goes.
+void note_end() {
+  std::atexit([] {
+    const std::lock_guard lock(libraries().mutex);
+    libraries().ended = true;
+  });
+}
+
+/// The C library of the other copy knows only threads that it has made itself: until they have a locale there, isalpha() and its like have
+/// no tables.
+void greet_thread(const OpenLibrary& library) {
+  if (const auto set_locale = library.api.handle->find<locale_t(locale_t)>("uselocale")) set_locale(LC_GLOBAL_LOCALE);
+}
+
 /// With the lock held.
 OpenLibrary& library_of_option() {
-  const std::string& path = current_options().llvm_path;
-  auto found = libraries().by_path.find(path);
-  if (found == libraries().by_path.end()) found = libraries().by_path.emplace(path, OpenLibrary{open_api(path), {}}).first;
+  const std::pair key(current_options().llvm_path, libraries().ended);
+  auto found = libraries().by_path.find(key);
+  if (found == libraries().by_path.end()) {
+    found = libraries().by_path.emplace(key, OpenLibrary{open_api(key.first), {}}).first;
+    if (!libraries().ended) note_end();
+  }
+  if (libraries().ended) greet_thread(found->second);
   return found->second;
 }
 

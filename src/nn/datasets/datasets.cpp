@@ -69,18 +69,18 @@ struct Source {
 };
 
 const Source& mnist_source(bool fashion) {
-  static const Source digits{"mnist",
-                             "https://storage.googleapis.com/cvdf-datasets/mnist/",
-                             {{{"train-images-idx3-ubyte", "f68b3c2dcbeaaa9fbdd348bbdeb94873"},
-                               {"train-labels-idx1-ubyte", "d53e105ee54ea40749a09fcbcd1e9432"},
-                               {"t10k-images-idx3-ubyte", "9fb629c4189551a2d022fa330f9573f3"},
-                               {"t10k-labels-idx1-ubyte", "ec29112dd5afa0611ce80d1b7f02629c"}}}};
-  static const Source clothes{"fashion-mnist",
-                              "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                              {{{"train-images-idx3-ubyte", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"},
-                                {"train-labels-idx1-ubyte", "25c81989df183df01b3e8a0aad5dffbe"},
-                                {"t10k-images-idx3-ubyte", "bef4ecab320f06d8554ea6380940ec79"},
-                                {"t10k-labels-idx1-ubyte", "bb300cfdad3c16e7a12a480ee83cd310"}}}};
+  static const auto& digits = *new Source{"mnist",
+                                          "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                                          {{{"train-images-idx3-ubyte", "f68b3c2dcbeaaa9fbdd348bbdeb94873"},
+                                            {"train-labels-idx1-ubyte", "d53e105ee54ea40749a09fcbcd1e9432"},
+                                            {"t10k-images-idx3-ubyte", "9fb629c4189551a2d022fa330f9573f3"},
+                                            {"t10k-labels-idx1-ubyte", "ec29112dd5afa0611ce80d1b7f02629c"}}}};
+  static const auto& clothes = *new Source{"fashion-mnist",
+                                           "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+                                           {{{"train-images-idx3-ubyte", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"},
+                                             {"train-labels-idx1-ubyte", "25c81989df183df01b3e8a0aad5dffbe"},
+                                             {"t10k-images-idx3-ubyte", "bef4ecab320f06d8554ea6380940ec79"},
+                                             {"t10k-labels-idx1-ubyte", "bb300cfdad3c16e7a12a480ee83cd310"}}}};
   return fashion ? clothes : digits;
 }
 

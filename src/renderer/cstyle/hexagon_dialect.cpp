@@ -18,12 +18,12 @@ constexpr Definition kDefinitions[] = {
 
 /// These, and what else C has.
 std::span<const Definition> definitions() {
-  static const std::vector<Definition> all = [] {
+  static const auto& all = *new std::vector<Definition>([] {
     std::vector<Definition> out(std::begin(kDefinitions), std::end(kDefinitions));
     for (const Definition& d : clang_dialect().definitions)
       if (std::ranges::find(kDefinitions, d.word, &Definition::word) == std::end(kDefinitions)) out.push_back(d);
     return out;
-  }();
+  }());
   return all;
 }
 

@@ -85,7 +85,7 @@ bool CudaKernel::describe(const GraphLaunch& launch, Arguments& arguments, Kerne
 
 std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                          bool wait) {
-  thread_local Arguments arguments;
+  Arguments arguments;
   KernelNode node;
   const bool has_work =
       describe({.kernel = this, .info = &info_, .buffers = buffers, .variables = variables, .dims = dims}, arguments, node);

@@ -23,7 +23,7 @@ class InterpKernel final : public Kernel {
     if (variables.size() != info_.variables.size())
       throw InternalError(
           fmt::format("kernel {}: launched with {} variables, expects {}", program_.name, variables.size(), info_.variables.size()));
-    static const Target any = interp_target();
+    static const auto& any = *new Target(interp_target());
     check_groups("INTERP", info_, dims, any.max_global);
     const auto begin = std::chrono::steady_clock::now();
     Machine(program_, buffers, variables, dims).run();

@@ -20,7 +20,7 @@ std::vector<Mistake> creation() {
       mistake<ValueError>("from_an_odd_address", "begin at a multiple of 4 bytes",
                           [](Givens&) {
                             alignas(8) char memory[16];
-                            Tensor::from_blob(memory + 1, {2});
+                            Tensor::from_blob(memory + 1, {2}, {.dtype = DType::float32});
                           }),
       mistake<DTypeError>("from_memory_of_void", "dtypes.void has no values",
                           [](Givens&) {

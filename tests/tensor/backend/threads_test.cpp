@@ -1,8 +1,16 @@
 // Tensors in many threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <tinygrad/tinygrad.h>
 
@@ -81,6 +89,82 @@ TEST(TensorThreads, JittedFunctionsOfTheirOwn) {
     });
     for (int k = 1; k < 8; ++k) EXPECT_EQ(f(Tensor({1.0, 1.0 * i})).item(), k * (1 + 2 * i));
   });
+}
+
+// Weights change while other threads call: the recipes of jit.h. Every call must see all weights of one version: w + b is 0 in each.
+
+constexpr int64_t weights = 4096;
+
+Tensor version(int k) { return Tensor::full({weights}, double(k), {.dtype = DType::float32}); }
+
+bool is_of_one_version(const Tensor& y) {
+  const std::vector<float> values = y.tolist();
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+TEST(TensorThreads, AssignUnderALockOfAllReaders) {
+  Tensor w = version(1).clone().realize(), b = version(-1).clone().realize();
+  const auto call = jit([&](const Tensor& x) { return x * w + b; });
+  const Tensor x = Tensor::ones({weights}).realize();
+  for (int i = 0; i < 3; ++i) call(x);
+  std::shared_mutex mutex;
+  std::atomic<int> wrong = 0;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&] {
+      while (!stop) {
+        {
+          const std::shared_lock lock(mutex);
+          if (!is_of_one_version(call(x))) ++wrong;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(200));  // the writer's turn
+      }
+    });
+  for (int k = 2; k < 40; ++k) {
+    const std::unique_lock lock(mutex);
+    w.assign(version(k));
+    b.assign(version(-k));
+    if (k % 2) Tensor::realize(std::vector{w, b});  // or whoever reads them first
+  }
+  stop = true;
+  for (std::thread& t : readers) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(call.captured());
+}
+
+TEST(TensorThreads, SwapAModelWithItsOwnJittedFunction) {
+  struct Model {
+    Tensor w, b;
+    std::function<Tensor(const Tensor&)> call;
+    explicit Model(int k) : w(version(k).clone().realize()), b(version(-k).clone().realize()) {
+      call = jit([w = w, b = b](const Tensor& x) { return x * w + b; });
+    }
+  };
+  std::mutex mutex;
+  auto now = std::make_shared<const Model>(1);
+  const Tensor x = Tensor::ones({weights}).realize();
+  std::atomic<int> wrong = 0;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&] {
+      while (!stop) {
+        std::unique_lock lock(mutex);
+        const std::shared_ptr<const Model> model = now;
+        lock.unlock();
+        if (!is_of_one_version(model->call(x))) ++wrong;
+      }
+    });
+  for (int k = 2; k < 20; ++k) {
+    auto next = std::make_shared<const Model>(k);
+    for (int i = 0; i < 3; ++i) next->call(x);  // captured before anybody waits for it
+    const std::lock_guard lock(mutex);
+    now = std::move(next);
+  }
+  stop = true;
+  for (std::thread& t : readers) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
