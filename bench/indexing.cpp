@@ -111,7 +111,7 @@ void count(const UOp& linear, Counts& out) {
 }
 
 Counts counts_of(const Tensor& result) {
-  const std::vector<detail::CellPtr> cells{detail::make_cell(result.uop())};
+  const std::vector<detail::CellPtr> cells{detail::cell_of(result).shared_from_this()};
   const schedule::Schedule s = schedule::make_schedule(tensor::effects_of(cells), engine::target_of, {.cache = false});
   engine::RenderReport report = engine::render_schedule(s, current_options());
   Counts out{.kernels = report.kernels};

@@ -265,12 +265,15 @@ class TINYGRAD_EXPORT Tensor {
   /// "<Tensor (2, 3) dtypes.float32 on CPU>"
   std::string to_string() const;
 
-  // Changing.
-  /// Writes x into this tensor: into its memory if it has some, where every view of it sees the change.
+  // Changing. A view shows elements of another tensor, and what is written to one of them is seen in all: reshape, permute, flip, slices,
+  // diagonal, detach, bitcast to a dtype of the same size, cast and to() that change nothing; and expand, which cannot be written to. All
+  // other methods give copies, contiguous() and indexing by tensors among them. It does not depend on what was computed before.
+  /// Writes x into this tensor, where every view of it sees the change. Gradients go to x, and to what is left of the old value. ValueError
+  /// for an expanded view.
   Tensor& assign(const Tensor& x);
-  /// This tensor becomes x: the same value from now on, whatever it was.
+  /// This tensor becomes a view of x, whatever it was.
   Tensor& replace(const Tensor& x);
-  /// Writes into a part: x.set_item({Slice{0, 2}}, 1.0).
+  /// Writes into a part: x.set_item({Slice{0, 2}}, 1.0). ValueError for an expanded view.
   inline Tensor& set_item(std::initializer_list<Index> indices, const Operand& value);
   Tensor& set_item(std::span<const Index> indices, const Operand& value);
   /// A copy with memory of its own, and with a copy of its gradient.
@@ -281,8 +284,8 @@ class TINYGRAD_EXPORT Tensor {
   Tensor contiguous_backward() const;
 
   // Gradients.
-  /// Adds to the gradient of every live float tensor that this one depends on. ShapeError unless this is one element or `gradient` (of this
-  /// one's shape) is given.
+  /// Adds to the gradient of every live float tensor that this one depends on, in place where it has one: it stays the same tensor.
+  /// ShapeError unless this is one element or `gradient` (of this one's shape) is given.
   const Tensor& backward(const Tensor& gradient = {}) const;
   /// Of one element, or with `gradient`, with respect to the targets; zeros where it does not depend on one.
   std::vector<Tensor> gradient(std::span<const Tensor> targets, const Tensor& gradient = {}) const;
@@ -580,9 +583,10 @@ class TINYGRAD_EXPORT Tensor {
   /// What realize() would run, as a LINEAR of CALLs on PARAMs, and the values of variables.
   static UOp schedule_linear(std::span<const Tensor> tensors);
   static std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> linear_with_vars(std::span<const Tensor> tensors);
-  /// For the library: the graph behind the handle, and a handle on a graph.
+  /// For the library: the graph behind the handle; a handle on a graph, which is a view where the graph is one; and one on its value.
   UOp uop() const;
   static Tensor from_uop(const UOp& node);
+  static Tensor from_value(const UOp& node);
 
  private:
   friend detail::TensorCell& detail::cell_of(const Tensor& tensor);

@@ -61,7 +61,8 @@ Expr product_of_others(const UOp& u, const UOp& x, const Axes& axes) {
 UOp stored_below_views(const UOp& x) {
   UOps views;
   UOp y = x;
-  for (; y.in(Group::movement); y = views.back().src(0)) views.push_back(y);
+  for (; y.in(Group::movement) || y.is(Op::TENSOR); y = UOp(y.src(0)))
+    if (y.in(Group::movement)) views.push_back(y);
   for (y = contiguous(y); !views.empty(); views.pop_back()) {
     UOps sources(views.back().src().begin(), views.back().src().end());
     sources[0] = y;
@@ -92,7 +93,9 @@ UOps reduce_rule(const UOp& u, const Expr& g) {
 
 /// where(0 < x, x, 0), or where(x < c, 0, x) for a positive c, which keeps NaN: zero where x is dropped, and nowhere else.
 bool is_rectifier(const UOp& u) {
-  const UOp &c = u.src(0), &yes = u.src(1), &no = u.src(2);
+  const UOp &yes = u.src(1), &no = u.src(2);
+  UOp c = u.src(0);
+  while (c.is(Op::TENSOR)) c = UOp(c.src(0));
   if (!c.is(Op::CMPLT)) return false;
   if (is_const(c.src(0), 0)) return c.src(1) == yes && is_const(no, 0);
   const Scalar* bound = const_value(c.src(1));
@@ -140,15 +143,44 @@ UOps stack_rule(const UOp& u, const Expr& g) {
   return out;
 }
 
-/// AFTER(x, effect...): the value is what a store into x put there, else x itself.
+Rule rule_of(Op op);
+
+/// A gradient of the memory under a view as one of the view: the same elements of it.
+UOp through_view(const UOp& view, const UOp& memory, const UOp& g) {
+  if (view == memory) return g;
+  UOps sources(view.src().begin(), view.src().end());
+  sources[0] = through_view(view.src(0), memory, g);
+  return UOp(view.op(), g.dtype(), sources, view.arg());
+}
+
+/// A gradient of memory without the elements that the view shows.
+UOp outside_of_view(const UOp& view, const UOp& memory, const UOp& g) {
+  UOp written = broadcast_to(bool_const(true), shape_of(view));
+  for (const UOp* u = &view; *u != memory; u = &u->src(0)) {
+    if (u->is(Op::EXPAND) && shape_of(*u) != shape_of(u->src(0))) throw ValueError("gradient: a store into an expanded view");
+    written = rule_of(u->op())(*u, Expr(written))[0];
+  }
+  return ops::where(written, 0, g);
+}
+
+bool shows_all(const UOp& view, const UOp& memory) {
+  const UOp* u = &view;
+  while (*u != memory && (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP))) u = &u->src(0);
+  return *u == memory;
+}
+
+/// AFTER(memory, STORE(view, x)): what the view shows comes from x, the rest is what was there before.
 UOps after_rule(const UOp& u, const Expr& g) {
   UOps out(u.src_count());
-  for (size_t i = 1; i < u.src_count(); ++i)
-    if (u.src(i).is(Op::STORE) && u.src(i).src(0) == u.src(0)) {
-      out[i] = g;
-      return out;
-    }
-  out[0] = g;
+  UOp left = g;
+  for (size_t i = u.src_count(); i-- > 1 && left;) {
+    const UOp& effect = u.src(i);
+    if (!effect.is(Op::STORE)) continue;
+    const UOp& view = effect.src(0);
+    out[i] = through_view(view, u.src(0), left);
+    left = shows_all(view, u.src(0)) ? UOp() : outside_of_view(view, u.src(0), left);
+  }
+  out[0] = left;
   return out;
 }
 
@@ -246,7 +278,8 @@ Rule rule_of(Op op) {
     case Op::FLIP: return [](const UOp& u, const Expr& g) { return UOps{ops::flip(g, u.arg_as<AxesArg>().axes)}; };
     case Op::STACK: return stack_rule;
     case Op::COPY: return [](const UOp& u, const Expr& g) { return UOps{copy_to(g, device_of(u.src(0)))}; };
-    case Op::CONTIGUOUS: return [](const UOp&, const Expr& g) { return UOps{g}; };
+    case Op::CONTIGUOUS:
+    case Op::TENSOR: return [](const UOp&, const Expr& g) { return UOps{g}; };
     case Op::CONTIGUOUS_BACKWARD: return [](const UOp&, const Expr& g) { return UOps{contiguous(g)}; };
     case Op::AFTER: return after_rule;
     case Op::CALL: return call_rule;

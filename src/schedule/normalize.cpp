@@ -13,7 +13,7 @@ namespace tinygrad::schedule {
 
 namespace {
 
-/// Replaces calls of functions by what they compute, those inside of bodies first.
+/// Replaces calls of functions by what they compute, those inside of bodies first, and TENSORs by their values.
 class Inliner {
  public:
   UOp of(const UOp& root) {
@@ -27,6 +27,7 @@ class Inliner {
   static bool is_function_call(const UOp& u) { return u.is(Op::CALL) && u.src(0).is(Op::FUNCTION); }
 
   UOp inlined(const UOp& u) {
+    if (u.is(Op::TENSOR) || u.is(Op::REALIZED)) return done_[u.src(0)];
     if (is_function_call(u) && !u.src(0).src(0).is(Op::TUPLE)) return body_of(u);
     if (u.is(Op::GETTUPLE) && is_function_call(u.src(0))) return body_of(u.src(0)).src(size_t(u.arg_as<TupleArg>().index));
     UOps sources;

@@ -13,10 +13,10 @@ struct Normalized {
   std::vector<std::pair<UOp, int64_t>> variables;
 };
 
-/// Inlines calls of FUNCTIONs first. Throws ValueError if one variable is bound to two values.
+/// Inlines calls of FUNCTIONs first, and leaves out what tells tensors apart. Throws ValueError if one variable is bound to two values.
 Normalized normalize(const UOp& sink);
 
-/// The graph with CALLs of FUNCTIONs replaced by what these compute.
+/// The graph with CALLs of FUNCTIONs replaced by what these compute, and TENSORs and REALIZEDs by their values.
 UOp inline_calls(const UOp& sink);
 
 }  // namespace tinygrad::schedule

@@ -53,6 +53,7 @@ Symbol infer(const UOp& u) {
     case Op::CALL: return call_rule(u);
     case Op::MSTACK: return joined(u.src());
     case Op::MSELECT: return nth_device(stored(u.src(0)), size_t(u.arg_as<TupleArg>().index));
+    case Op::REALIZED:
     case Op::AFTER: return stored(u.src(0));
     case Op::GETTUPLE:
       if (u.src(0).is(Op::TUPLE)) return stored(u.src(0).src(size_t(u.arg_as<TupleArg>().index)));

@@ -106,6 +106,7 @@ DType infer_dtype(Op op, std::span<const UOp> sources) {
       if (!is_int(sources[1].dtype())) fail(op, sources, "an integer index");
       return sources[0].dtype();
     case Op::LOAD: return sources.size() > 1 ? stored_dtype(op, sources) : sources[0].dtype();
+    case Op::REALIZED: return sources[0].dtype();
     case Op::STACK:
     case Op::MSTACK: check_same(op, sources, sources); return sources[0].dtype();
     case Op::CONST:

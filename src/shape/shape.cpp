@@ -286,6 +286,8 @@ Boxed infer(const UOp& u) {
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
+    case Op::TENSOR:
+    case Op::REALIZED:
     case Op::WEIGHT:
     case Op::AFTER:
     case Op::FUNCTION:
@@ -305,6 +307,53 @@ std::span<const UOp> shape_sources(const UOp& u) {
 const Shape& shape_of(const UOp& u) {
   const CachedFact* fact = shape::fact_bottom_up(u, FactSlot::shape, shape_sources, [](const UOp& n) { return new ShapeFact(infer(n)); });
   return static_cast<const ShapeFact*>(fact)->box->shape;
+}
+
+namespace {
+
+/// The number if the node is one, else -1.
+int64_t number_or_none(const UOp& u) {
+  const Scalar* value = const_value(u);
+  return value ? value->as_int() : -1;
+}
+
+/// The axis that `pad` adds to, at its end only, and by how much; -1 if there is another.
+std::pair<int, int64_t> padded_end(const UOp& pad) {
+  std::pair<int, int64_t> found{-1, 0};
+  for (size_t i = 0; 2 * i + 2 < pad.src_count(); ++i) {
+    const int64_t before = number_or_none(pad.src(1 + 2 * i)), after = number_or_none(pad.src(2 + 2 * i));
+    if (before == 0 && after == 0) continue;
+    if (before != 0 || after < 0 || found.first >= 0) return {-1, 0};
+    found = {int(i), after};
+  }
+  return found;
+}
+
+/// Whether a SHRINK takes the first of each row of more than `padding` elements along the axis in front of `axis`, and all else.
+bool takes_first_of_rows(const UOp& shrink, size_t axis, int64_t padding) {
+  const Shape& in = shape_of(shrink.src(0));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const UOp &begin = shrink.src(1 + 2 * i), &end = shrink.src(2 + 2 * i);
+    if (!is_const(begin, 0)) return false;
+    if (i == axis ? !is_const(end, 1) || !in[i].known() || in[i].value() <= padding : !(SInt(end) == in[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const UOp& below_view(const UOp& u) {
+  if (!u.is(Op::SHRINK) || !u.src(0).is(Op::RESHAPE) || !u.src(0).src(0).is(Op::PAD)) return u.src(0);
+  const UOp& pad = u.src(0).src(0);
+  const auto [axis, padding] = padded_end(pad);
+  if (axis < 0) return u.src(0);
+  Shape rows = shape_of(pad);
+  const Shape& split = shape_of(u.src(0));
+  const auto a = size_t(axis);
+  if (split.size() != rows.size() + 1 || !(split[a] * split[a + 1] == rows[a])) return u.src(0);
+  for (size_t i = 0; i < split.size(); ++i)
+    if (i != a && i != a + 1 && !(split[i] == rows[i < a ? i : i - 1])) return u.src(0);
+  return takes_first_of_rows(u, a + 1, padding) ? pad.src(0) : u.src(0);
 }
 
 Shape make_shape(std::initializer_list<int64_t> sizes) { return Shape(sizes.begin(), sizes.end()); }

@@ -42,6 +42,10 @@ SmallVector<int64_t, 6> row_major_strides(const Shape& shape);
 /// "(3, 4)", "(5,)", "()".
 std::string to_string(const Shape& shape);
 
+/// The source of a movement op that shows elements of it; of SHRINK(RESHAPE(PAD(x))) that takes every n-th element along an axis, so that
+/// nothing is left of the padding: x.
+const UOp& below_view(const UOp& movement);
+
 // Movement nodes from sizes; the checks are shape_of's, as for any node.
 UOp reshape(const UOp& x, const Shape& shape);
 UOp expand(const UOp& x, const Shape& shape);

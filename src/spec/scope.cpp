@@ -343,7 +343,9 @@ Result Scope::compute(const UOp& u) {
     case Op::COPY:
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
-    case Op::DETACH: return {.value = value(u.src(0))};
+    case Op::DETACH:
+    case Op::TENSOR:
+    case Op::REALIZED: return {.value = value(u.src(0))};
     case Op::WEIGHT: {
       const Value choice[] = {value(u.src(1)), value(u.src(0)), single(Scalar::from_double(0, u.dtype()))};
       return {.value = alu_values(Op::WHERE, value(u.src(0))->dtype, choice)};

@@ -4,6 +4,7 @@
 #include <tinygrad/errors.h>
 
 #include "shape/device.h"
+#include "shape/shape.h"
 #include "spec/border.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -16,8 +17,9 @@ namespace {
 
 OpSet tensor_ops() {
   using enum Op;
-  return ops({CONST,  VAR,   BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
-              DETACH, AFTER, GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD}) |
+  return ops({CONST,  VAR,     BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
+              DETACH, AFTER,   GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD,
+              TENSOR, REALIZED}) |
          ops(Group::movement) | ops(Group::elementwise);
 }
 
@@ -51,7 +53,7 @@ Verdict binds_a_variable(const Match& m) {
 Verdict stores_to_a_view(const Match& m, TensorGraph& graph) {
   const UOp& u = m.root();
   if (u.src_count() > 2) return Violation{"a gate", "a target and a value"};
-  for (const UOp* t = &u.src(0); t->in(Group::movement); t = &t->src(0))
+  for (const UOp* t = &u.src(0); t->in(Group::movement); t = &below_view(*t))
     if (t->is(Op::PAD)) return Violation{"a padded view", "a view whose elements are in memory"};
   const UOp& target = u.src(0);
   return verdict(bool(graph.memory_of(target)), name(target.op()), "a view of memory");

@@ -35,6 +35,7 @@ Limits source_limits(Op op) {
     case Op::CUSTOM: return {};
     case Op::FETCH:
     case Op::INDEX: return {2, 4};
+    case Op::REALIZED: return {1, 2};
     case Op::WMMA: return {3, 4};
     case Op::LOAD: return {1, 3};
     case Op::STORE: return {2, 3};
@@ -62,8 +63,8 @@ Verdict has_arg(const Match& m) {
 /// Ops whose arg is not NoArg.
 OpSet ops_with_arg() {
   using enum Op;
-  return ops({CONST,  VAR,     IOTA,   PERMUTE, FLIP,     REDUCE,   ALLREDUCE, BUFFER,  PARAM, INDEX,   COPY,    STAGE,  SINK,
-              LINEAR, PROGRAM, SOURCE, BINARY,  FUNCTION, GETTUPLE, RANGE,     SPECIAL, WMMA,  MSELECT, UNSHARD, CUSTOM, WAIT});
+  return ops({CONST,   VAR,    IOTA,   PERMUTE,  FLIP,     REDUCE, ALLREDUCE, BUFFER, PARAM,   INDEX,   COPY,   STAGE, SINK,   LINEAR,
+              PROGRAM, SOURCE, BINARY, FUNCTION, GETTUPLE, RANGE,  SPECIAL,   WMMA,   MSELECT, UNSHARD, CUSTOM, WAIT,  TENSOR, REALIZED});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -219,6 +220,8 @@ const BorderRules<void>& typed_rules() {
       {pat(SPECIAL), has_arg<SpecialArg>, "arg"},
       {pat(WMMA), has_arg<WmmaArg>, "arg"},
       {pat(WAIT), has_arg<WaitArg>, "arg"},
+      {pat(TENSOR), has_arg<TensorArg>, "arg"},
+      {pat(REALIZED), has_arg<HistoryArg>, "arg"},
       {any_but(ops_with_arg()), has_arg<NoArg>, "arg"},
 
       {pat(CONST), constant_has_its_dtype, "constant"},

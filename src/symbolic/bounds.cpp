@@ -238,7 +238,8 @@ Interval compute(const UOp& u) {
     case Op::FLIP:
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
-    case Op::DETACH: return known(u.src(0));
+    case Op::DETACH:
+    case Op::TENSOR: return known(u.src(0));
     default: return whole(d);
   }
 }

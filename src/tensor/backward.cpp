@@ -1,12 +1,16 @@
 // Gradients of live tensors.
 #include <fmt/core.h>
 
+#include <unordered_map>
+#include <unordered_set>
+
 #include <tinygrad/errors.h>
 
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "tensor/handle.h"
+#include "tensor/memory.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -36,42 +40,81 @@ UOp seed_gradient(const UOp& root, const Tensor& given) {
 
 }  // namespace
 
+namespace {
+
+/// The gradient with respect to each tensor: all TENSORs in the graph that have its id are that variable. A null one where there are none.
+std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::unordered_map<uint64_t, size_t>& places) {
+  std::vector<UOp> nodes, out(places.size());
+  std::vector<size_t> places_of_nodes;
+  for (const UOp& u : toposort(root))
+    if (u.is(Op::TENSOR))
+      if (const auto place = places.find(u.arg_as<TensorArg>().id); place != places.end()) {
+        nodes.push_back(u);
+        places_of_nodes.push_back(place->second);
+      }
+  const std::vector<UOp> grads = ops::gradient(root, seed, nodes);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    UOp& total = out[places_of_nodes[i]];
+    if (grads[i]) total = total ? ops::add(total, grads[i]) : grads[i];
+  }
+  return out;
+}
+
+uint64_t id_of(const UOp& tensor) { return tensor.arg_as<TensorArg>().id; }
+
+/// The tensor gets the gradient, or adds it to the one it has, which stays the same tensor.
+void accumulate(detail::TensorCell& cell, const UOp& gradient) {
+  Tensor before = cell.grad();
+  if (!before.defined()) return cell.set_grad(wrap(gradient));
+  const Tensor sum = wrap(ops::add(before.uop(), gradient));
+  if (overlaps_itself(before.uop()) || sum.dtype() != before.dtype() || sum.symbolic_shape() != before.symbolic_shape())
+    before.replace(sum);
+  else
+    before.assign(sum);
+}
+
+}  // namespace
+
 const Tensor& Tensor::backward(const Tensor& gradient) const {
   const UOp root = uop(), seed = seed_gradient(root, gradient);
-  NodeSet in_graph;
-  for (const UOp& u : toposort(root)) in_graph.insert(u);
+  std::unordered_set<uint64_t> in_graph;
+  for (const UOp& u : toposort(root))
+    if (u.is(Op::TENSOR)) in_graph.insert(id_of(u));
   std::vector<detail::CellPtr> cells;
-  std::vector<UOp> nodes;
+  std::unordered_map<uint64_t, size_t> places;
   for (const detail::CellPtr& c : detail::live_cells()) {
     const UOp node = c->node();
-    if (!is_float(node.dtype()) || !c->is_param() || !in_graph.contains(node)) continue;
+    if (!is_float(node.dtype()) || !c->is_param() || !in_graph.contains(id_of(node))) continue;
+    places.emplace(id_of(node), cells.size());
     cells.push_back(c);
-    nodes.push_back(node);
   }
-  const std::vector<UOp> grads = ops::gradient(root, seed, nodes);
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (!grads[i]) continue;
-    const Tensor before = cells[i]->grad();
-    cells[i]->set_grad(wrap(before.defined() ? ops::add(before.uop(), grads[i]) : grads[i]));
-  }
+  const std::vector<UOp> grads = gradients_of(root, seed, places);
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (grads[i]) accumulate(*cells[i], grads[i]);
   return *this;
 }
 
 std::vector<Tensor> Tensor::gradient(std::span<const Tensor> targets, const Tensor& gradient) const {
   const UOp root = uop();
   const std::vector<UOp> nodes = to_nodes(targets);
-  for (size_t i = 0; i < nodes.size(); ++i)
+  std::unordered_map<uint64_t, size_t> places;
+  for (size_t i = 0; i < nodes.size(); ++i) {
     if (!is_float(nodes[i].dtype()))
       throw DTypeError(fmt::format("gradient: target {} is {}; only tensors of floats have one", i, targets[i].to_string()));
-  const std::vector<UOp> grads = ops::gradient(root, seed_gradient(root, gradient), nodes);
+    places.emplace(id_of(nodes[i]), places.size());
+  }
+  const std::vector<UOp> grads = gradients_of(root, seed_gradient(root, gradient), places);
   std::vector<Tensor> out;
-  for (size_t i = 0; i < grads.size(); ++i) out.push_back(grads[i] ? wrap(grads[i]) : targets[i].zeros_like());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const UOp& g = grads[places.at(id_of(nodes[i]))];
+    out.push_back(g ? wrap(g) : targets[i].zeros_like());
+  }
   return out;
 }
 
 Tensor Tensor::grad() const { return cell().grad(); }
 void Tensor::set_grad(const Tensor& grad) const { cell().set_grad(grad); }
-Tensor Tensor::detach() const { return wrap(ops::detach(uop())); }
+Tensor Tensor::detach() const { return wrap_view(ops::detach(uop())); }
 
 Tensor& Tensor::is_param_(bool is_param) {
   cell().set_is_param(is_param);

@@ -75,10 +75,11 @@ UOp view_form(const UOp& node, const UOp& buffer, std::span<const Symbol> variab
   if (whole_buffer(node)) return {};
   NodeMap<UOp> map;
   map[buffer] = param(buffer.dtype(), buffer.arg_as<BufferArg>().size, {.slot = 0});
-  for (const UOp& u : toposort(node))
+  const UOp view = plain_view(node);
+  for (const UOp& u : toposort(view))
     if (u.is(Op::BIND) && std::find(variables.begin(), variables.end(), u.src(0).arg_as<VarArg>().name) != variables.end())
       map[u] = u.src(0);
-  return substitute(node, map);
+  return substitute(view, map);
 }
 
 }  // namespace
@@ -244,7 +245,7 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
   UOp memory;
   switch (r.kind) {
     case Result::Kind::undefined: return {};
-    case Result::Kind::empty: return wrap(make_memory(r.shape, r.dtype, r.device)).is_param_(r.is_param);
+    case Result::Kind::empty: return wrap_view(make_memory(r.shape, r.dtype, r.device)).is_param_(r.is_param);
     case Result::Kind::argument: memory = arguments.values[r.number].buffer; break;
     case Result::Kind::fixed:
     case Result::Kind::made: {
@@ -253,7 +254,7 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
       memory = buffer(r.dtype, {.id = id, .size = b->size(), .device = r.device, .resource = b});
     }
   }
-  return wrap(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);
+  return wrap_view(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);
 }
 
 detail::JitResults CapturedCall::replay(const CallArguments& arguments) {

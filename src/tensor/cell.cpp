@@ -32,7 +32,7 @@ Shard& shard_of(const TensorCell& cell) { return shards()[cell.number % shard_co
 /// links.
 bool is_finished(const UOp& node) {
   const UOp* u = &node;
-  for (int i = 0; i < 8 && (u->in(Group::movement) || u->is(Op::DETACH)); ++i) u = &u->src(0);
+  for (int i = 0; i < 16 && (u->in(Group::movement) || u->is(Op::DETACH) || u->is(Op::TENSOR) || u->is(Op::REALIZED)); ++i) u = &u->src(0);
   return u->is(Op::BUFFER) && (u == &node || tensor::state_of_view(node));
 }
 
@@ -58,7 +58,7 @@ uint64_t next_cell_number() {
   return ++last;
 }
 
-TensorCell::TensorCell(UOp node) : number(next_cell_number()), node_(std::move(node)) {}
+TensorCell::TensorCell(const UOp& node, bool is_view) : number(next_cell_number()), node_(tensor::tensor_node(node, number, is_view)) {}
 
 TensorCell::~TensorCell() {
   Shard& shard = shard_of(*this);
@@ -123,8 +123,8 @@ void TensorCell::set_is_param(bool is_param) {
   is_param_ = is_param;
 }
 
-CellPtr make_cell(UOp node) {
-  CellPtr cell = std::make_shared<TensorCell>(std::move(node));
+CellPtr make_cell(const UOp& node, bool is_view) {
+  CellPtr cell = std::make_shared<TensorCell>(node, is_view);
   cell->filed_finished_ = is_finished(cell->node_);
   {
     Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry

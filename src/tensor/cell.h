@@ -13,9 +13,9 @@
 
 namespace tinygrad::detail {
 
-/// The state of a tensor: its node, which realize and assign replace, and its gradient. Made by make_cell() only.
+/// The state of a tensor: its node, a TENSOR, which realize and assign replace, and its gradient. Made by make_cell() only.
 struct TensorCell : std::enable_shared_from_this<TensorCell> {
-  explicit TensorCell(UOp node);
+  TensorCell(const UOp& node, bool is_view);
   ~TensorCell();
   TensorCell(const TensorCell&) = delete;
   TensorCell& operator=(const TensorCell&) = delete;
@@ -34,7 +34,7 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   const uint64_t number;  ///< cells count up, which gives them an order
 
  private:
-  friend std::shared_ptr<TensorCell> make_cell(UOp node);
+  friend std::shared_ptr<TensorCell> make_cell(const UOp& node, bool is_view);
   void swap_node(UOp& node);
 
   mutable std::mutex mutex_;
@@ -47,9 +47,9 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
 
 using CellPtr = std::shared_ptr<TensorCell>;
 
-/// A registered cell.
-CellPtr make_cell(UOp node);
-/// That of a cell made now; cells that were there before have smaller ones.
+/// A registered cell of TENSOR(node).
+CellPtr make_cell(const UOp& node, bool is_view);
+/// That of a cell, or of another value of one, made now; those that were there before have smaller ones.
 uint64_t next_cell_number();
 /// All cells alive, in the order they were made.
 std::vector<CellPtr> live_cells();

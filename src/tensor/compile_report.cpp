@@ -65,7 +65,7 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   const int64_t start_ns = profile_now_ns();
 
   std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::make_cell(t.uop()));
+  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   const auto start = std::chrono::steady_clock::now();
   const UOp effects = tensor::effects_of(cells);
   schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
@@ -94,7 +94,7 @@ UOp Tensor::schedule_linear(std::span<const Tensor> tensors) { return linear_wit
 
 std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> Tensor::linear_with_vars(std::span<const Tensor> tensors) {
   std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::make_cell(t.uop()));
+  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   const auto how = schedule::ScheduleOptions::from(current_options());
   const schedule::Schedule schedule = schedule::make_schedule(tensor::effects_of(cells), engine::target_of, how);
   std::vector<std::pair<std::string, int64_t>> variables;

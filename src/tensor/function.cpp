@@ -72,12 +72,13 @@ FunctionCore::~FunctionCore() {
 
 namespace {
 
-/// What a body reads besides its arguments, in order: the largest values that depend on none of them, but on memory.
+/// What a body reads besides its arguments, in order: the largest values that depend on none of them, but on memory or on tensors that were
+/// there before it.
 struct Closed {
   std::vector<UOp> values, found;
 };
 
-Closed close(const std::string& name, std::span<const UOp> values, const std::vector<UOp>& params) {
+Closed close(const std::string& name, std::span<const UOp> values, const std::vector<UOp>& params, uint64_t first_new) {
   NodeSet inside, reads;
   for (const UOp& p : params) inside.insert(p);
   Closed out;
@@ -87,6 +88,7 @@ Closed close(const std::string& name, std::span<const UOp> values, const std::ve
   };
   for (const UOp& u : toposort(values)) {
     bool depends = inside.contains(u), has_memory = u.is(Op::BUFFER) || u.is(Op::PARAM);
+    has_memory = has_memory || (u.is(Op::TENSOR) && u.arg_as<TensorArg>().id < first_new);
     for (const UOp& s : scope_sources(u)) {
       depends = depends || inside.contains(s);
       has_memory = has_memory || reads.contains(s);
@@ -135,7 +137,8 @@ class Assignments {
 }  // namespace
 
 std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Body& body) const {
-  std::vector<UOp> args, params;
+  const uint64_t first_new = detail::next_cell_number();
+  std::vector<UOp> args, params, given;
   std::vector<Tensor> placeholders;
   for (const Tensor& t : inputs) {
     if (!t.defined()) {
@@ -145,6 +148,7 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
     args.push_back(t.uop());
     params.push_back(placeholder_like(args.back()));
     placeholders.push_back(wrap(params.back()));
+    given.push_back(placeholders.back().uop());
   }
   Assignments assignments(params);
   std::vector<UOp> values;
@@ -154,11 +158,11 @@ std::vector<Tensor> FunctionCore::call(std::span<const Tensor> inputs, const Bod
   }
   if (values.empty()) throw ValueError(fmt::format("{}: it gives no tensors", options_.name));
   for (size_t i = 0, next = 0; i < placeholders.size(); ++i)
-    if (placeholders[i].defined() && placeholders[i].uop() != params[next++])
+    if (placeholders[i].defined() && placeholders[i].uop() != given[next++])
       throw ValueError(fmt::format("{}: it assigns to argument {}, which a function() may not; return the value", options_.name, i));
   if (assignments.undo())
     throw ValueError(fmt::format("{}: it assigns to a tensor outside of it, which a function() may not; return the value", options_.name));
-  const Closed closed = close(options_.name, values, params);
+  const Closed closed = close(options_.name, values, params, first_new);
   args.insert(args.end(), closed.found.begin(), closed.found.end());
   params.insert(params.end(), closed.found.begin(), closed.found.end());
   NodeMap<UOp> slots;

@@ -21,8 +21,14 @@ ops::OpsContext context_on(std::string_view device);
 ops::Operand to_operand(const Operand& x);
 std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 
-/// What a method made. DeviceError if it is of values on several devices.
+/// What a method computed: a value of its own, also where the builder gave back what it got. DeviceError if it is of values on several
+/// devices.
 inline Tensor wrap(const UOp& node) {
+  device_of(node);
+  return Tensor::from_value(node);
+}
+/// What a method that gives views made.
+inline Tensor wrap_view(const UOp& node) {
   device_of(node);
   return Tensor::from_uop(node);
 }

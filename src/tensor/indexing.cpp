@@ -90,13 +90,11 @@ const Tensor* only_mask(std::span<const Index> indices, const Operand& value) {
 
 Tensor Tensor::operator[](const Index& index) const { return get_item(std::span(&index, 1)); }
 Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return get_item({indices.begin(), indices.size()}); }
-Tensor Tensor::get_item(std::span<const Index> indices) const { return wrap(ops::get_item(uop(), without_masks(*this, indices))); }
+Tensor Tensor::get_item(std::span<const Index> indices) const { return wrap_view(ops::get_item(uop(), without_masks(*this, indices))); }
 
 Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
-  if (!state_of_view(uop()) || overlaps_itself(uop())) {
-    const Tensor own = clone().realize();
-    cell().set_node(own.uop());
-  }
+  if (overlaps_itself(uop()))
+    throw ValueError("assign: the tensor is an expanded view, elements of which share memory; write into contiguous()");
   const ops::Operand given = to_operand(value);
   if (const Tensor* mask = only_mask(indices, value)) {
     Sizes beside = mask->shape();
@@ -107,12 +105,11 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   }
   const std::vector<ops::Index> nodes = without_masks(*this, indices);
   const UOp node = ops::get_item(uop(), nodes);
-  if (state_of_view(node)) {
-    const UOp written = ops::broadcast_to(tinygrad::cast(ops::as_node(given, context()), node.dtype()), shape_of(node));
-    if (wrap(node).numel() != 0) wrap(node).assign(wrap(written));  // nothing is written into nothing
-    return *this;
-  }
-  return assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
+  if (base_of_view(node) != base_of_view(uop())) return assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
+  UOp written = tinygrad::cast(ops::as_node(given, context()), node.dtype());
+  while (rank_of(written) > rank_of(node) && shape_of(written)[0] == 1) written = ops::squeeze(written, 0);  // as in NumPy
+  wrap_view(node).assign(wrap_view(ops::broadcast_to(written, shape_of(node))));
+  return *this;
 }
 
 Tensor Tensor::gather(int axis, const Tensor& index) const { return wrap(ops::gather(uop(), axis, index.uop())); }

@@ -137,7 +137,7 @@ std::vector<Tensor> argument_tensors(const CallArguments& arguments, const std::
     const CallArguments::Value& v = arguments.values[i];
     NodeMap<UOp> map;
     if (v.buffer) map[v.buffer] = renamed[i].buffer;
-    out.push_back(v.node ? wrap(substitute(v.node, map)).is_param_(v.is_param) : Tensor());
+    out.push_back(v.node ? wrap_view(substitute(plain_view(v.node), map)).is_param_(v.is_param) : Tensor());
   }
   return out;
 }

@@ -12,7 +12,33 @@ namespace tinygrad::tensor {
 
 namespace {
 
-bool keeps_elements(const UOp& u) { return u.is(Op::DETACH) || (u.in(Group::movement) && !u.is(Op::PAD)); }
+/// What a view shows elements of; null for what is no view.
+const UOp* shown_by(const UOp& u) {
+  switch (u.op()) {
+    case Op::PAD: return nullptr;
+    case Op::BITCAST:
+    case Op::DETACH:
+    case Op::REALIZED: return &u.src(0);
+    case Op::TENSOR: return u.arg_as<TensorArg>().is_view ? &u.src(0) : nullptr;
+    default: return u.in(Group::movement) ? &below_view(u) : nullptr;
+  }
+}
+
+/// The nodes of a view from the top down, its base not among them.
+SmallVector<UOp, 8> links_of(const UOp& view) {
+  SmallVector<UOp, 8> links;
+  const UOp* u = &view;
+  while (const UOp* next = shown_by(*u))
+    for (; u != next; u = &u->src(0)) links.push_back(*u);
+  return links;
+}
+
+/// A movement op, or another with one source, on top of something else of perhaps another dtype.
+UOp on_top_of(const UOp& x, const UOp& link, DType dtype) {
+  UOps sources(link.src().begin(), link.src().end());
+  sources[0] = x;
+  return UOp(link.op(), dtype, sources, link.arg());
+}
 
 UOp make_buffer(int64_t size, DType dtype, Symbol device) {
   const BufferPtr resource = Buffer::make(runtime::open_device(device.str()), size, dtype);
@@ -23,10 +49,20 @@ UOp make_buffer(int64_t size, DType dtype, Symbol device) {
 
 }  // namespace
 
-UOp state_of_view(const UOp& node) {
+const UOp& base_of_view(const UOp& node) {
   const UOp* u = &node;
-  while (keeps_elements(*u)) u = &u->src(0);
-  return u->is(Op::BUFFER) || u->is(Op::AFTER) ? *u : UOp();
+  while (const UOp* next = shown_by(*u)) u = next;
+  return *u;
+}
+
+UOp state_of_view(const UOp& node) {
+  const UOp& base = base_of_view(node);
+  return base.is(Op::BUFFER) || base.is(Op::AFTER) ? base : UOp();
+}
+
+bool is_view(const UOp& node) {
+  const UOp& base = base_of_view(node);
+  return base.is(Op::BUFFER) || base.is(Op::AFTER) || base.is(Op::TENSOR);
 }
 
 UOp buffer_of_state(const UOp& state) {
@@ -35,28 +71,52 @@ UOp buffer_of_state(const UOp& state) {
   return *u;
 }
 
-UOp without_detach(const UOp& view) {
-  std::vector<UOp> chain;
-  UOp u = view;
-  for (; keeps_elements(u); u = UOp(u.src(0)))
-    if (!u.is(Op::DETACH)) chain.push_back(u);
-  for (size_t i = chain.size(); i-- > 0;) {
-    UOps sources(chain[i].src().begin(), chain[i].src().end());
-    sources[0] = u;
-    u = chain[i].with_src(sources);
+UOp tensor_node(const UOp& node, uint64_t id, bool is_view) { return UOp(Op::TENSOR, node.dtype(), {node}, TensorArg{id, is_view, {}}); }
+
+UOp plain_view(const UOp& view) {
+  UOp out = base_of_view(view);
+  const auto links = links_of(view);
+  for (size_t i = links.size(); i-- > 0;)
+    if (links[i].in(Group::movement) || links[i].is(Op::BITCAST))
+      out = on_top_of(out, links[i], links[i].is(Op::BITCAST) ? links[i].dtype() : out.dtype());
+  return out;
+}
+
+UOp view_of(const UOp& view, const UOp& base, const std::function<uint64_t(uint64_t)>& new_id) {
+  UOp out = base;
+  const auto links = links_of(view);
+  for (size_t i = links.size(); i-- > 0;) {
+    if (links[i].is(Op::REALIZED)) continue;  // of the base that was
+    if (new_id && links[i].is(Op::TENSOR))
+      out = tensor_node(out, new_id(links[i].arg_as<TensorArg>().id), true);
+    else
+      out = on_top_of(out, links[i], links[i].is(Op::BITCAST) ? links[i].dtype() : out.dtype());
   }
-  return u;
+  return out;
+}
+
+UOp store_through(const UOp& view, const UOp& value) {
+  UOp target = base_of_view(view), written = value;
+  const auto links = links_of(view);
+  bool detached = false;
+  for (size_t i = links.size(); i-- > 0;) {
+    detached = detached || links[i].is(Op::DETACH);
+    if (links[i].in(Group::movement)) target = on_top_of(target, links[i], target.dtype());
+  }
+  if (detached) written = UOp(Op::DETACH, written.dtype(), {written});
+  if (written.dtype() != target.dtype()) written = bitcast(written, target.dtype());
+  return store(target, written);
 }
 
 bool overlaps_itself(const UOp& view) {
-  for (const UOp* u = &view; keeps_elements(*u); u = &u->src(0))
-    if (u->is(Op::EXPAND) && shape_of(*u) != shape_of(u->src(0))) return true;
-  return false;
+  const auto links = links_of(view);
+  return std::any_of(links.begin(), links.end(), [](const UOp& u) { return u.is(Op::EXPAND) && shape_of(u) != shape_of(u.src(0)); });
 }
 
 UOp whole_buffer(const UOp& node) {
   const UOp* u = &node;
-  while (u->is(Op::RESHAPE) || u->is(Op::DETACH)) u = &u->src(0);
+  while (u->is(Op::RESHAPE) || u->is(Op::DETACH) || u->is(Op::REALIZED) || (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view))
+    u = &u->src(0);
   return u->is(Op::BUFFER) && all_known(shape_of(node)) ? *u : UOp();
 }
 
@@ -76,13 +136,20 @@ UOp make_memory(const Shape& shape, DType dtype, Symbol device) {
 
 UOp copied(const UOp& value) {
   const Shape& shape = shape_of(value);
-  const bool has_elements = std::none_of(shape.begin(), shape.end(), [](const SInt& s) { return s == 0; });
-  if (!has_elements || !all_known(shape)) return UOp(Op::CONTIGUOUS, value.dtype(), {value});
+  if (is_empty(shape)) return UOp(Op::CONTIGUOUS, value.dtype(), {value});
   Symbol device = device_of(value);
   if (device.empty()) device = runtime::default_device_name();
+  if (!all_known(shape)) {
+    const UOp room = make_memory(shape, value.dtype(), device), memory = state_of_view(room);
+    return view_of(room, after(memory, UOps{store(room, value)}));
+  }
   const Shape flat{numel(shape)};
   const UOp memory = make_memory(flat, value.dtype(), device);
   return reshape(after(memory, UOps{store(memory, reshape(value, flat))}), shape);
+}
+
+UOp base_in_memory(const UOp& base) {
+  return base.is(Op::TENSOR) ? tensor_node(copied(base.src(0)), base.arg_as<TensorArg>().id, true) : copied(base);
 }
 
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {

@@ -2,6 +2,8 @@
 /// Values that are memory: BUFFERs seen through movement ops.
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 
 #include "device/buffer.h"
@@ -10,14 +12,26 @@
 
 namespace tinygrad::tensor {
 
-/// The state of memory that a view shows: the BUFFER or AFTER under a chain of movement ops; null for a value that is computed.
+/// What a view shows elements of: the BUFFER or AFTER under a chain of ops that keep them as they are (movement ops but PAD, BITCAST,
+/// DETACH, TENSORs that are views, REALIZED), or the value that would be in memory there; the node itself if it is no view.
+const UOp& base_of_view(const UOp& node);
+/// The state of memory that a view shows: the BUFFER or AFTER; null for a value that is computed.
 UOp state_of_view(const UOp& node);
+/// True where writes to the node are writes to what it is made of.
+bool is_view(const UOp& node);
 
 /// The BUFFER of a state.
 UOp buffer_of_state(const UOp& state);
 
-/// `view` without the DETACHes in it: what a STORE may name.
-UOp without_detach(const UOp& view);
+/// TENSOR(node): what a tensor is. Without `is_view`, a value of its own even where the node is a view.
+UOp tensor_node(const UOp& node, uint64_t id, bool is_view);
+
+/// The movement ops and BITCASTs of a view alone.
+UOp plain_view(const UOp& view);
+/// The view with its base replaced, and with other ids of the tensors that `new_id` gives one for.
+UOp view_of(const UOp& view, const UOp& base, const std::function<uint64_t(uint64_t)>& new_id = {});
+/// STORE of a value into the memory that a view shows. Through a DETACH no gradient goes to it.
+UOp store_through(const UOp& view, const UOp& value);
 
 /// True where two elements of a view may be one place in memory.
 bool overlaps_itself(const UOp& view);
@@ -31,6 +45,9 @@ UOp make_memory(const Shape& shape, DType dtype, Symbol device);
 /// The value in memory that nothing else shares, into which it is stored when it is needed. Nodes that are equal are one node and get one
 /// memory, so that CONTIGUOUS alone would not keep two copies of a value apart.
 UOp copied(const UOp& value);
+
+/// copied() of what a view would show, as the same tensor.
+UOp base_in_memory(const UOp& base);
 
 /// Fresh memory with these bytes, as a vector of `dtype`.
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device);

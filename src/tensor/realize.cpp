@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 
 #include <tinygrad/errors.h>
 
@@ -33,7 +34,9 @@ std::mutex& states_mutex() {
 /// The value under views that have each of its elements once: what is put into memory for all of them.
 UOp stored_value(const UOp& node) {
   const UOp* u = &node;
-  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::DETACH)) u = &u->src(0);
+  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::DETACH) || u->is(Op::BITCAST) ||
+         (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view))
+    u = &u->src(0);
   return *u;
 }
 
@@ -44,18 +47,32 @@ std::vector<CellPtr> unfinished_cells() {
   return cells;
 }
 
+/// How many live tensors show each computed value: itself, or elements of it.
+class Holders {
+ public:
+  int count(const UOp& base) {
+    if (!known_) {
+      for (const CellPtr& c : unfinished_cells()) {
+        nodes_.push_back(c->node());
+        ++counts_[base_of_view(nodes_.back())];
+      }
+      known_ = true;
+    }
+    const int* n = counts_.find(base);
+    return n ? *n : 0;
+  }
+
+ private:
+  bool known_ = false;
+  std::deque<UOp> nodes_;  // keep the keys
+  NodeMap<int> counts_;
+};
+
 /// What one realize computes and stores.
 class Realization {
  public:
   explicit Realization(std::span<const CellPtr> cells) {
-    for (const CellPtr& c : cells) {
-      const UOp& node = seen_.emplace_back(c->node());
-      const auto [owner, is_new] = owners_.insert(node, c);
-      if (is_new)
-        add(node);
-      else if (*owner != c && !state_of_view(node) && !is_empty(shape_of(node)))
-        add_twin(c, node);
-    }
+    for (const CellPtr& c : cells) add(c->node());
     add_readers();
   }
 
@@ -74,25 +91,20 @@ class Realization {
     }
   }
 
-  /// Lets all live tensors read what is in memory now. Of several with one value one gets its memory, the others have a copy, when they
-  /// need it.
+  /// Lets all live tensors read what is in memory now.
   void publish() {
     NodeMap<UOp> known(memory_.size() + stores_.size());
-    for (const auto& [value, memory] : memory_) known[value] = memory;
+    for (const auto& [value, memory] : memory_)
+      known[value] = value.is(Op::TENSOR) ? tensor_node(memory, value.arg_as<TensorArg>().id, true) : memory;
     for (const UOp& a : stores_) known[a] = buffer_of_state(a);
-    for (const Twin& t : twins_) t.cell->exchange(t.node, t.memory);
     std::vector<CellPtr> cells = unfinished_cells();
     while (!cells.empty()) {
       std::vector<UOp> nodes;
-      for (const CellPtr& c : cells) nodes.push_back(seen_.emplace_back(c->node()));
-      std::vector<UOp> replaced = substitute(nodes, known);
+      for (const CellPtr& c : cells) nodes.push_back(c->node());
+      const std::vector<UOp> replaced = substitute(nodes, known);
       std::vector<CellPtr> again;
-      for (size_t i = 0; i < cells.size(); ++i) {
-        const bool owns = *owners_.insert(nodes[i], cells[i]).first == cells[i];
-        if (!owns && !state_of_view(nodes[i]) && state_of_view(replaced[i]))
-          replaced[i] = UOp(Op::CONTIGUOUS, nodes[i].dtype(), {replaced[i]});
+      for (size_t i = 0; i < cells.size(); ++i)
         if (!cells[i]->exchange(nodes[i], replaced[i])) again.push_back(cells[i]);
-      }
       cells = std::move(again);
     }
   }
@@ -100,21 +112,19 @@ class Realization {
  private:
   bool add(const UOp& node) {
     if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
-    const UOp value = stored_value(node);
+    const UOp value = value_of(node);
     if (is_empty(shape_of(value)) || added_.contains(value)) return false;
-    memory_.emplace_back(value, memory_like(value));
+    const Symbol device = device_of(value);
+    memory_.emplace_back(value, make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device));
     return add_effect(value, store(memory_.back().second, value));
   }
 
-  /// A tensor with a value that another one, which is asked for too, has already.
-  void add_twin(const CellPtr& cell, const UOp& node) {
-    twins_.push_back({cell, node, memory_like(node)});
-    effects_.push_back(store(twins_.back().memory, node));
-  }
-
-  static UOp memory_like(const UOp& value) {
-    const Symbol device = device_of(value);
-    return make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device);
+  /// What gets memory for a view of a computed value: the elements that it shows, or all of the value where others show that too, since
+  /// they share its memory.
+  UOp value_of(const UOp& node) {
+    const UOp value = stored_value(node);
+    const UOp& base = base_of_view(value);
+    return value != base && (overlaps_itself(value) || holders_.count(base) > 1) ? base : value;
   }
 
   bool add_effect(const UOp& key, const UOp& effect) {
@@ -174,16 +184,9 @@ class Realization {
     return out;
   }
 
-  struct Twin {
-    CellPtr cell;
-    UOp node, memory;
-  };
-
   std::vector<UOp> effects_;
   NodeSet added_;
-  std::deque<UOp> seen_;     // keeps the keys of owners_
-  NodeMap<CellPtr> owners_;  // of each value that tensors have: the one that gets its memory
-  std::vector<Twin> twins_;
+  Holders holders_;
   std::vector<CellPtr> readers_;
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
@@ -265,16 +268,28 @@ UOp effects_of(std::span<const CellPtr> cells) {
   return Realization(cells).sink();
 }
 
-void give_memory(std::span<const UOp> values) {
-  const std::lock_guard lock(states_mutex());
+namespace {
+
+/// Memory for computed values, under the lock of the states; what stands for each from now on.
+NodeMap<UOp> put_into_memory(std::span<const UOp> bases) {
   NodeSet wanted;
-  for (const UOp& v : values)
-    if (!state_of_view(v)) wanted.insert(stored_value(v));
+  for (const UOp& b : bases) wanted.insert(b);
   NodeMap<UOp> known;
-  for (const UOp& u : toposort(values))  // a value may be part of another one
-    if (wanted.contains(u)) known[u] = copied(substitute(u, known));
+  for (const UOp& u : toposort(bases))  // a value may be part of another one
+    if (wanted.contains(u)) known[u] = base_in_memory(known.size() ? u.with_src(substitute(u.src(), known)) : u);
   for (const CellPtr& c : unfinished_cells())
     for (UOp node = c->node(); !c->exchange(node, substitute(node, known));) node = c->node();
+  return known;
+}
+
+}  // namespace
+
+void give_memory(std::span<const UOp> values) {
+  const std::lock_guard lock(states_mutex());
+  std::vector<UOp> bases;
+  for (const UOp& v : values)
+    if (const UOp& base = base_of_view(v); !state_of_view(base)) bases.push_back(base);
+  put_into_memory(bases);
 }
 
 namespace {
@@ -288,22 +303,46 @@ int pending_stores(const UOp& state) {
   return n;
 }
 
-/// The state that the cells' memory has now; null for a value without memory, which is replaced.
-UOp add_store(detail::TensorCell& cell, const UOp& value) {
+bool is_detached(const UOp& value) {
+  const UOp* u = &value;
+  while (u->is(Op::TENSOR)) u = &u->src(0);
+  return u->is(Op::DETACH);
+}
+
+/// True for a tensor that is all of its base and that no other one shows elements of.
+bool is_alone(const UOp& view) {
+  const UOp* u = &view;
+  while (u->is(Op::DETACH) || (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view)) u = &u->src(0);
+  return *u == base_of_view(view) && Holders().count(*u) == 1;
+}
+
+/// The state that the cell's memory has now; null for a value that was replaced, since nobody else shares it. What changes is another
+/// variable than before, unless what it gets has no gradient: so an optimizer's parameters stay what they are to graphs built earlier.
+UOp add_store(detail::TensorCell& cell, UOp value) {
   const std::lock_guard lock(states_mutex());
-  const UOp view = without_detach(cell.node());
-  const UOp state = state_of_view(view);
-  if (!state) {
-    cell.set_node(value);
-    return {};
-  }
-  if (overlaps_itself(view))
+  if (overlaps_itself(cell.node()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
-  const UOp stored = after(state, UOps{store(view, value)});
-  NodeMap<UOp> next;
-  next[state] = stored;
+  if (is_empty(shape_of(value))) return {};
+  const bool same_variables = is_detached(value);
+  if (!state_of_view(cell.node())) {
+    const UOp before = cell.node();
+    if (is_alone(before)) {
+      cell.set_node(tensor_node(value, same_variables ? before.arg_as<TensorArg>().id : detail::next_cell_number(), false));
+      return {};
+    }
+    const UOp base = base_of_view(before);
+    value = substitute(value, put_into_memory(std::span(&base, 1)));
+  }
+  const UOp view = cell.node(), state = state_of_view(view);
+  const UOp stored = after(state, UOps{store_through(view, value)});
+  std::unordered_map<uint64_t, uint64_t> ids;
+  const auto new_id = [&](uint64_t id) {
+    const auto [it, is_new] = ids.try_emplace(id, 0);
+    if (is_new) it->second = same_variables ? id : detail::next_cell_number();
+    return it->second;
+  };
   for (const CellPtr& c : live_cells())
-    if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(substitute(node, next));
+    if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(view_of(node, stored, new_id));
   return stored;
 }
 

@@ -57,7 +57,7 @@ Run run_of(const UOp& view) {
   }
   std::vector<UOp> ops;
   for (UOp u = view; u != memory; u = UOp(u.src(0)))
-    if (!u.is(Op::DETACH)) ops.push_back(u);
+    if (u.in(Group::movement) || u.is(Op::BITCAST)) ops.push_back(u);
   Run run{.memory = memory, .shape = shape_of(memory), .rest = {}};
   for (; !ops.empty() && all_known(shape_of(ops.back())); ops.pop_back()) {
     const UOp& u = ops.back();

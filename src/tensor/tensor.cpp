@@ -86,7 +86,8 @@ UOp Tensor::uop() const {
   }
   return cell().node();
 }
-Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node)); }
+Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node, is_view(node))); }
+Tensor Tensor::from_value(const UOp& node) { return Tensor(detail::make_cell(node, false)); }
 
 namespace {
 
@@ -385,14 +386,14 @@ Tensor& Tensor::assign(const Tensor& x) {
   }
   if (!to.empty() && !from.empty() && to != from)
     throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
-  if (node != value) tensor::assign(cell(), value);
+  if (plain_view(node) != plain_view(value)) tensor::assign(cell(), value);
   return *this;
 }
 
 Tensor& Tensor::replace(const Tensor& x) {
   const UOp node = x.uop();
   if (cell_)
-    cell_->set_node(node);
+    cell_->set_node(tensor_node(node, detail::next_cell_number(), true));
   else
     *this = from_uop(node);
   return *this;
@@ -410,7 +411,7 @@ Tensor Tensor::to(std::string_view device) const {
   const UOp x = uop();
   const Symbol to = context_on(device).device;
   const bool stored = device_of(x) != to && is_storage(device_of(x));
-  return wrap(stored ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
+  return wrap_view(stored ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
 }
 Tensor& Tensor::to_(std::string_view device) { return replace(to(device)); }
 

@@ -31,7 +31,7 @@ Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
     if (less_now(s, 0)) throw ShapeError(fmt::format("empty: {} has a negative size", tinygrad::to_string(sizes)));
   const UOp memory = make_memory(sizes, of_values(o.dtype.value_or(ctx.default_float)), ctx.device);
   if (is_storage(ctx.device)) buffer_of(state_of_view(memory)).ensure_allocated();  // it may hold something already
-  return wrap(memory);
+  return wrap_view(memory);
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {
@@ -72,34 +72,34 @@ ops::Pairs to_pairs(const ExtentPairs& given) {
 
 std::vector<Tensor> wrap_all(const std::vector<UOp>& nodes) {
   std::vector<Tensor> out;
-  for (const UOp& n : nodes) out.push_back(wrap(n));
+  for (const UOp& n : nodes) out.push_back(wrap_view(n));
   return out;
 }
 }  // namespace
 
-Tensor Tensor::reshape(const Extents& shape) const { return wrap(ops::reshape(uop(), to_shape(shape))); }
-Tensor Tensor::expand(const Extents& shape) const { return wrap(ops::expand(uop(), to_shape(shape))); }
-Tensor Tensor::permute(const std::vector<int>& order) const { return wrap(ops::permute(uop(), to_axes(order))); }
-Tensor Tensor::transpose(int axis0, int axis1) const { return wrap(ops::transpose(uop(), axis0, axis1)); }
-Tensor Tensor::flip(const AxisList& axes) const { return wrap(ops::flip(uop(), to_axes(axes).resolve("flip", rank_of(uop())))); }
-Tensor Tensor::shrink(const ExtentPairs& bounds) const { return wrap(ops::shrink(uop(), to_pairs(bounds))); }
+Tensor Tensor::reshape(const Extents& shape) const { return wrap_view(ops::reshape(uop(), to_shape(shape))); }
+Tensor Tensor::expand(const Extents& shape) const { return wrap_view(ops::expand(uop(), to_shape(shape))); }
+Tensor Tensor::permute(const std::vector<int>& order) const { return wrap_view(ops::permute(uop(), to_axes(order))); }
+Tensor Tensor::transpose(int axis0, int axis1) const { return wrap_view(ops::transpose(uop(), axis0, axis1)); }
+Tensor Tensor::flip(const AxisList& axes) const { return wrap_view(ops::flip(uop(), to_axes(axes).resolve("flip", rank_of(uop())))); }
+Tensor Tensor::shrink(const ExtentPairs& bounds) const { return wrap_view(ops::shrink(uop(), to_pairs(bounds))); }
 Tensor Tensor::pad(const ExtentPairs& amounts, const Operand& value, PadMode mode) const {
   return wrap(ops::pad(uop(), to_pairs(amounts), to_operand(value), static_cast<ops::PadMode>(mode)));
 }
-Tensor Tensor::shrink_to(const Extents& shape) const { return wrap(ops::shrink_to(uop(), to_shape(shape))); }
+Tensor Tensor::shrink_to(const Extents& shape) const { return wrap_view(ops::shrink_to(uop(), to_shape(shape))); }
 Tensor Tensor::pad_to(const Extents& shape, const Operand& value) const {
   return wrap(ops::pad_to(uop(), to_shape(shape), to_operand(value)));
 }
-Tensor Tensor::squeeze() const { return wrap(ops::squeeze(uop())); }
-Tensor Tensor::squeeze(int axis) const { return wrap(ops::squeeze(uop(), axis)); }
-Tensor Tensor::unsqueeze(int axis) const { return wrap(ops::unsqueeze(uop(), axis)); }
-Tensor Tensor::flatten(int start, int end) const { return wrap(ops::flatten(uop(), start, end)); }
-Tensor Tensor::unflatten(int axis, const Extents& sizes) const { return wrap(ops::unflatten(uop(), axis, to_shape(sizes))); }
+Tensor Tensor::squeeze() const { return wrap_view(ops::squeeze(uop())); }
+Tensor Tensor::squeeze(int axis) const { return wrap_view(ops::squeeze(uop(), axis)); }
+Tensor Tensor::unsqueeze(int axis) const { return wrap_view(ops::unsqueeze(uop(), axis)); }
+Tensor Tensor::flatten(int start, int end) const { return wrap_view(ops::flatten(uop(), start, end)); }
+Tensor Tensor::unflatten(int axis, const Extents& sizes) const { return wrap_view(ops::unflatten(uop(), axis, to_shape(sizes))); }
 Tensor Tensor::repeat(const Extents& repeats) const { return wrap(ops::repeat(uop(), to_shape(repeats))); }
 Tensor Tensor::rearrange(std::string_view formula, const std::vector<std::pair<std::string, int64_t>>& sizes) const {
   std::vector<ops::NamedSize> named;
   for (const auto& [name, size] : sizes) named.emplace_back(name, size);
-  return wrap(ops::rearrange(uop(), formula, named));
+  return wrap_view(ops::rearrange(uop(), formula, named));
 }
 Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int> axis) const {
   return wrap(ops::repeat_interleave(uop(), repeats, axis));
@@ -107,7 +107,7 @@ Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int> axis) const
 Tensor Tensor::roll(const Sizes& shifts, const std::vector<int>& axes) const { return wrap(ops::roll(uop(), shifts, to_axes(axes))); }
 Tensor Tensor::unfold(int axis, int64_t size, int64_t step) const { return wrap(ops::unfold(uop(), axis, size, step)); }
 Tensor Tensor::diag() const { return wrap(ops::diag(uop())); }
-Tensor Tensor::diagonal(int offset, int axis0, int axis1) const { return wrap(ops::diagonal(uop(), offset, axis0, axis1)); }
+Tensor Tensor::diagonal(int offset, int axis0, int axis1) const { return wrap_view(ops::diagonal(uop(), offset, axis0, axis1)); }
 std::vector<Tensor> Tensor::meshgrid(std::span<const Tensor> tensors, bool xy) { return wrap_all(ops::meshgrid(to_nodes(tensors), xy)); }
 Tensor Tensor::cat(std::span<const Tensor> tensors, int axis) { return wrap(ops::cat(to_nodes(tensors), axis)); }
 Tensor Tensor::stack(std::span<const Tensor> tensors, int axis) { return wrap(ops::stack(to_nodes(tensors), axis)); }

@@ -35,5 +35,7 @@ template Arg::Arg(FunctionArg);
 template Arg::Arg(TupleArg);
 template Arg::Arg(WmmaArg);
 template Arg::Arg(WaitArg);
+template Arg::Arg(TensorArg);
+template Arg::Arg(HistoryArg);
 
 }  // namespace tinygrad

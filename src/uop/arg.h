@@ -206,8 +206,28 @@ struct WaitArg {
   auto operator<=>(const WaitArg&) const = default;
 };
 
-using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
-                              SpecialArg, KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg>;
+/// TENSOR: `id` is unique in the process for each value that a tensor has had; the resource is what else is known of that tensor.
+struct TensorArg {
+  uint64_t id = 0;
+  bool is_view = false;
+  IntrusivePtr<Resource> variable = {};
+  bool operator==(const TensorArg& o) const { return id == o.id && is_view == o.is_view; }
+  std::strong_ordering operator<=>(const TensorArg& o) const {
+    if (auto c = id <=> o.id; c != 0) return c;
+    return is_view <=> o.is_view;
+  }
+};
+/// REALIZED: when that was, and what is known of the history; its identity is the id.
+struct HistoryArg {
+  uint64_t id = 0;
+  IntrusivePtr<Resource> history = {};
+  bool operator==(const HistoryArg& o) const { return id == o.id; }
+  std::strong_ordering operator<=>(const HistoryArg& o) const { return id <=> o.id; }
+};
+
+using ArgValue =
+    std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg, SpecialArg,
+                 KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg, HistoryArg>;
 
 namespace detail {
 template <class T, class Variant>

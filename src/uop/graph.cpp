@@ -12,6 +12,7 @@ inline std::span<const UOp> sources_in_scope(const UOp& u) {
     case Op::FUNCTION:
     case Op::PROGRAM: return {};
     case Op::CALL: return u.src().subspan(1);
+    case Op::REALIZED: return u.src().first(1);
     default: return u.src();
   }
 }

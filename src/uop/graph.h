@@ -8,7 +8,8 @@
 
 namespace tinygrad {
 
-/// Sources that belong to the same scope as `u`: none of a FUNCTION or PROGRAM, all but the body of a CALL, all of anything else.
+/// Sources that belong to the same scope as `u`: none of a FUNCTION or PROGRAM, all but the body of a CALL, the memory of a
+/// REALIZED, all of anything else.
 std::span<const UOp> scope_sources(const UOp& u);
 
 enum class Scopes {

@@ -81,6 +81,8 @@ std::string to_string(const Arg& arg) {
           [](const TupleArg& a) { return fmt::format("{}", a.index); },
           [](const WmmaArg& a) { return fmt::format("{} {}x{}x{}", a.name.str(), a.m, a.n, a.k); },
           [](const WaitArg& a) { return fmt::format("pending {}", a.pending); },
+          [](const TensorArg& a) { return fmt::format("{}{}", a.id, a.is_view ? " view" : ""); },
+          [](const HistoryArg& a) { return fmt::format("{}", a.id); },
       },
       arg);
 }
@@ -112,6 +114,8 @@ uint64_t hash_arg(const Arg& arg) {
                                     [](const TupleArg& a) { return hash_all(a.index); },
                                     [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.a, a.b, a.out); },
                                     [](const WaitArg& a) { return hash_all(a.pending); },
+                                    [](const TensorArg& a) { return hash_all(a.id, a.is_view); },
+                                    [](const HistoryArg& a) { return hash_all(a.id); },
                                 },
                                 arg);
   return hash_combine(arg.index(), h);

@@ -162,7 +162,8 @@ TEST_P(FunctionsOn, OpsOfTheGraph) {
   EXPECT_EQ(a.usum(more).tolist(), (Floats{4, 8}));
   EXPECT_EQ(a.uprod(more).tolist(), (Floats{2, 16}));
   const Variable n("n", 1, 2);
-  const auto [linear, variables] = Tensor::linear_with_vars(std::vector<Tensor>{(a + 1).shrink_to({n.bind(2)})});
+  const Tensor part = (a + 1).shrink_to({n.bind(2)});
+  const auto [linear, variables] = Tensor::linear_with_vars(std::vector<Tensor>{part});
   EXPECT_TRUE(linear.is(Op::LINEAR));
   EXPECT_EQ(linear.src_count(), 1u);
   EXPECT_EQ(variables, (std::vector<std::pair<std::string, int64_t>>{{"n", 2}}));
