@@ -242,7 +242,9 @@ class TINYGRAD_EXPORT Tensor {
   bool is_floating_point() const { return is_float(dtype()); }
 
   // Running.
-  /// Computes the value into memory. Everything that uses it reads that memory from now on; gradients end there.
+  /// Computes the value into memory. Everything that uses it reads that memory from now on. Values and gradients are the same as without;
+  /// but a gradient that needs what was written over since is a ValueError, and so is one through more than 65536 nodes or 256 MiB of
+  /// realized values, which are not kept: detach() where gradients shall end.
   const Tensor& realize() const;
   /// Several at once, in one schedule.
   static void realize(std::span<const Tensor> tensors);

@@ -200,3 +200,57 @@ def test_a_part_of_a_computed_tensor_is_written_in_both() -> None:
   x = Tensor([1.0, 2.0])
   x.bitcast(dtypes.uint32).assign(Tensor([0x40400000, 0x40800000], dtype=dtypes.uint32))
   assert x.tolist() == [3, 4]
+
+
+def test_gradients_go_on_behind_realize() -> None:
+  for bits in range(16):
+    x = Tensor([1.0, 2.0, 3.0])
+    h = x * 2
+    if bits & 1:
+      h.realize()
+    y = h * h
+    if bits & 2:
+      assert y.tolist() == [4, 16, 36]
+      y.realize()
+    y[1] = x[0] * 5
+    if bits & 4:
+      y.numpy()
+    z = (y + h).realize() if bits & 8 else y + h
+    dx, dh = z.sum().gradient(x, h)
+    assert dx.tolist() == [10 + 5, 2, 26] and dh.tolist() == [5, 1, 13], bits
+    z.sum().backward()
+    assert x.grad.tolist() == [15, 2, 26], bits
+
+
+def test_what_was_overwritten_is_an_error() -> None:
+  w = Tensor([1.0, 2.0]).realize()
+  square, double = (w * w).realize(), (w * 2).realize()
+  w.assign(Tensor([5.0, 5.0]).detach()).realize()
+  assert double.sum().gradient(w)[0].tolist() == [2, 2]
+  with pytest.raises(ValueError, match="written to since"):
+    square.sum().gradient(w)
+
+
+def test_histories_end() -> None:
+  x, w = Tensor([1.0]), Tensor([0.5])
+  for _ in range(3000):
+    x = (x * 0.999).realize()
+  assert abs(x.item() - 0.999**3000) < 1e-4
+  h = Tensor([1.0])
+  for i in range(12000):
+    h = (h * w).realize()
+    if i == 100:
+      assert h.sum().gradient(w)[0].item() >= 0
+  with pytest.raises(ValueError, match="history is gone"):
+    h.sum().gradient(w)
+  (h.detach() * w).sum().backward()
+  assert w.grad is not None
+
+
+def test_a_loop_of_writes_that_are_differentiable() -> None:
+  w = Tensor([2.0])
+  z = Tensor.zeros(100).contiguous()
+  z[0:1] = w
+  for i in range(1, 100):
+    z[i : i + 1] = z[i - 1 : i] + w
+  assert z[99].gradient(w)[0].item() == 100 and z.tolist() == [2.0 * (i + 1) for i in range(100)]

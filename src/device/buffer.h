@@ -70,6 +70,8 @@ class Buffer final : public Resource {
   void check_readable() const;
   /// A part of it was stored to.
   void note_write() { origin().content_.fetch_add(1, std::memory_order_release); }
+  /// How often it was written to by way of the library.
+  uint64_t writes() const { return origin().content_.load(std::memory_order_acquire); }
   /// A number that is another one after each write to this memory; 0 where it may be written without note_write().
   uint64_t content() const;
   /// A launch of this number (see LaunchLog) writes to it: should the launch turn out to have failed, the content is lost.

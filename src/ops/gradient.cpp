@@ -145,9 +145,16 @@ UOps stack_rule(const UOp& u, const Expr& g) {
 
 Rule rule_of(Op op);
 
+/// Memory without what is known of its history.
+const UOp& memory_under(const UOp& state) {
+  const UOp* u = &state;
+  while (u->is(Op::REALIZED)) u = &u->src(0);
+  return *u;
+}
+
 /// A gradient of the memory under a view as one of the view: the same elements of it.
 UOp through_view(const UOp& view, const UOp& memory, const UOp& g) {
-  if (view == memory) return g;
+  if (memory_under(view) == memory) return g;
   UOps sources(view.src().begin(), view.src().end());
   sources[0] = through_view(view.src(0), memory, g);
   return UOp(view.op(), g.dtype(), sources, view.arg());
@@ -156,7 +163,7 @@ UOp through_view(const UOp& view, const UOp& memory, const UOp& g) {
 /// A gradient of memory without the elements that the view shows.
 UOp outside_of_view(const UOp& view, const UOp& memory, const UOp& g) {
   UOp written = broadcast_to(bool_const(true), shape_of(view));
-  for (const UOp* u = &view; *u != memory; u = &u->src(0)) {
+  for (const UOp* u = &view; memory_under(*u) != memory; u = &u->src(0)) {
     if (u->is(Op::EXPAND) && shape_of(*u) != shape_of(u->src(0))) throw ValueError("gradient: a store into an expanded view");
     written = rule_of(u->op())(*u, Expr(written))[0];
   }
@@ -165,20 +172,21 @@ UOp outside_of_view(const UOp& view, const UOp& memory, const UOp& g) {
 
 bool shows_all(const UOp& view, const UOp& memory) {
   const UOp* u = &view;
-  while (*u != memory && (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP))) u = &u->src(0);
-  return *u == memory;
+  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP)) u = &u->src(0);
+  return memory_under(*u) == memory;
 }
 
 /// AFTER(memory, STORE(view, x)): what the view shows comes from x, the rest is what was there before.
 UOps after_rule(const UOp& u, const Expr& g) {
   UOps out(u.src_count());
   UOp left = g;
+  const UOp& memory = memory_under(u.src(0));
   for (size_t i = u.src_count(); i-- > 1 && left;) {
     const UOp& effect = u.src(i);
     if (!effect.is(Op::STORE)) continue;
     const UOp& view = effect.src(0);
-    out[i] = through_view(view, u.src(0), left);
-    left = shows_all(view, u.src(0)) ? UOp() : outside_of_view(view, u.src(0), left);
+    out[i] = through_view(view, memory, left);
+    left = shows_all(view, memory) ? UOp() : outside_of_view(view, memory, left);
   }
   out[0] = left;
   return out;
@@ -285,15 +293,16 @@ Rule rule_of(Op op) {
     case Op::CALL: return call_rule;
     case Op::GETTUPLE: return element_rule;
     case Op::TUPLE: return [](const UOp&, const Expr& g) { return UOps(g.src()); };
-    case Op::STORE: return [](const UOp&, const Expr& g) { return UOps{UOp(), g}; };
+    case Op::STORE:
+    case Op::REALIZED: return [](const UOp&, const Expr& g) { return UOps{UOp(), g}; };
     default: return nullptr;
   }
 }
 
-/// Nodes through which no gradient passes: what they give changes in steps, or they say so.
-bool stops(const UOp& u) {
-  if (u.is(Op::STORE) || u.is(Op::TUPLE) || u.is(Op::CALL)) return false;
-  return u.is(Op::DETACH) || u.is(Op::TRUNC) || u.is(Op::BITCAST) || u.in(Group::comparison) || !is_float(u.dtype());
+/// What a gradient goes on to: of what is in memory, to what it was computed from.
+std::span<const UOp> gradient_sources(const UOp& u) {
+  if (stops_gradient(u)) return {};
+  return u.is(Op::REALIZED) ? u.src().subspan(1) : scope_sources(u);
 }
 
 /// A gradient with the shape of its value: axes that were broadcast are summed.
@@ -311,19 +320,66 @@ UOp fitted(const UOp& g, const UOp& value) {
 
 /// The nodes to visit, sources before users: those that a target can be reached from without crossing one that stops gradients.
 std::vector<UOp> nodes_on_paths(const UOp& root, const NodeSet& targets) {
-  const std::vector<UOp> order = toposort_where(std::span(&root, 1), [](const UOp& u) { return !stops(u); });
-  NodeSet reaching(order.size());
+  NodeSet reaching;
   std::vector<UOp> out;
-  for (const UOp& u : order) {
+  for (const UOp& u : gradient_nodes(root)) {
     bool reaches = targets.contains(u);
-    if (!stops(u))
-      for (const UOp& s : scope_sources(u)) reaches = reaches || reaching.contains(s);
+    for (const UOp& s : gradient_sources(u)) reaches = reaches || reaching.contains(s);
     if (reaches && reaching.insert(u)) out.push_back(u);
   }
   return out;
 }
 
+/// What is in memory is read there, not computed again.
+void read_realized(std::vector<UOp>& gradients, const std::vector<UOp>& path) {
+  NodeMap<UOp> memory;
+  for (const UOp& u : path) {
+    if (!u.is(Op::REALIZED)) continue;
+    const UOp *x = &u.src(1), *first = x;
+    while (x->is(Op::RESHAPE)) x = &x->src(0);
+    memory[*x] = x == first ? u : ops::reshape(u, shape_of(*x));
+  }
+  if (memory.size() == 0) return;
+  std::vector<UOp> given;
+  for (const UOp& g : gradients)
+    if (g) given.push_back(g);
+  const std::vector<UOp> replaced = substitute(given, memory);
+  size_t next = 0;
+  for (UOp& g : gradients)
+    if (g) g = replaced[next++];
+}
+
 }  // namespace
+
+bool stops_gradient(const UOp& u) {
+  if (u.is(Op::STORE) || u.is(Op::TUPLE) || u.is(Op::CALL)) return false;
+  return u.is(Op::DETACH) || u.is(Op::TRUNC) || u.is(Op::BITCAST) || u.in(Group::comparison) || !is_float(u.dtype());
+}
+
+std::vector<UOp> gradient_nodes(const UOp& root) {
+  struct Frame {
+    UOp node;
+    size_t next;
+  };
+  NodeSet seen;
+  std::vector<Frame> stack;
+  std::vector<UOp> out;
+  const auto visit = [&](const UOp& u) {
+    if (seen.insert(u)) stack.push_back({u, 0});
+  };
+  visit(root);
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    const auto sources = gradient_sources(f.node);
+    if (f.next < sources.size()) {
+      visit(sources[f.next++]);
+    } else {
+      out.push_back(std::move(f.node));
+      stack.pop_back();
+    }
+  }
+  return out;
+}
 
 GradientRule::GradientRule()
     : id([] {
@@ -355,9 +411,9 @@ std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const
   for (size_t i = path.size(); i-- > 0;) {
     const UOp& u = path[i];
     const UOp* own = grads.find(u);
-    if (!own || stops(u)) continue;
+    if (!own || stops_gradient(u)) continue;
     bool needed = false;
-    for (const UOp& s : scope_sources(u)) needed = needed || on_path.contains(s);
+    for (const UOp& s : gradient_sources(u)) needed = needed || on_path.contains(s);
     if (!needed) continue;  // a target that depends on no other
     const Rule rule = rule_of(u.op());
     if (!rule) throw ValueError(fmt::format("gradient: {} has no gradient rule; use detach() before it", name(u.op())));
@@ -376,6 +432,7 @@ std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const
     const UOp* g = grads.find(t);
     out.push_back(g ? *g : UOp());
   }
+  read_realized(out, path);
   return out;
 }
 

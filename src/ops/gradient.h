@@ -19,6 +19,11 @@ namespace tinygrad::ops {
 /// Throws ValueError for an op that has a derivative but no rule here.
 std::vector<UOp> gradient(const UOp& root, const UOp& root_grad, std::span<const UOp> targets);
 
+/// True for nodes through which no gradient passes: what they give changes in steps, or they say so.
+bool stops_gradient(const UOp& u);
+/// Every node that gradients of `root` can reach, those that stop them included, sources before users.
+std::vector<UOp> gradient_nodes(const UOp& root);
+
 /// What the gradient of a FUNCTION is, where it is not that of its body.
 class GradientRule : public Resource {
  public:

@@ -33,7 +33,7 @@ Graph::Graph(const UOp& r) : root(r) {
 void Graph::enter(const UOp& u) {
   if (u.is(Op::BUFFER) || (u.is(Op::PARAM) && u.src_count() > 0)) {
     memory[u] = u;
-  } else if (u.in(Group::movement) || u.is(Op::AFTER)) {
+  } else if (u.in(Group::movement) || u.is(Op::AFTER) || u.is(Op::REALIZED)) {
     if (const UOp base = memory_of(u.src(0))) memory[u] = base;
   }
 }

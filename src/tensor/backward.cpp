@@ -1,6 +1,8 @@
 // Gradients of live tensors.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,6 +12,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "tensor/handle.h"
+#include "tensor/history.h"
 #include "tensor/memory.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -46,13 +49,14 @@ namespace {
 std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::unordered_map<uint64_t, size_t>& places) {
   std::vector<UOp> nodes, out(places.size());
   std::vector<size_t> places_of_nodes;
-  for (const UOp& u : toposort(root))
+  for (const UOp& u : ops::gradient_nodes(root))
     if (u.is(Op::TENSOR))
       if (const auto place = places.find(u.arg_as<TensorArg>().id); place != places.end()) {
         nodes.push_back(u);
         places_of_nodes.push_back(place->second);
       }
   const std::vector<UOp> grads = ops::gradient(root, seed, nodes);
+  check_unchanged(grads);
   for (size_t i = 0; i < nodes.size(); ++i) {
     UOp& total = out[places_of_nodes[i]];
     if (grads[i]) total = total ? ops::add(total, grads[i]) : grads[i];
@@ -78,16 +82,20 @@ void accumulate(detail::TensorCell& cell, const UOp& gradient) {
 const Tensor& Tensor::backward(const Tensor& gradient) const {
   const UOp root = uop(), seed = seed_gradient(root, gradient);
   std::unordered_set<uint64_t> in_graph;
-  for (const UOp& u : toposort(root))
+  for (const UOp& u : ops::gradient_nodes(root))
     if (u.is(Op::TENSOR)) in_graph.insert(id_of(u));
   std::vector<detail::CellPtr> cells;
   std::unordered_map<uint64_t, size_t> places;
+  uint64_t oldest = std::numeric_limits<uint64_t>::max();  // whose gradient is asked for, found or not
   for (const detail::CellPtr& c : detail::live_cells()) {
     const UOp node = c->node();
-    if (!is_float(node.dtype()) || !c->is_param() || !in_graph.contains(id_of(node))) continue;
+    if (!is_float(node.dtype()) || !c->is_param()) continue;
+    oldest = std::min(oldest, id_of(node));
+    if (!in_graph.contains(id_of(node))) continue;
     places.emplace(id_of(node), cells.size());
     cells.push_back(c);
   }
+  check_history(root, oldest);
   const std::vector<UOp> grads = gradients_of(root, seed, places);
   for (size_t i = 0; i < cells.size(); ++i)
     if (grads[i]) accumulate(*cells[i], grads[i]);
@@ -103,6 +111,9 @@ std::vector<Tensor> Tensor::gradient(std::span<const Tensor> targets, const Tens
       throw DTypeError(fmt::format("gradient: target {} is {}; only tensors of floats have one", i, targets[i].to_string()));
     places.emplace(id_of(nodes[i]), places.size());
   }
+  uint64_t oldest = std::numeric_limits<uint64_t>::max();
+  for (const auto& [id, place] : places) oldest = std::min(oldest, id);
+  check_history(root, oldest);
   const std::vector<UOp> grads = gradients_of(root, seed_gradient(root, gradient), places);
   std::vector<Tensor> out;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <unordered_set>
 
+#include "tensor/history.h"
 #include "tensor/memory.h"
 #include "tensor/recorder.h"
 #include "tensor/undo.h"
@@ -36,6 +37,10 @@ bool is_finished(const UOp& node) {
   return u->is(Op::BUFFER) && (u == &node || tensor::state_of_view(node));
 }
 
+const tensor::TensorValue& value_of(const UOp& tensor) {
+  return static_cast<const tensor::TensorValue&>(*tensor.arg_as<TensorArg>().variable);
+}
+
 std::vector<CellPtr> sorted_cells(bool with_finished) {
   std::vector<CellPtr> out;
   const auto add = [&](const std::unordered_set<TensorCell*>& cells) {
@@ -61,6 +66,7 @@ uint64_t next_cell_number() {
 TensorCell::TensorCell(const UOp& node, bool is_view) : number(next_cell_number()), node_(tensor::tensor_node(node, number, is_view)) {}
 
 TensorCell::~TensorCell() {
+  value_of(node_).end();
   Shard& shard = shard_of(*this);
   const std::lock_guard lock(shard.mutex);
   (filed_finished_ ? shard.finished : shard.unfinished).erase(this);
@@ -78,6 +84,10 @@ void TensorCell::swap_node(UOp& node) {
     filed_finished_ = finished;
   }
   std::swap(node_, node);
+  if (node_.arg_as<TensorArg>().id != node.arg_as<TensorArg>().id) {
+    value_of(node).end();
+    value_of(node_).begin();
+  }
   version_.fetch_add(1, std::memory_order_release);
 }
 

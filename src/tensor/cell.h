@@ -31,7 +31,8 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   bool is_param() const;
   void set_is_param(bool is_param);
 
-  const uint64_t number;  ///< cells count up, which gives them an order
+  const uint64_t number;           ///< cells count up, which gives them an order
+  bool is_among_historic = false;  ///< see realize.cpp; under the lock of the states
 
  private:
   friend std::shared_ptr<TensorCell> make_cell(const UOp& node, bool is_view);

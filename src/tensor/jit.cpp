@@ -15,6 +15,7 @@
 #include "engine/host_memory.h"
 #include "tensor/captured.h"
 #include "tensor/handle.h"
+#include "tensor/history.h"
 #include "tensor/memory.h"
 #include "tensor/realize.h"
 #include "uop/build.h"
@@ -149,11 +150,13 @@ void realize_results(const Recorder& recorder) {
   if (!cells.empty()) realize(cells);
 }
 
-/// What the call has of its arguments' memory is the caller's again.
+/// What the call has of its arguments' memory is the caller's again. Gradients do not go into a call: a replay has no graph.
 void give_arguments_back(const Recorder& recorder) {
   for (const CellPtr& c : recorder.changed_cells()) {
-    const UOp node = c->node(), state = state_of_view(node);
+    UOp node = c->node();
+    const UOp state = state_of_view(node);
     if (!state.is(Op::BUFFER)) continue;
+    if (history_of_view(node)) c->set_node(node = view_of(node, state));
     for (const RecordedArgument& a : recorder.arguments())
       if (a.buffer == state) {
         NodeMap<UOp> map;

@@ -4,6 +4,7 @@
 
 #include "runtime/backends.h"
 #include "shape/device.h"
+#include "tensor/history.h"
 #include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -67,11 +68,19 @@ bool is_view(const UOp& node) {
 
 UOp buffer_of_state(const UOp& state) {
   const UOp* u = &state;
-  while (u->is(Op::AFTER)) u = &u->src(0);
+  while (u->is(Op::AFTER) || u->is(Op::REALIZED)) u = &u->src(0);
   return *u;
 }
 
-UOp tensor_node(const UOp& node, uint64_t id, bool is_view) { return UOp(Op::TENSOR, node.dtype(), {node}, TensorArg{id, is_view, {}}); }
+UOp tensor_node(const UOp& node, uint64_t id, bool is_view) {
+  return UOp(Op::TENSOR, node.dtype(), {node}, TensorArg{id, is_view, IntrusivePtr<Resource>(new TensorValue)});
+}
+
+UOp tensor_view(const UOp& tensor, const UOp& memory) {
+  TensorArg arg = tensor.arg_as<TensorArg>();
+  arg.is_view = true;
+  return UOp(Op::TENSOR, memory.dtype(), {memory}, std::move(arg));
+}
 
 UOp plain_view(const UOp& view) {
   UOp out = base_of_view(view);
@@ -82,13 +91,13 @@ UOp plain_view(const UOp& view) {
   return out;
 }
 
-UOp view_of(const UOp& view, const UOp& base, const std::function<uint64_t(uint64_t)>& new_id) {
+UOp view_of(const UOp& view, const UOp& base, const std::function<TensorArg(const TensorArg&)>& renamed) {
   UOp out = base;
   const auto links = links_of(view);
   for (size_t i = links.size(); i-- > 0;) {
     if (links[i].is(Op::REALIZED)) continue;  // of the base that was
-    if (new_id && links[i].is(Op::TENSOR))
-      out = tensor_node(out, new_id(links[i].arg_as<TensorArg>().id), true);
+    if (renamed && links[i].is(Op::TENSOR))
+      out = UOp(Op::TENSOR, out.dtype(), {out}, renamed(links[i].arg_as<TensorArg>()));
     else
       out = on_top_of(out, links[i], links[i].is(Op::BITCAST) ? links[i].dtype() : out.dtype());
   }
@@ -148,9 +157,7 @@ UOp copied(const UOp& value) {
   return reshape(after(memory, UOps{store(memory, reshape(value, flat))}), shape);
 }
 
-UOp base_in_memory(const UOp& base) {
-  return base.is(Op::TENSOR) ? tensor_node(copied(base.src(0)), base.arg_as<TensorArg>().id, true) : copied(base);
-}
+UOp base_in_memory(const UOp& base) { return base.is(Op::TENSOR) ? tensor_view(base, copied(base.src(0))) : copied(base); }
 
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {
   UOp memory = make_buffer(static_cast<int64_t>(bytes.size() / itemsize(dtype)), dtype, device);

@@ -20,16 +20,18 @@ UOp state_of_view(const UOp& node);
 /// True where writes to the node are writes to what it is made of.
 bool is_view(const UOp& node);
 
-/// The BUFFER of a state.
+/// The BUFFER of a state, whatever is known of its history.
 UOp buffer_of_state(const UOp& state);
 
-/// TENSOR(node): what a tensor is. Without `is_view`, a value of its own even where the node is a view.
+/// TENSOR(node): what a tensor is that gets a new value. Without `is_view`, a value of its own even where the node is a view.
 UOp tensor_node(const UOp& node, uint64_t id, bool is_view);
+/// The same tensor as a view of `memory`.
+UOp tensor_view(const UOp& tensor, const UOp& memory);
 
 /// The movement ops and BITCASTs of a view alone.
 UOp plain_view(const UOp& view);
-/// The view with its base replaced, and with other ids of the tensors that `new_id` gives one for.
-UOp view_of(const UOp& view, const UOp& base, const std::function<uint64_t(uint64_t)>& new_id = {});
+/// The view with its base replaced, and with the tensors in it renamed.
+UOp view_of(const UOp& view, const UOp& base, const std::function<TensorArg(const TensorArg&)>& renamed = {});
 /// STORE of a value into the memory that a view shows. Through a DETACH no gradient goes to it.
 UOp store_through(const UOp& view, const UOp& value);
 

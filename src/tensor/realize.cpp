@@ -12,6 +12,7 @@
 #include "runtime/backends.h"
 #include "schedule/schedule.h"
 #include "shape/device.h"
+#include "tensor/history.h"
 #include "tensor/memory.h"
 #include "tensor/placeholder.h"
 #include "tensor/recorder.h"
@@ -68,6 +69,38 @@ class Holders {
   NodeMap<int> counts_;
 };
 
+/// Tensors whose memory may have a history, each once. Under the lock of the states.
+std::deque<std::weak_ptr<detail::TensorCell>>& historic_cells() {
+  static auto* cells = new std::deque<std::weak_ptr<detail::TensorCell>>;
+  return *cells;
+}
+
+void add_historic(const CellPtr& cell) {
+  if (!std::exchange(cell->is_among_historic, true)) historic_cells().push_back(cell);
+}
+
+/// Looks at the first `count` of them, and lets go of the histories for which `is_over` holds.
+void drop_histories(size_t count, FunctionRef<bool(const UOp&)> is_over) {
+  auto& cells = historic_cells();
+  for (size_t n = std::min(cells.size(), count); n > 0; --n) {
+    const CellPtr cell = cells.front().lock();
+    cells.pop_front();
+    if (!cell) continue;
+    const UOp node = cell->node(), history = history_of_view(node);
+    cell->is_among_historic = false;
+    if (!history) continue;
+    if (is_over(history))
+      cell->exchange(node, view_of(node, base_of_view(node)));
+    else
+      add_historic(cell);
+  }
+}
+
+/// Histories that lead to no live tensor any more go, with the memory that they hold: some each time, in turn.
+void drop_dead_histories() {
+  drop_histories(64, [](const UOp& history) { return !has_history(history); });
+}
+
 /// What one realize computes and stores.
 class Realization {
  public:
@@ -87,24 +120,26 @@ class Realization {
       Buffer& buffer = buffer_of(buffer_of_state(a));
       if (!buffer.poisoned()) continue;
       for (const UOp& effect : a.src().subspan(1))
-        if (effect.is(Op::STORE) && stored_value(effect.src(0)) == a.src(0)) buffer.written_whole();
+        if (effect.is(Op::STORE) && stored_value(effect.src(0)) == base_of_view(a.src(0))) buffer.written_whole();
     }
   }
 
   /// Lets all live tensors read what is in memory now.
   void publish() {
-    NodeMap<UOp> known(memory_.size() + stores_.size());
-    for (const auto& [value, memory] : memory_)
-      known[value] = value.is(Op::TENSOR) ? tensor_node(memory, value.arg_as<TensorArg>().id, true) : memory;
-    for (const UOp& a : stores_) known[a] = buffer_of_state(a);
+    drop_dead_histories();
+    const NodeMap<UOp> known = realized_nodes(memory_, stores_, effects_);
     std::vector<CellPtr> cells = unfinished_cells();
     while (!cells.empty()) {
       std::vector<UOp> nodes;
       for (const CellPtr& c : cells) nodes.push_back(c->node());
       const std::vector<UOp> replaced = substitute(nodes, known);
       std::vector<CellPtr> again;
-      for (size_t i = 0; i < cells.size(); ++i)
-        if (!cells[i]->exchange(nodes[i], replaced[i])) again.push_back(cells[i]);
+      for (size_t i = 0; i < cells.size(); ++i) {
+        if (!cells[i]->exchange(nodes[i], replaced[i]))
+          again.push_back(cells[i]);
+        else if (nodes[i] != replaced[i] && history_of_view(replaced[i]))
+          add_historic(cells[i]);
+      }
       cells = std::move(again);
     }
   }
@@ -162,9 +197,10 @@ class Realization {
       if (u.is(Op::AFTER)) {
         stores_.push_back(u);
         run_.insert(u);
-        replaced_.insert(u.src(0));
+        const UOp& before = u.src(0).is(Op::REALIZED) ? u.src(0).src(0) : u.src(0);
+        replaced_.insert(before);
         if (const Recorder* r = Recorder::current())  // an argument of a jitted function is known to others by another node
-          if (const UOp original = r->original_of(u.src(0))) replaced_.insert(original);
+          if (const UOp original = r->original_of(before)) replaced_.insert(original);
       }
     }
   }
@@ -248,7 +284,10 @@ bool reads_memory(const UOp& node, FunctionRef<bool(uint64_t)> reads) {
 
 std::unique_lock<std::mutex> settle(const MemoryUse& used) {
   std::unique_lock lock(states_mutex(), std::defer_lock);
-  if (used.writes_any) lock.lock();
+  if (used.writes_any) {
+    lock.lock();
+    drop_histories(historic_cells().size(), [&](const UOp& h) { return used.written(buffer_of_state(h).arg_as<BufferArg>().id); });
+  }
   std::vector<CellPtr> cells;
   for (const CellPtr& c : unfinished_cells()) {
     const UOp node = c->node(), state = state_of_view(node);
@@ -295,11 +334,11 @@ void give_memory(std::span<const UOp> values) {
 namespace {
 
 /// Stores that wait on one memory; more are run at once, so that a value that is updated and never read does not grow.
-constexpr int most_pending = 32;
+constexpr int most_pending = 32, most_differentiable = 1024;
 
 int pending_stores(const UOp& state) {
   int n = 0;
-  for (const UOp* u = &state; u->is(Op::AFTER); u = &u->src(0)) ++n;
+  for (const UOp* u = &state; u->is(Op::AFTER) || u->is(Op::REALIZED); u = &u->src(0)) n += u->is(Op::AFTER);
   return n;
 }
 
@@ -316,41 +355,51 @@ bool is_alone(const UOp& view) {
   return *u == base_of_view(view) && Holders().count(*u) == 1;
 }
 
-/// The state that the cell's memory has now; null for a value that was replaced, since nobody else shares it. What changes is another
-/// variable than before, unless what it gets has no gradient: so an optimizer's parameters stay what they are to graphs built earlier.
-UOp add_store(detail::TensorCell& cell, UOp value) {
+/// Whether so many stores wait on the state that they should run. Where a gradient may be asked for, it needs what each of them replaces.
+bool is_due(const UOp& state) {
+  const int pending = pending_stores(state);
+  return pending % most_pending == 0 && (pending >= most_differentiable || !has_history(state));
+}
+
+/// Adds the store; true if it should run now. A value that nobody else shares is replaced. What changes is another variable than before,
+/// unless what it gets has no gradient: so an optimizer's parameters stay what they are to graphs built earlier.
+bool add_store(detail::TensorCell& cell, UOp value) {
   const std::lock_guard lock(states_mutex());
   if (overlaps_itself(cell.node()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
-  if (is_empty(shape_of(value))) return {};
+  if (is_empty(shape_of(value))) return false;
   const bool same_variables = is_detached(value);
   if (!state_of_view(cell.node())) {
     const UOp before = cell.node();
     if (is_alone(before)) {
-      cell.set_node(tensor_node(value, same_variables ? before.arg_as<TensorArg>().id : detail::next_cell_number(), false));
-      return {};
+      TensorArg same = before.arg_as<TensorArg>();
+      same.is_view = false;
+      cell.set_node(same_variables ? UOp(Op::TENSOR, value.dtype(), {value}, same) : tensor_node(value, detail::next_cell_number(), false));
+      return false;
     }
     const UOp base = base_of_view(before);
     value = substitute(value, put_into_memory(std::span(&base, 1)));
   }
-  const UOp view = cell.node(), state = state_of_view(view);
-  const UOp stored = after(state, UOps{store_through(view, value)});
-  std::unordered_map<uint64_t, uint64_t> ids;
-  const auto new_id = [&](uint64_t id) {
-    const auto [it, is_new] = ids.try_emplace(id, 0);
-    if (is_new) it->second = same_variables ? id : detail::next_cell_number();
-    return it->second;
+  const UOp view = cell.node(), state = state_of_view(view), history = history_of_view(view);
+  const UOp stored = after(history ? history : state, UOps{store_through(view, value)});
+  std::unordered_map<uint64_t, TensorArg> tensors;
+  const auto renamed = [&](const TensorArg& before) {
+    if (same_variables) return before;
+    const auto [it, is_new] = tensors.try_emplace(before.id);
+    if (is_new) it->second = next_value_of(before);
+    TensorArg now = it->second;
+    now.is_view = before.is_view;
+    return now;
   };
   for (const CellPtr& c : live_cells())
-    if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(view_of(node, stored, new_id));
-  return stored;
+    if (const UOp node = c->node(); state_of_view(node) == state) c->set_node(view_of(node, stored, renamed));
+  return is_due(stored);
 }
 
 }  // namespace
 
 void assign(detail::TensorCell& cell, const UOp& value) {
-  const UOp state = add_store(cell, value);
-  if (!state || pending_stores(state) < most_pending) return;
+  if (!add_store(cell, value)) return;
   const CellPtr self = cell.shared_from_this();
   realize(std::span(&self, 1));
 }

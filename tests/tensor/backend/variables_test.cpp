@@ -9,6 +9,7 @@
 
 #include "runtime/every_device.h"
 #include "schedule/schedule.h"
+#include "uop/uop.h"
 
 namespace tinygrad {
 namespace {
@@ -208,6 +209,64 @@ TEST_P(VariablesOn, ALossOfBeforeAStepStillReachesTheParameter) {
   loss.backward();
   EXPECT_EQ(w.grad().tolist(), (Floats{2, 4}));
   EXPECT_EQ(w.tolist(), (Floats{10, 20}));
+}
+
+// Histories of realized values.
+
+TEST_P(VariablesOn, GradientsAreTheSameWhereverRealizeIsPutIn) {
+  for (int bits = 0; bits < 16; ++bits) {
+    const auto point = [&](int bit, const Tensor& t) {
+      if (bits >> bit & 1) t.realize();
+    };
+    const Tensor x({1.0, 2.0, 3.0});
+    const Tensor h = x * 2;
+    point(0, h);
+    Tensor y = h * h;
+    point(1, y);
+    y.set_item({1}, x[0] * 5);
+    point(2, y);
+    const Tensor z = y + h;
+    point(3, z);
+    EXPECT_EQ(gradient_of(z, x), (Floats{15, 2, 26})) << bits;
+    EXPECT_EQ(gradient_of(z, h), (Floats{5, 1, 13})) << bits;
+    z.sum().backward();
+    EXPECT_EQ(x.grad().tolist(), (Floats{15, 2, 26})) << bits;
+  }
+}
+
+TEST(Histories, WhatWasOverwrittenIsAnError) {
+  Tensor w({1.0, 2.0});
+  const Tensor square = (w * w).realize(), twice = (w * 2).realize();
+  w.assign(Tensor({5.0, 5.0}).detach()).realize();
+  EXPECT_EQ(gradient_of(twice, w), (Floats{2, 2}));
+  EXPECT_THROW(gradient_of(square, w), ValueError);
+}
+
+TEST(Histories, DoNotGrowWhereTheyLeadToNoLiveTensor) {
+  Tensor x({1.0});
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) x = (x * 0.999).realize();
+    return live_node_count();
+  };
+  const size_t before = run(100);
+  EXPECT_LE(run(1000), before + 20);
+}
+
+TEST(Histories, AreKeptUpToALimit) {
+  const Tensor w({0.5});
+  Tensor h({1.0});
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) h = (h * w).realize();
+    return live_node_count();
+  };
+  run(3);
+  EXPECT_EQ(gradient_of(h, w), (Floats{0.75f}));
+  const size_t once = run(6000);
+  EXPECT_LE(run(12000), once + 200000);
+  EXPECT_THROW(h.sum().gradient({w}), ValueError);
+  EXPECT_THROW(h.sum().backward(), ValueError);
+  (h.detach() * w).sum().backward();
+  EXPECT_TRUE(w.grad().defined());
 }
 
 // What is a view and what is a copy: the table of docs/architecture.md.
