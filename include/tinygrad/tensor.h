@@ -206,7 +206,8 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor randperm(int64_t n, const TensorOptions& options = {});
   /// `count` words (uint32) of Threefry-2x32, from two uint32 of a key and two of a counter, low words first.
   static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
-  /// Indices drawn with these weights (a vector, or a row each), int32.
+  /// Indices drawn with these weights (a vector, or a row each), int32. Without replacement ValueError unless as many weights as samples are
+  /// above 0, which is read here: a jitted function does not check it.
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
   Tensor rand_like(std::optional<DType> dtype = {}) const { return rand_like({.dtype = dtype}); }
   Tensor rand_like(const TensorOptions& options) const;
@@ -289,7 +290,8 @@ class TINYGRAD_EXPORT Tensor {
   /// Adds to the gradient of every live float tensor that this one depends on, in place where it has one: it stays the same tensor.
   /// ShapeError unless this is one element or `gradient` (of this one's shape) is given.
   const Tensor& backward(const Tensor& gradient = {}) const;
-  /// Of one element, or with `gradient`, with respect to the targets; zeros where it does not depend on one.
+  /// Of one element, or with `gradient`, with respect to the targets; zeros where it does not depend on one. The `gradient` of one element
+  /// may have any number of axes.
   std::vector<Tensor> gradient(std::span<const Tensor> targets, const Tensor& gradient = {}) const;
   std::vector<Tensor> gradient(std::initializer_list<Tensor> targets, const Tensor& gradient = {}) const {
     return this->gradient(std::span<const Tensor>(targets.begin(), targets.size()), gradient);

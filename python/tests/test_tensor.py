@@ -232,3 +232,57 @@ def test_context_and_counters() -> None:
   tg.GlobalCounters.reset()
   kept = (Tensor([1.0, 2.0]) + 31).realize()
   assert tg.GlobalCounters.kernel_count == 1 and tg.GlobalCounters.mem_used >= kept.nbytes()
+
+
+def slope(y: Tensor, x: Tensor) -> list[float]:
+  return y.sum().gradient(x)[0].float().tolist()  # type: ignore[no-any-return]
+
+
+def test_gradients_are_finite_where_functions_are() -> None:
+  x = Tensor([-3e38, -100.0, -89.0, -45.0, -10.2, 90.0, 3e38])
+  for y in (x.gelu(), x.gelu("none"), x.silu(), x.quick_gelu(), x.mish(), x.elu(), x.celu(), x.softplus()):
+    np.testing.assert_allclose(slope(y, x), [0, 0, 0, 0, 0, 1, 1], atol=4e-4)
+  for y in (x.tanh(), x.sigmoid(), x.erf(), x.exp() / (1 + x.exp())):
+    np.testing.assert_allclose(slope(y, x), 0, atol=4e-5)
+  half = Tensor([-11.1, -60.0], dtype=dtypes.float16)
+  for y in (half.sigmoid(), half.silu(), half.quick_gelu()):
+    np.testing.assert_allclose(slope(y, half), 0, atol=2e-4)
+  zero = Tensor([0.0])
+  np.testing.assert_allclose(slope(zero.erf(), zero), 1.1283792, rtol=1e-6)
+  for y in (zero.atan(), zero.asin(), zero.asinh(), zero.elu()):
+    assert slope(y, zero) == [1.0] and y.item() == 0
+  small = Tensor([1e-10])
+  np.testing.assert_allclose([small.tanh().item(), small.sinh().item(), small.erf().item()], [1e-10, 1e-10, 1.1283792e-10], rtol=1e-6)
+  zeros = Tensor.zeros(2, 3).contiguous().realize()
+  assert np.isfinite(slope(zeros.normalize(), zeros)).all()
+
+
+def test_gradients_beyond_a_domain_are_those_of_the_formula() -> None:
+  x = Tensor([-300.0, 0.5])
+  below, between = slope(x.acosh(), x)
+  np.testing.assert_allclose(below, (300.0**2 - 1) ** -0.5, rtol=1e-6)
+  assert np.isnan(between)
+
+
+def test_answers_that_are_defined() -> None:
+  same = Tensor.full((2, 3), 5.0).contiguous().realize()
+  assert slope(same.std(), same) == [[0.0] * 3] * 2
+  q, v = Tensor([[[1.0, 2.0], [3.0, 4.0]]]), Tensor([[[5.0, 6.0], [7.0, 8.0]]])
+  y = q.scaled_dot_product_attention(q, v, attn_mask=Tensor([[False, False], [True, False]]))
+  assert y.tolist() == [[[0, 0], [5, 6]]]
+  assert slope(y, q) == [[[0, 0], [0, 0]]] and slope(y, v) == [[[1, 1], [0, 0]]]
+  x, other = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+  a, b = (x * x).sum().gradient(x, other, gradient=Tensor([2.0]))
+  assert a.tolist() == [4, 8] and b.tolist() == [0, 0]
+  with pytest.raises(ValueError, match="3 samples without replacement from 2 weights above 0"):
+    Tensor([0.0, 1.0, 2.0]).multinomial(3)
+
+
+def test_narrow_floats_are_rounded_once() -> None:
+  x = Tensor((np.arange(32) % 7 * 300.0 - 900.0).reshape(4, 8)).half().realize()
+  wide = x.double().realize()
+  for f in (lambda t: t.layernorm(), lambda t: t.std(1), lambda t: t.softmax(), lambda t: t.log_softmax(), lambda t: t.logsumexp(1), lambda t: t.normalize(),
+            lambda t: t.cross_entropy(Tensor([0, 3, 5, 1]))):
+    np.testing.assert_array_equal(f(x).numpy(), f(wide).numpy().astype(np.float16))
+  q = Tensor.full((1, 2, 64), 200.0, dtype=dtypes.float16)
+  assert q.scaled_dot_product_attention(q, Tensor([[[1.0], [3.0]]]).half()).tolist() == [[[2], [2]]]

@@ -38,6 +38,17 @@ Tensor unbiased_variance(const Tensor& x, const Tensor& variance, const std::vec
   return variance * (samples > 1 ? factor * (samples / (samples - 1)) : factor);
 }
 
+/// x in at least float32, for all that is done to it before the result is rounded.
+Tensor widened(const Tensor& x) { return x.cast(least_upper_dtype(x.dtype(), DType::float32)); }
+
+/// The dtype of x times a weight plus a bias, either of which may be missing.
+DType result_dtype(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  DType out = x.dtype();
+  for (const Tensor* t : {&weight, &bias})
+    if (t->defined()) out = least_upper_dtype(out, t->dtype());
+  return out;
+}
+
 void check_size(std::string_view layer, std::string_view what, int64_t size) {
   if (size < 1) throw ValueError(fmt::format("{}: got {} {}, expects at least 1", layer, size, what));
 }
@@ -69,15 +80,15 @@ Tensor BatchNorm::normalized(const Tensor& x) const {
   std::vector<int> others;
   for (int a = 0; a < x.ndim(); ++a)
     if (a != 1) others.push_back(a);
-  const Tensor mean = x.mean(others);
-  const Tensor variance = (x - per_channel(mean, x)).square().mean(others);
+  const Tensor wide = widened(x), mean = wide.mean(others);
+  const Tensor variance = (wide - per_channel(mean, x)).square().mean(others);
   if (running_mean.defined() && current_options().training) {
     Tensor(running_mean).assign((running_mean * (1 - momentum) + mean.detach() * momentum).cast(running_mean.dtype()));
-    const Tensor unbiased = unbiased_variance(x.detach(), variance.detach(), others, momentum);
+    const Tensor unbiased = unbiased_variance(wide.detach(), variance.detach(), others, momentum);
     Tensor(running_var).assign((running_var * (1 - momentum) + unbiased).cast(running_var.dtype()));
     Tensor(num_batches_tracked).assign(num_batches_tracked + 1);
   }
-  return x.batchnorm(weight, bias, mean, (variance + eps).rsqrt());
+  return wide.batchnorm(weight, bias, mean, (variance + eps).rsqrt()).cast(result_dtype(x, weight, bias));
 }
 
 GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& options)
@@ -99,9 +110,9 @@ Tensor GroupNorm::normalized(const Tensor& x) const {
     throw ShapeError(fmt::format("GroupNorm: got {}, expects (batch, {}, ...)", x.to_string(), num_channels));
   Extent rest = num_channels / num_groups;
   for (size_t a = 2; a < shape.size(); ++a) rest = rest * shape[a];
-  Tensor y = x.reshape({shape[0], num_groups, rest}).layernorm({-1}, eps).reshape(shape);
+  Tensor y = widened(x).reshape({shape[0], num_groups, rest}).layernorm({-1}, eps).reshape(shape);
   if (weight.defined()) y = y * per_channel(weight, x);
-  return bias.defined() ? y + per_channel(bias, x) : y;
+  return (bias.defined() ? y + per_channel(bias, x) : y).cast(result_dtype(x, weight, bias));
 }
 
 LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : normalized_shape(last_axes), eps(options.eps) {
@@ -123,9 +134,9 @@ Tensor LayerNorm::normalized(const Tensor& x) const {
         fmt::format("LayerNorm: got {}, expects a tensor whose last axes are ({})", x.to_string(), fmt::join(normalized_shape, ", ")));
   std::vector<int> axes;
   for (size_t i = normalized_shape.size(); i > 0; --i) axes.push_back(-static_cast<int>(i));
-  Tensor y = x.layernorm(axes, eps);
+  Tensor y = widened(x).layernorm(axes, eps);
   if (weight.defined()) y = y * weight;
-  return bias.defined() ? y + bias : y;
+  return (bias.defined() ? y + bias : y).cast(result_dtype(x, weight, bias));
 }
 
 Tensor LayerNorm2d::operator()(const Tensor& x) const {
@@ -153,9 +164,8 @@ Tensor RMSNorm::normalized(const Tensor& x) const {
   if (x.ndim() < 1 || (weight.defined() && x.size(-1) != weight.numel()))
     throw ShapeError(fmt::format("RMSNorm: got {}, expects a last axis of {}", x.to_string(),
                                  weight.defined() ? std::to_string(weight.numel()) + " elements" : "any size"));
-  const Tensor wide = x.cast(least_upper_dtype(x.dtype(), DType::float32));
-  const Tensor y = (wide * (wide.square().mean(-1, {.keepdim = true}) + eps).rsqrt()).cast(x.dtype());
-  return weight.defined() ? y * weight : y;
+  const Tensor wide = widened(x), y = wide * (wide.square().mean(-1, {.keepdim = true}) + eps).rsqrt();
+  return (weight.defined() ? y * weight : y).cast(result_dtype(x, weight, {}));
 }
 
 }  // namespace tinygrad::nn

@@ -23,7 +23,7 @@ DType state_dtype(const Tensor& param) { return least_upper_dtype(param.dtype(),
 
 Tensor on(const std::string& device, const Tensor& t) { return t.device() == device ? t : t.to(device); }
 
-Tensor norm(const Tensor& t) { return t.square().sum().sqrt(); }
+Tensor norm(const Tensor& t) { return t.cast(state_dtype(t)).square().sum().sqrt(); }
 
 /// a / b where both norms are above 0, else 1.
 Tensor trust_ratio(const Tensor& a, const Tensor& b, const Tensor& ratio) { return (a > 0).where((b > 0).where(ratio, 1.0), 1.0); }

@@ -256,6 +256,7 @@ UOp windows_of(const UOp& padded, const PoolSizes& p) {
 }  // namespace
 
 UOp avg_pool2d(const UOp& x, const PoolOptions& o) {
+  if (is_float(x.dtype()) && bitsize(x.dtype()) < 32) return tinygrad::cast(avg_pool2d(tinygrad::cast(x, DType::float32), o), x.dtype());
   const Shape& in = shape_of(x);
   const PoolSizes p = pool_sizes("avg_pool2d", in, o);
   const Axes axes = last_axes(p.kernel.size());

@@ -1,8 +1,12 @@
 #include "ops/elementwise.h"
 
+#include <numbers>
+#include <optional>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "ops/activation.h"
 #include "ops/creation.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
@@ -45,11 +49,12 @@ UOp power(UOp x, uint64_t n) {
 UOp power_of_float(const UOp& x, double e) {
   if (e == 0) return ones_like(x);
   if (e == 1) return x;
-  if (e == 2 || e == 3) return power(x, uint64_t(e));
+  if (e == 2) return square(x);
+  if (e == 3) return in_float32(x, {}, [](const Expr& v) { return v * v * v; });
   if (e == 0.5) return sqrt(x);
   if (e == -0.5) return rsqrt(x);
   if (e == -1) return reciprocal(x);
-  if (e == -2) return reciprocal(mul(x, x));
+  if (e == -2) return in_float32(x, {}, [](const Expr& v) { return reciprocal(v * v); });
   return {};
 }
 
@@ -62,6 +67,34 @@ UOp power_of_int(const UOp& x, int64_t e) {
   return ops::where(one, 1, ops::where(ops::eq(x, -1), as_node(e % 2 ? -1 : 1, x.dtype()), 0));
 }
 
+/// The z of e^z as exp() writes it; nothing for other nodes.
+std::optional<UOp> exponent_of(const UOp& x) {
+  const UOp* u = &x;
+  while (u->is(Op::CAST) && is_float(u->src(0).dtype())) u = &u->src(0);
+  if (!u->is(Op::EXP2) || !u->src(0).is(Op::MUL)) return {};
+  const UOp& product = u->src(0);
+  const Scalar* c = const_value(product.src(1));
+  if (!c || !(*c == Scalar::from_double(1 / std::numbers::ln2, product.dtype()))) return {};
+  return product.src(0);
+}
+
+bool is_one(const UOp& x) {
+  const UOp* u = &x;
+  while (u->is(Op::EXPAND) || u->is(Op::RESHAPE)) u = &u->src(0);
+  return is_const(*u, 1);
+}
+
+/// e^z / (1 + e^z) and 1 / (1 + e^z) are sigmoid(z) and sigmoid(-z), also where e^z overflows: there the quotient would be NaN and
+/// the gradient of either inf * 0. Null for other quotients.
+UOp logistic_quotient(const UOp& x, const UOp& y) {
+  if (!y.is(Op::ADD) || (!is_one(y.src(0)) && !is_one(y.src(1)))) return {};
+  const UOp& power = is_one(y.src(0)) ? y.src(1) : y.src(0);
+  if (!(power == x) && !is_one(x)) return {};
+  const std::optional<UOp> z = exponent_of(power);
+  if (!z) return {};
+  return tinygrad::cast(sigmoid(power == x ? *z : neg(*z)), y.dtype());
+}
+
 }  // namespace
 
 UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::ADD, a, b, ctx); }
@@ -71,6 +104,7 @@ UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return bina
 UOp div(const Operand& a, const Operand& b, Rounding rounding, const OpsContext& ctx) {
   auto [x, y] = broadcast_operands(a, b, ctx);
   if (is_int(x.dtype()) && rounding != Rounding::none) return alu(rounding == Rounding::trunc ? Op::CDIV : Op::FLOORDIV, {x, y});
+  if (const UOp s = rounding == Rounding::none ? logistic_quotient(x, y) : UOp()) return s;
   const UOp q = alu(Op::FDIV, {to_float(x, ctx), to_float(y, ctx)});
   return rounding == Rounding::none ? q : rounding == Rounding::trunc ? trunc(q) : floor(q);
 }
@@ -119,7 +153,10 @@ UOp sign(const UOp& x) {
 }
 
 UOp square(const UOp& x) { return mul(x, x); }
-UOp reciprocal(const UOp& x, const OpsContext& ctx) { return alu(Op::RECIPROCAL, {to_float(x, ctx)}); }
+UOp reciprocal(const UOp& x, const OpsContext& ctx) {
+  if (const UOp s = logistic_quotient(constant(x.dtype(), 1), x)) return s;
+  return in_float32(x, ctx, [](const Expr& v) { return alu(Op::RECIPROCAL, {v}); });
+}
 
 UOp clamp(const UOp& x, const std::optional<Operand>& min, const std::optional<Operand>& max, const OpsContext& ctx) {
   if (!min && !max) throw ValueError("clamp: neither a minimum nor a maximum given, expects at least one");
@@ -128,7 +165,10 @@ UOp clamp(const UOp& x, const std::optional<Operand>& min, const std::optional<O
 }
 
 UOp lerp(const UOp& start, const UOp& end, const Operand& weight, const OpsContext& ctx) {
-  return add(start, mul(sub(end, start, ctx), weight, ctx), ctx);
+  const auto [x, y] = broadcast_operands(start, end, ctx);
+  const DType result = common_dtype(x, weight, ctx);
+  const auto wide = [&](const UOp& u) { return is_float(result) ? tinygrad::cast(u, least_upper_dtype(result, DType::float32)) : u; };
+  return tinygrad::cast(add(wide(x), mul(sub(wide(y), wide(x)), weight, ctx), ctx), result);
 }
 
 UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx) {
@@ -139,10 +179,10 @@ UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx) {
 
 UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const auto [p, q] = broadcast_operands(a, b, ctx);
-  const Expr x = to_float(p, ctx), y = to_float(q, ctx);
+  const Expr x = to_float32(p, ctx), y = to_float32(q, ctx);
   // The distance of two equal infinities is 0 too.
   const Expr distance = ops::where(ops::eq(x, y), 0, abs(x - y));
-  return Expr(log1p(exp(-distance))) + maximum(x, y);
+  return tinygrad::cast(Expr(log1p(exp(-distance))) + maximum(x, y), to_float(p, ctx).dtype());
 }
 
 UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPEQ, a, b, ctx); }

@@ -42,6 +42,8 @@ UOp copysign(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 /// log(exp(a) + exp(b)) without overflow.
 /// log(1 + x) for x >= 0, right for the smallest ones too.
 UOp log1p(const UOp& x, const OpsContext& ctx = {});
+/// e^x - 1, which keeps its digits near 0.
+UOp expm1(const UOp& x, const OpsContext& ctx = {});
 UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 
 // Comparison and choice.
@@ -96,7 +98,6 @@ UOp log10(const UOp& x, const OpsContext& ctx = {});
 UOp sin(const UOp& x, const OpsContext& ctx = {});
 UOp cos(const UOp& x, const OpsContext& ctx = {});
 UOp tan(const UOp& x, const OpsContext& ctx = {});
-/// Within 1e-7 (a polynomial of Abramowitz and Stegun, 4.4.46).
 UOp asin(const UOp& x, const OpsContext& ctx = {});
 UOp acos(const UOp& x, const OpsContext& ctx = {});
 UOp atan(const UOp& x, const OpsContext& ctx = {});
@@ -106,7 +107,6 @@ UOp tanh(const UOp& x, const OpsContext& ctx = {});
 UOp asinh(const UOp& x, const OpsContext& ctx = {});
 UOp acosh(const UOp& x, const OpsContext& ctx = {});
 UOp atanh(const UOp& x, const OpsContext& ctx = {});
-/// Within 2e-7 (Abramowitz and Stegun, 7.1.26).
 UOp erf(const UOp& x, const OpsContext& ctx = {});
 
 // Nodes that mark a value.

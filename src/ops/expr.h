@@ -2,6 +2,7 @@
 /// Formulas of this room, written as on paper: operators that promote and broadcast, unlike those of uop/build.h.
 
 #include "ops/elementwise.h"
+#include "uop/build.h"
 
 namespace tinygrad::ops {
 
@@ -40,5 +41,17 @@ TG_EXPR_OPERATOR(|, bitwise_or)
 TG_EXPR_OPERATOR(^, bitwise_xor)
 #undef TG_EXPR_OPERATOR
 inline Expr operator-(const Expr& a) { return neg(a); }
+
+/// x in at least float32, what narrower floats are computed in when several steps make one result.
+inline UOp to_float32(const UOp& x, const OpsContext& ctx = {}) {
+  const UOp v = to_float(x, ctx);
+  return tinygrad::cast(v, least_upper_dtype(v.dtype(), DType::float32));
+}
+
+/// f(x) in at least float32, rounded to x's dtype once.
+template <class F>
+UOp in_float32(const UOp& x, const OpsContext& ctx, F&& f) {
+  return tinygrad::cast(f(Expr(to_float32(x, ctx))), least_upper_float(x.dtype(), ctx.default_float));
+}
 
 }  // namespace tinygrad::ops

@@ -286,6 +286,10 @@ Arrived arrived(std::string_view op, const UOp& x, int axis, const UOp& index, c
 
 UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self) {
   constexpr std::string_view op = "scatter_reduce";
+  if (is_float(x.dtype()) && bitsize(x.dtype()) < 32 && reduce != Scatter::amax && reduce != Scatter::amin) {
+    const auto wide = [](const UOp& u) { return tinygrad::cast(u, DType::float32); };
+    return tinygrad::cast(scatter_reduce(wide(x), axis, index, wide(in_dtype_of(x, src, index, op)), reduce, include_self), x.dtype());
+  }
   const int a = resolve_axis(op, axis, rank_of(x));
   const Combine combine = combine_of(reduce);
   const auto [values, count] = arrived(op, x, a, index, in_dtype_of(x, src, index, op), &combine);

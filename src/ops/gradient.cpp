@@ -10,6 +10,7 @@
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
+#include "ops/known.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
 #include "shape/device.h"
@@ -274,6 +275,7 @@ Rule rule_of(Op op) {
     case Op::LOG2: return [](const UOp& u, const Expr& g) { return UOps{g / (Expr(u.src(0)) * ln2)}; };
     case Op::SIN: return [](const UOp& u, const Expr& g) { return UOps{g * cos(u.src(0))}; };
     case Op::POW: return pow_rule;
+    case Op::KNOWN: return [](const UOp& u, const Expr& g) { return UOps{UOp(), g * known_derivative(u)}; };
     case Op::MAX: return max_rule;
     case Op::WHERE: return where_rule;
     case Op::CAST: return [](const UOp& u, const Expr& g) { return UOps{tinygrad::cast(g, u.src(0).dtype())}; };

@@ -178,7 +178,7 @@ UOp newton_schulz(const UOp& x, int64_t steps, std::span<const double> params, d
   // The products g g^T are of the lesser size.
   if (surely_less(shape.back(), shape[shape.size() - 2])) return transposed(newton_schulz(transposed(x), steps, params, eps, ctx));
   const UOp v = to_float(x, ctx);
-  UOp g = div(v, add(sqrt(sum(square(v), {-2, -1}, true)), eps));
+  UOp g = in_float32(v, ctx, [&](const Expr& wide) { return wide / (Expr(sqrt(sum(square(wide), {-2, -1}, true))) + eps); });
   for (int64_t i = 0; i < steps; ++i) {
     const UOp products = matmul(g, transposed(g));
     UOp power = g, next = mul(g, params[0]);

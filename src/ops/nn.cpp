@@ -13,6 +13,7 @@
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/index.h"
+#include "ops/known.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
 #include "uop/build.h"
@@ -20,9 +21,10 @@
 namespace tinygrad::ops {
 
 UOp layernorm(const UOp& x, const Axes& axes, double eps) {
-  const UOp v = to_float(x);
-  const Expr centered = sub(v, mean(v, axes, true));
-  return centered * rsqrt(Expr(mean(square(centered), axes, true)) + eps);
+  return in_float32(x, {}, [&](const Expr& v) {
+    const Expr centered = v - mean(v, axes, true);
+    return centered * rsqrt(Expr(mean(square(centered), axes, true)) + eps);
+  });
 }
 
 UOp batchnorm(const UOp& x, const UOp& weight, const UOp& bias, const UOp& mean, const UOp& invstd, const Axes& axes) {
@@ -35,10 +37,13 @@ UOp batchnorm(const UOp& x, const UOp& weight, const UOp& bias, const UOp& mean,
           fmt::format("batchnorm: {} does not fit the channels {} of {}", to_string(shape_of(u)), to_string(numel(shape)), to_string(in)));
     return ops::reshape(u, shape);
   };
-  Expr y = Expr(x) - along(mean);
+  DType result = least_upper_dtype({x.dtype(), mean.dtype(), invstd.dtype()});
+  for (const UOp& u : {weight, bias})
+    if (u) result = least_upper_dtype(result, u.dtype());
+  Expr y = Expr(is_float(result) ? to_float32(x) : x) - along(mean);
   if (weight) y = y * along(weight);
   y = y * (rank_of(invstd) == axes.size() ? along(invstd) : invstd);
-  return bias ? y + along(bias) : y;
+  return tinygrad::cast(bias ? y + along(bias) : y, result);
 }
 
 namespace {
@@ -91,7 +96,8 @@ UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& va
           fmt::format("scaled_dot_product_attention: the mask {} has more than the scores {}", to_string(shape_of(o.mask)), to_string(s)));
     scores = is_bool(o.mask.dtype()) ? ops::where(o.mask, scores, none) : add(scores, o.mask);
   }
-  const UOp weights = softmax(tinygrad::cast(scores, query.dtype()), -1);
+  // A mask may leave nothing of a row. Weights are rounded for their product with the values, as tensor cores take them.
+  const UOp weights = tinygrad::cast(o.mask ? masked_softmax(scores) : softmax(scores, -1), query.dtype());
   return matmul(o.dropout ? o.dropout(weights) : weights, v);
 }
 
@@ -158,12 +164,16 @@ UOp reduced(const UOp& losses, Reduction reduction, const UOp& counted) {
   return reduction == Reduction::mean && counted ? div(sum(losses), sum(counted)) : reduced(losses, reduction);
 }
 
+/// log(p), but not below -100, so that a probability of 0 that has no weight costs nothing.
+UOp log_of_probability(const UOp& p) { return known("log of probability", maximum(log(p), -100), p); }
+
 }  // namespace
 
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
   check_shape("binary_crossentropy", y, shape_of(x));
-  const Expr p = to_float(x, ctx), t = to_float(y, ctx);
-  return reduced(-t * log(p) - (1 - t) * log(1 - p), reduction);
+  const Expr p = to_float32(x, ctx), t = to_float32(y, ctx);
+  return tinygrad::cast(reduced(-t * log_of_probability(p) - (1 - t) * log_of_probability(1 - p), reduction),
+                        common_dtype(to_float(x, ctx), to_float(y, ctx)));
 }
 
 UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction, const UOp& pos_weight, const OpsContext& ctx) {
@@ -171,9 +181,11 @@ UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction, 
   if (pos_weight && broadcast_shape(shape_of(pos_weight), shape_of(x), "binary_crossentropy_logits: pos_weight") != shape_of(x))
     throw ShapeError(
         fmt::format("binary_crossentropy_logits: pos_weight {} has more than {}", to_string(shape_of(pos_weight)), to_string(shape_of(x))));
-  const Expr v = to_float(x, ctx), t = to_float(y, ctx);
+  const Expr v = to_float32(x, ctx), t = to_float32(y, ctx);
   const Expr positive = t * logsigmoid(v), negative = (1 - t) * logsigmoid(-v);
-  return reduced(-((pos_weight ? positive * pos_weight : positive) + negative), reduction);
+  DType result = common_dtype(to_float(x, ctx), to_float(y, ctx));
+  if (pos_weight) result = least_upper_dtype(result, pos_weight.dtype());
+  return tinygrad::cast(reduced(-((pos_weight ? positive * pos_weight : positive) + negative), reduction), result);
 }
 
 UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_index, double label_smoothing, Reduction reduction,
@@ -182,11 +194,13 @@ UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_i
   if (in.empty()) throw ShapeError("sparse_categorical_crossentropy: got (), expects (..., classes)");
   check_smoothing("sparse_categorical_crossentropy", label_smoothing);
   check_targets("sparse_categorical_crossentropy", y, without(in, in.size() - 1));
-  const UOp log_probs = log_softmax(x, -1, {}, ctx);
-  Expr likelihood = sum(ops::where(one_hot(y, in.back(), DType::bool_), log_probs, 0), -1);
-  if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, -1)) * label_smoothing;
-  const UOp counted = counts(y, ignore_index == -1 ? std::nullopt : std::optional(ignore_index));
-  return neg(reduced(of_targets(likelihood, y, in.back(), counted), reduction, counted));
+  return in_float32(x, ctx, [&](const Expr& v) -> UOp {
+    const UOp log_probs = log_softmax(v, -1);
+    Expr likelihood = sum(ops::where(one_hot(y, in.back(), DType::bool_), log_probs, 0), -1);
+    if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, -1)) * label_smoothing;
+    const UOp counted = counts(y, ignore_index == -1 ? std::nullopt : std::optional(ignore_index));
+    return neg(reduced(of_targets(likelihood, y, in.back(), counted), reduction, counted));
+  });
 }
 
 UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index, Reduction reduction, double label_smoothing,
@@ -196,7 +210,8 @@ UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_inde
   check_smoothing("cross_entropy", label_smoothing);
   const int axis = in.size() == 1 ? 0 : 1;
   const SInt& classes = in[size_t(axis)];
-  const UOp log_probs = log_softmax(x, axis, {}, ctx);
+  const DType result = to_float(x, ctx).dtype();
+  const UOp log_probs = log_softmax(to_float32(x, ctx), axis);
   Expr likelihood = log_probs;
   UOp counted;
   if (shape_of(y) == in) {
@@ -210,7 +225,7 @@ UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_inde
     counted = counts(y, ignore_index);
     likelihood = of_targets(likelihood, y, classes, counted);
   }
-  return neg(reduced(likelihood, reduction, counted));
+  return tinygrad::cast(neg(reduced(likelihood, reduction, counted)), result);
 }
 
 UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_t> ignore_index, Reduction reduction,
@@ -218,7 +233,7 @@ UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_
   const Shape& in = shape_of(x);
   if (in.size() < 2) throw ShapeError(fmt::format("nll_loss: got {}, expects (batch, classes, ...)", to_string(in)));
   check_targets("nll_loss", y, without(in, 1));
-  const UOp v = to_float(x, ctx), hot = is_class(y, 1, in[1]);
+  const UOp v = to_float32(x, ctx), hot = is_class(y, 1, in[1]);
   Expr weights = full(shape_of(y), 1, v.dtype());
   if (weight) {
     if (shape_of(weight) != Shape{in[1]})
@@ -231,7 +246,8 @@ UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight, std::optional<int64_
   const UOp counted = counts(y, ignore_index);
   if (counted) weights = ops::where(counted, weights, 0);
   const Expr losses = of_targets(Expr(neg(sum(ops::where(hot, v, 0), 1))) * weights, y, in[1], counted);
-  return reduction == Reduction::mean ? div(sum(losses), sum(weights)) : reduced(losses, reduction);
+  const UOp loss = reduction == Reduction::mean ? div(sum(losses), sum(weights)) : reduced(losses, reduction);
+  return tinygrad::cast(loss, to_float(x, ctx).dtype());
 }
 
 }  // namespace tinygrad::ops

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
+#include "ops/known.h"
 #include "ops/movement.h"
 #include "uop/build.h"
 
@@ -74,7 +76,9 @@ UOp sum(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType>
 }
 
 UOp prod(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType> dtype) {
-  return reduce_axes(Op::MUL, tinygrad::cast(x, dtype.value_or(x.dtype())), axes.resolve("prod", rank_of(x)), keepdim);
+  const DType acc = dtype.value_or(is_narrow(x.dtype()) ? DType::float32 : x.dtype());
+  const UOp y = reduce_axes(Op::MUL, tinygrad::cast(x, acc), axes.resolve("prod", rank_of(x)), keepdim);
+  return dtype ? y : tinygrad::cast(y, x.dtype());
 }
 
 Axes not_empty_axes(std::string_view op, const UOp& x, const ReduceAxes& axes) {
@@ -103,15 +107,29 @@ UOp mean(const UOp& x, const ReduceAxes& axes, bool keepdim) {
   return tinygrad::cast(div(to_wide_float(total), count_of(shape_of(x), a)), is_float(x.dtype()) ? x.dtype() : DType::float32);
 }
 
-UOp var(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) {
+namespace {
+
+/// The variance in at least float32.
+UOp wide_var(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) {
   const Axes a = axes.resolve("var", rank_of(x));
   const UOp v = to_wide_float(x);
   const UOp squares = square(sub(v, mean(v, a, true)));
   const SInt n = max(count_of(shape_of(x), a) - correction, SInt(0));
-  return tinygrad::cast(div(sum(squares, a, keepdim), n), is_float(x.dtype()) ? x.dtype() : DType::float32);
+  return div(sum(squares, a, keepdim), n);
 }
 
-UOp std_dev(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) { return sqrt(var(x, axes, keepdim, correction)); }
+/// The root of a sum of squares, whose gradient is 0 where all of them are.
+UOp root(const UOp& x) { return known("root", sqrt(x), x); }
+
+}  // namespace
+
+UOp var(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) {
+  return tinygrad::cast(wide_var(x, axes, keepdim, correction), least_upper_float(x.dtype(), DType::float32));
+}
+
+UOp std_dev(const UOp& x, const ReduceAxes& axes, bool keepdim, int64_t correction) {
+  return tinygrad::cast(root(wide_var(x, axes, keepdim, correction)), least_upper_float(x.dtype(), DType::float32));
+}
 
 namespace {
 
@@ -139,22 +157,31 @@ UOp argmax(const UOp& x, std::optional<int> axis, bool keepdim) { return first_g
 UOp argmin(const UOp& x, std::optional<int> axis, bool keepdim) { return first_greatest("argmin", inverse(x), axis, keepdim); }
 
 UOp logsumexp(const UOp& x, const ReduceAxes& axes, bool keepdim, const OpsContext& ctx) {
-  const UOp v = to_float(x, ctx);
   const Axes a = axes.resolve("logsumexp", rank_of(x));
-  const UOp greatest = detach(ops::max(v, a, true));
-  const UOp m = ops::where(isinf(greatest), 0, greatest);  // inf - inf is NaN
-  return add(log(sum(exp(sub(v, m)), a, keepdim)), ops::reshape(m, reduced_shape(shape_of(v), a, keepdim)));
+  return in_float32(x, ctx, [&](const Expr& v) {
+    const UOp greatest = detach(ops::max(v, a, true));
+    const UOp m = ops::where(isinf(greatest), 0, greatest);  // inf - inf is NaN
+    return Expr(log(sum(exp(v - m), a, keepdim))) + ops::reshape(m, reduced_shape(shape_of(v), a, keepdim));
+  });
 }
 
+namespace {
+
+/// The p-norm over an axis. Where it is 0 it has the gradient 0.
+UOp norm_along(const UOp& v, double p, int a) {
+  if (p == 0) return tinygrad::cast(sum(ops::ne(v, 0), a, true), v.dtype());
+  if (p == 2) return root(sum(square(v), a, true));
+  if (std::isinf(p)) return p > 0 ? ops::max(abs(v), a, true) : ops::min(abs(v), a, true);
+  const UOp total = sum(pow(abs(v), p), a, true), none = ops::eq(total, 0);
+  return ops::where(none, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), pow(ops::where(none, 1, total), 1 / p));
+}
+
+}  // namespace
+
 UOp normalize(const UOp& x, double p, int axis, double eps, const OpsContext& ctx) {
-  const UOp v = to_float(x, ctx);
   const int a = resolve_axis("normalize", axis, rank_of(x));
   if (std::isnan(p)) throw ValueError("normalize: the norm's p is NaN");
-  const UOp norm = p == 0           ? sum(ops::ne(v, 0), a, true)
-                   : !std::isinf(p) ? pow(sum(pow(abs(v), p), a, true), 1 / p)
-                   : p > 0          ? ops::max(abs(v), a, true)
-                                    : ops::min(abs(v), a, true);
-  return div(v, maximum(tinygrad::cast(norm, v.dtype()), eps));
+  return in_float32(x, ctx, [&](const Expr& v) { return v / maximum(norm_along(v, p, a), eps); });
 }
 
 UOp allclose(const UOp& a, const UOp& b, double rtol, double atol, bool equal_nan) {
@@ -165,26 +192,33 @@ namespace {
 
 struct Shifted {
   Expr x, exp, sum;
+  DType result;  ///< the dtype that results are rounded to
 };
 
-/// x - max(x), its exponentials and their sum.
+/// x - max(x), its exponentials and their sum, in at least float32.
 Shifted shifted(const UOp& x, const Axes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
   if (dtype && !is_float(*dtype)) throw DTypeError(fmt::format("softmax: computed in {}, expects a float", repr(*dtype)));
-  const UOp v = dtype ? tinygrad::cast(x, *dtype) : to_float(x, ctx);
+  const UOp given = dtype ? tinygrad::cast(x, *dtype) : to_float(x, ctx), v = to_float32(given);
   const UOp m = sub(v, detach(ops::max(v, axes, true)));
   const UOp e = exp(m);
-  return {m, e, sum(e, axes, true)};
+  return {m, e, sum(e, axes, true), given.dtype()};
 }
 
 }  // namespace
 
 UOp softmax(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
   const Shifted s = shifted(x, axes.resolve("softmax", rank_of(x)), dtype, ctx);
-  return s.exp * reciprocal(s.sum);
+  return tinygrad::cast(s.exp * reciprocal(s.sum), s.result);
 }
 UOp log_softmax(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
   const Shifted s = shifted(x, axes.resolve("log_softmax", rank_of(x)), dtype, ctx);
-  return s.x - log(s.sum);
+  return tinygrad::cast(s.x - log(s.sum), s.result);
+}
+UOp masked_softmax(const UOp& x) {
+  const UOp v = to_float32(x);
+  const double lowest = v.dtype() == DType::float64 ? std::numeric_limits<double>::lowest() : double(std::numeric_limits<float>::lowest());
+  const Expr e = exp(sub(v, maximum(detach(ops::max(v, -1, true)), lowest))), total = sum(e, -1, true);
+  return tinygrad::cast(e * reciprocal(ops::where(ops::eq(total, 0), 1, total)), x.dtype());
 }
 UOp softmin(const UOp& x, const ReduceAxes& axes, std::optional<DType> dtype, const OpsContext& ctx) {
   return softmax(neg(to_float(x, ctx)), axes, dtype, ctx);

@@ -34,20 +34,22 @@ UOp any(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp all(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 /// Of integers and bools a float32, as the following.
 UOp mean(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
-/// The variance over n - correction; infinite or NaN where that is not positive.
+/// The variance over n - correction; infinite or NaN where that is not positive. The gradient of std_dev() where it is 0 is 0.
 UOp var(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1);
 UOp std_dev(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1);
 /// The first index of the greatest (least) element, int32; without an axis, in the flattened value.
 UOp argmax(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
 UOp argmin(const UOp& x, std::optional<int> axis = {}, bool keepdim = false);
 UOp logsumexp(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, const OpsContext& ctx = {});
-/// x divided by its p-norm over the axis, at least `eps`.
+/// x divided by its p-norm over the axis, at least `eps`. A norm of 0 has the gradient 0.
 UOp normalize(const UOp& x, double p = 2.0, int axis = 1, double eps = 1e-12, const OpsContext& ctx = {});
 UOp allclose(const UOp& a, const UOp& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
-/// exp(x) over its sum, computed in `dtype` (by default that of x).
+/// exp(x) over its sum, in `dtype` (by default that of x).
 UOp softmax(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp log_softmax(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
+/// softmax(x, -1) of floats, and 0, with a gradient of 0, in rows that are all -inf.
+UOp masked_softmax(const UOp& x);
 UOp softmin(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 
 // Running reductions: element i combines elements 0 ... i of the axis.

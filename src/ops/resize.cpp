@@ -53,7 +53,9 @@ UOp linear_along(const UOp& x, size_t axis, int64_t out, bool align_corners) {
   const DType work = is_float(x.dtype()) ? sum_acc_dtype(x.dtype()) : DType::float32;
   const Positions p = linear_positions(in[axis].value(), out, align_corners, work);
   const Expr weight = along(p.weight, axis, in.size());
-  const UOp low = tinygrad::cast(gather_rows(x, int(axis), p.low), work), high = tinygrad::cast(gather_rows(x, int(axis), p.high), work);
+  // Floats before they are gathered: their gradients then add up in that dtype.
+  const UOp v = is_float(x.dtype()) ? tinygrad::cast(x, work) : x;
+  const UOp low = tinygrad::cast(gather_rows(v, int(axis), p.low), work), high = tinygrad::cast(gather_rows(v, int(axis), p.high), work);
   const UOp y = low * (1 - weight) + high * weight;
   return x.dtype() == DType::uint8 ? tinygrad::cast(floor(add(y, 0.5)), x.dtype()) : y;
 }

@@ -62,7 +62,10 @@ UOp cumsum(const UOp& x, int axis) {
   return is_float(x.dtype()) ? tinygrad::cast(y, x.dtype()) : y;
 }
 
-UOp cumprod(const UOp& x, int axis) { return scan("cumprod", x, axis, products); }
+UOp cumprod(const UOp& x, int axis) {
+  if (!is_float(x.dtype())) return scan("cumprod", x, axis, products);
+  return in_float32(x, {}, [&](const Expr& v) { return scan("cumprod", v, axis, products); });
+}
 
 ValuesAndIndices cummax(const UOp& x, int axis) {
   if (rank_of(x) == 0) return {x, constant(DType::int32, 0)};
@@ -82,15 +85,14 @@ ValuesAndIndices cummin(const UOp& x, int axis) {
 }
 
 UOp logcumsumexp(const UOp& x, int axis, const OpsContext& ctx) {
-  UOp v = to_float(x, ctx);
-  if (rank_of(x) == 0) return v;
+  if (rank_of(x) == 0) return to_float(x, ctx);
   const int a = resolve_axis("logcumsumexp", axis, rank_of(x));
-  const UOp t = ops::transpose(v, a, -1);
+  const UOp t = ops::transpose(to_float32(x, ctx), a, -1);
   const UOp greatest = detach(scan("logcumsumexp", t, -1, maxima));
   const UOp m = ops::where(isinf(greatest), 0, greatest);
   const double none = -std::numeric_limits<double>::infinity();
   const UOp terms = ops::where(up_to(shape_of(t).back()), sub(ops::unsqueeze(t, -2), ops::unsqueeze(m, -1)), none);
-  return ops::transpose(add(log(sum(exp(terms), -1)), m), a, -1);
+  return tinygrad::cast(ops::transpose(add(log(sum(exp(terms), -1)), m), a, -1), to_float(x, ctx).dtype());
 }
 
 }  // namespace tinygrad::ops

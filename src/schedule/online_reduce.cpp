@@ -20,10 +20,11 @@ bool is_reduce(const UOp& u, Op op) { return u.is(Op::REDUCE) && u.arg_as<Reduce
 
 bool is_float_cast(const UOp& u) { return u.is(Op::CAST) && is_float(u.dtype()) && is_float(u.src(0).dtype()); }
 
-/// exp2(scale * (x - max)).
+/// exp2(scale * (x - max)). With `or_lowest`, max is the greater of it and a finite number, so that a difference of -inf and it is -inf.
 struct Exponential {
   UOp node, x, max;
   double scale = 1;
+  bool or_lowest = false;
 };
 
 /// With `below` to pass through what may stand between the difference and its sides.
@@ -40,6 +41,10 @@ std::optional<Exponential> exponential(const UOp& u, Below&& below) {
   if (!at->is(Op::SUB) || !(e.scale > 0)) return {};
   e.x = below(at->src(0));
   e.max = below(at->src(1));
+  if (e.max.is(Op::MAX) && const_value(e.max.src(1)) && const_value(e.max.src(1))->is_finite()) {
+    e.or_lowest = true;
+    e.max = below(e.max.src(0));
+  }
   if (!is_reduce(e.max, Op::MAX)) return {};
   return e;
 }
@@ -168,12 +173,13 @@ class Join {
     return UOp(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
   }
 
-  /// What the sum was. If the maximum is infinite some term was exp(inf - inf).
+  /// What the sum was. If the maximum is infinite some term was exp(inf - inf), unless that of -inf was a finite number.
   UOp result(const UOp& joined) const {
     const DType acc = sum_.dtype();
     const UOp m = maximum(joined), least = constant(min_value(m.dtype()));
     UOp out = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1});
-    out = where(eq(m, least) | eq(m, -least), constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
+    const UOp infinite = spine_.exp.or_lowest ? eq(m, -least) : eq(m, least) | eq(m, -least);
+    out = where(infinite, constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
     for (const auto& [op, factor] : outside_) out = alu(op, {out, cast(factor, acc)});
     return out;
   }

@@ -27,6 +27,7 @@ bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS)
 const Rules<void>& rules() {
   static const Rules<void>& table = *new Rules<void>(Rules<void>{
                                                          {pat(Op::DETACH, {x}), x},
+                                                         {pat(Op::KNOWN, {x}, rest), x},
                                                          {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
                                                          {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
                                                          {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},

@@ -288,6 +288,7 @@ Boxed infer(const UOp& u) {
     case Op::DETACH:
     case Op::TENSOR:
     case Op::REALIZED:
+    case Op::KNOWN:
     case Op::WEIGHT:
     case Op::AFTER:
     case Op::FUNCTION:

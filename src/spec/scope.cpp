@@ -345,7 +345,8 @@ Result Scope::compute(const UOp& u) {
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
     case Op::TENSOR:
-    case Op::REALIZED: return {.value = value(u.src(0))};
+    case Op::REALIZED:
+    case Op::KNOWN: return {.value = value(u.src(0))};
     case Op::WEIGHT: {
       const Value choice[] = {value(u.src(1)), value(u.src(0)), single(Scalar::from_double(0, u.dtype()))};
       return {.value = alu_values(Op::WHERE, value(u.src(0))->dtype, choice)};

@@ -64,7 +64,7 @@ Verdict has_arg(const Match& m) {
 OpSet ops_with_arg() {
   using enum Op;
   return ops({CONST,   VAR,    IOTA,   PERMUTE,  FLIP,     REDUCE, ALLREDUCE, BUFFER, PARAM,   INDEX,   COPY,   STAGE, SINK,   LINEAR,
-              PROGRAM, SOURCE, BINARY, FUNCTION, GETTUPLE, RANGE,  SPECIAL,   WMMA,   MSELECT, UNSHARD, CUSTOM, WAIT,  TENSOR, REALIZED});
+              PROGRAM, SOURCE, BINARY, FUNCTION, GETTUPLE, RANGE,  SPECIAL,   WMMA,   MSELECT, UNSHARD, CUSTOM, WAIT,  TENSOR, REALIZED, KNOWN});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -213,7 +213,7 @@ const BorderRules<void>& typed_rules() {
       {pat(SINK), has_arg<NoArg, KernelArg>, "arg"},
       {pat(LINEAR), has_arg<LinearArg>, "arg"},
       {pat(PROGRAM), has_arg<ProgramArg>, "arg"},
-      {pat({SOURCE, BINARY, CUSTOM}), has_arg<TextArg>, "arg"},
+      {pat({SOURCE, BINARY, CUSTOM, KNOWN}), has_arg<TextArg>, "arg"},
       {pat(FUNCTION), has_arg<FunctionArg>, "arg"},
       {pat({GETTUPLE, MSELECT}), has_arg<TupleArg>, "arg"},
       {pat(RANGE), has_arg<RangeArg>, "arg"},

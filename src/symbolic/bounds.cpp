@@ -239,7 +239,8 @@ Interval compute(const UOp& u) {
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
-    case Op::TENSOR: return known(u.src(0));
+    case Op::TENSOR:
+    case Op::KNOWN: return known(u.src(0));
     default: return whole(d);
   }
 }

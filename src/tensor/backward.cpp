@@ -11,6 +11,7 @@
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
+#include "ops/movement.h"
 #include "tensor/handle.h"
 #include "tensor/history.h"
 #include "tensor/memory.h"
@@ -36,6 +37,8 @@ UOp seed_gradient(const UOp& root, const Tensor& given) {
   const UOp seed = given.uop();
   if (!is_float(seed.dtype()))
     throw DTypeError(fmt::format("backward: the gradient is {}, expects a float dtype such as {}", repr(seed.dtype()), repr(root.dtype())));
+  // One element is one element, whatever the number of its axes.
+  if (numel(shape) == 1 && numel(shape_of(seed)) == 1) return tinygrad::cast(ops::reshape(seed, shape), root.dtype());
   if (shape_of(seed) != shape)
     throw ShapeError(fmt::format("backward: the gradient has the shape {}, expects {}", to_string(shape_of(seed)), to_string(shape)));
   return tinygrad::cast(seed, root.dtype());

@@ -146,9 +146,21 @@ Tensor Tensor::randperm(int64_t n, const TensorOptions& o) {
 Tensor Tensor::random_bits(const Tensor& key, const Tensor& counter, int64_t count) {
   return wrap(ops::random_bits({.key = key.uop(), .counter = counter.uop()}, count));
 }
+namespace {
+
+/// Draws without replacement need as many weights that are not 0. They are counted on the host, which a replay could not do.
+void check_enough_weights(const Tensor& weights, int64_t samples) {
+  if (Recorder::current() || weights.ndim() < 1 || weights.ndim() > 2 || weights.size(-1) < samples) return;
+  const auto least = (weights > 0).sum({-1}, {.dtype = DType::int64}).min().item<int64_t>();
+  if (least < samples) throw ValueError(fmt::format("multinomial: {} samples without replacement from {} weights above 0", samples, least));
+}
+
+}  // namespace
+
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   const int64_t rows = ndim() == 2 ? size(0) : 1;
   if (rows == 0 && samples > 0) return zeros({0, samples}, {.dtype = DType::int32, .device = device()});
+  if (!replacement && samples > 1) check_enough_weights(*this, samples);
   return drawn({replacement || samples == 1 ? rows * std::max<int64_t>(samples, 1) : numel()}, DType::float32, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
 }

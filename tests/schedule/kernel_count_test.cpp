@@ -117,7 +117,7 @@ constexpr Expected expected[] = {
     {"two products of one softmax",
      {4, 114688},
      {2, 49152}},  // two matrix products never share a kernel; on the CPU the weights are cheaper to keep
-    {"softmax of half floats", {1, 65536}, {2, 98816}},
+    {"softmax of half floats", {1, 65536}, {2, 99328}},  // the maximum of a row is float32
     {"logsumexp", {1, 65792}, {1, 65792}},
     {"cross entropy of many classes", {2, 256772}, {2, 512772}},
     {"mean squared error", {1, 32772}, {1, 32772}},

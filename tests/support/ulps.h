@@ -20,7 +20,7 @@ inline double ulps(double got, long double exact, DType d) {
   const double rounded = Scalar::from_double(double(exact), d).as_double();
   if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) && std::isnan(rounded) ? 0 : INFINITY;
   if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : INFINITY;
-  if (std::isinf(got) || std::isinf(rounded)) return is_greatest(got, d) || is_greatest(rounded, d) ? 1 : INFINITY;
+  if (std::isinf(got) || std::isinf(rounded)) return is_greatest(std::isinf(got) ? rounded : got, d) ? 1 : INFINITY;
   const FloatInfo f = finfo(d);
   const int mantissa = f.mantissa_bits, least = 2 - (1 << (f.exponent_bits - 1)) - mantissa;
   const double ulp = std::ldexp(1.0, std::max(std::ilogb(double(exact)) - mantissa, least));

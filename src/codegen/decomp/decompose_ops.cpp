@@ -138,6 +138,8 @@ const Rules<Context>& op_rules() {
   static const auto& rules = *new Rules<Context>{
     {pat({Op::EXP2, Op::LOG2, Op::SIN, Op::POW}).dtype(is_narrow_float).named(z),
      [](const Match& m, Context& c) { return c.approximates(m[z].op()) ? through_float32(m[z]) : UOp(); }, "narrow function"},
+    {pat(Op::EXP2, {pat(Op::MUL, {x, any_const(y)})}).dtype(is_wide_float),
+     [](const Match& m, Context& c) { return c.approximates(Op::EXP2) ? exp2_of_product(m[x], m[y], !c.lacks(Op::LDEXP)) : UOp(); }, "exp2 of a product"},
     {pat(Op::EXP2, {x}).dtype(is_wide_float),
      [](const Match& m, Context& c) { return c.approximates(Op::EXP2) ? exp2_by_arithmetic(m[x], !c.lacks(Op::LDEXP)) : UOp(); }, "exp2"},
     {pat(Op::LOG2, {x}).dtype(is_wide_float),

@@ -46,6 +46,12 @@ UOp exp2_by_ldexp(const UOp& x) {
   return alu(Op::LDEXP, {exp2_polynomial(where(f < l.num(0.5), f, l.num(0.5))), nearest});
 }
 
+/// What c, rounded to x's dtype, is short of k / ln2 for a small k, as exp(k x) has it: exp2 of x times that number is meant. 0 for others.
+double rest_of_factor(double c, DType dtype) {
+  const long double ln2 = 0.693147180559945309417232121458176568L, k = std::nearbyint(static_cast<long double>(c) * ln2 * 64) / 64;
+  return Scalar::from_double(double(k / ln2), dtype).as_double() == c ? double(k / ln2 - static_cast<long double>(c)) : 0;
+}
+
 // log2: x = 2^e * m with m between the roots of 1/2 and of 2.
 
 struct Split {
@@ -131,6 +137,21 @@ constexpr double cos_float64[] = {0.0416666666666666667,  -0.0013888888888888887
 }  // namespace
 
 UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) { return has_ldexp ? exp2_by_ldexp(x) : exp2_of_sum(x, constant(x.dtype(), 0)); }
+
+UOp exp2_of_product(const UOp& x, const UOp& factor, bool has_ldexp) {
+  const FloatLayout l = float_layout(x.dtype());
+  const UOp product = x * factor, low = l.num(rest_of_factor(const_value(factor)->as_double(), x.dtype()));
+  // The product less `from`, a number near it, with what rounding took from the product where multiplications and additions are fused.
+  const auto less = [&](const UOp& from) { return alu(Op::MULACC, {x, low, alu(Op::MULACC, {x, factor, -from})}); };
+  if (!has_ldexp) {
+    const UOp usable = l.abs(product) < l.num(2000);
+    return exp2_of_sum(product, where(usable, less(product), l.num(0)));
+  }
+  const UOp shifter = integer_shifter(l), nearest = product + shifter - shifter, f = less(nearest);
+  // Of a large product f is all that was rounded, and means nothing.
+  const UOp below = where(f < l.num(0.625), f, l.num(0.625)), bounded = where(l.num(-0.625) < below, below, l.num(-0.625));
+  return alu(Op::LDEXP, {exp2_polynomial(bounded), nearest});
+}
 
 UOp log2_by_arithmetic(const UOp& x) { return log2_special(x, x.dtype() == DType::float64 ? log2_of_float64(x).hi : log2_of_float32(x)); }
 

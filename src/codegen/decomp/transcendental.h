@@ -9,6 +9,10 @@ namespace tinygrad::codegen {
 /// 2 to the power x within 1.5 ulp.
 UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp = false);
 
+/// 2 to the power x * factor, a CONST. Where multiplications and additions are fused it is that of the exact product, within 2 ulp, and of
+/// what a factor like 1/ln2 was rounded from; else the error grows with the exponent to 1.5 ulp for each unit of x.
+UOp exp2_of_product(const UOp& x, const UOp& factor, bool has_ldexp);
+
 /// Base-2 logarithm within 2.5 ulp (float64: 1).
 UOp log2_by_arithmetic(const UOp& x);
 
