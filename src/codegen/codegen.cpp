@@ -28,6 +28,7 @@
 #include "codegen/late/split_vectors.h"
 #include "codegen/late/stream_stores.h"
 #include "codegen/late/use_images.h"
+#include "codegen/opt/block_sums.h"
 #include "codegen/opt/bound_loops.h"
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/part_wrapped_loads.h"
@@ -169,6 +170,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   simplify_kernel(p);
   p.step("apply opts", optimize(p.graph(), has, options));
   p.step("bound loops", bound_loops(p.graph()));
+  p.step("block sums", block_sums(p.graph()));
   p.step("expand unrolled", expand_unrolled(p.graph()));
   p.step("lower tiled reduces", lower_tiled_reduces(p.graph(), has));
   p.step("expand upcast", expand_upcast(p.graph()));
