@@ -201,6 +201,8 @@ function(tg_test_packaging)
   set(options -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${dir}/prefix "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
       -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
   add_test(NAME package.install COMMAND "${CMAKE_COMMAND}" --install "${PROJECT_BINARY_DIR}" --prefix "${dir}/prefix" --strip)
+  add_test(NAME package.install_places COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${dir}/prefix" -P "${PROJECT_SOURCE_DIR}/tests/package/places.cmake")
+  set_tests_properties(package.install_places PROPERTIES FIXTURES_REQUIRED tg_installed LABELS package)
   add_test(NAME package.installed_program COMMAND "${dir}/prefix/bin/tg" train digits --epochs 1 --png "")
   add_test(NAME package.installed_worker COMMAND "${dir}/prefix/bin/tg" bench matmul --size 200 --budget 0.1)
   set_tests_properties(package.installed_worker PROPERTIES FIXTURES_REQUIRED tg_installed PASS_REGULAR_EXPRESSION "BEAM r_200_200_200"

@@ -1,0 +1,76 @@
+"""What users of layers and training meet: the state of random numbers, clipping, labels, loading into captured models, fresh weights."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import GlobalCounters, Tensor, TinyJit, nn
+
+
+def test_the_random_sequence_goes_on_where_its_state_was_taken():
+  Tensor.manual_seed(11)
+  Tensor.rand(5).realize()
+  state = Tensor.get_rng_state()
+  first = Tensor.randn(6).numpy().copy()
+  Tensor.manual_seed(1)
+  Tensor.set_rng_state(state)
+  np.testing.assert_array_equal(Tensor.randn(6).numpy(), first)
+  with pytest.raises(tg.ValueError, match="two uint64"):
+    Tensor.set_rng_state(Tensor([1, 2]))
+
+
+@pytest.mark.parametrize("norm_type, norm", [(2.0, 5.0), (1.0, 7.0), (math.inf, 4.0)])
+def test_gradients_are_clipped_together(norm_type, norm):
+  a, b, c = Tensor([1.0, 1.0]), Tensor([2.0]), Tensor([3.0])
+  a.grad, b.grad = Tensor([3.0, 0.0]), Tensor([4.0])
+  total = nn.utils.clip_grad_norm_([a, b, c], norm / 2, norm_type=norm_type)
+  assert total.item() == pytest.approx(norm, rel=1e-5)
+  assert a.grad.tolist() == pytest.approx([1.5, 0.0], rel=1e-4)
+  assert b.grad.tolist() == pytest.approx([2.0], rel=1e-4)
+  nn.utils.clip_grad_value_(b, 0.25)
+  assert b.grad.tolist() == [0.25]
+  a.grad = Tensor([math.nan, 1.0])
+  with pytest.raises(tg.ValueError, match="norm of the gradients is nan"):
+    nn.utils.clip_grad_norm_([a], 1.0, error_if_nonfinite=True)
+
+
+def test_labels_that_are_no_class():
+  logits = Tensor.zeros(3, 4).contiguous().realize()
+  for loss in (lambda y: logits.sparse_categorical_crossentropy(y), lambda y: logits.cross_entropy(y),
+               lambda y: logits.log_softmax().nll_loss(y)):
+    assert loss(Tensor([1, -100, 3])).item() == pytest.approx(math.log(4))
+    for bad in (4, -1, 1000):
+      with pytest.raises(IndexError, match=f"the target at 1 is {bad}"):
+        loss(Tensor([0, bad, 3]))
+      assert math.isnan(loss(Tensor([0, bad, 3]) + 0).item())
+
+
+def test_loading_into_a_captured_model_captures_nothing_anew():
+  net, other, runs = nn.Linear(4, 3), nn.Linear(4, 3), []
+
+  @TinyJit
+  def call(x):
+    runs.append(1)
+    return net(x).realize()
+
+  x = Tensor.rand(2, 4).realize()
+  for _ in range(3):
+    call(x)
+  before, weight = len(runs), net.weight
+  nn.state.load_state_dict(net, nn.state.get_state_dict(other), verbose=False)
+  np.testing.assert_array_equal(call(x).numpy(), other(x).numpy())
+  assert len(runs) == before
+  np.testing.assert_array_equal(weight.numpy(), other.weight.numpy())
+
+
+def test_fresh_weights_are_made_once():
+  net = nn.Linear(8, 8)
+  call = TinyJit(lambda x: net(x).realize())
+  x = Tensor.rand(1, 8).realize()
+  for _ in range(3):
+    y = call(x)
+  GlobalCounters.reset()
+  np.testing.assert_array_equal(call(x).numpy(), y.numpy())
+  assert GlobalCounters.kernel_count == 1

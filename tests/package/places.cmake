@@ -1,0 +1,10 @@
+# A prefix has what every package may put there, and nothing else: cmake -DPREFIX=FOLDER -P places.cmake
+file(GLOB entries RELATIVE "${PREFIX}" "${PREFIX}/*")
+foreach(entry IN LISTS entries)
+  if(NOT entry MATCHES "^(bin|include|lib|lib64|share)$")
+    message(SEND_ERROR "cmake --install made ${PREFIX}/${entry}")
+  endif()
+endforeach()
+if(NOT entries)
+  message(FATAL_ERROR "${PREFIX} is empty")
+endif()
