@@ -17,8 +17,8 @@ namespace {
 
 OpSet tensor_ops() {
   using enum Op;
-  return ops({CONST,  VAR,     BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
-              DETACH, AFTER,   GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD,
+  return ops({CONST,  VAR,      BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
+              DETACH, AFTER,    GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD,
               TENSOR, REALIZED, KNOWN}) |
          ops(Group::movement) | ops(Group::elementwise);
 }

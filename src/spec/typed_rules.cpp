@@ -63,8 +63,9 @@ Verdict has_arg(const Match& m) {
 /// Ops whose arg is not NoArg.
 OpSet ops_with_arg() {
   using enum Op;
-  return ops({CONST,   VAR,    IOTA,   PERMUTE,  FLIP,     REDUCE, ALLREDUCE, BUFFER, PARAM,   INDEX,   COPY,   STAGE, SINK,   LINEAR,
-              PROGRAM, SOURCE, BINARY, FUNCTION, GETTUPLE, RANGE,  SPECIAL,   WMMA,   MSELECT, UNSHARD, CUSTOM, WAIT,  TENSOR, REALIZED, KNOWN});
+  return ops({CONST,   VAR,   IOTA,    PERMUTE, FLIP,    REDUCE, ALLREDUCE, BUFFER,   PARAM,    INDEX,
+              COPY,    STAGE, SINK,    LINEAR,  PROGRAM, SOURCE, BINARY,    FUNCTION, GETTUPLE, RANGE,
+              SPECIAL, WMMA,  MSELECT, UNSHARD, CUSTOM,  WAIT,   TENSOR,    REALIZED, KNOWN});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
