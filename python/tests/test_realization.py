@@ -15,7 +15,12 @@ from tinygrad_cpp import Tensor
 torch = pytest.importorskip("torch")
 
 SEED = int(os.environ.get("TG_TEST_SEED", "20240229"))
-PROGRAMS = int(os.environ.get("TG_PROGRAMS", 40 * int(os.environ.get("TG_TEST_SCALE", "1"))))
+PROGRAMS = int(os.environ.get("TG_PROGRAMS", 20 * int(os.environ.get("TG_TEST_SCALE", "1"))))
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+  return torch.where(condition, x, y) if isinstance(x, torch.Tensor) else condition.where(x, y)
+
 
 # What a step does with tensors of six elements, and whether PyTorch can view what comes out in another shape.
 VIEWS: dict[str, tuple[Callable[[Any], Any], bool]] = {
@@ -38,7 +43,7 @@ COPIES: dict[str, Callable[[Any, Any], Any]] = {
   "nothing": lambda x, y: x + 0,
   "clone": lambda x, y: x.clone(),
   "sum": lambda x, y: x + x.sum(),
-  "where": lambda x, y: (x > 0).where(x, y.reshape(6)[2]),
+  "where": lambda x, y: where(x > 0, x, y.reshape(6)[2]),
 }
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
   "number": lambda x, y, of: x.__setitem__(0, 3),

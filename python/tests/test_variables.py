@@ -113,7 +113,7 @@ def test_writes_as_in_pytorch() -> None:
     y[::2] *= 3
 
   def whole(y, x, t):
-    y += y * y
+    y += y * 3
     y *= 2
 
   start = np.arange(1, 7, dtype=np.float32)
