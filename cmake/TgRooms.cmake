@@ -8,7 +8,8 @@ set(TG_SMALL_ROOMS spec target ops renderer compiler search nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
 set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp
     tensor/graph_file.cpp tensor/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
-    schedule/schedule.cpp)
+    schedule/schedule.cpp schedule/share_kernels.cpp schedule/split_sums.cpp tensor/composites.cpp tensor/tensor.cpp tensor/random.cpp
+    tensor/storage.cpp tensor/function.cpp tensor/jit.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 set_source_files_properties(${TG_SMALL_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 

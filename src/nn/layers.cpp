@@ -1,6 +1,5 @@
 // Linear layers, convolutions, tables and cells.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -53,7 +52,7 @@ void draw(Convolution& layer, int64_t a, int64_t b, int64_t in_channels, int64_t
 
 /// "3 -> 16, kernel 3x3", of a weight with these axes for what goes in and out.
 std::string channels(const Convolution& c, int in, int out) {
-  return fmt::format("{}, kernel {}", in_and_out(c.weight, in, out), fmt::join(c.kernel_size, "x"));
+  return in_and_out(c.weight, in, out) + ", kernel " + joined(c.kernel_size, "x");
 }
 
 /// (before, after) of each axis, the last axis first.

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
-#include <fmt/core.h>
-#include <fmt/ranges.h>
-
 namespace tinygrad::nn {
 
 void rethrow_named(std::string_view path, std::string_view kind, std::string_view sizes) {
   const auto text = [&](const Error& e) {
     const std::string_view what = e.what();
-    const std::string where = path.empty() ? "" : fmt::format("{}: ", path);
-    if (!where.empty() && what.starts_with(where)) return std::string(what);  // a layer inside of this one
-    return what.starts_with(fmt::format("{}: ", kind)) ? fmt::format("{}{}", where, what)
-                                                       : fmt::format("{}{}({}): {}", where, kind, sizes, what);
+    std::string out(path);
+    if (!path.empty()) out += ": ";
+    if (!path.empty() && what.starts_with(out)) return std::string(what);  // a layer inside of this one
+    if (!(what.starts_with(kind) && what.substr(kind.size()).starts_with(": "))) out.append(kind).append("(").append(sizes).append("): ");
+    return out.append(what);
   };
   try {
     throw;
@@ -30,12 +28,18 @@ void rethrow_named(std::string_view path, std::string_view kind, std::string_vie
   }
 }
 
-std::string sizes_of(const Tensor& t) { return t.defined() ? fmt::format("{}", fmt::join(t.max_shape(), ", ")) : ""; }
+std::string joined(const Sizes& sizes, std::string_view between) {
+  std::string out;
+  for (const int64_t s : sizes) (out.empty() ? out : out.append(between)) += std::to_string(s);
+  return out;
+}
+
+std::string sizes_of(const Tensor& t) { return t.defined() ? joined(t.max_shape(), ", ") : ""; }
 
 std::string in_and_out(const Tensor& weight, int in, int out) {
   if (!weight.defined() || weight.ndim() <= std::max(in, out)) return sizes_of(weight);
   const Sizes sizes = weight.max_shape();
-  return fmt::format("{} -> {}", sizes[size_t(in)], sizes[size_t(out)]);
+  return std::to_string(sizes[size_t(in)]) + " -> " + std::to_string(sizes[size_t(out)]);
 }
 
 }  // namespace tinygrad::nn

@@ -24,7 +24,9 @@ auto named(const Module& layer, std::string_view kind, const Sizes& sizes, const
   }
 }
 
-/// "(32, 128)", or "" for no tensor.
+/// "32, 128" with ", " between.
+std::string joined(const Sizes& sizes, std::string_view between);
+/// The sizes of a tensor, "32, 128", or "" for none.
 std::string sizes_of(const Tensor& t);
 /// "32 -> 128", of a weight with these axes for what goes in and out.
 std::string in_and_out(const Tensor& weight, int in, int out);

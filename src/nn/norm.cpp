@@ -1,6 +1,5 @@
 // Normalizing layers.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -124,14 +123,14 @@ LayerNorm::LayerNorm(const Sizes& last_axes, const LayerNormOptions& options) : 
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
-  return named(*this, "LayerNorm", [&] { return fmt::format("{}", fmt::join(normalized_shape, ", ")); }, [&] { return normalized(x); });
+  return named(*this, "LayerNorm", [&] { return joined(normalized_shape, ", "); }, [&] { return normalized(x); });
 }
 
 Tensor LayerNorm::normalized(const Tensor& x) const {
   const Extents shape = x.symbolic_shape();
   if (shape.size() < normalized_shape.size() || !std::equal(normalized_shape.rbegin(), normalized_shape.rend(), shape.rbegin()))
     throw ShapeError(
-        fmt::format("LayerNorm: got {}, expects a tensor whose last axes are ({})", x.to_string(), fmt::join(normalized_shape, ", ")));
+        fmt::format("LayerNorm: got {}, expects a tensor whose last axes are ({})", x.to_string(), joined(normalized_shape, ", ")));
   std::vector<int> axes;
   for (size_t i = normalized_shape.size(); i > 0; --i) axes.push_back(-static_cast<int>(i));
   Tensor y = widened(x).layernorm(axes, eps);
@@ -141,12 +140,12 @@ Tensor LayerNorm::normalized(const Tensor& x) const {
 
 Tensor LayerNorm2d::operator()(const Tensor& x) const {
   return named(
-      *this, "LayerNorm2d", [&] { return fmt::format("{}", fmt::join(normalized_shape, ", ")); },
+      *this, "LayerNorm2d", [&] { return joined(normalized_shape, ", "); },
       [&] {
         if (x.ndim() != 4) throw ShapeError(fmt::format("LayerNorm2d: got {}, expects (batch, channels, height, width)", x.to_string()));
         if (normalized_shape != Sizes{x.size(1)})
           throw ShapeError(
-              fmt::format("LayerNorm2d: got {}, expects (batch, {}, height, width)", x.to_string(), fmt::join(normalized_shape, ", ")));
+              fmt::format("LayerNorm2d: got {}, expects (batch, {}, height, width)", x.to_string(), joined(normalized_shape, ", ")));
         return normalized(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
       });
 }

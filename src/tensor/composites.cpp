@@ -173,15 +173,19 @@ Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r, const Te
 
 namespace {
 
+/// The place of the first element that is no class and not the one to ignore; `count` if there is none.
 template <class E>
-void check_labels_of(std::string_view op, const std::byte* memory, int64_t count, int64_t classes, int64_t ignored) {
+int64_t first_outside(const std::byte* memory, int64_t count, int64_t classes, int64_t ignored) {
   const auto* labels = reinterpret_cast<const E*>(memory);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto label = static_cast<int64_t>(labels[i]);
-    if ((label < 0 || label >= classes) && label != ignored)
-      throw IndexError(
-          fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, i, labels[i], classes, ignored));
-  }
+  const auto fits = [&](int64_t label) { return (label >= 0 && label < classes) || label == ignored; };
+  int64_t i = 0;
+  while (i < count && fits(static_cast<int64_t>(labels[i]))) ++i;
+  return i;
+}
+
+[[noreturn]] void throw_no_class(std::string_view op, int64_t at, int64_t label, int64_t classes, int64_t ignored) {
+  throw IndexError(
+      fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, at, label, classes, ignored));
 }
 
 /// IndexError for class indices that are no class, where they are in memory that can be looked at without waiting. What is computed later
@@ -195,9 +199,12 @@ void check_labels(std::string_view op, const Tensor& y, const SInt& classes, std
   const BufferPtr memory = piece_of_memory(node);
   const std::byte* host = memory && memory->size() <= most ? memory->device().allocator().host_pointer(memory->handle()) : nullptr;
   if (!host) return;
+  const int64_t ignored = ignore_index.value_or(ops::ignored_target);
   visit_dtype(node.dtype(), [&]<class E>(std::type_identity<E>) {
-    if constexpr (std::integral<E> && !std::is_same_v<E, bool>)
-      check_labels_of<E>(op, host, memory->size(), classes.value(), ignore_index.value_or(ops::ignored_target));
+    if constexpr (std::integral<E> && !std::is_same_v<E, bool>) {
+      const int64_t at = first_outside<E>(host, memory->size(), classes.value(), ignored);
+      if (at < memory->size()) throw_no_class(op, at, static_cast<int64_t>(reinterpret_cast<const E*>(host)[at]), classes.value(), ignored);
+    }
   });
 }
 
