@@ -242,7 +242,7 @@ def test_gradients_are_finite_where_functions_are() -> None:
   x = Tensor([-3e38, -100.0, -89.0, -45.0, -10.2, 90.0, 3e38])
   for y in (x.gelu(), x.gelu("none"), x.silu(), x.quick_gelu(), x.mish(), x.elu(), x.celu(), x.softplus()):
     np.testing.assert_allclose(slope(y, x), [0, 0, 0, 0, 0, 1, 1], atol=4e-4)
-  for y in (x.tanh(), x.sigmoid(), x.erf(), x.exp() / (1 + x.exp())):
+  for y in (x.tanh(), x.sigmoid(), x.erf()):
     np.testing.assert_allclose(slope(y, x), 0, atol=4e-5)
   half = Tensor([-11.1, -60.0], dtype=dtypes.float16)
   for y in (half.sigmoid(), half.silu(), half.quick_gelu()):

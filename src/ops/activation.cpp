@@ -36,7 +36,6 @@ namespace {
 
 /// 1 / (1 + e^-|x|) and e^-|x| times that. Neither overflows, and each keeps its digits where it is small.
 std::pair<Expr, Expr> logistic_pair(const Expr& x) {
-  // Not reciprocal(), which would make a sigmoid of it.
   const Expr e = exp(minus_abs(x)), large = alu(Op::RECIPROCAL, {e + 1});
   return {large, e * large};
 }

@@ -1,12 +1,8 @@
 #include "ops/elementwise.h"
 
-#include <numbers>
-#include <optional>
-
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "ops/activation.h"
 #include "ops/creation.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
@@ -67,34 +63,6 @@ UOp power_of_int(const UOp& x, int64_t e) {
   return ops::where(one, 1, ops::where(ops::eq(x, -1), as_node(e % 2 ? -1 : 1, x.dtype()), 0));
 }
 
-/// The z of e^z as exp() writes it; nothing for other nodes.
-std::optional<UOp> exponent_of(const UOp& x) {
-  const UOp* u = &x;
-  while (u->is(Op::CAST) && is_float(u->src(0).dtype())) u = &u->src(0);
-  if (!u->is(Op::EXP2) || !u->src(0).is(Op::MUL)) return {};
-  const UOp& product = u->src(0);
-  const Scalar* c = const_value(product.src(1));
-  if (!c || !(*c == Scalar::from_double(1 / std::numbers::ln2, product.dtype()))) return {};
-  return product.src(0);
-}
-
-bool is_one(const UOp& x) {
-  const UOp* u = &x;
-  while (u->is(Op::EXPAND) || u->is(Op::RESHAPE)) u = &u->src(0);
-  return is_const(*u, 1);
-}
-
-/// e^z / (1 + e^z) and 1 / (1 + e^z) are sigmoid(z) and sigmoid(-z), also where e^z overflows: there the quotient would be NaN and
-/// the gradient of either inf * 0. Null for other quotients.
-UOp logistic_quotient(const UOp& x, const UOp& y) {
-  if (!y.is(Op::ADD) || (!is_one(y.src(0)) && !is_one(y.src(1)))) return {};
-  const UOp& power = is_one(y.src(0)) ? y.src(1) : y.src(0);
-  if (!(power == x) && !is_one(x)) return {};
-  const std::optional<UOp> z = exponent_of(power);
-  if (!z) return {};
-  return tinygrad::cast(sigmoid(power == x ? *z : neg(*z)), y.dtype());
-}
-
 }  // namespace
 
 UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::ADD, a, b, ctx); }
@@ -104,7 +72,6 @@ UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return bina
 UOp div(const Operand& a, const Operand& b, Rounding rounding, const OpsContext& ctx) {
   auto [x, y] = broadcast_operands(a, b, ctx);
   if (is_int(x.dtype()) && rounding != Rounding::none) return alu(rounding == Rounding::trunc ? Op::CDIV : Op::FLOORDIV, {x, y});
-  if (const UOp s = rounding == Rounding::none ? logistic_quotient(x, y) : UOp()) return s;
   const UOp q = alu(Op::FDIV, {to_float(x, ctx), to_float(y, ctx)});
   return rounding == Rounding::none ? q : rounding == Rounding::trunc ? trunc(q) : floor(q);
 }
@@ -154,7 +121,6 @@ UOp sign(const UOp& x) {
 
 UOp square(const UOp& x) { return mul(x, x); }
 UOp reciprocal(const UOp& x, const OpsContext& ctx) {
-  if (const UOp s = logistic_quotient(constant(x.dtype(), 1), x)) return s;
   return in_float32(x, ctx, [](const Expr& v) { return alu(Op::RECIPROCAL, {v}); });
 }
 

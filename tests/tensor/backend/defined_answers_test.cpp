@@ -44,18 +44,6 @@ TEST_P(DefinedOn, GradientsAtZero) {
   }
 }
 
-TEST_P(DefinedOn, QuotientsOfExponentials) {
-  const Tensor x({-200.0, -1.0, 0.0, 89.0, 300.0});
-  const Floats want{0, 0.26894143f, 0.5f, 1, 1}, slopes{0, 0.19661193f, 0.25f, 0, 0};
-  for (const Tensor& y : {x.exp() / (1 + x.exp()), x.exp() / (x.exp() + 1), 1 / (1 + (-x).exp()), ((-x).exp() + 1).reciprocal()}) {
-    const Floats got = y.tolist(), g = slope(y, x);
-    for (size_t i = 0; i < want.size(); ++i) {
-      EXPECT_NEAR(got[i], want[i], 1e-6) << i;
-      EXPECT_NEAR(g[i], slopes[i], 1e-6) << i;
-    }
-  }
-}
-
 TEST_P(DefinedOn, NormsOfZeros) {
   const Tensor zeros = Tensor::zeros({2, 3}).clone().realize();
   for (const double p : {1.0, 2.0, 3.0})
