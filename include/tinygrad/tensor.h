@@ -112,13 +112,15 @@ class TINYGRAD_EXPORT Tensor {
   /// No tensor: for optional arguments. Every method but defined() throws ValueError.
   Tensor() = default;
 
-  // From values. A literal number or list has the default dtype of its kind, a vector or span that of its elements.
+  // From values. A literal number or list has the default dtype of its kind, integers that the default int does not hold int64 or uint64, a
+  // vector or span the dtype of its elements. ValueError for a literal that a dtype of the options does not hold.
   template <class N>
     requires std::is_arithmetic_v<N>
-  explicit Tensor(N value, const TensorOptions& options = {}) : Tensor(full({}, value, options)) {}
+  explicit Tensor(N value, const TensorOptions& options = {}) : Tensor(scalar(value, options)) {}
   template <Element E>
   Tensor(std::initializer_list<E> values, const TensorOptions& options = {})
-      : Tensor(as_bytes(values.begin(), values.size()), dtype_of<E>(), {static_cast<int64_t>(values.size())}, literal<E>(options)) {}
+      : Tensor(as_bytes(values.begin(), values.size()), dtype_of<E>(), {static_cast<int64_t>(values.size())},
+               literal(as_bytes(values.begin(), values.size()), dtype_of<E>(), options)) {}
   template <Element E>
   Tensor(std::initializer_list<std::initializer_list<E>> rows, const TensorOptions& options = {});
   template <Element E>
@@ -136,6 +138,10 @@ class TINYGRAD_EXPORT Tensor {
   /// from_file() of a std::filesystem::path.
   template <detail::Path Path>
   explicit Tensor(const Path& file, const TensorOptions& options = {}) : Tensor(from_file(file.string(), options)) {}
+
+  /// A number of shape (). Where the options name no dtype it gives way beside others as the number would, and so does what is made only of
+  /// numbers and such tensors: `(Tensor{1, 2} / 2.0 + half)` is half. Its dtype is that of its kind else. full(), zeros(), ... do not.
+  static Tensor scalar(const Operand& value, const TensorOptions& options = {});
 
   // Created.
   static Tensor full(const Extents& shape, const Operand& value, const TensorOptions& options = {});
@@ -194,7 +200,8 @@ class TINYGRAD_EXPORT Tensor {
   static void set_rng_state(const Tensor& state);
   static Tensor rand(const Sizes& shape, const TensorOptions& options = {});   ///< uniform over [0, 1)
   static Tensor randn(const Sizes& shape, const TensorOptions& options = {});  ///< standard normal; as integers, rounded toward 0
-  /// Integers over [low, high).
+  /// Integers over [low, high), all equally likely (to 2^-16 of their probability, and closer for more than 2^16 of them). ValueError for a
+  /// dtype that does not hold them.
   static Tensor randint(const Sizes& shape, int64_t low = 0, int64_t high = 10, const TensorOptions& options = {});
   static Tensor normal(const Sizes& shape, double mean = 0.0, double std = 1.0, const TensorOptions& options = {});
   /// Over [low, high); as integers, of which `low` must be one, each as likely.
@@ -272,7 +279,7 @@ class TINYGRAD_EXPORT Tensor {
   // diagonal, detach, bitcast to a dtype of the same size, cast and to() that change nothing; and expand, which cannot be written to. All
   // other methods give copies, contiguous() and indexing by tensors among them. It does not depend on what was computed before.
   /// Writes x into this tensor, where every view of it sees the change. Gradients go to x, and to what is left of the old value. ValueError
-  /// for an expanded view.
+  /// for an expanded view. What is weak, or a number everywhere as full({4}, 10), takes this one's dtype; other dtypes must be equal.
   Tensor& assign(const Tensor& x);
   /// This tensor becomes a view of x, whatever it was.
   Tensor& replace(const Tensor& x);
@@ -305,7 +312,8 @@ class TINYGRAD_EXPORT Tensor {
   bool is_param() const;
 
   // Dtypes.
-  Tensor cast(DType dtype) const;
+  /// With `saturate`, what an fp8 dtype does not hold becomes its greatest finite number, as in ONNX, and not infinite or NaN.
+  Tensor cast(DType dtype, bool saturate = false) const;
   Tensor bitcast(DType dtype) const;
   Tensor to_float() const { return cast(DType::float32); }
   Tensor half() const { return cast(DType::float16); }
@@ -382,7 +390,8 @@ class TINYGRAD_EXPORT Tensor {
   /// The elements where the mask holds: as many as there are, which is read back, or `size` of them, then `fill`.
   Tensor masked_select(const Tensor& mask, std::optional<int64_t> size, const Operand& fill) const;
   inline Tensor masked_select(const Tensor& mask, std::optional<int64_t> size = {}) const;
-  /// The indices of elements that are not 0, a row each, int32; `size` and `fill` as above.
+  /// The indices of elements that are not 0, a row each, int32 (int64 where an axis is longer than that counts); `size` and
+  /// `fill` as above.
   Tensor nonzero(std::optional<int64_t> size, const Operand& fill) const;
   inline Tensor nonzero(std::optional<int64_t> size = {}) const;
   Tensor one_hot(int64_t classes) const;
@@ -484,6 +493,8 @@ class TINYGRAD_EXPORT Tensor {
   Tensor threefry(const Tensor& key) const;
 
   // Reductions: over one axis, several, or (by default) all. max, min, argmax and argmin of no elements are a ValueError.
+  /// Sums and products of integers and bools, running ones too, are int64 (of uint64: uint64), as PyTorch's; with `dtype` they are computed
+  /// in that dtype, modulo its size.
   Tensor sum(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
   Tensor prod(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
   Tensor max(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
@@ -496,7 +507,8 @@ class TINYGRAD_EXPORT Tensor {
   /// The variance, or its root, and the mean.
   std::pair<Tensor, Tensor> var_mean(const AxisList& axes = {}, const VarOptions& options = {}) const;
   std::pair<Tensor, Tensor> std_mean(const AxisList& axes = {}, const VarOptions& options = {}) const;
-  /// The first index of the greatest element, int32; without an axis, in the flattened tensor.
+  /// The first index of the greatest element; without an axis, in the flattened tensor. Indices are int32 (of sort, argsort and topk the
+  /// default int), and int64 where an axis has more elements than that counts.
   Tensor argmax(std::optional<int> axis = {}, const ReduceOptions& options = {}) const;
   Tensor argmin(std::optional<int> axis = {}, const ReduceOptions& options = {}) const;
   Tensor logsumexp(const AxisList& axes = {}, const ReduceOptions& options = {}) const;
@@ -601,13 +613,8 @@ class TINYGRAD_EXPORT Tensor {
   static std::span<const std::byte> as_bytes(const E* values, size_t count) {
     return {reinterpret_cast<const std::byte*>(values), count * sizeof(E)};
   }
-  /// The dtype of literals of the kind of E, where the options name none.
-  template <Element E>
-  static TensorOptions literal(TensorOptions options) {
-    if (!options.dtype) options.dtype = literal_dtype(dtype_of<E>());
-    return options;
-  }
-  static DType literal_dtype(DType written);
+  /// The options for literals, written as elements of `written`: with the dtype of their kind where they name none.
+  static TensorOptions literal(std::span<const std::byte> values, DType written, TensorOptions options);
   void read(void* to, DType dtype, size_t count) const;
   /// The same for a caller who is told, by `take(self, ready)`, where the values are ready; where the host does not reach them, `ready` is
   /// null and take() gives the place that they are copied to.
@@ -618,7 +625,8 @@ class TINYGRAD_EXPORT Tensor {
 };
 
 /// A tensor, which it keeps, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default
-/// float.
+/// float, an integer that the dtype it meets does not hold makes it int64 (uint64 where only that holds it; ValueError where none does).
+/// Beside unsigned integers a negative number in a sum, a product or an operation on bits counts modulo their size. Comparisons are exact.
 class Operand {
  public:
   Operand(const Tensor& tensor) : value_(tensor) {}
@@ -626,7 +634,7 @@ class Operand {
     requires std::is_arithmetic_v<T>
   Operand(T number) : value_(widen(number)) {}
 
-  using Value = std::variant<Tensor, bool, int64_t, double>;
+  using Value = std::variant<Tensor, bool, int64_t, uint64_t, double>;
   const Value& value() const& { return value_; }
   Value value() && { return std::move(value_); }
   /// The tensor, if it is one.
@@ -637,6 +645,8 @@ class Operand {
   static Value widen(T number) {
     if constexpr (std::is_same_v<T, bool>)
       return number;
+    else if constexpr (std::is_unsigned_v<T>)
+      return static_cast<uint64_t>(number) >> 63 ? Value(static_cast<uint64_t>(number)) : Value(static_cast<int64_t>(number));
     else if constexpr (std::is_integral_v<T>)
       return static_cast<int64_t>(number);
     else
@@ -744,7 +754,8 @@ Tensor::Tensor(std::initializer_list<std::initializer_list<E>> rows, const Tenso
     const auto bytes = as_bytes(row.begin(), row.size());
     all.insert(all.end(), bytes.begin(), bytes.end());
   }
-  *this = Tensor(all, dtype_of<E>(), {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, literal<E>(options));
+  *this =
+      Tensor(all, dtype_of<E>(), {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, literal(all, dtype_of<E>(), options));
 }
 
 template <Element E>

@@ -72,9 +72,18 @@ bool to_operand(nb::handle x, std::optional<Operand>& out) {
   } else if (PyFloat_Check(x.ptr())) {
     out.emplace(PyFloat_AS_DOUBLE(x.ptr()));
   } else if (PyLong_Check(x.ptr())) {
-    int64_t number = 0;
-    if (!to_int(x, number)) return false;
-    out.emplace(number);
+    int overflow = 0;
+    const int64_t number = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
+    if (overflow == 0) {
+      out.emplace(number);
+    } else {
+      const uint64_t large = PyLong_AsUnsignedLongLong(x.ptr());
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        too_large(x);
+      }
+      out.emplace(large);
+    }
   } else if (is_numpy_scalar(x)) {
     const nb::object item = x.attr("item")();
     return (PyBool_Check(item.ptr()) || PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) && to_operand(item, out);

@@ -5,6 +5,8 @@
 
 #include "common.h"
 
+#include "dtype/scalar.h"
+#include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "uop/uop.h"
 
@@ -114,9 +116,24 @@ class NestedList {
                                                                  : DType::bool_;
     const DType wanted = options.dtype.value_or(natural);
     o.dtype = wanted;
-    if (kind_ == Kind::real || is_float(wanted)) return filled<double>(o, [](nb::handle x) { return PyFloat_AsDouble(x.ptr()); });
-    if (wanted == DType::uint64) return filled<uint64_t>(o, [](nb::handle x) { return PyLong_AsUnsignedLongLongMask(x.ptr()); });
-    return filled<int64_t>(o, [&](nb::handle x) { return integer(x, wanted, options.dtype.has_value()); });
+    if (kind_ == Kind::real || is_float(wanted))
+      return filled<double>(o, [wanted](nb::handle x) {
+        const double value = PyFloat_AsDouble(x.ptr());
+        if (!is_float(wanted)) checked_cast(Scalar::of(value), wanted, "Tensor");
+        return value;
+      });
+    if (is_int(wanted)) {
+      ops::LiteralInt least(wanted);
+      for (nb::handle x : leaves_) {
+        if (options.dtype)
+          checked_cast(integer(x), wanted, "Tensor");
+        else
+          least.add(integer(x));
+      }
+      if (!options.dtype) o.dtype = least.dtype();
+    }
+    if (*o.dtype == DType::uint64) return filled<uint64_t>(o, [](nb::handle x) { return integer(x).as_uint(); });
+    return filled<int64_t>(o, [](nb::handle x) { return integer(x).as_int(); });
   }
 
  private:
@@ -126,18 +143,10 @@ class NestedList {
     return nb::cast<DTypeArg>(nb::module_::import_("tinygrad_cpp._core").attr("get_option")(option)).get();
   }
 
-  /// Without a dtype that was asked for, integers must fit the default one.
-  static int64_t integer(nb::handle x, DType dtype, bool asked) {
-    int overflow = 0;
-    const int64_t value = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
-    const int bits = bitsize(dtype);
-    const bool fits = !overflow && (is_bool(dtype) || bits == 64 ||
-                                    (value >= -(int64_t(1) << (bits - 1)) && value < (int64_t(1) << (bits - is_signed(dtype)))));
-    if (!fits && !asked) {
-      PyErr_Format(PyExc_OverflowError, "Tensor: %R does not fit %s; pass a dtype", x.ptr(), std::string(repr(dtype)).c_str());
-      throw nb::python_error();
-    }
-    return overflow ? int64_t(PyLong_AsUnsignedLongLongMask(x.ptr())) : value;
+  static Scalar integer(nb::handle x) {
+    std::optional<Operand> number;
+    to_operand(x, number);
+    return tensor::to_operand(*number).number();
   }
 
   template <class T, class Read>
@@ -204,12 +213,17 @@ Tensor from_bytes(std::span<const std::byte> bytes, const TensorOptions& options
   return Tensor(bytes.first(count * width), dtype, {int64_t(count)}, options);
 }
 
-/// A number that is made into a constant. An integer beyond the default dtype, or beyond 64 bits, is looked at as those in lists are.
-bool is_constant(nb::handle x, bool has_dtype) {
+/// A number that is made into a constant; an integer beyond 64 bits is looked at as those in lists are.
+bool is_constant(nb::handle x) {
   if (!PyLong_Check(x.ptr()) || PyBool_Check(x.ptr())) return PyFloat_Check(x.ptr()) || PyBool_Check(x.ptr());
   int overflow = 0;
-  const int64_t value = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
-  return !overflow && (has_dtype || value == int32_t(value));
+  PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
+  if (overflow > 0) {
+    PyLong_AsUnsignedLongLong(x.ptr());
+    overflow = PyErr_Occurred() != nullptr;
+    PyErr_Clear();
+  }
+  return !overflow;
 }
 
 }  // namespace
@@ -224,10 +238,10 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
   }
   if (nb::isinstance<UOp>(data)) return make_tensor(nb::cast(Tensor::from_uop(nb::cast<UOp>(data))), device, dtype);
   if (data.is_none()) return Tensor::full({}, 0.0, options);
-  if (is_constant(data, dtype.has_value())) {
+  if (is_constant(data)) {
     std::optional<Operand> number;
     to_operand(data, number);
-    return Tensor::full({}, *number, options);
+    return Tensor::scalar(*number, options);
   }
   if (PyBytes_Check(data.ptr())) {
     const auto bytes = std::as_bytes(std::span(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr()))));

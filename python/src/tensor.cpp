@@ -62,7 +62,7 @@ void bind_constants(TensorClass& tensor) {
           },
           "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
       .def_static(
-          "const", [](const Value& value, const OptionalDType& dtype) { return Tensor::full({}, value, {.dtype = get(dtype)}); }, "b"_a,
+          "const", [](const Value& value, const OptionalDType& dtype) { return Tensor::scalar(value, {.dtype = get(dtype)}); }, "b"_a,
           "dtype"_a = nb::none())
       .def(
           "const_like", [](const Tensor& t, const Value& value, const OptionalDType& dtype) { return t.const_like(value, get(dtype)); },

@@ -1,35 +1,39 @@
 // Arithmetic and functions of single elements, with Python's operators.
 #include "common.h"
 
+#include "ops/elementwise.h"
+#include "ops/nn.h"
+#include "tensor/handle.h"
+
 namespace tinygrad::python {
 
 namespace {
 
-using Binary = Tensor (*)(const Tensor&, const Operand&);
+/// What an operator computes of two operands, of which one at least is a tensor.
+using Binary = UOp (*)(const ops::Operand&, const ops::Operand&, const ops::OpsContext&);
 
-/// The tensor that a number is beside `t`.
-Tensor beside(const Tensor& t, const Operand& x) {
-  if (const Tensor* other = x.tensor()) return *other;
-  return t.const_like(x,
-                      std::holds_alternative<double>(x.value()) && !t.is_floating_point() ? std::optional((t + x).dtype()) : std::nullopt);
-}
+Tensor apply(Binary f, const ops::Operand& a, const ops::Operand& b) { return tensor::wrap(f(a, b, tensor::context())); }
 
 void bind_method(TensorClass& tensor, const char* name, Binary f) {
   tensor.def(
-      name, [f](const Tensor& t, const Value& x, bool reverse) { return reverse ? f(beside(t, x), Operand(t)) : f(t, x); }, "x"_a,
-      "reverse"_a = false);
+      name,
+      [f](const Tensor& t, const Value& x, bool reverse) {
+        const ops::Operand other = tensor::to_operand(x);
+        return reverse ? apply(f, other, t.uop()) : apply(f, t.uop(), other);
+      },
+      "x"_a, "reverse"_a = false);
 }
 
 /// t op x, x op t, and t op= x.
-void bind_operator(TensorClass& tensor, const std::string& name, Binary f, Binary reversed = nullptr) {
-  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return f(t, x); }, nb::is_operator());
-  tensor.def(("__r" + name + "__").c_str(),
-             [f, reversed](const Tensor& t, const Value& x) { return reversed ? reversed(t, x) : f(beside(t, x), Operand(t)); },
+void bind_operator(TensorClass& tensor, const std::string& name, Binary f) {
+  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x)); },
+             nb::is_operator());
+  tensor.def(("__r" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, tensor::to_operand(x), t.uop()); },
              nb::is_operator());
   tensor.def(("__i" + name + "__").c_str(),
              [f](nb::handle self, const Value& x) {
                Tensor& t = *nb::inst_ptr<Tensor>(self);
-               const Tensor changed = f(t, x);
+               const Tensor changed = apply(f, t.uop(), tensor::to_operand(x));
                {
                  const Released released;
                  t.assign(changed);
@@ -40,13 +44,19 @@ void bind_operator(TensorClass& tensor, const std::string& name, Binary f, Binar
 }
 
 void bind_comparison(TensorClass& tensor, const std::string& name, Binary f) {
-  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return f(t, x); }, nb::is_operator());
+  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x)); },
+             nb::is_operator());
 }
 
-const Tensor& matrix(const Operand& x) {
-  const Tensor* tensor = x.tensor();
-  if (!tensor) throw nb::type_error("matmul: expects a tensor, got a number");
-  return *tensor;
+UOp product(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext&) {
+  if (a.is_number() || b.is_number()) throw nb::type_error("matmul: expects a tensor, got a number");
+  return ops::matmul(a.node(), b.node());
+}
+
+UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }
+
+UOp floor_quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) {
+  return ops::div(a, b, ops::Rounding::floor, ctx);
 }
 
 Rounding rounding_of(const std::optional<std::string>& mode) {
@@ -54,38 +64,34 @@ Rounding rounding_of(const std::optional<std::string>& mode) {
 }
 
 void bind_operators(TensorClass& tensor) {
-#define TG_BINARY(method) +[](const Tensor& a, const Operand& b) { return a.method(b); }
   const struct {
     const char *method, *name;
     Binary function;
   } operators[] = {
-      {"add", "add", TG_BINARY(add)},
-      {"sub", "sub", TG_BINARY(sub)},
-      {"mul", "mul", TG_BINARY(mul)},
-      {nullptr, "truediv", TG_BINARY(div)},
-      {nullptr, "floordiv", +[](const Tensor& a, const Operand& b) { return a.div(b, Rounding::floor); }},
-      {"mod", "mod", TG_BINARY(mod)},
-      {"pow", "pow", TG_BINARY(pow)},
-      {"bitwise_and", "and", TG_BINARY(bitwise_and)},
-      {"bitwise_or", "or", TG_BINARY(bitwise_or)},
-      {"bitwise_xor", "xor", TG_BINARY(bitwise_xor)},
-      {"lshift", "lshift", TG_BINARY(lshift)},
-      {"rshift", "rshift", TG_BINARY(rshift)},
+      {"add", "add", ops::add},
+      {"sub", "sub", ops::sub},
+      {"mul", "mul", ops::mul},
+      {nullptr, "truediv", quotient},
+      {nullptr, "floordiv", floor_quotient},
+      {"mod", "mod", ops::mod},
+      {"pow", "pow", ops::pow},
+      {"bitwise_and", "and", ops::bitwise_and},
+      {"bitwise_or", "or", ops::bitwise_or},
+      {"bitwise_xor", "xor", ops::bitwise_xor},
+      {"lshift", "lshift", ops::lshift},
+      {"rshift", "rshift", ops::rshift},
+      {nullptr, "matmul", product},
   };
   for (const auto& o : operators) {
     if (o.method) bind_method(tensor, o.method, o.function);
     bind_operator(tensor, o.name, o.function);
   }
-  bind_operator(
-      tensor, "matmul", +[](const Tensor& t, const Operand& x) { return t.matmul(matrix(x)); },
-      +[](const Tensor& t, const Operand& x) { return matrix(x).matmul(t); });
-  bind_comparison(tensor, "lt", TG_BINARY(lt));
-  bind_comparison(tensor, "gt", TG_BINARY(gt));
-  bind_comparison(tensor, "le", TG_BINARY(le));
-  bind_comparison(tensor, "ge", TG_BINARY(ge));
-  bind_comparison(tensor, "eq", TG_BINARY(eq));
-  bind_comparison(tensor, "ne", TG_BINARY(ne));
-#undef TG_BINARY
+  bind_comparison(tensor, "lt", ops::lt);
+  bind_comparison(tensor, "gt", ops::gt);
+  bind_comparison(tensor, "le", ops::le);
+  bind_comparison(tensor, "ge", ops::ge);
+  bind_comparison(tensor, "eq", ops::eq);
+  bind_comparison(tensor, "ne", ops::ne);
 }
 
 void bind_functions(TensorClass& tensor) {
@@ -100,7 +106,9 @@ void bind_functions(TensorClass& tensor) {
       .def(
           "div",
           [](const Tensor& t, const Value& x, bool reverse, const std::optional<std::string>& mode) {
-            return reverse ? beside(t, x).div(t, rounding_of(mode)) : t.div(x, rounding_of(mode));
+            const auto rounding = static_cast<ops::Rounding>(rounding_of(mode));
+            const ops::Operand other = tensor::to_operand(x), own = t.uop();
+            return tensor::wrap(ops::div(reverse ? other : own, reverse ? own : other, rounding, tensor::context()));
           },
           "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none())
       .def(
@@ -227,8 +235,10 @@ void bind_unary(TensorClass& tensor) {
   const std::pair<const char*, DType> casts[] = {{"float", DType::float32},  {"int", DType::int32},  {"bool", DType::bool_},
                                                  {"double", DType::float64}, {"long", DType::int64}, {"short", DType::int16}};
   for (const auto& [name, dtype] : casts) tensor.def(name, [dtype = dtype](const Tensor& t) { return t.cast(dtype); });
-  tensor.def(
-            "cast", [](const Tensor& t, const DTypeArg& dtype) { return t.cast(dtype.get()); }, "dtype"_a)
+  tensor
+      .def(
+          "cast", [](const Tensor& t, const DTypeArg& dtype, bool saturate) { return t.cast(dtype.get(), saturate); }, "dtype"_a,
+          "saturate"_a = false)
       .def("bitcast", [](const Tensor& t, const DTypeArg& dtype) { return t.bitcast(dtype.get()); }, "dtype"_a);
 }
 

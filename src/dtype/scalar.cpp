@@ -89,6 +89,26 @@ std::string Scalar::to_string() const {
   return shortest_decimal(value, dtype_);
 }
 
+bool holds(DType dtype, const Scalar& number) {
+  if (!is_int(dtype)) return true;
+  const Scalar least = min_value(dtype), greatest = max_value(dtype);
+  if (is_float(number.dtype())) {  // limits that a double rounds are powers of two beyond the greatest
+    const double whole = std::trunc(number.as_double());
+    return whole >= least.as_double() && whole < greatest.as_double() + 1;
+  }
+  if (is_signed(number.dtype()) && number.as_int() < 0) return is_signed(dtype) && number.as_int() >= least.as_int();
+  return number.as_uint() <= greatest.as_uint();
+}
+
+Scalar checked_cast(const Scalar& number, DType dtype, std::string_view what) {
+  const bool wraps =
+      is_unsigned(dtype) && is_signed(number.dtype()) && number.as_int() < 0 && 0 - number.as_uint() <= max_value(dtype).as_uint();
+  if (!wraps && !holds(dtype, number))
+    throw ValueError(fmt::format("{}: {} does not fit {}, which holds {} to {}", what, number.to_string(), repr(dtype),
+                                 min_value(dtype).to_string(), max_value(dtype).to_string()));
+  return number.cast(dtype);
+}
+
 Scalar min_value(DType dtype) {
   if (dtype == DType::fp8e4m3) return Scalar::from_double(-448, dtype);
   if (is_float(dtype)) return Scalar::from_double(-infinity, dtype);

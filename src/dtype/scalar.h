@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <tinygrad/dtype.h>
 
@@ -99,6 +100,12 @@ class Scalar {
   uint64_t bits_ = 0;
   DType dtype_ = DType::bool_;
 };
+
+/// Whether an integer dtype has this number, a fraction cut off; true for floats, which round, and for bool.
+bool holds(DType dtype, const Scalar& number);
+/// The number as a value of a dtype that somebody has named: ValueError, which begins with `what`, if the dtype does not hold it. Unsigned
+/// dtypes take a negative number modulo their size, as PyTorch does.
+Scalar checked_cast(const Scalar& number, DType dtype, std::string_view what);
 
 /// The least value of a type: 0 for unsigned, minus infinity for floats (-448 for fp8e4m3, which has no infinity), false for bool.
 Scalar min_value(DType dtype);

@@ -117,7 +117,7 @@ bool takes_winograd(Winograd choice, const UOp& padded, const UOp& weight, int64
 UOp conv2d(const UOp& x, const UOp& weight, const UOp& bias, const ConvOptions& options) {
   const Shape ws = shape_of(weight);
   const ConvSizes c = conv_sizes("conv2d", shape_of(x), ws, options.groups);
-  const DType out = options.dtype.value_or(least_upper_dtype(x.dtype(), weight.dtype()));
+  const DType out = options.dtype.value_or(common_dtype(x, weight));
   const DType acc = options.dtype.value_or(sum_acc_dtype(out));
   const Shape kernel = tail(ws, 2);
   Numbers sizes;
@@ -174,7 +174,7 @@ UOp conv_transpose2d(const UOp& x, const UOp& weight, const UOp& bias, const Con
                 dilation = o.dilation.resolve("conv_transpose2d", "dilation", n);
   const Numbers extra = o.output_padding.resolve("conv_transpose2d", "output_padding", n);
   const Pairs padding = spatial_padding("conv_transpose2d", o.padding, ws.size(), n);
-  const DType out = least_upper_dtype(x.dtype(), weight.dtype());
+  const DType out = common_dtype(x, weight);
   check_windows("conv_transpose2d", tail(ws, 2), stride, dilation);
   check_bias("conv_transpose2d", bias, ws[1] * SInt(o.groups));
   for (size_t i = 0; i < n; ++i) {
@@ -290,7 +290,7 @@ UOp max_pool2d_indices(const UOp& x, const PoolOptions& o) {
   const UOp from_end = ops::reshape(sub(n, iota(n)), space);
   const Pairs around(p.with_ceiling.begin() + (in.size() - count), p.with_ceiling.end());
   const UOp found = ops::where(best, windows_of(ops::pad(from_end, around), p), 0);
-  return tinygrad::cast(sub(n, ops::max(found, axes)), DType::int32);
+  return tinygrad::cast(sub(n, ops::max(found, axes)), index_dtype(n));
 }
 
 UOp max_unpool2d(const UOp& x, const UOp& indices, const PoolOptions& o, const std::optional<Shape>& output_size) {

@@ -54,6 +54,8 @@ UOp triangle(const UOp& x, int64_t diagonal, bool upper) {
 
 }  // namespace
 
+DType index_dtype(const SInt& n, DType dtype) { return n.max() - 1 > max_value(dtype).as_int() ? DType::int64 : dtype; }
+
 UOp iota(const SInt& n, DType dtype, const OpsContext& ctx) {
   if (!is_int(dtype)) throw DTypeError(fmt::format("iota: expects an integer dtype, got {}", repr(dtype)));
   if (dtype == DType::int32 && n.max() > std::numeric_limits<int32_t>::max()) dtype = DType::int64;
@@ -68,8 +70,8 @@ UOp iota_along(int axis, size_t rank, const SInt& n, DType dtype, const OpsConte
 
 UOp full(const Shape& shape, const Operand& value, std::optional<DType> dtype, const OpsContext& ctx) {
   if (!value.is_number()) return full_of(shape, dtype ? tinygrad::cast(value.node(), *dtype) : value.node());
-  const DType own = as_node(value, ctx).dtype();
-  return full_of(shape, placed_constant(value.number().cast(dtype.value_or(own)), ctx));
+  if (dtype) return full_of(shape, placed_constant(checked_cast(value.number(), *dtype, "full"), ctx));
+  return full_of(shape, placed_constant(*const_value(as_node(value, ctx)), ctx));
 }
 
 UOp zeros(const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) { return full(shape, 0.0, dtype, ctx); }

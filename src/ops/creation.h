@@ -7,12 +7,15 @@
 
 namespace tinygrad::ops {
 
+/// The dtype of indices into an axis of n elements: `dtype`, or int64 where that does not count so far.
+DType index_dtype(const SInt& n, DType dtype = DType::int32);
 /// The numbers 0 .. n-1 in an integer dtype.
 UOp iota(const SInt& n, DType dtype = DType::int32, const OpsContext& ctx = {});
 /// iota along one axis of a shape with `rank` axes, the others of size 1.
 UOp iota_along(int axis, size_t rank, const SInt& n, DType dtype = DType::int32, const OpsContext& ctx = {});
 
-/// One value everywhere. Its dtype is by default that of the value's kind (bool, default int, default float).
+/// One value everywhere. Its dtype is by default that of the value's kind (bool, default int, int64 where that does not hold it, default
+/// float). ValueError for a number that a given dtype does not hold.
 UOp full(const Shape& shape, const Operand& value, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp zeros(const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp ones(const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});

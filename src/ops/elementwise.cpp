@@ -1,5 +1,7 @@
 #include "ops/elementwise.h"
 
+#include <cmath>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -19,8 +21,17 @@ UOp binary(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
   return alu(op, {x, y});
 }
 
+/// Beside unsigned integers a negative number as they have it, modulo their size: sums, products and bits are right modulo that.
+Operand modulo(const Operand& number, const Operand& beside) {
+  if (!number.is_number() || beside.is_number() || !is_unsigned(beside.node().dtype()) || is_float(number.number().dtype())) return number;
+  const Scalar& n = number.number();
+  return is_signed(n.dtype()) && n.as_int() < 0 ? Operand(checked_cast(n, beside.node().dtype(), "a number")) : number;
+}
+
+UOp modular(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(op, modulo(a, b), modulo(b, a), ctx); }
+
 UOp bits(std::string_view what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
-  const auto [x, y] = broadcast_operands(a, b, ctx);
+  const auto [x, y] = broadcast_operands(modulo(a, b), modulo(b, a), ctx);
   if (is_float(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers or bool", what, repr(x.dtype())));
   return alu(op, {x, y});
 }
@@ -29,6 +40,67 @@ UOp shift(std::string_view what, Op op, const Operand& a, const Operand& b, cons
   const auto [x, y] = broadcast_operands(a, b, ctx);
   if (!is_int(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers", what, repr(x.dtype())));
   return alu(op, {x, y});
+}
+
+/// How a number lies to the values of an integer dtype: below or above all of them, or between `floor` and the next one.
+struct Place {
+  bool below = false, above = false, between = false;
+  Scalar floor = {};
+};
+
+Place place_of(const Scalar& number, DType dtype) {
+  if (!is_float(number.dtype())) {
+    if (holds(dtype, number)) return {.floor = number.cast(dtype)};
+    const bool below = is_signed(number.dtype()) && number.as_int() < 0;
+    return {.below = below, .above = !below};
+  }
+  const double value = number.as_double(), floor = std::floor(value);
+  const Scalar whole = Scalar::of(floor);
+  if (std::isnan(value) || !holds(dtype, whole)) return {.below = floor < 0, .above = floor > 0};
+  return {.between = floor != value, .floor = whole.cast(dtype)};
+}
+
+enum class Relation : uint8_t { eq, lt, le };
+
+UOp everywhere(const UOp& x, bool value) { return broadcast_to(bool_const(value), shape_of(x)); }
+
+/// An integer x compared with a number, exactly: one that x's dtype does not hold is neither wrapped nor rounded. `swapped`: the number
+/// stands on the left.
+UOp compare_with_number(Relation relation, const UOp& x, const Scalar& number, bool swapped) {
+  const Place p = place_of(number, x.dtype());
+  if (number.is_nan()) return everywhere(x, false);
+  if (p.below || p.above) return everywhere(x, relation != Relation::eq && p.below == swapped);
+  const UOp floor = constant(p.floor);
+  const auto less = [&](const UOp& a, const UOp& b) { return alu(Op::CMPLT, {a, b}); };
+  switch (relation) {
+    case Relation::eq: return p.between ? everywhere(x, false) : alu(Op::CMPEQ, {swapped ? floor : x, swapped ? x : floor});
+    case Relation::lt: return swapped ? less(floor, x) : p.between ? ops::logical_not(less(floor, x)) : less(x, floor);
+    default: return !swapped ? ops::logical_not(less(floor, x)) : p.between ? less(floor, x) : ops::logical_not(less(x, floor));
+  }
+}
+
+/// A signed integer compared with a uint64, which no dtype holds both of.
+UOp compare_signs(Relation relation, const UOp& a, const UOp& b) {
+  const bool left = is_signed(a.dtype());
+  const UOp negative = lt(left ? a : b, 0);
+  const auto [x, y] = broadcast_operands(tinygrad::cast(a, DType::uint64), tinygrad::cast(b, DType::uint64));
+  const UOp same_sign = relation == Relation::eq   ? alu(Op::CMPEQ, {x, y})
+                        : relation == Relation::lt ? alu(Op::CMPLT, {x, y})
+                                                   : ops::logical_not(alu(Op::CMPLT, {y, x}));
+  return relation != Relation::eq && left ? bitwise_or(negative, same_sign) : bitwise_and(ops::logical_not(negative), same_sign);
+}
+
+/// What integers need of their own to be compared exactly; null where promotion does it.
+UOp compare_integers(Relation relation, const Operand& a, const Operand& b) {
+  if (a.is_number() != b.is_number()) {
+    const UOp& x = a.is_number() ? b.node() : a.node();
+    const Scalar& number = a.is_number() ? a.number() : b.number();
+    return is_int(x.dtype()) ? compare_with_number(relation, x, number, a.is_number()) : UOp();
+  }
+  if (a.is_number()) return {};
+  const DType s = a.node().dtype(), t = b.node().dtype();
+  const bool mixed = (is_signed(s) && t == DType::uint64) || (s == DType::uint64 && is_signed(t));
+  return mixed ? compare_signs(relation, a.node(), b.node()) : UOp();
 }
 
 /// x^n by repeated squaring.
@@ -54,25 +126,33 @@ UOp power_of_float(const UOp& x, double e) {
   return {};
 }
 
-UOp power_of_int(const UOp& x, int64_t e) {
-  if (e == 0) return ones_like(x);
-  if (e > 0) return power(x, uint64_t(e));
-  // 1/x truncated is 1, -1 or 0, and so are its powers.
-  const UOp one = ops::eq(x, 1);
-  if (is_unsigned(x.dtype())) return tinygrad::cast(one, x.dtype());
-  return ops::where(one, 1, ops::where(ops::eq(x, -1), as_node(e % 2 ? -1 : 1, x.dtype()), 0));
+void check_exponent(const Scalar& e) {
+  if (is_signed(e.dtype()) && e.as_int() < 0)
+    throw ValueError(fmt::format("pow: integers to the power {} are fractions; cast the base to a float", e.to_string()));
+}
+
+UOp power_of_int(const UOp& x, const Scalar& e) {
+  check_exponent(e);
+  return e.is_zero() ? ones_like(x) : power(x, e.as_uint());
+}
+
+/// What a value is a view of that shows one element only.
+UOp same_everywhere(UOp u) {
+  while (u.is(Op::EXPAND) || u.is(Op::RESHAPE) || u.is(Op::WEAK)) u = UOp(u.src(0));
+  return u;
 }
 
 }  // namespace
 
-UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::ADD, a, b, ctx); }
-UOp sub(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::SUB, a, b, ctx); }
-UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::MUL, a, b, ctx); }
+UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return modular(Op::ADD, a, b, ctx); }
+UOp sub(const Operand& a, const Operand& b, const OpsContext& ctx) { return modular(Op::SUB, a, b, ctx); }
+UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return modular(Op::MUL, a, b, ctx); }
 
 UOp div(const Operand& a, const Operand& b, Rounding rounding, const OpsContext& ctx) {
   auto [x, y] = broadcast_operands(a, b, ctx);
   if (is_int(x.dtype()) && rounding != Rounding::none) return alu(rounding == Rounding::trunc ? Op::CDIV : Op::FLOORDIV, {x, y});
-  const UOp q = alu(Op::FDIV, {to_float(x, ctx), to_float(y, ctx)});
+  const DType real = least_upper_float(x.dtype(), ctx.default_float);
+  const UOp q = alu(Op::FDIV, {tinygrad::cast(x, real), tinygrad::cast(y, real)});
   return rounding == Rounding::none ? q : rounding == Rounding::trunc ? trunc(q) : floor(q);
 }
 
@@ -93,10 +173,15 @@ UOp mod(const Operand& a, const Operand& b, const OpsContext& ctx) {
 }
 
 UOp pow(const Operand& base, const Operand& exponent, const OpsContext& ctx) {
+  const bool counts = exponent.is_number() && !is_float(exponent.number().dtype());
+  if (counts && !base.is_number() && is_int(base.node().dtype())) return power_of_int(base.node(), exponent.number());
   const auto [x, y] = broadcast_operands(base, exponent, ctx);
   if (is_bool(x.dtype())) throw DTypeError("pow: got dtypes.bool, expects numbers");
-  if (!exponent.is_number()) return alu(Op::POW, {x, y});
-  if (!is_float(x.dtype())) return power_of_int(x, exponent.number().as_int());
+  if (!exponent.is_number()) {
+    if (const Scalar* known = is_int(y.dtype()) ? const_value(same_everywhere(y)) : nullptr) check_exponent(known->cast(y.dtype()));
+    return alu(Op::POW, {x, y});
+  }
+  if (!is_float(x.dtype())) return power_of_int(x, exponent.number());
   const UOp special = power_of_float(x, exponent.number().as_double());
   return special ? special : alu(Op::POW, {x, y});
 }
@@ -151,12 +236,26 @@ UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   return tinygrad::cast(Expr(log1p(exp(-distance))) + maximum(x, y), to_float(p, ctx).dtype());
 }
 
-UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPEQ, a, b, ctx); }
-UOp ne(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPNE, a, b, ctx); }
-UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(Op::CMPLT, a, b, ctx); }
+UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  if (const UOp exact = compare_integers(Relation::eq, a, b)) return exact;
+  return binary(Op::CMPEQ, a, b, ctx);
+}
+
+UOp ne(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const UOp exact = compare_integers(Relation::eq, a, b);
+  if (!exact) return binary(Op::CMPNE, a, b, ctx);
+  return exact.is(Op::CMPEQ) ? alu(Op::CMPNE, {exact.src(0), exact.src(1)}) : ops::logical_not(exact);
+}
+
+UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  if (const UOp exact = compare_integers(Relation::lt, a, b)) return exact;
+  return binary(Op::CMPLT, a, b, ctx);
+}
+
 UOp gt(const Operand& a, const Operand& b, const OpsContext& ctx) { return lt(b, a, ctx); }
 
 UOp le(const Operand& a, const Operand& b, const OpsContext& ctx) {
+  if (const UOp exact = compare_integers(Relation::le, a, b)) return exact;
   const auto [x, y] = broadcast_operands(a, b, ctx);
   // With NaN neither is less nor equal, so the negation of > will not do for floats.
   if (!is_float(x.dtype())) return ops::logical_not(lt(y, x));
@@ -244,6 +343,12 @@ UOp bitcast(const UOp& x, DType dtype) {
         fmt::format("bitcast: the last axis of {} {} is not a whole number of {}", to_string(shape), repr(x.dtype()), repr(dtype)));
   const UOp raw = tinygrad::bitcast(x, unsigned_of(from));
   return tinygrad::bitcast(to < from ? split_bits(raw, from / to, unsigned_of(to)) : join_bits(raw, to / from, unsigned_of(to)), dtype);
+}
+
+UOp saturated(const UOp& x, DType dtype) {
+  if (!is_fp8(dtype)) return x;
+  const double most = dtype == DType::fp8e4m3 ? 448 : 57344;
+  return clamp(tinygrad::cast(x, least_upper_dtype(x.dtype(), DType::float32)), -most, most);
 }
 
 UOp threefry(const UOp& counter, const UOp& key) {

@@ -20,7 +20,8 @@ UOp div(const Operand& a, const Operand& b, Rounding rounding = Rounding::none, 
 UOp mod(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 /// The remainder with the sign of the dividend, as C's.
 UOp fmod(const Operand& a, const Operand& b, const OpsContext& ctx = {});
-/// Integers to the power of integers stay integers; a negative exponent then gives 0 unless the base is 1 or -1.
+/// Integers to the power of integers stay integers: ValueError for a negative number as exponent. A negative element of an exponent that is
+/// only known when it runs gives the quotient towards zero: 0 unless the base is 1 or -1.
 UOp pow(const Operand& base, const Operand& exponent, const OpsContext& ctx = {});
 UOp maximum(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp minimum(const Operand& a, const Operand& b, const OpsContext& ctx = {});
@@ -46,7 +47,8 @@ UOp log1p(const UOp& x, const OpsContext& ctx = {});
 UOp expm1(const UOp& x, const OpsContext& ctx = {});
 UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 
-// Comparison and choice.
+// Comparison and choice. Comparisons of integers with numbers and of signed integers with uint64 are exact: what a dtype does not hold is
+// neither wrapped nor rounded.
 UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp ne(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx = {});
@@ -108,6 +110,9 @@ UOp asinh(const UOp& x, const OpsContext& ctx = {});
 UOp acosh(const UOp& x, const OpsContext& ctx = {});
 UOp atanh(const UOp& x, const OpsContext& ctx = {});
 UOp erf(const UOp& x, const OpsContext& ctx = {});
+
+/// `x` without what an fp8 dtype does not hold; as it is for other dtypes.
+UOp saturated(const UOp& x, DType dtype);
 
 // Nodes that mark a value.
 /// The value without a gradient.

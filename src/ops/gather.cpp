@@ -233,7 +233,7 @@ constexpr Combine sums{[](const UOp& v) { return sum(v, -1, false, v.dtype()); }
 
 Combine combine_of(Scatter reduce) {
   switch (reduce) {
-    case Scatter::prod: return {[](const UOp& v) { return prod(v, -1); }, mul, [](DType d) { return Scalar::of(1, d); }};
+    case Scatter::prod: return {[](const UOp& v) { return prod(v, -1, false, v.dtype()); }, mul, [](DType d) { return Scalar::of(1, d); }};
     case Scatter::amax: return {[](const UOp& v) { return ops::max(v, -1); }, maximum, min_value};
     case Scatter::amin: return {[](const UOp& v) { return ops::min(v, -1); }, minimum, max_value};
     case Scatter::sum:
@@ -249,7 +249,7 @@ struct Arrived {
 
 Arrived arrived_by_comparing(const UOp& x, int axis, const UOp& index, const UOp& src, const Combine* combine) {
   const auto [sources, goes] = incoming(x, axis, index, src);
-  if (combine) return {combine->over_last(ops::where(goes, sources, combine->identity(x.dtype()))), sum(goes, -1)};
+  if (combine) return {combine->over_last(ops::where(goes, sources, combine->identity(x.dtype()))), count(goes, -1)};
   const SInt& count = shape_of(goes).back();
   const UOp last = ops::max(ops::where(goes, iota(count), -1), -1, true);
   return {sum(ops::where(ops::eq(last, iota(count)), sources, 0), -1, false, x.dtype()),
@@ -317,10 +317,10 @@ struct Kept {
 Kept kept_by(std::string_view op, const UOp& mask, int64_t size) {
   if (size < 0) throw ValueError(fmt::format("{}: the size {}, expects at least 0", op, size));
   const SInt& n = shape_of(mask)[0];
-  const UOp kept = cumsum(mask, 0), is_there = lt(iota(size), sum(mask));
+  const UOp kept = cumsum(mask, 0, index_dtype(n + 1)), is_there = lt(iota(size), count(mask));
   if (worth_ordering(n * SInt(size))) return {count_at_most(contiguous(kept), iota(size)), is_there};
   const UOp matches = bitwise_and(mask, ops::eq(add(iota_along(0, 2, size), 1), kept));  // (size, n)
-  return {sum(ops::where(matches, iota(n), 0), -1), is_there};
+  return {sum(ops::where(matches, iota(n), 0), -1, false, index_dtype(n)), is_there};
 }
 
 }  // namespace
@@ -328,7 +328,8 @@ Kept kept_by(std::string_view op, const UOp& mask, int64_t size) {
 UOp masked_select(const UOp& x, const UOp& mask, int64_t size, const Operand& fill) {
   if (!is_bool(mask.dtype())) throw DTypeError(fmt::format("masked_select: the mask is {}, expects dtypes.bool", repr(mask.dtype())));
   const Kept kept = kept_by("masked_select", ops::flatten(broadcast_to(mask, shape_of(x))), size);
-  return tinygrad::cast(ops::where(kept.is_there, gather_rows(ops::flatten(x), 0, kept.source), fill), x.dtype());
+  const Operand rest = fill.is_number() ? Operand(checked_cast(fill.number(), x.dtype(), "masked_select: fill")) : fill;
+  return tinygrad::cast(ops::where(kept.is_there, gather_rows(ops::flatten(x), 0, kept.source), rest), x.dtype());
 }
 
 UOp nonzero(const UOp& x, int64_t size, const Operand& fill) {
@@ -338,7 +339,10 @@ UOp nonzero(const UOp& x, int64_t size, const Operand& fill) {
   std::vector<UOp> columns(in.size());
   UOp rest = kept.source;
   for (size_t i = in.size(); i-- > 0; rest = div(rest, in[i], Rounding::floor)) columns[i] = mod(rest, in[i]);
-  return tinygrad::cast(ops::where(ops::unsqueeze(kept.is_there, 1), stack(columns, 1), fill), DType::int32);
+  DType dtype = DType::int32;
+  for (const SInt& n : in) dtype = index_dtype(n, dtype);
+  if (fill.is_number()) checked_cast(fill.number(), dtype, "nonzero: fill");
+  return tinygrad::cast(ops::where(ops::unsqueeze(kept.is_there, 1), stack(columns, 1), fill), dtype);
 }
 
 }  // namespace tinygrad::ops

@@ -53,7 +53,7 @@ UOp keep_axes(const UOp& reduced, const UOp& x, const Axes& axes) {
 /// prod(x) / x[i], by the product of the others: where x[i] is the only zero, that of the rest; where another is zero, 0.
 Expr product_of_others(const UOp& u, const UOp& x, const Axes& axes) {
   const Expr zero = ops::eq(x, 0), safe = ops::where(zero, 1, x);
-  const Expr zeros = sum(zero, axes, true);
+  const Expr zeros = count(zero, axes, true);
   const UOp rest = only(ops::eq(zeros, 1), prod(safe, axes, true));
   return ops::where(zero, rest, Expr(keep_axes(u, x, axes)) / safe);
 }
@@ -288,6 +288,7 @@ Rule rule_of(Op op) {
     case Op::FLIP: return [](const UOp& u, const Expr& g) { return UOps{ops::flip(g, u.arg_as<AxesArg>().axes)}; };
     case Op::STACK: return stack_rule;
     case Op::COPY: return [](const UOp& u, const Expr& g) { return UOps{copy_to(g, device_of(u.src(0)))}; };
+    case Op::WEAK:
     case Op::CONTIGUOUS:
     case Op::TENSOR: return [](const UOp&, const Expr& g) { return UOps{g}; };
     case Op::CONTIGUOUS_BACKWARD: return [](const UOp&, const Expr& g) { return UOps{contiguous(g)}; };

@@ -42,11 +42,10 @@ UOp cat(std::span<const UOp> values, int axis) {
   const size_t rank = rank_of(values[0]);
   const auto a = size_t(resolve_axis("cat", axis, rank));
   check_cat(values, a);
-  DType dtype = values[0].dtype();
+  const DType dtype = common_dtype(values);
   SInt total = 0;
   std::vector<UOp> parts;
   for (const UOp& v : values) {
-    dtype = least_upper_dtype(dtype, v.dtype());
     total += shape_of(v)[a];
     if (!(shape_of(v)[a] == 0)) parts.push_back(v);
   }

@@ -37,7 +37,7 @@ UOp matmul(const UOp& a, const UOp& b, std::optional<DType> dtype) {
   if (!(inner_a == inner_b))
     throw ShapeError(fmt::format("matmul: cannot multiply {} by {}: the inner sizes {} and {} differ", to_string(as), to_string(bs),
                                  to_string(inner_a), to_string(inner_b)));
-  const DType out = dtype.value_or(least_upper_dtype(a.dtype(), b.dtype()));
+  const DType out = dtype.value_or(common_dtype(a, b));
   // Products of narrow floats are exact in what they are summed in.
   const DType acc = dtype.value_or(sum_acc_dtype(out));
   const UOp x = tinygrad::cast(a, acc), y = tinygrad::cast(b, acc);
@@ -193,7 +193,7 @@ UOp einsum(std::string_view formula, std::span<const UOp> operands, std::optiona
   for (size_t i = f.output.size(); i < all.size(); ++i) summed.push_back(int(i));
   if (summed.empty()) return dtype ? tinygrad::cast(product, *dtype) : product;
   const DType out = dtype.value_or(product.dtype());
-  return tinygrad::cast(sum(product, summed, false, dtype), out);
+  return tinygrad::cast(sum(product, summed, false, dtype.value_or(sum_acc_dtype(out))), out);
 }
 
 }  // namespace tinygrad::ops

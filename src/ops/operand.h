@@ -19,7 +19,8 @@ struct OpsContext {
 };
 
 /// An operand: a node, or a number that takes the dtype of what it meets. An integer beside a bool is of the default int, a
-/// floating-point number beside an integer or bool of the default float, a bool beside anything of that dtype.
+/// floating-point number beside an integer or bool of the default float, a bool beside anything of that dtype. An integer that the dtype
+/// it meets does not hold makes the result int64 (uint64 where only that holds it).
 class Operand {
  public:
   Operand(const UOp& node) : node_(node) {}
@@ -40,8 +41,29 @@ class Operand {
   Scalar number_;
 };
 
+/// int64 or uint64, which holds an integer beside which `other` is too narrow; ValueError if neither holds the values of both.
+DType wider_int(DType other, const Scalar& number);
+/// The dtype of literal integers: the first of the default int, int64 and uint64 that holds all of them. ValueError if none does.
+class LiteralInt {
+ public:
+  explicit LiteralInt(DType default_int) : dtype_(default_int) {}
+  void add(const Scalar& number);
+  DType dtype() const { return dtype_; }
+
+ private:
+  DType dtype_;
+  bool has_negative_ = false;
+};
 /// The dtype both operands promote to.
 DType common_dtype(const Operand& a, const Operand& b, const OpsContext& ctx = {});
+/// The dtype that all of them promote to.
+DType common_dtype(std::span<const UOp> values, const OpsContext& ctx = {});
+/// The value with a dtype that gives way beside others as a number's does, and with one that does not (tinygrad's weakint and weakfloat).
+/// What is made only of weak values is weak: elementwise ops and views of them. Beside a weak float an integer or bool becomes a weak value
+/// of the default float, beside a weak integer a bool one of the default int; so do a signed integer and uint64 a weak float. Reductions,
+/// comparisons and casts give values that are not weak.
+UOp weak(const UOp& x);
+UOp strong(const UOp& x);
 /// The operand as a node of that dtype; a number becomes a constant of shape ().
 UOp as_node(const Operand& x, DType dtype);
 /// The operand as a node: a number gets the dtype of its kind (bool, default int, default float).

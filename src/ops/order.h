@@ -19,7 +19,7 @@ inline UOp before(const UOp& a, const UOp& b) {
 struct SortedKeys {
   UOp keys, order;
 };
-/// Unsigned keys of at most `key_bits` bits of the last axis in order, and where each was (int32); equal ones keep their order.
+/// Unsigned keys of at most `key_bits` bits of the last axis in order, and where each was (index_dtype); equal ones keep their order.
 SortedKeys sorted_keys(const UOp& keys, int key_bits);
 
 }  // namespace tinygrad::ops

@@ -107,10 +107,48 @@ UOp randn(const RandomState& state, const Shape& shape, std::optional<DType> dty
   return tinygrad::cast(Expr(cos(angle * (2 * std::numbers::pi))) * sqrt(Expr(log(1 - radius)) * -2), d);
 }
 
+int64_t randint_words(int64_t low, int64_t high) {
+  const uint64_t span = uint64_t(high) - uint64_t(low);
+  return span <= uint64_t{1} << 16 ? 1 : span <= uint64_t{1} << 32 ? 2 : 4;
+}
+
+namespace {
+
+/// The upper 32 bits of uint64s, or of their products with `factor`.
+UOp high_half(const UOp& x, const UOp& factor) { return rshift(factor ? mul(x, factor) : x, 32); }
+
+/// The upper 64 bits of the product of two uint64s.
+UOp high_product(const UOp& a, const UOp& b) {
+  const Scalar low_half = Scalar::of(uint64_t{0xffffffff});
+  const Expr al = bitwise_and(a, low_half), ah = rshift(a, 32), bl = bitwise_and(b, low_half), bh = rshift(b, 32);
+  const Expr middle = ah * bl + rshift(al * bl, 32);
+  const Expr other = al * bh + bitwise_and(middle, low_half);
+  return ah * bh + rshift(middle, 32) + rshift(other, 32);
+}
+
+/// floor((high 2^64 + low) span / 2^128).
+UOp scaled(const UOp& high, const UOp& low, const UOp& span) {
+  const UOp carried = high_product(low, span);
+  const UOp carries = lt(add(mul(high, span), carried), carried);
+  return add(high_product(high, span), tinygrad::cast(carries, DType::uint64));
+}
+
+}  // namespace
+
 UOp randint(const RandomState& state, const Shape& shape, int64_t low, int64_t high, DType dtype, const OpsContext& ctx) {
   if (low >= high) throw ValueError(fmt::format("randint: low {} must be less than high {}", low, high));
   if (!is_int(dtype)) throw DTypeError(fmt::format("randint: got {}, expects an integer dtype", repr(dtype)));
-  return add(tinygrad::cast(mul(rand(state, shape, DType::float32, ctx), double(high - low)), dtype), low);
+  for (int64_t n : {low, high - 1})
+    if (!holds(dtype, Scalar::of(n))) throw ValueError(fmt::format("randint: {} does not hold {} to {}", repr(dtype), low, high - 1));
+  const int64_t n = count_of("randint", shape), words = randint_words(low, high);
+  if (n == 0) return zeros(shape, dtype, ctx);
+  const UOp bits = random_bits(state, n * words);
+  const auto word = [&](int64_t i) { return Expr(tinygrad::cast(shrink_axis(bits, 0, i * n, (i + 1) * n), DType::uint64)); };
+  const UOp span = constant(Scalar::of(uint64_t(high) - uint64_t(low)));
+  const UOp drawn = words == 1   ? high_half(word(0), span)
+                    : words == 2 ? high_half(word(0) * span + high_half(word(1), span), {})
+                                 : scaled(joined(word(1), word(0)), joined(word(3), word(2)), span);
+  return ops::reshape(tinygrad::cast(add(drawn, constant(Scalar::of(uint64_t(low)))), dtype), shape);
 }
 
 UOp uniform(const RandomState& state, const Shape& shape, double low, double high, std::optional<DType> dtype, const OpsContext& ctx) {
@@ -171,12 +209,12 @@ UOp multinomial(const RandomState& state, const UOp& weights, int64_t samples, b
     const UOp sums = tinygrad::cast(cumsum(w, 1), DType::float32);
     const UOp cdf = div(sums, shrink_axis(sums, 1, n - 1, n));
     const UOp u = rand(state, Shape{samples, rows, 1}, DType::float32, ctx);
-    drawn = ops::transpose(sum(ge(u, cdf), 2), 0, 1);
+    drawn = ops::transpose(count(ge(u, cdf), 2), 0, 1);
   } else {  // Efraimidis and Spirakis (2006)
     const UOp u = rand(state, shape_of(w), DType::float32, ctx);
     drawn = topk(contiguous(div(log2(u), w)), samples, 1).indices;
   }
-  return tinygrad::cast(in.size() == 1 ? ops::squeeze(drawn, 0) : drawn, DType::int32);
+  return tinygrad::cast(in.size() == 1 ? ops::squeeze(drawn, 0) : drawn, index_dtype(n));
 }
 
 UOp dropout(const RandomState& state, const UOp& x, double p, const OpsContext& ctx) {

@@ -23,9 +23,14 @@ int64_t random_words(int64_t count, DType dtype);
 UOp rand(const RandomState& state, const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 /// Standard normal by Box and Muller, from float32; uses random_words(2 * count, float32).
 UOp randn(const RandomState& state, const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
-/// Integers over [low, high); from a float32 `rand`, as the following are where they do not take a dtype.
+/// Integers over [low, high), which the dtype must hold (ValueError). Each is floor(w (high - low) / 2^b) of random bits w, b of them: 32
+/// up to 2^16 different numbers, 64 up to 2^32, and 128 beyond, so that their probabilities differ by at most 2^-16, 2^-32 and 2^-64 of
+/// them.
 UOp randint(const RandomState& state, const Shape& shape, int64_t low = 0, int64_t high = 10, DType dtype = DType::int32,
             const OpsContext& ctx = {});
+/// 32-bit words that randint uses for each.
+int64_t randint_words(int64_t low, int64_t high);
+/// Float32 where they do not take a dtype, as the following.
 UOp uniform(const RandomState& state, const Shape& shape, double low = 0.0, double high = 1.0, std::optional<DType> dtype = {},
             const OpsContext& ctx = {});
 UOp normal(const RandomState& state, const Shape& shape, double mean = 0.0, double std = 1.0, std::optional<DType> dtype = {},

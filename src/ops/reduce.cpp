@@ -48,10 +48,19 @@ SInt count_of(const Shape& in, const Axes& axes) {
 
 bool is_narrow(DType d) { return is_float(d) && bitsize(d) <= 16; }
 
+/// What n elements are added up in: 32 bits where the sum surely fits them, which most processors add faster.
+DType accumulated_in(DType d, const SInt& n) {
+  if (is_float(d)) return sum_acc_dtype(d);
+  const double most = is_bool(d) ? 1 : std::ldexp(1.0, bitsize(d));
+  return is_int(d) || is_bool(d) ? (most * double(n.max()) < 0x1p31 ? DType::int32 : total_dtype(d)) : d;
+}
+
 /// Of at least float32, for means.
 UOp to_wide_float(const UOp& x) { return tinygrad::cast(x, is_float(x.dtype()) ? sum_acc_dtype(x.dtype()) : DType::float32); }
 
 }  // namespace
+
+DType total_dtype(DType d) { return is_float(d) || d == DType::index || d == DType::uint64 ? d : DType::int64; }
 
 Axes ReduceAxes::resolve(std::string_view op, size_t rank) const {
   Axes out;
@@ -71,14 +80,19 @@ Axes ReduceAxes::resolve(std::string_view op, size_t rank) const {
 
 UOp sum(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType> dtype) {
   const Axes a = axes.resolve("sum", rank_of(x));
-  const UOp total = reduce_axes(Op::ADD, tinygrad::cast(x, dtype.value_or(sum_acc_dtype(x.dtype()))), a, keepdim);
-  return !dtype && is_narrow(x.dtype()) ? tinygrad::cast(total, x.dtype()) : total;
+  const DType acc = dtype.value_or(accumulated_in(x.dtype(), count_of(shape_of(x), a)));
+  return tinygrad::cast(reduce_axes(Op::ADD, tinygrad::cast(x, acc), a, keepdim), dtype.value_or(total_dtype(x.dtype())));
+}
+
+UOp count(const UOp& mask, const ReduceAxes& axes, bool keepdim) {
+  const SInt n = count_of(shape_of(mask), axes.resolve("sum", rank_of(mask)));
+  return sum(mask, axes, keepdim, index_dtype(n + 1));
 }
 
 UOp prod(const UOp& x, const ReduceAxes& axes, bool keepdim, std::optional<DType> dtype) {
-  const DType acc = dtype.value_or(is_narrow(x.dtype()) ? DType::float32 : x.dtype());
+  const DType acc = dtype.value_or(is_narrow(x.dtype()) ? DType::float32 : total_dtype(x.dtype()));
   const UOp y = reduce_axes(Op::MUL, tinygrad::cast(x, acc), axes.resolve("prod", rank_of(x)), keepdim);
-  return dtype ? y : tinygrad::cast(y, x.dtype());
+  return dtype ? y : tinygrad::cast(y, total_dtype(x.dtype()));
 }
 
 Axes not_empty_axes(std::string_view op, const UOp& x, const ReduceAxes& axes) {
@@ -148,7 +162,7 @@ UOp first_greatest(std::string_view op, const UOp& x, std::optional<int> axis, b
   if (is_float(x.dtype())) best = best | isnan(v);  // the maximum is NaN if any element is
   // The greatest of n, n-1, ..., 1 over the best elements is at the first of them.
   const UOp from_end = sub(n, iota_along(a, rank, n));
-  return tinygrad::cast(sub(n, ops::max(ops::where(best, from_end, 0), a, keepdim)), DType::int32);
+  return tinygrad::cast(sub(n, ops::max(ops::where(best, from_end, 0), a, keepdim)), index_dtype(n));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ bool worth_ordering(const SInt& work) {
 
 UOp count_at_most(const UOp& sorted, const UOp& value) {
   const int64_t m = shape_of(sorted).back().value();
-  UOp count = full(shape_of(value), 0, DType::int32);
+  UOp count = full(shape_of(value), 0, index_dtype(m + 1));
   for (int64_t step = int64_t(std::bit_floor(uint64_t(m))); step > 0; step /= 2) {
     const Expr next = add(count, step);
     const UOp fits = le(next, m);

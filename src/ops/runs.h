@@ -20,7 +20,8 @@ struct Runs {
 /// The indices of the last axis, signed integers, ordered by the n positions that they name.
 Runs ordered_runs(const UOp& index, int64_t n);
 
-/// The number of elements of the last axis of `sorted` (..., m), ascending, that are at most `value` (..., k), int32: a binary search.
+/// The number of elements of the last axis of `sorted` (..., m), ascending, that are at most `value` (..., k), as count() has them: a
+/// binary search.
 UOp count_at_most(const UOp& sorted, const UOp& value);
 
 /// Running combinations along an axis of `values`, starting anew where the keys change: equal keys of `keys`, which broadcasts to values,

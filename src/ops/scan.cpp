@@ -21,7 +21,7 @@ struct Combine {
 };
 
 constexpr Combine sums{[](const UOp& x) { return sum(x, -1, false, x.dtype()); }, add, [](DType d) { return Scalar::of(0, d); }};
-constexpr Combine products{[](const UOp& x) { return prod(x, -1); }, mul, [](DType d) { return Scalar::of(1, d); }};
+constexpr Combine products{[](const UOp& x) { return prod(x, -1, false, x.dtype()); }, mul, [](DType d) { return Scalar::of(1, d); }};
 constexpr Combine maxima{[](const UOp& x) { return ops::max(x, -1); }, maximum, min_value};
 
 /// True where j <= i, of shape (n, n) over (i, j).
@@ -56,14 +56,14 @@ UOp scan(std::string_view op, const UOp& x, int axis, const Combine& c) {
 
 }  // namespace
 
-UOp cumsum(const UOp& x, int axis) {
-  const UOp wide = tinygrad::cast(x, sum_acc_dtype(x.dtype()));
-  const UOp y = scan("cumsum", wide, axis, sums);
-  return is_float(x.dtype()) ? tinygrad::cast(y, x.dtype()) : y;
+UOp cumsum(const UOp& x, int axis, std::optional<DType> dtype) {
+  const DType acc = dtype.value_or(is_float(x.dtype()) ? sum_acc_dtype(x.dtype()) : total_dtype(x.dtype()));
+  const UOp y = scan("cumsum", tinygrad::cast(x, acc), axis, sums);
+  return is_float(x.dtype()) && !dtype ? tinygrad::cast(y, x.dtype()) : y;
 }
 
 UOp cumprod(const UOp& x, int axis) {
-  if (!is_float(x.dtype())) return scan("cumprod", x, axis, products);
+  if (!is_float(x.dtype())) return scan("cumprod", tinygrad::cast(x, total_dtype(x.dtype())), axis, products);
   return in_float32(x, {}, [&](const Expr& v) { return scan("cumprod", v, axis, products); });
 }
 
@@ -76,7 +76,7 @@ ValuesAndIndices cummax(const UOp& x, int axis) {
   const SInt& n = shape_of(xt).back();
   const UOp reached = bitwise_and(same(ops::unsqueeze(xt, -2), ops::unsqueeze(vt, -1)), up_to(n));
   const UOp last = ops::max(ops::where(reached, iota(n), 0), -1);
-  return {values, ops::transpose(tinygrad::cast(last, DType::int32), a, -1)};
+  return {values, ops::transpose(tinygrad::cast(last, index_dtype(n)), a, -1)};
 }
 
 ValuesAndIndices cummin(const UOp& x, int axis) {

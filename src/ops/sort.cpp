@@ -27,10 +27,10 @@ UOp order_by_counting(const UOp& x, bool descending) {
   const UOp xi = ops::unsqueeze(x, -1), xj = ops::unsqueeze(x, -2);
   const UOp first = lt(iota_along(1, 2, n), iota_along(0, 2, n));
   const UOp precedes = bitwise_or(descending ? before(xi, xj) : before(xj, xi), bitwise_and(same(xi, xj), first));
-  const UOp place = contiguous(sum(precedes, -1));
+  const UOp place = contiguous(count(precedes, -1));
   // Over (..., k, i): i has the place k.
   const UOp found = ops::eq(ops::unsqueeze(place, -2), iota_along(0, 2, n));
-  return sum(ops::where(found, iota(n), 0), -1);
+  return sum(ops::where(found, iota(n), 0), -1, false, index_dtype(n));
 }
 
 DType unsigned_of(int bits) { return bits <= 8 ? DType::uint8 : bits <= 16 ? DType::uint16 : bits <= 32 ? DType::uint32 : DType::uint64; }
@@ -93,22 +93,29 @@ SortedKeys sorted_keys(const UOp& keys, int key_bits) {
   const int64_t whole = int64_t{1} << bits;
   const UOp sorted = sorted_words(contiguous(pad_axis(words, -1, 0, whole - n, max_value(word))), whole);
   const UOp position = bitwise_and(sorted, Scalar::of(uint64_t(whole - 1), word)), key = rshift(sorted, shift);
-  return {tinygrad::cast(shrink_axis(key, -1, 0, n), keys.dtype()), tinygrad::cast(shrink_axis(position, -1, 0, n), DType::int32)};
+  return {tinygrad::cast(shrink_axis(key, -1, 0, n), keys.dtype()), tinygrad::cast(shrink_axis(position, -1, 0, n), index_dtype(n))};
 }
 
 namespace {
 
-/// The order of keys of at most 32 bits.
-UOp order_of_keys(const UOp& keys) { return sorted_keys(keys, int(bitsize(keys.dtype()))).order; }
-
-/// Wider keys are ordered by their low half, and those, keeping that order among equals, by the high half.
+/// Keys whose bits do not fit a word beside the positions are ordered by their low bits, and those, keeping that order among equals, by the
+/// next ones.
 UOp order_by_network(const UOp& x, bool descending) {
   const UOp keys = ordered_bits(x, descending);
-  if (bitsize(keys.dtype()) <= 32) return order_of_keys(keys);
+  const int width = int(bitsize(keys.dtype()));
+  const int positions = int(std::bit_width(uint64_t(shape_of(x).back().value() - 1)));
+  const int at_once = width <= 32 && width + positions <= 64 ? width : std::min(32, 64 - positions);
+  if (at_once == width) return sorted_keys(keys, width).order;
   const UOp stored = contiguous(keys);
-  const UOp by_low = contiguous(order_of_keys(tinygrad::cast(stored, DType::uint32)));
-  const UOp high = tinygrad::cast(rshift(stored, Scalar::of(32, DType::uint64)), DType::uint32);
-  return gather(by_low, -1, order_of_keys(gather(high, -1, by_low)));
+  UOp order;
+  for (int bit = 0; bit < width; bit += at_once) {
+    const int bits = std::min(at_once, width - bit);
+    UOp part = tinygrad::cast(bit ? rshift(stored, bit) : stored, unsigned_of(bits));
+    if (bits < int(bitsize(part.dtype()))) part = bitwise_and(part, Scalar::of((uint64_t{1} << bits) - 1, part.dtype()));
+    const UOp next = sorted_keys(order ? gather(part, -1, order) : part, bits).order;
+    order = contiguous(order ? gather(order, -1, next) : next);
+  }
+  return order;
 }
 
 }  // namespace
@@ -122,7 +129,7 @@ UOp argsort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {
   const SInt& n = in[size_t(a)];
   const bool by_counting = !n.known() || n.value() <= longest_counted;
   const UOp order = by_counting ? order_by_counting(t, descending) : order_by_network(t, descending);
-  return ops::transpose(tinygrad::cast(order, ctx.default_int), a, -1);
+  return ops::transpose(tinygrad::cast(order, index_dtype(n, ctx.default_int)), a, -1);
 }
 
 ValuesAndIndices sort(const UOp& x, int axis, bool descending, const OpsContext& ctx) {

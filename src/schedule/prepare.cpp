@@ -29,6 +29,7 @@ const Rules<void>& rules() {
                                                          {pat(Op::DETACH, {x}), x},
                                                          {pat(Op::KNOWN, {x}, rest), x},
                                                          {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
+                                                         {pat(Op::WEAK, {x}), x},
                                                          {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
                                                          {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
                                                          {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),

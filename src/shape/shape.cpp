@@ -285,6 +285,7 @@ Boxed infer(const UOp& u) {
     case Op::COPY:
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
+    case Op::WEAK:
     case Op::DETACH:
     case Op::TENSOR:
     case Op::REALIZED:

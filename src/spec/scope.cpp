@@ -345,6 +345,7 @@ Result Scope::compute(const UOp& u) {
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
     case Op::TENSOR:
+    case Op::WEAK:
     case Op::REALIZED:
     case Op::KNOWN: return {.value = value(u.src(0))};
     case Op::WEIGHT: {

@@ -19,7 +19,7 @@ OpSet tensor_ops() {
   using enum Op;
   return ops({CONST,  VAR,      BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
               DETACH, AFTER,    GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD,
-              TENSOR, REALIZED, KNOWN}) |
+              TENSOR, REALIZED, KNOWN, WEAK}) |
          ops(Group::movement) | ops(Group::elementwise);
 }
 

@@ -240,6 +240,7 @@ Interval compute(const UOp& u) {
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
     case Op::TENSOR:
+    case Op::WEAK:
     case Op::KNOWN: return known(u.src(0));
     default: return whole(d);
   }

@@ -110,7 +110,10 @@ Tensor Tensor::celu(double alpha) const { return wrap(ops::celu(uop(), alpha, co
 Tensor Tensor::selu(double alpha, double gamma) const { return wrap(ops::selu(uop(), alpha, gamma, context())); }
 Tensor Tensor::softplus(double beta) const { return wrap(ops::softplus(uop(), beta, context())); }
 Tensor Tensor::threefry(const Tensor& key) const { return wrap(ops::threefry(uop(), key.uop())); }
-Tensor Tensor::cast(DType dtype) const { return wrap_view(tinygrad::cast(uop(), of_values(dtype))); }
+Tensor Tensor::cast(DType dtype, bool saturate) const {
+  const UOp x = saturate ? ops::saturated(uop(), of_values(dtype)) : uop();
+  return wrap_view(ops::strong(tinygrad::cast(x, of_values(dtype))));
+}
 Tensor Tensor::bitcast(DType dtype) const {
   const UOp x = uop();
   return wrap_view(is_storage(device_of(x)) ? storage_bitcast(x, of_values(dtype)) : ops::bitcast(x, of_values(dtype)));

@@ -245,13 +245,13 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
   UOp memory;
   switch (r.kind) {
     case Result::Kind::undefined: return {};
-    case Result::Kind::empty: return wrap_view(make_memory(r.shape, r.dtype, r.device)).is_param_(r.is_param);
+    case Result::Kind::empty: return wrap_view(make_memory(r.shape, r.dtype, r.device, r.weak)).is_param_(r.is_param);
     case Result::Kind::argument: memory = arguments.values[r.number].buffer; break;
     case Result::Kind::fixed:
     case Result::Kind::made: {
       const BufferPtr& b = r.kind == Result::Kind::made ? made[r.number] : slots_[r.number].buffer;
       const uint64_t id = r.kind == Result::Kind::made ? next_buffer_id() : r.id;
-      memory = buffer(r.dtype, {.id = id, .size = b->size(), .device = r.device, .resource = b});
+      memory = buffer(r.dtype, {.id = id, .size = b->size(), .device = r.device, .resource = b, .weak = r.weak});
     }
   }
   return wrap_view(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);

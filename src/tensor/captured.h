@@ -90,6 +90,7 @@ class CapturedCall {
     Symbol device = {};
     uint64_t id = 0;  ///< of a fixed one
     bool is_param = true;
+    bool weak = false;
   };
   /// A draw of random words, and the slot with the place where it begins, if a kernel reads it.
   struct Draw {

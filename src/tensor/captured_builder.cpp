@@ -92,6 +92,7 @@ CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
   r.shape = shape_of(node);
   r.dtype = node.dtype();
   r.is_param = t.is_param();
+  r.weak = node.is_weak();
   const UOp memory = state_of_view(node);
   if (!memory.is(Op::BUFFER)) {
     if (!is_empty(r.shape)) throw InternalError("jit: a result of the function has no memory");

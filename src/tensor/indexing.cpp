@@ -95,7 +95,8 @@ Tensor Tensor::get_item(std::span<const Index> indices) const { return wrap_view
 Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   if (overlaps_itself(uop()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; write into contiguous()");
-  const ops::Operand given = to_operand(value);
+  ops::Operand given = to_operand(value);
+  if (given.is_number()) given = checked_cast(given.number(), dtype(), "set_item");
   if (const Tensor* mask = only_mask(indices, value)) {
     Sizes beside = mask->shape();
     check_mask(beside, shape(), 0);

@@ -41,9 +41,9 @@ UOp on_top_of(const UOp& x, const UOp& link, DType dtype) {
   return UOp(link.op(), dtype, sources, link.arg());
 }
 
-UOp make_buffer(int64_t size, DType dtype, Symbol device) {
+UOp make_buffer(int64_t size, DType dtype, Symbol device, bool weak = false) {
   const BufferPtr resource = Buffer::make(runtime::open_device(device.str()), size, dtype);
-  UOp out = buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource});
+  UOp out = buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource, .weak = weak});
   if (Recorder* r = Recorder::current()) r->made(out);
   return out;
 }
@@ -129,7 +129,7 @@ UOp whole_buffer(const UOp& node) {
   return u->is(Op::BUFFER) && all_known(shape_of(node)) ? *u : UOp();
 }
 
-UOp make_memory(const Shape& shape, DType dtype, Symbol device) {
+UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak) {
   int64_t size = 1;
   Shape room;
   SmallVector<std::pair<SInt, SInt>, 6> used;
@@ -138,7 +138,7 @@ UOp make_memory(const Shape& shape, DType dtype, Symbol device) {
     room.push_back(s.max());
     used.push_back({0, s});
   }
-  const UOp memory = make_buffer(size, dtype, device);
+  const UOp memory = make_buffer(size, dtype, device, weak);
   if (all_known(shape)) return shape.size() == 1 ? memory : reshape(memory, shape);
   return shrink(reshape(memory, room), used);
 }

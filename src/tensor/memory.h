@@ -41,8 +41,9 @@ bool overlaps_itself(const UOp& view);
 /// A BUFFER that is all elements in row-major order, reshaped or not, in its first state; null otherwise.
 UOp whole_buffer(const UOp& node);
 
-/// Fresh memory for a value of this shape on a device, as a node of that shape. Sizes not known before launch get room for their bounds.
-UOp make_memory(const Shape& shape, DType dtype, Symbol device);
+/// Fresh memory for a value of this shape on a device, as a node of that shape. Sizes not known before launch get room for their bounds. Of
+/// a weak value it is weak too.
+UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak = false);
 
 /// The value in memory that nothing else shares, into which it is stored when it is needed. Nodes that are equal are one node and get one
 /// memory, so that CONTIGUOUS alone would not keep two copies of a value apart.

@@ -111,7 +111,8 @@ Tensor Tensor::randn(const Sizes& shape, const TensorOptions& o) {
   return drawn(shape, DType::float32, 2, o.device, [&](auto state, auto s, auto ctx) { return ops::randn(state, s, o.dtype, ctx); });
 }
 Tensor Tensor::randint(const Sizes& shape, int64_t low, int64_t high, const TensorOptions& o) {
-  return drawn(shape, DType::float32, 1, o.device,
+  if (low >= high) throw ValueError(fmt::format("randint: low {} must be less than high {}", low, high));
+  return drawn(shape, DType::float32, int(ops::randint_words(low, high)), o.device,
                [&](auto state, auto s, auto ctx) { return ops::randint(state, s, low, high, o.dtype.value_or(ctx.default_int), ctx); });
 }
 Tensor Tensor::normal(const Sizes& shape, double mean, double std, const TensorOptions& o) {

@@ -174,9 +174,21 @@ Tensor Tensor::from_url(const std::string& url, bool gunzip, const TensorOptions
   return options.device.empty() ? bytes : bytes.to(options.device);
 }
 
-DType Tensor::literal_dtype(DType written) {
+TensorOptions Tensor::literal(std::span<const std::byte> values, DType written, TensorOptions options) {
   const ops::OpsContext ctx = context();
-  return is_float(written) ? ctx.default_float : is_bool(written) ? DType::bool_ : ctx.default_int;
+  const bool asked = options.dtype.has_value();
+  if (!asked) options.dtype = is_float(written) ? ctx.default_float : is_bool(written) ? DType::bool_ : ctx.default_int;
+  if (!is_int(of_values(*options.dtype))) return options;
+  ops::LiteralInt natural(ctx.default_int);
+  for (size_t at = 0; at < values.size(); at += itemsize(written)) {
+    const Scalar value = Scalar::from_bytes(values.data() + at, written);
+    if (asked)
+      checked_cast(value, *options.dtype, "Tensor");
+    else
+      natural.add(value);
+  }
+  if (!asked) options.dtype = natural.dtype();
+  return options;
 }
 
 namespace {
@@ -372,8 +384,32 @@ std::vector<std::byte> Tensor::data() const {
 
 // Changing.
 
+namespace {
+
+/// The number that a value is everywhere, where it is known.
+const Scalar* only_number(const UOp& value) {
+  const UOp* u = &value;
+  while (u->is(Op::EXPAND) || u->is(Op::RESHAPE) || u->is(Op::WEAK)) u = &u->src(0);
+  return u->is(Op::CONST) ? const_value(*u) : nullptr;
+}
+
+/// What is written into `node`: of its dtype if that is what the value promotes to beside it, and weak if it is.
+UOp as_written(const UOp& value, const UOp& node) {
+  const Scalar* number = only_number(value);
+  UOp out = value;
+  const ops::OpsContext ctx = context();
+  const bool is_default = number && (value.dtype() == ctx.default_int || value.dtype() == ctx.default_float || is_bool(value.dtype()));
+  if (value.is_weak() || is_default) {
+    const ops::Operand weak = number ? ops::Operand(*number) : ops::Operand(value);
+    if (ops::common_dtype(ops::strong(node), weak, ctx) == node.dtype()) out = tinygrad::cast(value, node.dtype());
+  }
+  return node.is_weak() ? ops::weak(out) : ops::strong(out);
+}
+
+}  // namespace
+
 Tensor& Tensor::assign(const Tensor& x) {
-  const UOp node = uop(), value = x.uop();
+  const UOp node = uop(), value = as_written(x.uop(), node);
   if (shape_of(node) != shape_of(value))
     throw ShapeError(fmt::format("assign: cannot write {} into {}; the shapes must be equal", tinygrad::to_string(shape_of(value)),
                                  tinygrad::to_string(shape_of(node))));

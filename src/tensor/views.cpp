@@ -18,6 +18,10 @@ using namespace tensor;
 Tensor Tensor::full(const Extents& shape, const Operand& value, const TensorOptions& o) {
   return wrap(ops::full(to_shape(shape), to_operand(value), o.dtype, context_on(o.device)));
 }
+Tensor Tensor::scalar(const Operand& value, const TensorOptions& o) {
+  const UOp number = ops::full({}, to_operand(value), o.dtype, context_on(o.device));
+  return wrap(o.dtype ? number : ops::weak(number));
+}
 Tensor Tensor::zeros(const Extents& shape, const TensorOptions& o) {
   return wrap(ops::zeros(to_shape(shape), o.dtype, context_on(o.device)));
 }

@@ -85,6 +85,7 @@ struct BufferArg {
   Scope scope = Scope::device;
   Symbol device = {};
   IntrusivePtr<Resource> resource = {};
+  bool weak = false;  ///< holds what was a weak value: see Node::weak
   bool operator==(const BufferArg& o) const { return id == o.id && size == o.size && scope == o.scope && device == o.device; }
   std::strong_ordering operator<=>(const BufferArg& o) const {
     if (auto c = id <=> o.id; c != 0) return c;

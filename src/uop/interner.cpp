@@ -105,6 +105,28 @@ bool evidently_scalar(const Candidate& c) {
   return std::ranges::all_of(c.sources, [](const UOp& s) { return s->scalar; });
 }
 
+bool evidently_weak(const Candidate& c) {
+  const auto all_weak = [](std::span<const UOp> values) { return std::ranges::all_of(values, [](const UOp& s) { return s->weak; }); };
+  switch (c.op) {
+    case Op::WEAK: return true;
+    case Op::BUFFER: return std::get<BufferArg>(c.arg).weak;
+    case Op::WHERE: return all_weak(c.sources.subspan(1));
+    case Op::CAST:
+    case Op::BITCAST: return false;
+    case Op::CONTIGUOUS:
+    case Op::CONTIGUOUS_BACKWARD:
+    case Op::DETACH:
+    case Op::COPY:
+    case Op::TENSOR:
+    case Op::REALIZED:
+    case Op::KNOWN:
+    case Op::AFTER: return c.sources[0]->weak;
+    default: break;
+  }
+  if (in_group(c.op, Group::movement)) return c.sources[0]->weak;
+  return in_group(c.op, Group::elementwise) && !is_bool(c.dtype) && !c.sources.empty() && all_weak(c.sources);
+}
+
 uint64_t hash_candidate(Op op, DType dtype, std::span<const UOp> sources, const Arg& arg) {
   uint64_t h = hash_combine(uint64_t(op) << 8 | uint64_t(dtype), hash_arg(arg));
   for (const UOp& s : sources) h = hash_combine(h, s->hash);
@@ -181,7 +203,8 @@ class Interner {
 
   static const Node* make(const Candidate& c, Arg&& arg) {
     void* memory = detail::allocate_node(bytes_of(c.sources.size()));
-    Node* node = new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), evidently_scalar(c));
+    Node* node =
+        new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), evidently_scalar(c), evidently_weak(c));
     auto* slots = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));
     for (size_t i = 0; i < c.sources.size(); ++i) new (slots + i) UOp(c.sources[i]);
     return node;
@@ -200,8 +223,8 @@ class Interner {
 static_assert(sizeof(UOp) == 8);
 static_assert(sizeof(Node) % alignof(UOp) == 0 && alignof(Node) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
-Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s)
-    : op(o), dtype(d), scalar(s), source_count(n), hash(h), arg(std::move(a)) {}
+Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w)
+    : op(o), dtype(d), scalar(s), weak(w), source_count(n), hash(h), arg(std::move(a)) {}
 
 void* CachedFact::operator new(size_t size) { return detail::allocate_node(size); }
 void CachedFact::operator delete(void* memory, size_t size) { detail::free_node(memory, size); }

@@ -28,6 +28,8 @@ class Node {
   const DType dtype;
   /// Its shape is () by its structure alone; where false, nothing is known. Rules that drop an operand need it to be so.
   const bool scalar;
+  /// A value made only of numbers: its dtype gives way beside others. A WEAK, and what is computed of such values alone.
+  const bool weak;
 
  private:
   mutable std::atomic<uint8_t> normal_{0};
@@ -54,7 +56,7 @@ class Node {
 
  private:
   friend class Interner;
-  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s);
+  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w);
   ~Node();
   bool retain_if_alive() const noexcept;
   static void destroy(const Node* node) noexcept;
@@ -96,6 +98,8 @@ class UOp {
   std::span<const UOp> src() const noexcept { return node_->sources(); }
   inline const UOp& src(size_t i) const noexcept;
   size_t src_count() const noexcept { return node_->source_count; }
+
+  bool is_weak() const noexcept { return node_->weak; }
 
   bool is(Op o) const noexcept { return node_ && node_->op == o; }
   bool in(Group g) const noexcept { return node_ && in_group(node_->op, g); }

@@ -26,9 +26,9 @@ TEST_F(ReduceTest, AxesAndShapes) {
 }
 
 TEST_F(ReduceTest, AccumulationDtypes) {
-  EXPECT_EQ(sum(counting({2}, DType::int8)).dtype(), DType::int32);
-  EXPECT_EQ(sum(counting({2}, DType::uint8)).dtype(), DType::uint32);
-  EXPECT_EQ(sum(counting({2}, DType::bool_)).dtype(), DType::int32);
+  EXPECT_EQ(sum(counting({2}, DType::int8)).dtype(), DType::int64);
+  EXPECT_EQ(sum(counting({2}, DType::uint8)).dtype(), DType::int64);
+  EXPECT_EQ(sum(counting({2}, DType::bool_)).dtype(), DType::int64);
   EXPECT_EQ(sum(counting({2}, DType::int64)).dtype(), DType::int64);
   EXPECT_EQ(sum(counting({2}, DType::float16)).dtype(), DType::float16);
   EXPECT_EQ(sum(counting({2}, DType::float16), {}, false, DType::float32).dtype(), DType::float32);
@@ -99,7 +99,7 @@ TEST_F(ReduceTest, RunningReductions) {
   expect_values(greatest.indices, {0, 1, 1, 3, 0, 0, 2, 2});
   expect_values(least.values, {1, 1, 1, 1, -1, -4, -4, -4});
   expect_values(logcumsumexp(tensor({3}, {0, 0, 0})), {0, std::log(2.0), std::log(3.0)});
-  EXPECT_EQ(cumsum(counting({3}, DType::int8)).dtype(), DType::int32);
+  EXPECT_EQ(cumsum(counting({3}, DType::int8)).dtype(), DType::int64);
   Values triangle;
   for (int i = 0; i < 700; ++i) triangle.push_back(i * (i + 1) / 2.0);
   expect_values(cumsum(counting({700}, DType::int32)), triangle);

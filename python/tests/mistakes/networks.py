@@ -64,7 +64,7 @@ REDUCTIONS = [
   (lambda t: t.batchnorm(None, None, Tensor.ones(2), Tensor.ones(2), axis=2), tg.IndexError, "batchnorm: axis 2 is out of range, expects -2 to 1"),
   (lambda t: t.backward(), tg.ShapeError, "backward: the tensor has the shape (2, 2), expects one element; give"),
   (lambda t: S.backward(V), tg.ShapeError, "backward: the gradient has the shape (3,), expects ()"),
-  (lambda t: I.sum().backward(), tg.DTypeError, "backward: dtypes.int32 has no gradient; only tensors of floats have"),
+  (lambda t: I.sum().backward(), tg.DTypeError, "backward: dtypes.int64 has no gradient; only tensors of floats have"),
   (lambda t: t.backward(gradient=I), tg.DTypeError, "backward: the gradient is dtypes.int32, expects a float dtype such as"),
   (lambda t: t.sum().gradient(3), TypeError, "gradient: expects tensors, got <class 'int'>"),
   (lambda t: t.sum().gradient(I), tg.DTypeError, "gradient: target 0 is <Tensor (2, 2) dtypes.int32 on CPU>; only"),

@@ -195,7 +195,7 @@ std::vector<Mistake> gradients() {
                           [](Givens& g) { g.vector.backward(g.square); }),
       mistake<DTypeError>("backward_with_a_gradient_of_integers", "the gradient is dtypes.int32",
                           [](Givens& g) { g.matrix.backward(g.ints); }),
-      mistake<DTypeError>("backward_from_integers", "dtypes.int32 has no gradient", [](Givens& g) { g.ints.sum().backward(); }),
+      mistake<DTypeError>("backward_from_integers", "dtypes.int64 has no gradient", [](Givens& g) { g.ints.sum().backward(); }),
       mistake<DTypeError>("backward_from_an_index", "only tensors of floats have one", [](Givens& g) { g.matrix.argmax().backward(); }),
       mistake<ShapeError>("gradient_of_several_elements", "expects one element", [](Givens& g) { g.vector.gradient({g.vector}); }),
       mistake<DTypeError>("gradient_with_respect_to_integers", "target 1 is <Tensor (2, 3) dtypes.int32",
