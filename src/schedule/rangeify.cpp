@@ -310,7 +310,7 @@ class Rangeify {
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
     const auto& uses = value(u).uses;
     if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
-    if (std::ranges::any_of(uses, &Use::is_late) && !broadcasts_.contains(u) && !is_light(u)) return true;
+    if (const auto late = std::ranges::find_if(uses, &Use::is_late); late != uses.end() && may_be_cut(u, *late)) return true;
     double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
     double times = 0;
@@ -334,6 +334,14 @@ class Rangeify {
     if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
     if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
     return stored + n * one.cost < times * one.cost;
+  }
+
+  /// Not products of which a reduction makes less, nor what is little more than what it is made of.
+  bool may_be_cut(const UOp& u, const Use& use) const {
+    double n = 1, outputs = 1;
+    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) outputs *= ranges_[size_t(r.arg_as<RangeArg>().id)].size;
+    return (n <= outputs || !broadcasts_.contains(u)) && !is_light(u);
   }
 
   /// To compute it of what is in memory is little more than to load it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "symbolic/build.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t fewest_kernels = 4;   ///< that become one
 constexpr size_t most_variables = 16;  ///< of a kernel
+constexpr std::string_view variable_name = "number";
 
 /// A number that may differ between kernels: what is added to the index of an access, in elements, or the bits of a float.
 struct Number {
@@ -87,7 +89,7 @@ UOp with_variables(const UOp& body, const std::vector<Number>& numbers, const st
   return done[body];
 }
 
-UOp numbered(size_t i, int64_t min, int64_t max) { return variable(Symbol(fmt::format("number{}", i)), min, max); }
+UOp numbered(size_t i, int64_t min, int64_t max) { return variable(Symbol(fmt::format("{}{}", variable_name, i)), min, max); }
 
 /// Kernels that differ in numbers alone have equal forms.
 UOp form_of(const UOp& body, const std::vector<Number>& numbers) {
@@ -150,8 +152,12 @@ UOp call_of(const UOp& call, const UOp& body, const std::vector<Number>& numbers
   return call.with_src(sources);
 }
 
+/// Not where a variable of the user's has a name that ours would have.
 bool may_share(const UOp& call, const TargetOf& target_of) {
-  if (!call.src(0).is(Op::SINK)) return false;
+  const auto is_ours = [](const UOp& s) {
+    return (s.is(Op::VAR) || s.is(Op::BIND)) && (s.is(Op::BIND) ? s.src(0) : s).arg_as<VarArg>().name.str().starts_with(variable_name);
+  };
+  if (!call.src(0).is(Op::SINK) || std::ranges::any_of(call.src(), is_ours)) return false;
   return !target_of(call.src(1).arg_as<ParamArg>().device).has_groups;
 }
 

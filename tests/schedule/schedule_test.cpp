@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
+#include "ops/elementwise.h"
 #include "schedule/memory_plan.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -227,6 +231,29 @@ TEST(Schedule, EqualGraphsOnOtherMemoryShareAPlan) {
   const Schedule first = make_schedule(build(), avx512), second = make_schedule(build(), avx512);
   EXPECT_EQ(first.plan, second.plan);
   EXPECT_NE(first.inputs[0], second.inputs[0]);
+}
+
+TEST(Schedule, KernelsThatDifferInNumbersAreOne) {
+  const UOp x = matrix(8, 65536);
+  const auto calls_of = [&](int64_t parts) {
+    UOps stores;
+    for (int64_t i = 0; i < parts; ++i) {
+      const UOp part = shrink(x, {i, i + 1, 0, 65536});
+      stores.push_back(output(ops::mul(ops::exp(part), 0.5 + double(i)), {1, 65536}));
+    }
+    const Schedule s = make_schedule(sink(stores), avx512);
+    return std::vector<UOp>(s.plan->linear.src().begin(), s.plan->linear.src().end());
+  };
+  const std::vector<UOp> three = calls_of(3), eight = calls_of(8);
+  EXPECT_NE(three[0].src(0), three[1].src(0));  // so few are compiled as they are
+  std::set<std::pair<int64_t, int64_t>> numbers;
+  for (const UOp& c : eight) {
+    EXPECT_EQ(c.src(0), eight[0].src(0));
+    ASSERT_EQ(c.src_count(), 5u);  // the kernel, its memory, the offset and the factor
+    ASSERT_TRUE(c.src(3).is(Op::BIND) && c.src(4).is(Op::BIND));
+    numbers.emplace(const_value(c.src(3))->as_int(), const_value(c.src(4))->as_int());
+  }
+  EXPECT_EQ(numbers.size(), 8u);
 }
 
 TEST(Schedule, BoundValuesAreNotPartOfThePlan) {

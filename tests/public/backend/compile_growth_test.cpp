@@ -1,9 +1,12 @@
-// A graph of four times the size takes about four times as long to compile.
+// What it takes to compile a program follows its length, and what its steps have in common is compiled once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include <tinygrad/compile_report.h>
 #include <tinygrad/tinygrad.h>
@@ -11,12 +14,23 @@
 namespace tinygrad {
 namespace {
 
+using Tensors = std::vector<Tensor>;
+
 /// Of this process: what else the machine does must not count.
 double processor_seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 
+Tensor given(const Sizes& shape) { return Tensor::empty(shape); }
+
+/// The loss and its gradients.
+Tensors with_gradients(const Tensor& loss, const Tensors& of) {
+  Tensors out = loss.gradient(of);
+  out.push_back(loss);
+  return out;
+}
+
 Tensor unrolled_rnn(int64_t steps) {
-  const Tensor w = Tensor::empty({32, 32}), u = Tensor::empty({16, 32}), x = Tensor::empty({steps, 4, 16});
-  Tensor h = Tensor::empty({4, 32});
+  const Tensor w = given({32, 32}), u = given({16, 32}), x = given({steps, 4, 16});
+  Tensor h = given({4, 32});
   for (int64_t i = 0; i < steps; ++i) {
     const Tensor now = x.shrink({{i, i + 1}, {0, 4}, {0, 16}}).reshape({4, 16});
     h = (h.matmul(w) + now.matmul(u)).tanh();
@@ -27,7 +41,7 @@ Tensor unrolled_rnn(int64_t steps) {
 double seconds_to_compile(int64_t steps) {
   const Tensor h = unrolled_rnn(steps);
   const double start = processor_seconds();
-  EXPECT_EQ(compile_report(std::vector<Tensor>{h}).kernels, size_t(steps));
+  EXPECT_EQ(compile_report(Tensors{h}).kernels, size_t(steps));
   return processor_seconds() - start;
 }
 
@@ -44,6 +58,149 @@ TEST(CompileGrowth, UnrolledRnn) {
   std::array<double, 3> rounds = {growth(), growth(), growth()};
   std::sort(rounds.begin(), rounds.end());
   EXPECT_LE(rounds[1], 5) << "of " << rounds[0] << " to " << rounds[2];
+}
+
+// Programs of so many steps.
+
+Tensors tanh_steps(int64_t n) {
+  const Tensor w = given({32, 32}), start = given({4, 32});
+  Tensor h = start;
+  for (int64_t i = 0; i < n; ++i) h = h.matmul(w).tanh();
+  return with_gradients(h.sum(), {start, w});
+}
+
+Tensors runge_kutta(int64_t n) {
+  const Tensor a = given({8, 16}), b = given({16, 8}), start = given({4, 8});
+  const auto f = [&](const Tensor& z) { return z.matmul(a).tanh().matmul(b); };
+  Tensor z = start;
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor k1 = f(z), k2 = f(z + k1 * 0.05), k3 = f(z + k2 * 0.05), k4 = f(z + k3 * 0.1);
+    z = z + (k1 + k2 * 2 + k3 * 2 + k4) * (0.1 / 6);
+  }
+  return with_gradients((z * z).sum(), {a, b, start});
+}
+
+Tensors lstm(int64_t n) {
+  const Tensor x = given({n, 4, 16}), wi = given({16, 128}), wh = given({32, 128}), bias = given({128});
+  Tensor h = given({4, 32}), c = given({4, 32}), loss = given({});
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor now = x.shrink({{i, i + 1}, {0, 4}, {0, 16}}).reshape({4, 16});
+    const Tensor gates = now.matmul(wi) + h.matmul(wh) + bias;
+    const auto gate = [&](int64_t g) { return gates.shrink({{0, 4}, {32 * g, 32 * (g + 1)}}); };
+    c = gate(1).sigmoid() * c + gate(0).sigmoid() * gate(2).tanh();
+    h = gate(3).sigmoid() * c.tanh();
+    loss = loss + h.sum();
+  }
+  return with_gradients(loss, {wi, wh, bias});
+}
+
+Tensors sines(int64_t n) {
+  const Tensor x = given({16});
+  Tensor y = x;
+  for (int64_t i = 0; i < n; ++i) y = y.sin();
+  return with_gradients(y.sum(), {x});
+}
+
+Tensors hidden_markov(int64_t n) {
+  const Tensor transitions = given({5, 5}), emissions = given({n, 5}), start = given({5});
+  Tensor alpha = start;
+  for (int64_t i = 0; i < n; ++i)
+    alpha = (alpha.unsqueeze(-1) + transitions).logsumexp(0) + emissions.shrink({{i, i + 1}, {0, 5}}).reshape({5});
+  return with_gradients(alpha.logsumexp(0), {transitions, emissions, start});
+}
+
+Tensors sinkhorn(int64_t n) {
+  const Tensor cost = given({8, 8}), k = (-cost).exp();
+  Tensor u = Tensor::full({8}, 1.0), v = u;
+  for (int64_t i = 0; i < n; ++i) {
+    u = 1 / k.matmul(v);
+    v = 1 / k.T().matmul(u);
+  }
+  return with_gradients((u.unsqueeze(1) * k * v * cost).sum(), {cost});
+}
+
+Tensors pendulum(int64_t n) {
+  const Tensor start = given({2}), gravity = given({1});
+  Tensor angle = start.shrink({{0, 1}}), speed = start.shrink({{1, 2}});
+  for (int64_t i = 0; i < n; ++i) {
+    speed = speed - gravity * angle.sin() * 0.01;
+    angle = angle + speed * 0.01;
+  }
+  return with_gradients((angle * angle + speed * speed).sum(), {start, gravity});
+}
+
+Tensors stacked(int64_t n) {
+  Tensors parts;
+  for (int64_t i = 0; i < n; ++i) parts.push_back(given({4}));
+  return {Tensor::stack(parts)};
+}
+
+Tensors added(int64_t n) {
+  Tensor sum = given({4});
+  for (int64_t i = 1; i < n; ++i) sum = sum + given({4});
+  return {sum};
+}
+
+Tensors outputs(int64_t n) {
+  const Tensor x = given({16});
+  Tensors out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(x * (0.5 + double(i)) + 3.5);
+  return out;
+}
+
+/// Of the different kernels of a program.
+struct Code {
+  size_t kernels = 0, all_bytes = 0, most_bytes = 0, most_arguments = 0;
+};
+
+Code code_of(const Tensors& program) {
+  Code code;
+  for (const KernelSource& k : compile_report(program, {.sources = true}).sources) {
+    ++code.kernels;
+    code.all_bytes += k.source.size();
+    code.most_bytes = std::max(code.most_bytes, k.source.size());
+    code.most_arguments = std::max(code.most_arguments, k.info.params.size());
+  }
+  return code;
+}
+
+struct Row {
+  std::string name;
+  std::function<Tensors(int64_t)> build;
+  int64_t steps;
+  size_t most_kernels;  ///< different ones, of twice the steps
+};
+
+class GrowthOf : public testing::TestWithParam<Row> {
+ protected:
+  const Context context_{{.dev = "NULL:LLVM:x86-64-v3", .parallel = 0, .spec = 0}};
+};
+
+TEST_P(GrowthOf, TwiceTheStepsIsTwiceTheCodeAtMost) {
+  const Row& row = GetParam();
+  const Code one = code_of(row.build(row.steps)), two = code_of(row.build(2 * row.steps));
+  EXPECT_LE(double(two.all_bytes), 2.3 * double(one.all_bytes));
+  EXPECT_LE(two.kernels, row.most_kernels);
+  EXPECT_LE(two.most_bytes, size_t(250'000));
+  EXPECT_LE(two.most_arguments, size_t(128));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, GrowthOf,
+                         testing::Values(Row{"Tanh", tanh_steps, 50, 30}, Row{"RungeKutta", runge_kutta, 4, 60}, Row{"Lstm", lstm, 25, 40},
+                                         Row{"Sines", sines, 100, 30}, Row{"HiddenMarkov", hidden_markov, 20, 100},
+                                         Row{"Sinkhorn", sinkhorn, 20, 40}, Row{"Pendulum", pendulum, 20, 40},
+                                         Row{"Stack", stacked, 500, 10}, Row{"Sum", added, 500, 10}, Row{"Outputs", outputs, 300, 30}),
+                         [](const auto& row) { return row.param.name; });
+
+/// What is small and made of many reductions is no single kernel with a loop for each place where one of them is used.
+TEST(CompileGrowth, ReductionsOfASmallTensor) {
+  const Context context{{.dev = "NULL:LLVM:x86-64-v3", .parallel = 0, .spec = 0}};
+  const Tensor x = given({4, 4, 8}), factor = given({4, 4, 8});
+  const Tensor both = Tensor::cat({x, x * 2}, 1).reshape({4, 4, 2, 8}).shrink({{0, 4}, {0, 4}, {0, 1}, {0, 8}}).reshape({4, 4, 8});
+  const Tensor sorted = both.softmax().layernorm().sort().values;
+  const Code code = code_of(with_gradients((sorted * factor).sum(), {x}));
+  EXPECT_LE(code.kernels, size_t(12));
+  EXPECT_LE(code.most_bytes, size_t(100'000));
 }
 
 }  // namespace
