@@ -117,6 +117,9 @@ class TINYGRAD_EXPORT Tensor {
   template <class N>
     requires std::is_arithmetic_v<N>
   explicit Tensor(N value, const TensorOptions& options = {}) : Tensor(scalar(value, options)) {}
+  /// The value that a size has when kernels are launched; of the default int, or of the dtype that its Variable names.
+  explicit Tensor(const Extent& value, const TensorOptions& options = {});
+  explicit Tensor(const Variable& value, const TensorOptions& options = {});
   template <Element E>
   Tensor(std::initializer_list<E> values, const TensorOptions& options = {})
       : Tensor(as_bytes(values.begin(), values.size()), dtype_of<E>(), {static_cast<int64_t>(values.size())},
@@ -168,6 +171,7 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor from_url(const std::string& url, bool gunzip = false, const TensorOptions& options = {});
   static Tensor arange(int64_t stop, const TensorOptions& options = {});
   static Tensor arange(const Extent& stop, const TensorOptions& options = {});
+  static Tensor arange(const Extent& start, const Extent& stop, int64_t step = 1, const TensorOptions& options = {});
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, const TensorOptions& options = {});
   static Tensor arange(double start, double stop, double step = 1.0, const TensorOptions& options = {});
   template <std::integral A, std::integral B, std::integral C = int64_t>
@@ -395,8 +399,8 @@ class TINYGRAD_EXPORT Tensor {
   Tensor nonzero(std::optional<int64_t> size, const Operand& fill) const;
   inline Tensor nonzero(std::optional<int64_t> size = {}) const;
   Tensor one_hot(int64_t classes) const;
-  Tensor triu(int64_t diagonal = 0) const;
-  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(const Extent& diagonal = 0) const;
+  Tensor tril(const Extent& diagonal = 0) const;
 
   // Arithmetic, element by element; also + - * / % & | ^ << >> ~ and the comparisons as operators.
   Tensor add(const Operand& x) const;
@@ -633,8 +637,11 @@ class Operand {
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T number) : value_(widen(number)) {}
+  /// An integer that is known when kernels are launched.
+  Operand(const Extent& number) : value_(number.known() ? Value(number.value()) : Value(number)) {}
+  Operand(const Variable& number) : Operand(Extent(number)) {}
 
-  using Value = std::variant<Tensor, bool, int64_t, uint64_t, double>;
+  using Value = std::variant<Tensor, bool, int64_t, uint64_t, double, Extent>;
   const Value& value() const& { return value_; }
   Value value() && { return std::move(value_); }
   /// The tensor, if it is one.
@@ -654,6 +661,10 @@ class Operand {
   }
   Value value_;
 };
+
+inline Tensor::Tensor(const Extent& value, const TensorOptions& options) : Tensor(full({}, value, options)) {}
+inline Tensor::Tensor(const Variable& value, const TensorOptions& options)
+    : Tensor(full({}, value, {options.dtype ? options.dtype : value.dtype(), options.device})) {}
 
 /// One entry of x[{...}]: an integer (or Variable), a slice, a new axis, an ellipsis, or a tensor of integers or bools, which
 /// it keeps.

@@ -9,23 +9,26 @@
 #include <utility>
 #include <vector>
 
+#include <tinygrad/dtype.h>
 #include <tinygrad/export.h>
 
 namespace tinygrad {
 
-/// An integer with a name and bounds. Bound to a value it can stand wherever a size, an offset or an index does:
-/// `x[{Slice{.stop = n.bind(3)}}]`, `x.reshape({n.bind(3), -1})`. Kernels are compiled once for all values; memory is laid out for the
-/// upper bound.
+/// An integer with a name and bounds. It can stand wherever a size, an offset, an index or a number does:
+/// `x[{Slice{.stop = n.bind(3)}}]`, `x.reshape({n.bind(3), -1})`, `x * n.bind(3)`. Kernels are compiled once for all values; memory is laid
+/// out for the upper bound. Graphs can be built of variables without values; computing them is a ValueError.
 class TINYGRAD_EXPORT Variable {
  public:
-  /// Values are min to max. Throws ValueError unless 0 <= min <= max and the name is not empty.
-  Variable(std::string name, int64_t min, int64_t max);
+  /// Values are min to max. Throws ValueError unless 0 <= min <= max and the name is not empty, and DTypeError for a dtype that is not of
+  /// integers; it is that of Tensor(variable).
+  Variable(std::string name, int64_t min, int64_t max, std::optional<DType> dtype = {});
   /// The same with a value. Throws ValueError for one out of bounds.
   Variable bind(int64_t value) const;
 
   const std::string& name() const { return name_; }
   int64_t min() const { return min_; }
   int64_t max() const { return max_; }
+  const std::optional<DType>& dtype() const { return dtype_; }
   /// Empty unless bound.
   std::optional<int64_t> value() const { return value_; }
   /// The same name, bounds and value.
@@ -34,6 +37,7 @@ class TINYGRAD_EXPORT Variable {
  private:
   std::string name_;
   int64_t min_, max_;
+  std::optional<DType> dtype_;
   std::optional<int64_t> value_;
 };
 
@@ -42,17 +46,16 @@ struct ExtentAccess;
 struct SymbolicExtent;
 }  // namespace detail
 
-/// A size or an offset: a number, a bound Variable, or what sums, products, quotients and remainders make of them.
+/// A size or an offset: a number, a Variable, or what sums, products, quotients and remainders make of them.
 class TINYGRAD_EXPORT Extent {
  public:
   template <std::integral T>
   Extent(T number) : number_(static_cast<int64_t>(number)) {}
-  /// Throws ValueError for a variable that is not bound.
   Extent(const Variable& variable);
 
   /// A number, the same in each call.
   bool known() const { return !symbolic_; }
-  /// The number, or what the values of the variables give.
+  /// The number, or what the values of the variables give; ValueError where one has none.
   int64_t value() const;
   // Bounds over all values of the variables.
   int64_t min() const;

@@ -84,6 +84,8 @@ bool to_operand(nb::handle x, std::optional<Operand>& out) {
       }
       out.emplace(large);
     }
+  } else if (nb::isinstance<Variable>(x) || nb::isinstance<Extent>(x)) {
+    out.emplace(*to_extent(x));
   } else if (is_numpy_scalar(x)) {
     const nb::object item = x.attr("item")();
     return (PyBool_Check(item.ptr()) || PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) && to_operand(item, out);

@@ -238,6 +238,8 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
   }
   if (nb::isinstance<UOp>(data)) return make_tensor(nb::cast(Tensor::from_uop(nb::cast<UOp>(data))), device, dtype);
   if (data.is_none()) return Tensor::full({}, 0.0, options);
+  if (nb::isinstance<Variable>(data)) return Tensor(*nb::inst_ptr<Variable>(data), options);
+  if (nb::isinstance<Extent>(data)) return Tensor(*nb::inst_ptr<Extent>(data), options);
   if (is_constant(data)) {
     std::optional<Operand> number;
     to_operand(data, number);

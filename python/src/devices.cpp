@@ -77,6 +77,22 @@ void bind_arithmetic(nb::class_<C>& type) {
     type.def((std::string("__") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, a, b); });
     type.def((std::string("__r") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, b, a); });
   }
+  type.def("__neg__", [](nb::handle a) { return Extent(0) - *to_extent(a); });
+  // True or False where the bounds decide; else a tensor, as values differ from call to call.
+  const auto less = [](const std::optional<Extent>& a, const std::optional<Extent>& b) -> nb::object {
+    if (!a || !b) return nb::borrow(Py_NotImplemented);
+    const Extent difference = *a - *b;
+    if (difference.max() < 0 || difference.min() >= 0) return nb::bool_(difference.max() < 0);
+    return nb::cast(Tensor(difference).lt(0));
+  };
+  type.def("__lt__", [less](nb::handle a, nb::handle b) { return less(to_extent(a), to_extent(b)); });
+  type.def("__gt__", [less](nb::handle a, nb::handle b) { return less(to_extent(b), to_extent(a)); });
+  const auto next = [](nb::handle x) {
+    const auto size = to_extent(x);
+    return size ? std::optional(*size + 1) : std::nullopt;
+  };
+  type.def("__le__", [less, next](nb::handle a, nb::handle b) { return less(to_extent(a), next(b)); });
+  type.def("__ge__", [less, next](nb::handle a, nb::handle b) { return less(to_extent(b), next(a)); });
 }
 
 }  // namespace
@@ -117,19 +133,25 @@ void bind_helpers(nb::module_& m) {
   m.def("mem_used", [] { return GlobalCounters::mem_used.load(); });
   m.def("reset_counters", [] { GlobalCounters::reset(); });
   nb::class_<Variable> variable(m, "BoundedVariable", "An integer with a name and bounds, known when kernels are launched.");
-  variable.def(nb::init<std::string, int64_t, int64_t>(), "name"_a, "min_val"_a, "max_val"_a)
+  variable
+      .def(
+          "__init__",
+          [](Variable* self, std::string name, int64_t min, int64_t max, const OptionalDType& dtype) {
+            new (self) Variable(std::move(name), min, max, get(dtype));
+          },
+          "name"_a, "min_val"_a, "max_val"_a, "dtype"_a = nb::none())
       .def("bind", &Variable::bind, "val"_a)
       .def("unbind",
            [](const Variable& v) {
              if (!v.value()) throw ValueError("unbind: " + v.name() + " has no value");
-             return nb::make_tuple(Variable(v.name(), v.min(), v.max()), *v.value());
+             return nb::make_tuple(Variable(v.name(), v.min(), v.max(), v.dtype()), *v.value());
            })
       .def("__eq__",
            [](const Variable& a, nb::handle b) {
              if (const auto* v = nb::isinstance<Variable>(b) ? nb::inst_ptr<Variable>(b) : nullptr) return a == *v;
-             return a.value() && nb::isinstance<Extent>(b) && Extent(a) == *nb::inst_ptr<Extent>(b);
+             return nb::isinstance<Extent>(b) && Extent(a) == *nb::inst_ptr<Extent>(b);
            })
-      .def("__hash__", [](const Variable& v) { return hash_of(v.value() ? Extent(v).to_string() : v.name()); })
+      .def("__hash__", [](const Variable& v) { return hash_of(Extent(v).to_string()); })
       .def_prop_ro("expr", &Variable::name)
       .def_prop_ro("val", &Variable::value)
       .def_prop_ro("vmin", &Variable::min)
@@ -145,7 +167,6 @@ void bind_helpers(nb::module_& m) {
       .def("__int__", &Extent::value)
       .def("__eq__",
            [](const Extent& a, nb::handle b) {
-             if (nb::isinstance<Variable>(b) && !nb::inst_ptr<Variable>(b)->value()) return false;
              const std::optional<Extent> other = to_extent(b);
              return other && a == *other;
            })

@@ -51,8 +51,8 @@ void bind_constants(TensorClass& tensor) {
           "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(
           "full",
-          [](const Ints& shape, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
-            return Tensor::full(shape.values, value, to_options(device, dtype));
+          [](nb::handle shape, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
+            return Tensor::full(to_extents(nb::borrow<nb::args>(nb::make_tuple(shape)), "full"), value, to_options(device, dtype));
           },
           "shape"_a, "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
       .def(
@@ -75,6 +75,8 @@ void bind_constants(TensorClass& tensor) {
             Sizes whole;
             const TensorOptions options = to_options(device, dtype);
             if (to_ints(nb::make_tuple(first, last, step), whole)) return Tensor::arange(whole[0], whole[1], whole[2], options);
+            const auto begin = to_extent(first), end = to_extent(last), by = to_extent(step);
+            if (begin && end && by && by->known()) return Tensor::arange(*begin, *end, by->value(), options);
             const auto number = [](nb::handle x) { return cast_to<double>(x, "arange", "numbers"); };
             return Tensor::arange(number(first), number(last), number(step), options);
           },

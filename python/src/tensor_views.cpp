@@ -13,6 +13,11 @@ std::pair<Extent, Extent> pair_of(nb::handle x, const char* function) {
   throw nb::type_error((std::string(function) + ": expects pairs of integers, got " + nb::repr(x).c_str()).c_str());
 }
 
+Extent size_of(nb::handle x, const char* function) {
+  if (const auto size = to_extent(x)) return *size;
+  throw nb::type_error((std::string(function) + ": expects an integer, got " + nb::repr(x).c_str()).c_str());
+}
+
 void check_sequence(nb::handle x, const char* function) {
   if (!nb::isinstance<nb::sequence>(x))
     throw nb::type_error((std::string(function) + ": expects pairs of integers, one an axis, got " + nb::repr(x).c_str()).c_str());
@@ -145,8 +150,9 @@ void bind_shapes(TensorClass& tensor) {
       .def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a)
       .def("diag", &Tensor::diag)
       .def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1)
-      .def("triu", &Tensor::triu, "diagonal"_a = 0)
-      .def("tril", &Tensor::tril, "diagonal"_a = 0);
+      .def(
+          "triu", [](const Tensor& t, nb::handle diagonal) { return t.triu(size_of(diagonal, "triu")); }, "diagonal"_a = 0)
+      .def("tril", [](const Tensor& t, nb::handle diagonal) { return t.tril(size_of(diagonal, "tril")); }, "diagonal"_a = 0);
 }
 
 void bind_joins(TensorClass& tensor) {

@@ -240,11 +240,12 @@ PoolSizes pool_sizes(std::string_view op, const Shape& in, const PoolOptions& o)
                                    to_string(before), to_string(after), first + i, extent));
   }
   for (size_t i = 0; o.ceil_mode && i < count; ++i) {
-    const int64_t n = in[first + i].value(), extent = p.dilation[i] * (p.kernel[i] - 1) + 1, s = p.stride[i];
+    const int64_t extent = p.dilation[i] * (p.kernel[i] - 1) + 1, s = p.stride[i];
+    const SInt& n = in[first + i];
     auto& [before, after] = p.with_ceiling[first + i];
-    int64_t windows = (n + before.value() + after.value() - extent + s - 1) / s + 1;
-    if ((windows - 1) * s >= n + before.value()) --windows;  // the last must not begin in the padding at the end
-    after = (windows - 1) * s + extent - n - before.value();
+    const SInt all = ceil_div(n + before + after - extent, s) + 1, begun = ceil_div(n + before, s);
+    const SInt windows = min(all, begun);  // the last must not begin in the padding at the end
+    after = (windows - 1) * s + extent - n - before;
   }
   return p;
 }

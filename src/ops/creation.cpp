@@ -43,11 +43,11 @@ DType arange_dtype(double first, double last, bool ints, const OpsContext& ctx) 
   return holds(ctx.default_int, first) && holds(ctx.default_int, last) ? ctx.default_int : DType::int64;
 }
 
-UOp triangle(const UOp& x, int64_t diagonal, bool upper) {
+UOp triangle(const UOp& x, const SInt& diagonal, bool upper) {
   const Shape& shape = shape_of(x);
   if (shape.size() < 2) throw ShapeError(fmt::format("{}: expects at least two axes, got {}", upper ? "triu" : "tril", to_string(shape)));
   const SInt &rows = shape[shape.size() - 2], &columns = shape[shape.size() - 1];
-  const UOp above = le(add(iota_along(0, 2, rows), upper ? diagonal : diagonal + 1), iota_along(1, 2, columns));
+  const UOp above = le(add(iota_along(0, 2, rows), Operand::number_of(upper ? diagonal : diagonal + 1)), iota_along(1, 2, columns));
   const UOp zero = as_node(0, x.dtype());
   return upper ? ops::where(above, x, zero) : ops::where(above, zero, x);
 }
@@ -69,6 +69,10 @@ UOp iota_along(int axis, size_t rank, const SInt& n, DType dtype, const OpsConte
 }
 
 UOp full(const Shape& shape, const Operand& value, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (value.is_weak() && !value.is_number()) {  // of no device: beside a constant that has one
+    const UOp size = as_node(value, dtype.value_or(as_node(value, ctx).dtype()));
+    return full_of(shape, alu(Op::ADD, {size, placed_constant(Scalar::of(int64_t{0}).cast(size.dtype()), ctx)}));
+  }
   if (!value.is_number()) return full_of(shape, dtype ? tinygrad::cast(value.node(), *dtype) : value.node());
   if (dtype) return full_of(shape, placed_constant(checked_cast(value.number(), *dtype, "full"), ctx));
   return full_of(shape, placed_constant(*const_value(as_node(value, ctx)), ctx));
@@ -110,6 +114,15 @@ UOp arange(const SInt& stop, std::optional<DType> dtype, const OpsContext& ctx) 
   return tinygrad::cast(iota(stop, ctx.default_int, ctx), dtype.value_or(ctx.default_int));
 }
 
+UOp arange(const SInt& start, const SInt& stop, int64_t step, std::optional<DType> dtype, const OpsContext& ctx) {
+  if (start.known() && stop.known()) return arange(Scalar::of(start.value()), Scalar::of(stop.value()), Scalar::of(step), dtype, ctx);
+  if (step == 0) throw ValueError("arange: the step is 0");
+  SInt n = step > 0 ? ceil_div(stop - start, step) : ceil_div(start - stop, -step);
+  if (n.min() < 0) n = max(n, SInt(0));
+  const UOp y = add(mul(iota(n, ctx.default_int, ctx), step), Operand::number_of(start));
+  return tinygrad::cast(y, dtype.value_or(ctx.default_int));
+}
+
 UOp linspace(double start, double stop, int64_t steps, std::optional<DType> dtype, const OpsContext& ctx) {
   if (steps < 0) throw ValueError(fmt::format("linspace: {} steps, expects at least 0", steps));
   const DType out = dtype.value_or(ctx.default_float);
@@ -128,7 +141,7 @@ UOp eye(const SInt& n, std::optional<SInt> m, std::optional<DType> dtype, const 
   return tinygrad::cast(diagonal, dtype.value_or(ctx.default_float));
 }
 
-UOp triu(const UOp& x, int64_t diagonal) { return triangle(x, diagonal, true); }
-UOp tril(const UOp& x, int64_t diagonal) { return triangle(x, diagonal, false); }
+UOp triu(const UOp& x, const SInt& diagonal) { return triangle(x, diagonal, true); }
+UOp tril(const UOp& x, const SInt& diagonal) { return triangle(x, diagonal, false); }
 
 }  // namespace tinygrad::ops

@@ -28,11 +28,12 @@ UOp ones_like(const UOp& x, std::optional<DType> dtype = {});
 /// default float. ValueError for a step of 0 or values the dtype does not hold.
 UOp arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp arange(const SInt& stop, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
+UOp arange(const SInt& start, const SInt& stop, int64_t step, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp linspace(double start, double stop, int64_t steps, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 /// Ones on the diagonal of an n by m matrix.
 UOp eye(const SInt& n, std::optional<SInt> m = {}, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 /// Zero below (above) the given diagonal of the last two axes.
-UOp triu(const UOp& x, int64_t diagonal = 0);
-UOp tril(const UOp& x, int64_t diagonal = 0);
+UOp triu(const UOp& x, const SInt& diagonal = 0);
+UOp tril(const UOp& x, const SInt& diagonal = 0);
 
 }  // namespace tinygrad::ops

@@ -49,12 +49,12 @@ struct Promotion {
   bool weak = false;
 };
 
-bool is_weak(const Operand& x) { return x.is_number() || x.node().is_weak(); }
-DType own_dtype(const Operand& x, const OpsContext& ctx) { return x.is_number() ? kind_dtype(x.number(), ctx) : x.node().dtype(); }
+bool is_weak(const Operand& x) { return x.is_weak() || x.node().is_weak(); }
+DType own_dtype(const Operand& x, const OpsContext& ctx) { return x.is_weak() ? kind_dtype(x.number(), ctx) : x.node().dtype(); }
 
 /// A weak operand's number: it is known of a constant, and one that makes its dtype necessary stands for all that a computed value may be.
 Scalar number_of(const Operand& x, const OpsContext& ctx) {
-  if (x.is_number()) return x.number();
+  if (x.is_weak()) return x.number();
   const UOp& node = x.node();
   if (const Scalar* known = node.is(Op::WEAK) ? const_value(node.src(0)) : nullptr) return *known;
   return is_int(node.dtype()) && node.dtype() != ctx.default_int ? max_value(node.dtype()) : Scalar::of(0).cast(node.dtype());
@@ -95,7 +95,7 @@ UOp strong(const UOp& x) { return x.is_weak() ? UOp(Op::CAST, x.dtype(), {x}) : 
 
 UOp as_node(const Operand& x, DType dtype) { return x.is_number() ? constant(x.number().cast(dtype)) : tinygrad::cast(x.node(), dtype); }
 
-UOp as_node(const Operand& x, const OpsContext& ctx) { return x.is_number() ? as_node(x, kind_dtype(x.number(), ctx)) : x.node(); }
+UOp as_node(const Operand& x, const OpsContext& ctx) { return x.is_weak() ? as_node(x, kind_dtype(x.number(), ctx)) : x.node(); }
 
 std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const Promotion to = promote(a, b, ctx);

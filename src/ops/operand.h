@@ -32,13 +32,23 @@ class Operand {
     requires(std::integral<T> || std::floating_point<T>)
   Operand(T number) : number_(Scalar::of(number)) {}
 
+  /// A size as a number of Python or C++ is one: an integer that takes the dtype of what it meets.
+  static Operand number_of(const SInt& size) {
+    Operand out(size);
+    if ((out.weak_ = !size.known())) out.number_ = Scalar::of(int64_t{0});
+    return out;
+  }
+
   bool is_number() const { return !node_; }
+  /// A number, or a size that counts as one.
+  bool is_weak() const { return !node_ || weak_; }
   const UOp& node() const { return node_; }
   const Scalar& number() const { return number_; }
 
  private:
   UOp node_;
-  Scalar number_;
+  Scalar number_;  ///< of a weak size: 0, of its kind
+  bool weak_ = false;
 };
 
 /// int64 or uint64, which holds an integer beside which `other` is too narrow; ValueError if neither holds the values of both.

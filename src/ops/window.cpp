@@ -16,22 +16,29 @@ struct Window {
 UOp pool_last(const UOp& x, Window w) {
   const Shape& in = shape_of(x);
   const int last = int(in.size()) - 1;
-  const int64_t n = in[size_t(last)].value();
-  const int64_t out = (n - w.dilation * (w.kernel - 1) - 1) / w.stride + 1;
+  const SInt n = in[size_t(last)];
+  const SInt out = floor_div(n - w.dilation * (w.kernel - 1) - 1, w.stride) + 1;
   if (w.kernel <= 1 || (w.dilation == 1 && w.kernel <= w.stride)) {  // windows do not overlap: cut the axis, then each piece
-    const UOp y = out * w.stride > n ? pad_axis(x, last, 0, out * w.stride - n) : shrink_axis(x, last, 0, out * w.stride);
+    UOp y = x;
+    if (!n.known())
+      y = shrink_axis(pad_axis(x, last, 0, w.stride - 1), last, 0, out * w.stride);
+    else
+      y = surely_less(n, out * w.stride) ? pad_axis(x, last, 0, out * w.stride - n) : shrink_axis(x, last, 0, out * w.stride);
     return shrink_axis(ops::unflatten(y, last, Shape{out, w.stride}), last + 1, 0, w.kernel);
   }
   // Copies of x read as rows longer than they are by the dilation: row k begins k * dilation further into x. The gap before each row lets
   // the adjoint, where rows begin further and further before x, stay within its own row: both are free of divisions.
-  const int64_t gap = w.dilation * (w.kernel - 1), row = n + gap + w.dilation;
+  const int64_t gap = w.dilation * (w.kernel - 1);
+  const SInt row = n + gap + w.dilation;
   Shape copies = in;
   copies.insert(copies.begin() + last, SInt(w.kernel));
   UOp y = pad_axis(ops::expand(ops::unsqueeze(x, last), copies), last + 1, gap, 0);
   y = pad_axis(ops::flatten(y, last), last, 0, w.kernel * w.dilation);
-  const int64_t read = (out - 1) * w.stride + 1, room = out * w.stride;
-  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, gap, gap + (gap + room <= row ? room : read));
-  if (gap + room > row) y = pad_axis(y, last + 1, 0, room - read);
+  const SInt read = (out - 1) * w.stride + 1, room = out * w.stride;
+  // The last window ends within n, so what follows it is less than a stride.
+  const bool has_room = n.known() ? surely_not_greater(room + gap, row) : w.stride <= gap + 1 + w.dilation;
+  y = shrink_axis(ops::unflatten(y, last, Shape{w.kernel, row}), last + 1, gap, (has_room ? room : read) + gap);
+  if (!has_room) y = pad_axis(y, last + 1, 0, room - read);
   y = shrink_axis(ops::unflatten(y, last + 1, Shape{out, w.stride}), last + 2, 0, 1);
   return ops::transpose(ops::squeeze(y, last + 2), last, last + 1);
 }
@@ -51,7 +58,7 @@ UOp pool(const UOp& x, std::span<const int64_t> kernel, std::span<const int64_t>
     if (w.kernel < 0 || w.stride < 1 || w.dilation < 1)
       throw ValueError(
           fmt::format("{}: the kernel size {}, the stride {} and the dilation {} must be at least 1", op, w.kernel, w.stride, w.dilation));
-    if (w.dilation * (w.kernel - 1) + 1 > in[lead + i].value())
+    if (less_now(in[lead + i], w.dilation * (w.kernel - 1) + 1))
       throw ShapeError(fmt::format("{}: a window of {} elements {} apart does not fit axis {} of {}", op, w.kernel, w.dilation, lead + i,
                                    to_string(in)));
     // The axis to the end, its windows behind those made before: (lead..., later axes..., o0, k0, ..., oi, ki).

@@ -42,7 +42,7 @@ SInt to_size(const Extent& extent);
 Extent to_extent(const SInt& size);
 Axes to_axes(const std::vector<int>& axes);
 ops::ReduceAxes to_axes(const AxisList& axes);
-/// The BIND of a variable that has a value; ValueError for one that has none.
+/// The BIND of a variable that has a value, the VAR of one that has none.
 UOp bound_node(const Variable& variable);
 std::vector<ops::Index> to_indices(std::span<const Index> indices);
 

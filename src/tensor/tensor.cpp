@@ -47,6 +47,8 @@ ops::Operand to_operand(const Operand& x) {
       [](const auto& v) -> ops::Operand {
         if constexpr (std::is_same_v<decltype(v), const Tensor&>)
           return v.uop();
+        else if constexpr (std::is_same_v<decltype(v), const Extent&>)
+          return ops::Operand::number_of(to_size(v));
         else
           return v;
       },

@@ -9,7 +9,9 @@
 
 namespace tinygrad {
 
-Variable::Variable(std::string name, int64_t min, int64_t max) : name_(std::move(name)), min_(min), max_(max) {
+Variable::Variable(std::string name, int64_t min, int64_t max, std::optional<DType> dtype)
+    : name_(std::move(name)), min_(min), max_(max), dtype_(dtype) {
+  if (dtype && !is_int(*dtype)) throw DTypeError(fmt::format("Variable {}: got {}, expects an integer dtype", name_, repr(*dtype)));
   if (name_.empty()) throw ValueError("Variable: the name is empty");
   if (min < 0 || max < min) throw ValueError(fmt::format("Variable {}: got the bounds {} to {}, expects 0 <= min <= max", name_, min, max));
 }
@@ -42,8 +44,8 @@ struct ExtentAccess {
 namespace tensor {
 
 UOp bound_node(const Variable& v) {
-  if (!v.value()) throw ValueError(fmt::format("Variable {}: it has no value; use bind()", v.name()));
-  return tinygrad::bind(variable(Symbol(v.name()), v.min(), v.max()), *v.value());
+  const UOp var = variable(Symbol(v.name()), v.min(), v.max());
+  return v.value() ? tinygrad::bind(var, *v.value()) : var;
 }
 
 SInt to_size(const Extent& e) { return detail::ExtentAccess::size(e); }

@@ -41,6 +41,9 @@ Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int6
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {
   return wrap(ops::arange(to_size(stop), o.dtype, context_on(o.device)));
 }
+Tensor Tensor::arange(const Extent& start, const Extent& stop, int64_t step, const TensorOptions& o) {
+  return wrap(ops::arange(to_size(start), to_size(stop), step, o.dtype, context_on(o.device)));
+}
 Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, const TensorOptions& o) {
   return wrap(ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, context_on(o.device)));
 }
@@ -121,7 +124,7 @@ std::vector<Tensor> Tensor::split(const Sizes& sizes, int axis) const {
 }
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int axis) const { return wrap_all(ops::chunk(uop(), chunks, axis)); }
 
-Tensor Tensor::triu(int64_t diagonal) const { return wrap(ops::triu(uop(), diagonal)); }
-Tensor Tensor::tril(int64_t diagonal) const { return wrap(ops::tril(uop(), diagonal)); }
+Tensor Tensor::triu(const Extent& diagonal) const { return wrap(ops::triu(uop(), to_size(diagonal))); }
+Tensor Tensor::tril(const Extent& diagonal) const { return wrap(ops::tril(uop(), to_size(diagonal))); }
 
 }  // namespace tinygrad

@@ -59,7 +59,7 @@ class JittedFunction(Generic[P, R]):
     if not callable(fxn):
       raise TypeError(f"TinyJit: expects a function, got {fxn!r}")
     self.fxn = fxn
-    self._options = {"prune": prune, "check": check}
+    self._options: dict[str, Any] = {"prune": prune, "check": check}
     self._jit = jit or _core.Jit(**self._options)
     self._of_objects: dict[int, _core.Jit] = {}  # by the object's address, while it lives
     functools.update_wrapper(self, fxn)
@@ -83,7 +83,7 @@ class JittedFunction(Generic[P, R]):
     if jit is None:
       jit = self._of_objects[id(obj)] = _core.Jit(**self._options)
       weakref.finalize(obj, self._of_objects.pop, id(obj), None)
-    return JittedFunction(types.MethodType(self.fxn, obj), **self._options, jit=jit)
+    return JittedFunction(types.MethodType(self.fxn, obj), jit=jit, **self._options)
 
   def reset(self) -> None:
     """Forgets what was captured."""

@@ -1,5 +1,7 @@
 """Optimizers and learning-rate schedulers."""
 
+from typing import Any
+
 from tinygrad_cpp import _core
 from tinygrad_cpp._core import (
   LAMB,
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 
-def scheduled_step(optimizer: Optimizer) -> list[Tensor]:
+def scheduled_step(optimizer: Any) -> list[Tensor]:
   """What a step of an optimizer assigns to, lazily, where a subclass in Python says by `_step` and `_apply_update` what is new."""
   if isinstance(optimizer, OptimizerGroup):
     return [t for o in optimizer.optimizers for t in o.schedule_step()]

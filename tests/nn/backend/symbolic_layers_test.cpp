@@ -83,5 +83,37 @@ TEST_P(SymbolicLayers, StatisticsOfABatch) {
   }
 }
 
+/// A Variable among numbers, in sizes of what is made, and as a spatial axis.
+TEST_P(SymbolicLayers, VariablesAreNumbers) {
+  const Variable v("v", 1, 6), n("n", 4, 6);
+  const Tensor x{1.0f, 2.5f, -3.0f}, image = Tensor::arange(2 * 6 * 5).reshape({1, 2, 6, 5}).to_float(),
+                                     kernel = Tensor::ones({3, 2, 3, 2});
+  using Function = std::function<Tensor(const Extent&, const Extent&)>;
+  const Function functions[] = {
+      [&](const Extent& a, const Extent&) { return Tensor(a + 1) * 2; },
+      [&](const Extent& a, const Extent&) { return (x * a + a).maximum(a - 2) / a; },
+      [&](const Extent& a, const Extent&) { return (x > 0).where(a, x) - Tensor::full({3}, a); },
+      [&](const Extent& a, const Extent&) { return Tensor::full({a, 2}, 2.0).sum() + Tensor::arange(a, a + 3) + Tensor::arange(a).sum(); },
+      [&](const Extent& a, const Extent&) { return Tensor::ones({4, 4}).triu(a - 2) + Tensor::ones({4, 4}).tril(a - 5); },
+      [&](const Extent&, const Extent& b) {
+        return image.shrink_to({1, 2, b, 5}).conv2d(kernel, {}, {.padding = {1}}).square().sum({0, 2, 3});
+      },
+      [&](const Extent&, const Extent& b) {
+        return image.shrink_to({1, 2, b, 5}).avg_pool2d({.kernel_size = {3, 2}, .stride = {2}, .ceil_mode = true}).square().sum({2, 3});
+      }};
+  for (const Function& f : functions) {
+    const auto jitted = jit([&](const Variable& a, const Variable& b) { return f(a, b).contiguous(); });
+    for (const int64_t k : {2, 4, 3, 5}) {
+      const int64_t rows = k + 1;
+      EXPECT_EQ(jitted(v.bind(k), n.bind(rows)).tolist<double>(), f(k, rows).tolist<double>()) << k;
+    }
+  }
+  EXPECT_EQ(Tensor(Variable("w", 0, 3, DType::int64).bind(2)).dtype(), DType::int64);
+  EXPECT_EQ((Tensor({1, 2}, {.dtype = DType::int8}) * v.bind(3)).dtype(), DType::int8);
+  EXPECT_EQ(Tensor::ones({v, 2}).max_shape(), (Sizes{6, 2}));
+  EXPECT_THROW(Tensor::ones({v, 2}).realize(), ValueError);
+  EXPECT_THROW(Variable("w", 0, 3, DType::float32), DTypeError);
+}
+
 }  // namespace
 }  // namespace tinygrad

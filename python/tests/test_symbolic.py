@@ -1,0 +1,106 @@
+"""Variables as numbers, sizes and bounds: each value of one gives what the number in its place gives, and one capture serves all."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import Tensor, TinyJit, Variable, dtypes
+
+V = Variable("v", 1, 6)
+X = np.array([1.0, 2.5, -3.0], np.float32)
+
+NUMBERS = {  # of a number, or a Variable that has its value
+  "tensor": lambda v: Tensor(v), "sum": lambda v: Tensor(v + 1) + 1, "times": lambda v: Tensor(X) * v, "reflected": lambda v: v * Tensor(X),
+  "minus": lambda v: v - Tensor(X), "negative": lambda v: Tensor(X) + -v, "quotient": lambda v: v / Tensor(X), "power": lambda v: Tensor(X) ** v,
+  "integers": lambda v: Tensor([5, 6, 7]) // v, "less": lambda v: Tensor(X) < v, "equal": lambda v: Tensor([1, 2, 3]) == v,
+  "maximum": lambda v: Tensor(X).maximum(v), "where": lambda v: (Tensor(X) > 0).where(v, v * 2), "clamp": lambda v: Tensor(X).clamp(-v, v),
+  "full": lambda v: Tensor.full((2, 3), v), "narrow": lambda v: Tensor([1, 2], dtype=dtypes.int8) * v, "double": lambda v: Tensor([1.5], dtype=dtypes.double) + v,
+  "of a size": lambda v: Tensor.full((v, 4), 2.0).sum(), "ones": lambda v: Tensor.ones(2, v).sum(1), "arange": lambda v: Tensor.arange(v).sum(),
+  "arange from": lambda v: Tensor.arange(v, v + 4), "by two": lambda v: Tensor.arange(0, v * 2, 2).sum(), "down": lambda v: Tensor.arange(v, 0, -1).sum(),
+  "triu": lambda v: Tensor.ones(5, 5).triu(v + 1), "tril": lambda v: Tensor.ones(5, 5).tril(v - 3), "assigned": lambda v: Tensor([0, 0]).assign(Tensor.full((2,), v)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(name: str) -> None:
+  f, jitted = NUMBERS[name], TinyJit(lambda v: NUMBERS[name](v) + 0)
+  for n in range(1, 7):
+    expected, found = f(n), f(V.bind(n))
+    if name not in ("tensor", "sum"):  # a Python number more than the variable there
+      assert found.dtype == expected.dtype and found.shape == expected.shape
+    assert found.tolist() == expected.tolist()
+    assert jitted(V.bind(n)).tolist() == expected.tolist()
+  assert jitted.captured
+
+
+def test_comparisons() -> None:
+  b = V.bind(3)
+  assert (b > 0) is True and (b >= 1) is True and (b < 1) is False and (b > 6) is False and (7 > b) is True and (b + 1 <= 7) is True
+  for n in range(1, 7):
+    v = V.bind(n)
+    assert [(v > 3).item(), (v >= 3).item(), (v < 3).item(), (v <= 3).item(), (3 < v + 1).item()] == [n > 3, n >= 3, n < 3, n <= 3, 3 < n + 1]
+  with pytest.raises(TypeError):
+    bool(b > 3)
+  assert (-b).val == -3 and (-b).vmin == -6
+
+
+def test_dtypes_of_variables() -> None:
+  assert Tensor(V.bind(2)).dtype is dtypes.int32 and Tensor(Variable("w", 0, 9, dtypes.int64).bind(2)).dtype is dtypes.int64
+  assert Tensor(V.bind(2), dtype=dtypes.half).dtype is dtypes.half and Tensor(V.bind(2), device="INTERP").device == "INTERP"
+  with pytest.raises(tg.DTypeError, match="integer dtype"):
+    Variable("w", 0, 9, dtypes.float32)
+
+
+def test_without_a_value() -> None:
+  x = Tensor.ones(V, 4)
+  assert x.shape == (V, 4) and Tensor.ones(6)[:V].shape == (V,) and (x + 1).reshape(4, V).shape == (4, V) and x.max_shape == (6, 4)
+  for compute in (lambda: x.realize(), lambda: Tensor(V).item(), lambda: (Tensor(X) * V).tolist(), lambda: x.numel(), lambda: x.size(0)):
+    with pytest.raises(tg.ValueError, match="no value"):
+      compute()
+
+
+N = Variable("n", 5, 12)
+WINDOWS = [{}, {"padding": 1}, {"stride": 2}, {"stride": 3, "padding": 1}, {"dilation": 2}, {"stride": (4, 1), "dilation": (2, 1)}, {"stride": 5}]
+POOLS = [{}, {"kernel_size": 3, "stride": 1}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 3, "ceil_mode": True},
+         {"kernel_size": 2, "stride": 3}, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}]
+
+
+def same_for_all_sizes(f: Any, channels: tuple[int, ...]) -> None:
+  """f of a part of a larger tensor, by a Variable, gives what it gives for a tensor of that size, and the same gradient."""
+  rng = np.random.default_rng(3)
+  for n in (5, 8, 12):
+    data = rng.standard_normal((*channels, 12, 7)).astype(np.float32)
+    x, part = Tensor(data).realize(), Tensor(data[..., :n, :].copy()).realize()
+    y, expected = f(x[..., :N.bind(n), :]), f(part)
+    assert [int(s) for s in y.shape] == list(expected.shape)
+    whole = y.pad_to(*(20 if i >= y.ndim - 2 else None for i in range(y.ndim))).numpy()
+    np.testing.assert_allclose(whole[tuple(slice(s) for s in expected.shape)], expected.numpy(), rtol=1e-4, atol=1e-4)
+    assert abs(whole).sum() == pytest.approx(abs(expected.numpy()).sum(), rel=1e-4)
+    (g,), (h,) = (y * y).sum().gradient(x), (expected * expected).sum().gradient(part)
+    np.testing.assert_allclose(g.numpy()[..., :n, :], h.numpy(), rtol=1e-3, atol=1e-3)
+    assert not g.numpy()[..., n:, :].any()
+
+
+@pytest.mark.parametrize("options", WINDOWS, ids=str)
+def test_convolution_over_a_symbolic_axis(options: dict[str, Any]) -> None:
+  w = Tensor(np.random.default_rng(9).standard_normal((4, 3, 3, 2)).astype(np.float32)).realize()
+  same_for_all_sizes(lambda x: x.conv2d(w, **options), (2, 3))
+
+
+@pytest.mark.parametrize("options", POOLS, ids=str)
+@pytest.mark.parametrize("pool", ["max_pool2d", "avg_pool2d"])
+def test_pooling_over_a_symbolic_axis(pool: str, options: dict[str, Any]) -> None:
+  same_for_all_sizes(lambda x: getattr(x, pool)(**options), (2,))
+
+
+def test_one_capture_for_all_sizes() -> None:
+  w = Tensor(np.random.default_rng(9).standard_normal((4, 3, 3, 3)).astype(np.float32)).realize()
+  x = Tensor(np.random.default_rng(1).standard_normal((1, 3, 12, 12)).astype(np.float32)).realize()
+  run = TinyJit(lambda x, n: x[:, :, :n].conv2d(w, padding=1).relu().max_pool2d(2).sum())
+  for n in itertools.chain(range(5, 13), (6, 11)):
+    expected = x[:, :, :n].conv2d(w, padding=1).relu().max_pool2d(2).sum().item()
+    assert run(x, N.bind(n)).item() == pytest.approx(expected, rel=1e-4)
+  assert run.captured
