@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Tensor
+from tinygrad_cpp import Context, Tensor, TinyJit, function, nn
 
 A = np.arange(24).reshape(2, 3, 4)
 
@@ -154,3 +154,48 @@ def test_indices_of_the_host_out_of_range(index: Any, message: str) -> None:
   with pytest.raises(tg.IndexError, match=message):
     x[index] = 1
   assert x.tolist() == A.tolist()
+
+
+def tensor(*values: int) -> Tensor:
+  return Tensor(list(values)) + 0  # computed: the host does not know it
+
+
+CHECKED = [  # what is done, the message with CHECK_OOB=1, and what is given without
+  (lambda x: x[tensor(0, 5)], r"indexing: the index 5 is out of range for axis 0 of size 2 of <Tensor \(2, 3\)", [[0, 1, 2], [0, 0, 0]]),
+  (lambda x: x[:, tensor(-4, 1)], "indexing: the index -4 is out of range for axis 1 of size 3", [[0, 1], [0, 4]]),
+  (lambda x: x[..., tensor(0, 3)], "indexing: the index 3 is out of range for axis 1 of size 3", [[0, 0], [3, 0]]),
+  (lambda x: x.gather(1, tensor(0, 9).reshape(2, 1)), "gather: the index 9 is out of range for axis 1 of size 3", [[0], [0]]),
+  (lambda x: x.scatter(1, tensor(0, -1).reshape(2, 1), Tensor([[7.0], [8.0]])), "scatter: the index -1 is out of range for axis 1", [[7, 1, 2], [3, 4, 5]]),
+  (lambda x: x.sparse_categorical_crossentropy(tensor(1, 3)), "sparse_categorical_crossentropy: the index 3 is out of range for axis 1 of size 3", None),
+  (lambda x: x.cross_entropy(tensor(1, 3)), "cross_entropy: the index 3 is out of range for axis 1 of size 3", None),
+  (lambda x: x.nll_loss(tensor(1, -2)), "nll_loss: the index -2 is out of range for axis 1 of size 3", None),
+  (lambda x: nn.Embedding(4, 2)(tensor(4)), "indexing: the index 4 is out of range for axis 0 of size 4", [[0, 0]]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CHECKED)))
+def test_indices_that_are_computed(number: int) -> None:
+  f, message, otherwise = CHECKED[number]
+  x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+  with Context(CHECK_OOB=1), pytest.raises(IndexError, match=message):
+    f(x)
+  if otherwise is not None:
+    assert f(x).tolist() == otherwise
+
+
+def test_what_is_in_range_passes_the_check() -> None:
+  x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+  with Context(CHECK_OOB=1):
+    assert x[tensor(1, -2), tensor(-3, 2)].tolist() == [3, 2]
+    assert x[:, None, tensor(2)].tolist() == [[[2]], [[5]]] and x[Tensor([True, False])].tolist() == [[0, 1, 2]]
+    assert x.sparse_categorical_crossentropy(tensor(1, 7), ignore_index=7).item() == x.sparse_categorical_crossentropy(tensor(1, 0), ignore_index=0).item()
+    x[tensor(1)] = 9
+    assert x.tolist() == [[0, 1, 2], [9, 9, 9]]
+    with pytest.raises(IndexError):
+      x[tensor(2)] = 1
+    look = TinyJit(lambda i: x[i] * 1)
+    for _ in range(4):
+      assert look(Tensor([1]).realize()).tolist() == [[9, 9, 9]]
+    with pytest.raises(IndexError):
+      look(Tensor([2]).realize())
+    assert function(lambda i: x[i] * 2, gradient=lambda g, i, o: None)(tensor(1)).tolist() == [[18, 18, 18]]

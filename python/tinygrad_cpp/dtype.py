@@ -7,7 +7,9 @@ from typing import Union
 from tinygrad_cpp import _core
 from tinygrad_cpp._core import DType, can_lossless_cast, least_upper_dtype, least_upper_float, sum_acc_dtype
 
-__all__ = ["DType", "DTypeLike", "PyConst", "can_lossless_cast", "dtypes", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype"]
+__all__ = [
+  "AddrSpace", "DType", "DTypeLike", "PyConst", "can_lossless_cast", "dtypes", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype",
+]
 
 DTypeLike = Union[str, DType]
 PyConst = Union[float, int, bool]
@@ -100,6 +102,13 @@ class DTypes:
     from tinygrad_cpp._core import Tensor
 
     return Tensor(x).dtype
+
+
+class AddrSpace:
+  """Where a placeholder of a kernel is."""
+
+  GLOBAL = "GLOBAL"
+  REG = "REG"
 
 
 _core_bool = bool

@@ -188,9 +188,11 @@ int64_t first_outside(const std::byte* memory, int64_t count, int64_t classes, i
       fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, at, label, classes, ignored));
 }
 
-/// IndexError for class indices that are no class, where they are in memory that can be looked at without waiting. What is computed later
-/// gives NaN for them.
-void check_labels(std::string_view op, const Tensor& y, const SInt& classes, std::optional<int64_t> ignore_index) {
+/// IndexError for class indices that are no class, where they are in memory that can be looked at without waiting, or CHECK_OOB says so.
+/// What is computed later gives NaN for them.
+void check_labels(std::string_view op, const Tensor& y, const SInt& classes, std::optional<int64_t> ignore_index, const Tensor& logits,
+                  int axis) {
+  check_indices(op, y.uop(), 0, classes, logits.uop(), axis, ignore_index.value_or(ops::ignored_target));
   constexpr int64_t most = int64_t{1} << 20;
   const UOp node = y.uop(), state = state_of_view(node);
   if (!classes.known() || !is_int(node.dtype()) || !state.is(Op::BUFFER) || is_storage(device_of(node))) return;
@@ -214,19 +216,20 @@ Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCros
   const UOp loss =
       ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context());
   check_labels("sparse_categorical_crossentropy", y, shape_of(uop()).back(),
-               o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index));
+               o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index), *this, ndim() - 1);
   return wrap(loss);
 }
 Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
   const UOp loss = ops::cross_entropy(uop(), y.uop(), o.ignore_index, to_reduction(o.reduction), o.label_smoothing, context());
   const Shape& shape = shape_of(uop());
-  if (shape_of(y.uop()) != shape) check_labels("cross_entropy", y, shape[shape.size() == 1 ? 0 : 1], o.ignore_index);
+  if (shape_of(y.uop()) != shape)
+    check_labels("cross_entropy", y, shape[shape.size() == 1 ? 0 : 1], o.ignore_index, *this, shape.size() == 1 ? 0 : 1);
   return wrap(loss);
 }
 
 Tensor Tensor::nll_loss(const Tensor& y, const Tensor& weight, const NllOptions& o) const {
   const UOp loss = ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context());
-  check_labels("nll_loss", y, shape_of(uop())[1], o.ignore_index);
+  check_labels("nll_loss", y, shape_of(uop())[1], o.ignore_index, *this, 1);
   return wrap(loss);
 }
 

@@ -5,12 +5,14 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/options.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
 #include "shape/shape.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "uop/build.h"
+#include "uop/graph.h"
 
 namespace tinygrad {
 
@@ -39,9 +41,40 @@ std::vector<ops::Index> to_indices(std::span<const Index> indices) {
 
 }  // namespace tensor
 
+void tensor::check_indices(std::string_view op, const UOp& index, int64_t low, const SInt& high, const UOp& of, int axis,
+                           std::optional<int64_t> ignored) {
+  if (!current_options().check_oob || !is_int(index.dtype()) || !all_known(shape_of(index)) || !high.known()) return;
+  if (numel(shape_of(index)) == 0) return;
+  for (const UOp& u : toposort(index))
+    if (u.is(Op::PARAM)) return;  // in a function that is being built, nothing has a value
+  Tensor i = wrap(index).detach().cast(DType::int64).flatten();
+  if (ignored) i = i.eq(*ignored).where(std::max<int64_t>(low, 0), i);
+  const std::vector<int64_t> ends = Tensor::stack(std::vector<Tensor>{i.min(), i.max()}).tolist<int64_t>();
+  if (ends[0] >= low && ends[1] < high.value()) return;
+  const int64_t bad = ends[0] < low ? ends[0] : ends[1];
+  throw IndexError(fmt::format("{}: the index {} is out of range for axis {} of size {} of {}; the indices are {}", op, bad, axis,
+                               high.value(), wrap(of).to_string(), wrap(index).to_string()));
+}
+
 using namespace tensor;
 
 namespace {
+
+/// check_indices() of each tensor among indices.
+void check_entries(const Tensor& x, std::span<const ops::Index> indices) {
+  if (!current_options().check_oob) return;
+  const Extents sizes = x.symbolic_shape();
+  int used = 0, axis = 0;
+  for (const ops::Index& i : indices) used += !std::holds_alternative<ops::NewAxis>(i) && !std::holds_alternative<ops::Ellipsis>(i);
+  for (const ops::Index& i : indices) {
+    const UOp* t = std::get_if<UOp>(&i);
+    if (t && axis < x.ndim() && t->dtype() != DType::index) {
+      const SInt n = to_size(sizes[size_t(axis)]);
+      check_indices("indexing", *t, n.known() ? -n.value() : 0, n, x.uop(), axis);
+    }
+    axis += std::holds_alternative<ops::Ellipsis>(i) ? x.ndim() - used : !std::holds_alternative<ops::NewAxis>(i);
+  }
+}
 
 const Tensor* mask_of(const Index& index) {
   const Tensor* tensor = index.tensor();
@@ -90,7 +123,11 @@ const Tensor* only_mask(std::span<const Index> indices, const Operand& value) {
 
 Tensor Tensor::operator[](const Index& index) const { return get_item(std::span(&index, 1)); }
 Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return get_item({indices.begin(), indices.size()}); }
-Tensor Tensor::get_item(std::span<const Index> indices) const { return wrap_view(ops::get_item(uop(), without_masks(*this, indices))); }
+Tensor Tensor::get_item(std::span<const Index> indices) const {
+  const std::vector<ops::Index> nodes = without_masks(*this, indices);
+  check_entries(*this, nodes);
+  return wrap_view(ops::get_item(uop(), nodes));
+}
 
 Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   if (overlaps_itself(uop()))
@@ -101,10 +138,11 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
     Sizes beside = mask->shape();
     check_mask(beside, shape(), 0);
     beside.resize(size_t(ndim()), 1);
-    const ops::Operand number = given.is_number() ? given : ops::Operand(ops::reshape(given.node(), {}));
+    const ops::Operand number = given.is_weak() ? given : ops::Operand(ops::reshape(given.node(), {}));
     return assign(wrap(tinygrad::cast(ops::where(mask->reshape(beside).uop(), number, uop(), context()), dtype())));
   }
   const std::vector<ops::Index> nodes = without_masks(*this, indices);
+  check_entries(*this, nodes);
   const UOp node = ops::get_item(uop(), nodes);
   if (base_of_view(node) != base_of_view(uop())) return assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
   UOp written = tinygrad::cast(ops::as_node(given, context()), node.dtype());
@@ -113,12 +151,24 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   return *this;
 }
 
-Tensor Tensor::gather(int axis, const Tensor& index) const { return wrap(ops::gather(uop(), axis, index.uop())); }
+namespace {
+/// Indices along an axis.
+const Tensor& checked(const char* op, const Tensor& x, int axis, const Tensor& index) {
+  const int a = axis < 0 ? axis + x.ndim() : axis;
+  if (a >= 0 && a < x.ndim()) check_indices(op, index.uop(), 0, to_size(x.symbolic_shape()[size_t(a)]), x.uop(), a);
+  return index;
+}
+}  // namespace
+
+Tensor Tensor::gather(int axis, const Tensor& index) const {
+  return wrap(ops::gather(uop(), axis, checked("gather", *this, axis, index).uop()));
+}
 Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& src) const {
-  return wrap(ops::scatter(uop(), axis, index.uop(), to_operand(src)));
+  return wrap(ops::scatter(uop(), axis, checked("scatter", *this, axis, index).uop(), to_operand(src)));
 }
 Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& src, ScatterMode mode, bool include_self) const {
-  return wrap(ops::scatter_reduce(uop(), axis, index.uop(), src.uop(), static_cast<ops::Scatter>(mode), include_self));
+  return wrap(ops::scatter_reduce(uop(), axis, checked("scatter_reduce", *this, axis, index).uop(), src.uop(),
+                                  static_cast<ops::Scatter>(mode), include_self));
 }
 Tensor Tensor::one_hot(int64_t classes) const { return wrap(ops::one_hot(uop(), classes)); }
 

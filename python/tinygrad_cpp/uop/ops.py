@@ -3,15 +3,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tinygrad_cpp.dtype import AddrSpace
 from tinygrad_cpp.uop import Ops, UOp, Variable
 
-__all__ = ["AxisType", "KernelInfo", "Ops", "UOp", "Variable"]
+__all__ = ["AddrSpace", "AxisType", "KernelInfo", "Ops", "UOp", "Variable"]
 
 
 class AxisType:
   """The loops of a kernel written by hand, for UOp.range."""
 
   LOOP = "LOOP"
+  WEAK = "LOOP"
   REDUCE = "REDUCE"
 
 

@@ -185,5 +185,19 @@ TEST(ErrorsDeathTest, ABadVariableIsNamed) {
       "DEBUG");
 }
 
+TEST(Errors, ComputedIndicesAreLookedAtWithCheckOob) {
+  const Tensor x = Tensor::arange(6).reshape({2, 3}).to_float(), bad = Tensor({0, 5}) + 0, labels = Tensor({1, 3}) + 0;
+  EXPECT_EQ(x[bad].tolist(), (std::vector<float>{0, 1, 2, 0, 0, 0}));
+  const Context check{{.check_oob = true}};
+  EXPECT_THROW(x[bad], IndexError);
+  EXPECT_THROW(x.gather(0, bad.reshape({2, 1})), IndexError);
+  EXPECT_THROW(x.scatter(1, bad.reshape({2, 1}), 1), IndexError);
+  EXPECT_THROW(x.sparse_categorical_crossentropy(labels), IndexError);
+  EXPECT_THROW(x.cross_entropy(labels), IndexError);
+  EXPECT_THROW(x.nll_loss(labels), IndexError);
+  EXPECT_NO_THROW(x.nll_loss(labels, {}, {.ignore_index = 3}).item());
+  EXPECT_EQ(x[Tensor({-1}) + 0].tolist(), (std::vector<float>{3, 4, 5}));
+}
+
 }  // namespace
 }  // namespace tinygrad

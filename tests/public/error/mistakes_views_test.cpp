@@ -169,7 +169,7 @@ std::vector<Mistake> indices() {
       mistake<IndexError>("a_mask_of_another_shape", "a bool mask of (3,) does not fit (2, 3)", [](Givens& g) { g.matrix[g.mask]; }),
       mistake<ShapeError>("index_tensors_of_other_shapes", "cannot broadcast", [](Givens& g) { g.image[{g.ints, Tensor({0, 1})}]; }),
       mistake<ValueError>("a_variable_without_a_value", "has no value; use bind()",
-                          [](Givens& g) { g.vector[Variable("i", 0, 2)].realize(); }),
+                          [](Givens& g) { g.vector[Variable("i", 0, 2)].item(); }),
       mistake<IndexError>("a_variable_out_of_range", "BIND(i, 4) is out of range for axis 0 of size 3",
                           [](Givens& g) { g.vector[Variable("i", 0, 9).bind(4)]; }),
       mistake<IndexError>("a_slice_by_a_variable_out_of_range", "is not within an axis of size 3",
