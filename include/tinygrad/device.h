@@ -83,13 +83,14 @@ class TINYGRAD_EXPORT Graph {
   virtual std::optional<double> launch(std::span<const GraphLaunch> launches, std::span<const uint32_t> changed, bool wait = false) = 0;
 };
 
-/// Which device, and how code for it is made: `NAME[:INDEX][:RENDERER[:ARCH]]`, or `NAME:PATH` with a path that begins with '/' or '.'.
+/// Which device, and how code for it is made: `NAME[:INDEX][:RENDERER[:ARCH]]`, or `NAME:PATH` with a path that begins with '/' or '.';
+/// of DISK with any path, which becomes absolute, or `DISK:shm:NAME` for shared memory of the system.
 struct TINYGRAD_EXPORT DeviceChoice {
   std::string name;  ///< "CPU", upper case
   int index = 0;
   std::string renderer;  ///< "LLVM"; empty: the backend's first
   std::string arch;      ///< "x86-64-v3"; empty: the machine's
-  std::string path;      ///< "/tmp/weights.bin"; of devices that are files
+  std::string path;      ///< "/tmp/weights.bin", "shm:weights"; of devices that are files
 
   /// Throws DeviceError for a text of another form.
   static DeviceChoice parse(std::string_view text);

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tinygrad/dtype.h>
@@ -63,6 +65,7 @@ struct SafeMetadata {
   int64_t data_start = 0;  ///< in bytes
   std::map<std::string, std::string> metadata = {};
   std::map<std::string, Entry> tensors = {};
+  std::vector<std::string> names = {};  ///< of the tensors, in the order of the header; empty to write: theirs
 };
 
 /// Reads only the header, and checks that the tensors fill the rest of the file without gaps or overlaps.
@@ -78,6 +81,9 @@ TINYGRAD_EXPORT StateDict safe_load(const Tensor& bytes);
 /// Writes tensors as a safetensors file, which takes its name only when it is complete. The widest elements come first, so that all are
 /// aligned. Throws ValueError for a name that is not UTF-8 or that is "__metadata__", DTypeError for `index`.
 TINYGRAD_EXPORT void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata = {});
+/// The same in an order of one's own, which the header keeps. Throws ValueError for a name that occurs twice.
+TINYGRAD_EXPORT void safe_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path,
+                               const std::map<std::string, std::string>& metadata = {});
 
 struct ExtractOptions {
   int64_t max_bytes = int64_t{1} << 34;  ///< FormatError for an archive that unpacks to more

@@ -267,8 +267,8 @@ class TINYGRAD_EXPORT Tensor {
   /// and gradients still go through it. realize() it first to read it often.
   std::vector<std::byte> data() const;
   /// The same without a copy: realizes the tensor and gives its own memory, which stays while the pointer does; of a slice whose elements
-  /// follow one another, its place in the memory of the whole. Only where they do not (a transposed or expanded view) it is a copy.
-  /// DeviceError where the host does not reach it.
+  /// follow one another, its place in the memory of the whole. Only where they do not (a transposed or expanded view) it is a copy,
+  /// and where the host does not reach it, as in files and in memory of GPUs.
   std::shared_ptr<std::byte> host_memory() const;
   /// The elements, row-major, cast to E.
   template <Element E = float>

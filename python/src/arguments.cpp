@@ -4,6 +4,8 @@
 
 #include "common.h"
 
+#include "tensor/storage.h"
+
 namespace tinygrad::python {
 
 std::shared_ptr<void> shared_object(nb::object x) {
@@ -323,7 +325,9 @@ IndexArg to_indices(nb::handle x, const Tensor& of) {
 }
 
 Tensor to_tensor_like(nb::handle x, const Tensor& like) {
-  return nb::isinstance<Tensor>(x) ? nb::cast<Tensor>(x) : make_tensor(x, like.device(), like.dtype());
+  if (nb::isinstance<Tensor>(x)) return nb::cast<Tensor>(x);
+  const std::string device = like.device();  // of a file, no value is made there before it is written
+  return make_tensor(x, tensor::is_storage(Symbol(device)) ? std::string("CPU") : device, like.dtype());
 }
 
 }  // namespace tinygrad::python

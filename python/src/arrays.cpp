@@ -8,9 +8,8 @@
 #include "dtype/scalar.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/storage.h"
 #include "uop/uop.h"
-
-#include "base/file.h"
 
 namespace tinygrad::python {
 
@@ -203,14 +202,22 @@ class NestedList {
   std::vector<nb::object> kept_;
 };
 
-/// A vector of `dtype`, by default uint8. Bytes behind the last whole element are left out where that is allowed.
-Tensor from_bytes(std::span<const std::byte> bytes, const TensorOptions& options, bool may_cut) {
+/// A vector of `dtype`, by default uint8.
+Tensor from_bytes(std::span<const std::byte> bytes, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(DType::uint8);
   const size_t width = std::max<size_t>(itemsize(dtype), 1);
-  if (bytes.size() % width && !may_cut)
+  if (bytes.size() % width)
     throw ShapeError("Tensor: " + std::to_string(bytes.size()) + " bytes are no whole number of " + std::string(repr(dtype)));
-  const size_t count = bytes.size() / width;
-  return Tensor(bytes.first(count * width), dtype, {int64_t(count)}, options);
+  return Tensor(bytes, dtype, {int64_t(bytes.size() / width)}, options);
+}
+
+/// The same of a file, in which it stays unless a device is named. Bytes behind the last whole element are left out.
+Tensor from_path(nb::handle path, const TensorOptions& options) {
+  const Tensor bytes = Tensor::from_file(nb::cast<std::string>(path.attr("__fspath__")()));
+  const DType dtype = options.dtype.value_or(DType::uint8);
+  const int64_t width = std::max<int64_t>(int64_t(itemsize(dtype)), 1), count = bytes.numel() / width;
+  const Tensor there = bytes[{Slice{.stop = count * width}}].bitcast(dtype);
+  return options.device.empty() ? there : there.to(options.device);
 }
 
 /// A number that is made into a constant; an integer beyond 64 bits is looked at as those in lists are.
@@ -247,11 +254,10 @@ Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, st
   }
   if (PyBytes_Check(data.ptr())) {
     const auto bytes = std::as_bytes(std::span(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr()))));
-    return from_bytes(bytes, options, false);
+    return from_bytes(bytes, options);
   }
   if (!nb::isinstance<nb::list>(data) && !nb::isinstance<nb::tuple>(data)) {
-    if (nb::hasattr(data, "__fspath__"))
-      return from_bytes(MappedFile(nb::cast<std::string>(data.attr("__fspath__")())).bytes(), options, true);
+    if (nb::hasattr(data, "__fspath__")) return from_path(data, options);
     if (std::optional<Tensor> t = from_array(data, options)) return *t;
   }
   return NestedList(data).tensor(options);
@@ -276,7 +282,11 @@ nb::object array_over(const Tensor& tensor) {
   return nb::cast(nb::ndarray<Library>(memory.get(), shape.size(), shape.data(), capsule, nullptr, array_dtype(t.dtype())));
 }
 
-nb::object numpy_of(const Tensor& t) {
+/// A tensor in a file is read first: what reading converts is computed.
+Tensor readable(const Tensor& t) { return tensor::is_storage(Symbol(t.device())) ? t.to("CPU") : t; }
+
+nb::object numpy_of(const Tensor& x) {
+  const Tensor t = readable(x);
   const bool has_dtype = t.dtype() != DType::bfloat16 && !is_fp8(t.dtype());
   return array_over<nb::numpy>(has_dtype ? t : t.to_float());
 }
@@ -296,7 +306,8 @@ nb::object flat_list(const std::vector<T>& values) {
   return out;
 }
 
-nb::object flat_values(const Tensor& t) {
+nb::object flat_values(const Tensor& x) {
+  const Tensor t = readable(x);
   const auto read = [&]<class T>(T) {
     std::vector<T> values;
     {

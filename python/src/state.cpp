@@ -26,10 +26,12 @@ template <class F>
 auto read(nb::handle x, F f) {
   if (nb::isinstance<Tensor>(x)) {
     const Tensor& bytes = *nb::inst_ptr<Tensor>(x);
+    const Interruptible interruptible;
     const Released released;
     return f(bytes);
   }
   const std::string path = path_of(x);
+  const Interruptible interruptible;
   const Released released;
   return f(path);
 }
@@ -40,10 +42,30 @@ std::map<std::string, std::string> metadata_of(const nb::dict& metadata) {
   return out;
 }
 
+/// Tensors in the order of their file.
+nb::dict in_order(const StateDict& tensors, const SafeMetadata& file) {
+  nb::dict out;
+  for (const std::string& name : file.names) out[nb::str(name.data(), name.size())] = tensors.at(name);
+  return out;
+}
+
+std::vector<std::pair<std::string, Tensor>> in_order(const nb::dict& tensors) {
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (const auto& [name, value] : tensors) {
+    if (!nb::isinstance<nb::str>(name) || !nb::isinstance<Tensor>(value))
+      throw nb::type_error(
+          (std::string("safe_save: expects tensors by name, got ") + nb::repr(name).c_str() + ": " + nb::repr(value.type()).c_str())
+              .c_str());
+    out.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(value));
+  }
+  return out;
+}
+
 nb::dict entries_of(const SafeMetadata& file) {
   nb::dict out;
   if (!file.metadata.empty()) out["__metadata__"] = nb::cast(file.metadata);
-  for (const auto& [name, entry] : file.tensors) {
+  for (const std::string& name : file.names) {
+    const SafeMetadata::Entry& entry = file.tensors.at(name);
     nb::dict e;
     e["dtype"] = DTypeArg{entry.dtype};
     e["shape"] = to_tuple(entry.shape);
@@ -97,11 +119,21 @@ void bind_state(nb::module_& m) {
       },
       "t"_a, "The file, where its data start, and its header.");
   m.def(
-      "safe_load", [](nb::handle fn) { return read(fn, [](const auto& x) { return safe_load(x); }); }, "fn"_a,
-      "The tensors of a safetensors file by name. The file is mapped, not read.");
+      "safe_load",
+      [](nb::handle fn) {
+        const Tensor bytes = nb::isinstance<Tensor>(fn) ? nb::cast<Tensor>(fn) : Tensor::from_file(path_of(fn));
+        const auto [header, tensors] = [&] {
+          const Interruptible interruptible;
+          const Released released;
+          return std::pair(safe_load_metadata(bytes), safe_load(bytes));
+        }();
+        return in_order(tensors, header);
+      },
+      "fn"_a, "The tensors of a safetensors file by name, in its order. They stay in the file: nothing but the header is read.");
   m.def(
       "safe_save",
-      [](const StateDict& tensors, nb::handle fn, const std::optional<nb::dict>& metadata) {
+      [](const nb::dict& given, nb::handle fn, const std::optional<nb::dict>& metadata) {
+        const auto tensors = in_order(given);
         const std::string path = path_of(fn);
         const std::map<std::string, std::string> notes = metadata ? metadata_of(*metadata) : std::map<std::string, std::string>();
         const Interruptible interruptible;

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/profile.h"
@@ -17,6 +18,8 @@
 
 namespace tinygrad {
 namespace {
+
+constexpr std::string_view kFiles = "DISK", kSharedMemory = "shm:";
 
 struct OpenDevice {
   std::mutex mutex;
@@ -134,12 +137,15 @@ void Device::wait() {
 }
 
 DeviceChoice DeviceChoice::parse(std::string_view text) {
-  if (const size_t colon = text.find(':');
-      colon != 0 && colon != text.npos && colon + 1 < text.size() && (text[colon + 1] == '/' || text[colon + 1] == '.')) {
+  if (const size_t colon = text.find(':'); colon != 0 && colon != text.npos && colon + 1 < text.size()) {
     DeviceChoice choice;
     choice.name = upper(text.substr(0, colon));
-    choice.path = text.substr(colon + 1);
-    return choice;
+    if (choice.name == kFiles || text[colon + 1] == '/' || text[colon + 1] == '.') {
+      choice.path = text.substr(colon + 1);
+      // One file has one name, wherever the process is.
+      if (choice.name == kFiles && !choice.path.starts_with(kSharedMemory)) choice.path = absolute_path(choice.path);
+      return choice;
+    }
   }
   std::vector<std::string_view> parts;
   for (std::string_view rest = text;;) {

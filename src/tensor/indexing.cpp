@@ -1,6 +1,8 @@
 // Indexing: reading and writing parts of a tensor.
 #include "ops/index.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
@@ -8,9 +10,11 @@
 #include "base/options.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
+#include "shape/device.h"
 #include "shape/shape.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/storage.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -129,9 +133,25 @@ Tensor Tensor::get_item(std::span<const Index> indices) const {
   return wrap_view(ops::get_item(uop(), nodes));
 }
 
+namespace {
+
+bool is_plain(const Index& i) { return !std::holds_alternative<Tensor>(i.value()); }
+
+}  // namespace
+
 Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
+  const bool stored = is_storage(device_of(uop()));
+  if (const Tensor* given = value.tensor(); given && is_storage(device_of(given->uop()))) {
+    const Tensor there = given->to("CPU");
+    return set_item(indices, there);
+  }
   if (overlaps_itself(uop()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; write into contiguous()");
+  const auto through_cpu = [&]() -> Tensor& {  // nothing is computed there
+    Tensor here = to("CPU").clone();
+    return assign(here.set_item(indices, value));
+  };
+  if (stored && !std::ranges::all_of(indices, is_plain)) return through_cpu();
   ops::Operand given = to_operand(value);
   if (given.is_number()) given = checked_cast(given.number(), dtype(), "set_item");
   if (const Tensor* mask = only_mask(indices, value)) {
@@ -144,7 +164,8 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
   const std::vector<ops::Index> nodes = without_masks(*this, indices);
   check_entries(*this, nodes);
   const UOp node = ops::get_item(uop(), nodes);
-  if (base_of_view(node) != base_of_view(uop())) return assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
+  if (base_of_view(node) != base_of_view(uop()))
+    return stored ? through_cpu() : assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
   UOp written = tinygrad::cast(ops::as_node(given, context()), node.dtype());
   while (rank_of(written) > rank_of(node) && shape_of(written)[0] == 1) written = ops::squeeze(written, 0);  // as in NumPy
   wrap_view(node).assign(wrap_view(ops::broadcast_to(written, shape_of(node))));

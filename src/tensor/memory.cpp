@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/history.h"
@@ -161,6 +164,8 @@ UOp base_in_memory(const UOp& base) { return base.is(Op::TENSOR) ? tensor_view(b
 
 UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {
   UOp memory = make_buffer(static_cast<int64_t>(bytes.size() / itemsize(dtype)), dtype, device);
+  if (!buffer_of(memory).device().target().computes())  // where new memory is the beginning of a file that holds something else
+    throw DeviceError(fmt::format("{}: it only holds data; make values on CPU and copy them with to(\"{}\")", device.str(), device.str()));
   buffer_of(memory).copyin(bytes);
   if (Recorder* r = Recorder::current()) r->uploaded(memory, bytes);
   return memory;

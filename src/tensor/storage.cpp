@@ -9,6 +9,7 @@
 #include "engine/host_memory.h"
 #include "ops/elementwise.h"
 #include "runtime/backends.h"
+#include "runtime/disk/disk.h"
 #include "shape/device.h"
 #include "shape/shape.h"
 #include "tensor/cell.h"
@@ -74,10 +75,10 @@ Run run_of(const UOp& view) {
   return run;
 }
 
-Run one_piece(const UOp& view, std::string_view what) {
+Run one_piece(const UOp& view) {
   Run run = run_of(view);
   if (!run.rest.empty())
-    throw DeviceError(fmt::format("{}: a view on {} whose elements do not follow one another; copy it with to(\"CPU\") first", what,
+    throw DeviceError(fmt::format("bitcast: a view on {} whose elements do not follow one another; copy it with to(\"CPU\") first",
                                   device_of(view).str()));
   return run;
 }
@@ -105,52 +106,84 @@ BufferPtr piece_of_memory(const UOp& view) {
   return buffer_of_run(run, run.memory.dtype());
 }
 
-UOp copied_from_storage(const UOp& view, Symbol device) {
-  const Run run = run_of(view);
-  UOp out;
-  if (run.size() == 0) {
-    out = make_memory(run.shape, view.dtype(), device);
-  } else {
-    const BufferPtr memory = buffer_of_run(run, run.memory.dtype());
-    const BufferPtr shared = Buffer::sharing(runtime::open_device(device.str()), memory);
-    out = shared ? node_of(shared, device) : ops::copy_to(node_of(memory, device_of(view)), device);
-    if (run.shape.size() != 1) out = reshape(out, run.shape);
-  }
+namespace {
+
+/// A run as a value on another device.
+UOp copied_run(const Run& run, Symbol device) {
+  if (run.size() == 0) return make_memory(run.shape, run.memory.dtype(), device);
+  const BufferPtr memory = buffer_of_run(run, run.memory.dtype());
+  const BufferPtr shared = Buffer::sharing(runtime::open_device(device.str()), memory);
+  const UOp out = shared ? node_of(shared, device) : ops::copy_to(node_of(memory, device_of(run.memory)), device);
+  return run.shape.size() == 1 ? out : reshape(out, run.shape);
+}
+
+/// The rest of a view, on a value that stands for its run.
+UOp with_rest(const Run& run, UOp value) {
   for (size_t i = run.rest.size(); i-- > 0;) {
     UOps sources(run.rest[i].src().begin(), run.rest[i].src().end());
-    sources[0] = out;
-    out = run.rest[i].with_src(sources);
+    sources[0] = value;
+    value = run.rest[i].with_src(sources);
   }
-  return out;
+  return value;
+}
+
+}  // namespace
+
+UOp copied_from_storage(const UOp& view, Symbol device) {
+  const Run run = run_of(view);
+  return with_rest(run, copied_run(run, device));
 }
 
 UOp storage_bitcast(const UOp& view, DType dtype) {
   const Shape shape = shape_of(ops::bitcast(view, dtype));
-  const BufferPtr memory = buffer_of_run(one_piece(view, "bitcast"), dtype);
+  const BufferPtr memory = buffer_of_run(one_piece(view), dtype);
   const UOp node = node_of(memory, device_of(view));
   return shape.size() == 1 ? node : reshape(node, shape);
 }
 
 namespace {
 
-void write_now(const UOp& view, const UOp& value) {
-  const Run run = one_piece(view, "assign");
-  const Symbol device = device_of(view);
-  if (Recorder* r = Recorder::current()) r->used_host("assign() to storage");
+/// The elements of a value in row-major order, in memory of a device that computes or of the host.
+UOp computed(const UOp& value) {
+  const bool is_stored = is_storage(device_of(value));
+  const UOp there = is_stored ? copied_from_storage(value, Symbol("CPU")) : value;
+  const Tensor source = Tensor::from_uop(whole_buffer(there) ? there : ops::contiguous(there));
+  source.realize();
+  return whole_buffer(source.uop());
+}
+
+/// Live tensors that are lazy and read what a device holds.
+std::vector<detail::CellPtr> readers_of(Symbol device) {
   std::vector<detail::CellPtr> readers;
   for (const detail::CellPtr& c : detail::unfinished_cells()) {
     const UOp node = c->node();
-    const auto reads = [&](const UOp& u) { return u.is(Op::BUFFER) && u.arg_as<BufferArg>().device == device; };
+    const auto reads = [&](const UOp& u) { return u.is(Op::BUFFER) && runtime::is_same_file(u.arg_as<BufferArg>().device, device); };
     if (!state_of_view(node).is(Op::BUFFER) && std::ranges::any_of(toposort(node), reads)) readers.push_back(c);
   }
-  const Tensor source = Tensor::from_uop(device_of(value) == device ? copied_from_storage(value, Symbol("CPU")) : ops::contiguous(value));
+  return readers;
+}
+
+/// What all of a run holds when the view on it holds a value: what lies between the view's elements is written again as it is.
+UOp merged(const Run& run, const UOp& view, const UOp& value) {
+  const Tensor whole = Tensor::from_uop(copied(copied_run(run, Symbol("CPU")))).realize();
+  Tensor part = Tensor::from_uop(with_rest(run, whole.uop()));
+  part.assign(Tensor::from_uop(reshape(ops::copy_to(value, Symbol("CPU")), shape_of(view)))).realize();
+  return whole_buffer(whole.uop());
+}
+
+void write_now(const UOp& view, const UOp& value) {
+  if (overlaps_itself(view))
+    throw ValueError("assign: the tensor is an expanded view, elements of which share memory; copy it with to(\"CPU\")");
+  const Run run = run_of(view);
+  if (Recorder* r = Recorder::current()) r->used_host("assign() to storage");
+  const std::vector<detail::CellPtr> readers = readers_of(device_of(view));
+  UOp source = computed(value);
   realize(readers);
-  source.realize();
   if (run.size() == 0) return;
+  if (!run.rest.empty()) source = merged(run, view, source);
   const BufferPtr target = buffer_of_run(run, run.memory.dtype());
-  Buffer& from = buffer_of(whole_buffer(source.uop()));
   try {
-    target->copy_from(from);
+    target->copy_from(buffer_of(source));
   } catch (const IoError& e) {
     target->poison(e.what());
     throw;
@@ -174,6 +207,18 @@ bool copy_into_memory(const UOp& view, const UOp& value) {
     to->copy_from(*from);
   });
   return true;
+}
+
+UOp stored(const UOp& value, Symbol device) {
+  return engine::with_host_memory([&] {
+    const Shape& shape = shape_of(value);
+    if (!all_known(shape))
+      throw DeviceError(fmt::format("to: {} of symbolic sizes cannot be copied to {}", to_string(shape), device.str()));
+    const UOp source = computed(value), memory = make_memory(shape, value.dtype(), device);
+    buffer_of(state_of_view(memory)).ensure_allocated();
+    write_now(memory, source.is(Op::BUFFER) ? reshape(source, shape) : source);
+    return memory;
+  });
 }
 
 }  // namespace tinygrad::tensor

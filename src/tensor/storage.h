@@ -23,13 +23,18 @@ UOp copied_from_storage(const UOp& view, Symbol device);
 /// not.
 UOp storage_bitcast(const UOp& view, DType dtype);
 
-/// Writes a value of any device, now: live tensors that read the file's, or array's, earlier content are computed before. Throws
-/// DeviceError where the view is not one piece. What may be written in part when writing fails is poisoned.
+/// Writes a value of any device, now: live tensors that read the file's, or array's, earlier content are computed before. Of a view that
+/// is not one piece, what lies between its elements is read and written too. Throws ValueError for an expanded view. What may be written in
+/// part when writing fails is poisoned.
 void write_storage(const UOp& view, const UOp& value);
 
 /// Copies the elements of a value in memory into the memory of a view of the same shape and dtype, now: live tensors that read what is
 /// there are computed before. False, and nothing is done, unless both lie in one piece, and where a call is recorded, to which assign()
 /// belongs.
 bool copy_into_memory(const UOp& view, const UOp& value);
+
+/// A value of any device in the memory of storage, which a file has from its beginning. Written now, as by write_storage(): a file is
+/// there for others when the call returns, and nothing is left of it when it throws.
+UOp stored(const UOp& value, Symbol device);
 
 }  // namespace tinygrad::tensor

@@ -119,6 +119,10 @@ Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape
     throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / itemsize(dtype), repr(dtype),
                                  tinygrad::to_string(to_shape(shape))));
   const Symbol device = context_on(options.device).device;
+  if (!options.device.empty() && is_storage(device)) {
+    *this = Tensor(bytes, dtype, shape, {.dtype = wanted, .device = "CPU"}).to(options.device);
+    return;
+  }
   if (count == 0) {
     *this = from_uop(make_memory(to_shape(shape), wanted, device));
     return;
@@ -359,12 +363,16 @@ void Tensor::read(void* to_host, DType as, size_t count) const {
 std::shared_ptr<std::byte> Tensor::host_memory() const {
   note_host_use();
   if (numel() == 0) return nullptr;
+  if (is_storage(device_of(uop()))) return to("CPU").host_memory();
   realize();
   auto owner = std::make_shared<BufferPtr>(row_major(*this));
   Buffer& memory = **owner;
   memory.check_readable();
   memory.device().wait();
-  return {owner, memory.data()};
+  if (memory.device().allocator().host_pointer(memory.handle())) return {owner, memory.data()};
+  const auto copy = std::make_shared<std::vector<std::byte>>(memory.nbytes());
+  memory.copyout(*copy);
+  return {copy, copy->data()};
 }
 
 std::vector<std::byte> Tensor::data() const {
@@ -438,6 +446,8 @@ Tensor& Tensor::replace(const Tensor& x) {
 }
 
 Tensor Tensor::clone() const {
+  if (const Symbol d = device_of(uop()); is_storage(d))
+    throw DeviceError(fmt::format("clone: {} has no memory but this; copy with to(\"CPU\")", d.str()));
   Tensor out = from_uop(copied(uop())).is_param_(is_param());
   if (const Tensor g = grad(); g.defined()) out.set_grad(g.clone());
   return out;
@@ -448,8 +458,9 @@ Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backwar
 Tensor Tensor::to(std::string_view device) const {
   const UOp x = uop();
   const Symbol to = context_on(device).device;
-  const bool stored = device_of(x) != to && is_storage(device_of(x));
-  return wrap_view(stored ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
+  if (device_of(x) == to) return wrap_view(x).is_param_(is_param());
+  if (is_storage(to)) return wrap_view(stored(x, to)).is_param_(is_param());
+  return wrap_view(is_storage(device_of(x)) ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
 }
 Tensor& Tensor::to_(std::string_view device) { return replace(to(device)); }
 

@@ -63,6 +63,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
       is_metadata_ = text == metadata_key;
       if (is_metadata_ ? std::exchange(has_metadata_, true) : !out_.tensors.try_emplace(text).second)
         fail(fmt::format("the name '{}' occurs twice", text));
+      if (!is_metadata_) out_.names.push_back(text);
       tensor_ = text;
       has_ = {};
       place_ = Place::value;
@@ -217,9 +218,14 @@ std::string make_safetensors_header(const SafeMetadata& contents) {
     for (const auto& [key, value] : contents.metadata) pairs.push_back(quoted(key) + ":" + quoted(value));
     json += fmt::format("\"{}\":{{{}}}", metadata_key, fmt::join(pairs, ","));
   }
-  for (const auto& [name, e] : contents.tensors)
+  std::vector<std::string> names = contents.names;
+  if (names.empty())
+    for (const auto& [name, e] : contents.tensors) names.push_back(name);
+  for (const std::string& name : names) {
+    const SafeMetadata::Entry& e = contents.tensors.at(name);
     json += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json.size() > 1 ? "," : "", quoted(name),
                         safetensors_name(e.dtype).value(), fmt::join(e.shape, ","), e.begin, e.end);
+  }
   json += "}";
   json.append((size_bytes - json.size() % size_bytes) % size_bytes, ' ');  // so that the data is aligned
   const uint64_t size = json.size();

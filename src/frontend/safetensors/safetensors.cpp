@@ -2,8 +2,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 #include <tinygrad/state.h>
 
 #include "base/file.h"
@@ -59,10 +61,11 @@ StateDict load_on_storage(const Tensor& file) {
   return out;
 }
 
-/// Tensors in the order of the file.
-std::vector<std::pair<std::string, Tensor>> in_order(const StateDict& tensors) {
-  std::vector<std::pair<std::string, Tensor>> out(tensors.begin(), tensors.end());
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second.element_size() > b.second.element_size(); });
+/// The order of their elements in a file: the widest first, so that all are aligned.
+std::vector<const std::pair<std::string, Tensor>*> order_of_data(std::span<const std::pair<std::string, Tensor>> tensors) {
+  std::vector<const std::pair<std::string, Tensor>*> out;
+  for (const auto& item : tensors) out.push_back(&item);
+  std::ranges::stable_sort(out, std::greater(), [](const auto* item) { return item->second.element_size(); });
   return out;
 }
 
@@ -83,12 +86,21 @@ StateDict safe_load(const std::string& path) { return load(FileBytes::map(path))
 StateDict safe_load(const Tensor& bytes) { return is_on_storage(bytes) ? load_on_storage(bytes) : load(FileBytes::of(bytes)); }
 
 void safe_save(const StateDict& tensors, const std::string& path, const std::map<std::string, std::string>& metadata) {
+  safe_save(std::vector<std::pair<std::string, Tensor>>(tensors.begin(), tensors.end()), path, metadata);
+}
+
+void safe_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path,
+               const std::map<std::string, std::string>& metadata) {
   SafeMetadata contents{.metadata = metadata};
-  const auto order = in_order(tensors);
+  for (const auto& [name, tensor] : tensors) {
+    if (name == "__metadata__") throw ValueError("safe_save: no tensor can be named __metadata__");
+    if (!contents.tensors.try_emplace(name).second) throw ValueError(fmt::format("safe_save: the name '{}' occurs twice", name));
+    contents.names.push_back(name);
+  }
   std::vector<Tensor> values;
   int64_t end = 0;
-  for (const auto& [name, tensor] : order) {
-    if (name == "__metadata__") throw ValueError("safe_save: no tensor can be named __metadata__");
+  for (const auto* item : order_of_data(tensors)) {
+    const auto& [name, tensor] = *item;
     if (!frontend::safetensors_name(tensor.dtype()))
       throw DTypeError(fmt::format("safe_save: '{}' is {}, which safetensors lacks; cast it", name, tensor.to_string()));
     const int64_t begin = end;
@@ -103,7 +115,11 @@ void safe_save(const StateDict& tensors, const std::string& path, const std::map
   for (const Tensor& t : values) {
     const Tensor here = t.to("CPU");
     const std::shared_ptr<std::byte> memory = here.host_memory();
-    file.write(std::span<const std::byte>(memory.get(), static_cast<size_t>(t.nbytes())));
+    std::span<const std::byte> rest(memory.get(), static_cast<size_t>(t.nbytes()));
+    for (constexpr size_t most = size_t{64} << 20; !rest.empty(); rest = rest.subspan(std::min(most, rest.size()))) {
+      check_interrupt();
+      file.write(rest.first(std::min(most, rest.size())));
+    }
   }
   file.commit();
 }

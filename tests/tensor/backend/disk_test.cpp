@@ -174,9 +174,141 @@ TEST_F(Disk, AssignWritesNow) {
   EXPECT_EQ(read("x"), bytes_of({1, 7, 8, 4}));
   EXPECT_EQ(before.tolist(), (Floats{10, 20, 30, 40})) << "a lazy value means its value where it was written";
   EXPECT_EQ(x.tolist(), (Floats{1, 7, 8, 4}));
-  Tensor columns = x.reshape({2, 2})[{Slice{}, 0}];
-  EXPECT_THROW(columns.assign(Tensor({0.0f, 0.0f})), DeviceError);
-  EXPECT_EQ(read("x"), bytes_of({1, 7, 8, 4}));
+}
+
+TEST_F(Disk, WritesWithGapsKeepWhatIsBetween) {
+  const Floats start = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const auto writes = [&](const auto& view_of, const Floats& expected) {
+    const Tensor x = bytes_on(write("x", "head" + bytes_of(start) + "tail"), 56)[{Slice{.start = 4, .stop = 52}}].bitcast(DType::float32);
+    Tensor view = view_of(x.reshape({3, 4}));
+    view.assign(Tensor::arange(view.numel(), {.dtype = DType::float32}).reshape(Extents(view.shape().begin(), view.shape().end())) + 20);
+    EXPECT_EQ(read("x"), "head" + bytes_of(expected) + "tail");
+    EXPECT_EQ(x.tolist(), expected);
+  };
+  writes([](const Tensor& x) { return x[{Slice{}, 1}]; }, {0, 20, 2, 3, 4, 21, 6, 7, 8, 22, 10, 11});
+  writes([](const Tensor& x) { return x[{Slice{}, Slice{.step = 2}}]; }, {20, 1, 21, 3, 22, 5, 23, 7, 24, 9, 25, 11});
+  writes([](const Tensor& x) { return x[{Slice{.start = 1}, Slice{.start = 1, .stop = 3}}]; }, {0, 1, 2, 3, 4, 20, 21, 7, 8, 22, 23, 11});
+  writes([](const Tensor& x) { return x[{1}].flip({0}); }, {0, 1, 2, 3, 23, 22, 21, 20, 8, 9, 10, 11});
+  writes([](const Tensor& x) { return x.permute({1, 0}); }, {20, 23, 26, 29, 21, 24, 27, 30, 22, 25, 28, 31});
+  const Tensor x = bytes_on(write("x", bytes_of(start)), 48).bitcast(DType::float32);
+  EXPECT_THROW((x[{Slice{.stop = 1}}].expand({3}).assign(Tensor({1.0f, 2.0f, 3.0f}))), ValueError);
+  EXPECT_EQ(read("x"), bytes_of(start));
+}
+
+/// Values that are written are made elsewhere: memory of a file is what it holds already.
+TEST_F(Disk, ItemsAreWrittenWhereTheyAre) {
+  Tensor x = Tensor({1, 2, 3, 4}).to(device("x"));
+  x.set_item({{Slice{.start = 2, .stop = 4}}}, Tensor({8, 9}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{1, 2, 8, 9}));
+  x.set_item({{1}}, 7.9);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{1, 7, 8, 9})) << "as a cast to its dtype";
+  x.set_item({{Slice{.step = 3}}}, Tensor({-1.0f, -2.0f}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{-1, 7, 8, -2}));
+  const Tensor places({3, 0}), mask({false, true, true, false});
+  x.set_item({{places}}, Tensor({30, 40}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{40, 7, 8, 30}));
+  x.set_item({{mask}}, 5);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{40, 5, 5, 30}));
+  x.set_item({{mask}}, Tensor({1, 2}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{40, 1, 2, 30}));
+  x.set_item({{Slice{.stop = 2}}}, x[{Slice{.start = 1, .stop = 3}}]);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{1, 2, 2, 30})) << "of itself, where they overlap";
+  x.set_item({{Slice{.start = 5}}}, 1);
+  EXPECT_EQ(Tensor::from_file(file("x"), {.dtype = DType::int32}).tolist<int>(), (std::vector<int>{1, 2, 2, 30}));
+  EXPECT_THROW(x.set_item({{Slice{.stop = 2}}}, Tensor({1, 2, 3})), ShapeError);
+  EXPECT_THROW(x.assign(Tensor({1.0f, 2.0f, 3.0f, 4.0f})), DTypeError);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{1, 2, 2, 30}));
+}
+
+TEST_F(Disk, NoHiddenMemoryIsTheFile) {
+  Tensor x = Tensor({1, 2, 3, 4}).to(device("x"));
+  const std::string before = read("x");
+  EXPECT_THROW(x.clone(), DeviceError);
+  EXPECT_THROW(Tensor::rand({2}, {.device = device("x")}).realize(), DeviceError);
+  EXPECT_THROW(Tensor::zeros({2}, {.device = device("x")}).contiguous().realize(), DeviceError);
+  EXPECT_THROW(x.flip({0}).contiguous().realize(), DeviceError);
+  EXPECT_THROW((x + Tensor({1, 2, 3, 4}, {.device = "CPU"})).realize(), DeviceError);
+  EXPECT_EQ(read("x"), before);
+}
+
+TEST_F(Disk, ReadingNeedsNoCopyByHand) {
+  const Tensor x = Tensor({1.5f, -2.0f, 3.0f, 0.0f}).to(device("x"));
+  EXPECT_EQ(x[{1}].item(), -2);
+  EXPECT_EQ(x.tolist<double>(), (std::vector<double>{1.5, -2, 3, 0}));
+  EXPECT_EQ(x.reshape({2, 2}).permute({1, 0}).tolist(), (Floats{1.5, 3, -2, 0}));
+  EXPECT_EQ(std::memcmp(x.host_memory().get(), bytes_of({1.5, -2, 3, 0}).data(), 16), 0);
+  EXPECT_EQ(std::memcmp(x[{Slice{.start = 1}}].data().data(), bytes_of({-2, 3, 0}).data(), 12), 0);
+  const Tensor flags = Tensor({true, false, true}).to(device("flags"));
+  EXPECT_EQ(flags.tolist<int>(), (std::vector<int>{1, 0, 1}));
+  const Tensor halves = Tensor({1.5f, -2.0f}, {.dtype = DType::bfloat16}).to(device("halves"));
+  EXPECT_EQ(halves.tolist(), (Floats{1.5, -2}));
+}
+
+TEST_F(Disk, CopiesAreThereAtOnce) {
+  const Tensor x = Tensor({1, 2, 3, 4}).to(device("x"));
+  EXPECT_EQ(read("x").size(), 16u);
+  EXPECT_EQ(x[{Slice{.start = 2}}].to("CPU").tolist<int>(), (std::vector<int>{3, 4}));
+  EXPECT_EQ(Tensor({5, 6}, {.device = device("y")}).tolist<int>(), (std::vector<int>{5, 6}));
+  EXPECT_EQ(Tensor::from_file(file("y"), {.dtype = DType::int32}).tolist<int>(), (std::vector<int>{5, 6}));
+  const Tensor late = x.to("CPU") * 2;
+  Tensor({7, 8}).to(device("x"));
+  EXPECT_EQ(late.tolist<int>(), (std::vector<int>{2, 4, 6, 8})) << "a lazy value means its value where it was written";
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{7, 8, 3, 4})) << "memory of a file is its beginning";
+  EXPECT_THROW((x + 1).to(device("none")), DeviceError);
+  EXPECT_NE(::access(file("none").c_str(), F_OK), 0) << "nothing is left of what failed";
+}
+
+TEST_F(Disk, ViewsSeeWhatIsWrittenByAnyWay) {
+  const Tensor x = Tensor({1, 2, 3, 4}).to(device("x")), again = Tensor::from_file(file("x"), {.dtype = DType::int32});
+  const Tensor before = x[{Slice{.start = 1, .stop = 3}}];
+  Tensor(again[{Slice{.start = 2}}]).assign(Tensor({30, 40}));
+  const Tensor after = x[{Slice{.start = 1, .stop = 3}}];
+  EXPECT_EQ(before.tolist<int>(), (std::vector<int>{2, 30}));
+  EXPECT_EQ(after.tolist<int>(), (std::vector<int>{2, 30}));
+  Tensor bits = x.bitcast(DType::float32), bytes = x.bitcast(DType::uint8);
+  bits[{0}].assign(Tensor(1.0f));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{0x3f800000, 2, 30, 40}));
+  bytes.set_item({{Slice{.start = 4, .stop = 8}}}, Tensor(std::vector<uint8_t>{1, 1, 0, 0}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{0x3f800000, 257, 30, 40}));
+  EXPECT_THROW((x.reshape({2, 2})[{Slice{}, 0}].bitcast(DType::float32)), DeviceError);
+  Tensor more = Tensor::empty({6}, {.dtype = DType::int32, .device = device("x")});
+  EXPECT_EQ(read("x").size(), 24u) << "a file grows with what is asked for";
+  more.set_item({{Slice{.start = 3}}}, Tensor({4, 5, 6}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{0x3f800000, 257, 30, 4}));
+  EXPECT_EQ(more.tolist<int>(), (std::vector<int>{0x3f800000, 257, 30, 4, 5, 6}));
+}
+
+TEST_F(Disk, OtherNamesOfAFile) {
+  const Tensor x = Tensor({1, 2}).to("disk:" + file("x"));
+  EXPECT_EQ(x.device(), device("x"));
+  std::filesystem::create_symlink(file("x"), file("link"));
+  const Tensor late = x.to("CPU") + 1;
+  Tensor linked = Tensor::from_file(file("link"), {.dtype = DType::int32});
+  linked.assign(Tensor({5, 6}));
+  EXPECT_EQ(late.tolist<int>(), (std::vector<int>{2, 3}));
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{5, 6}));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  const Tensor here = Tensor({7}).to("disk:y"), named = Tensor({8}).to("DISK:123");
+  EXPECT_EQ(here.device(), device("y"));
+  std::filesystem::current_path(before);
+  EXPECT_EQ(here.tolist<int>(), (std::vector<int>{7}));
+  EXPECT_EQ(named.device(), device("123"));
+}
+
+TEST_F(Disk, SharedMemory) {
+  const std::string name = "tg_test_" + std::to_string(::getpid());
+  struct Unlink {
+    std::string path;
+    ~Unlink() { ::unlink(path.c_str()); }
+  } const unlink{"/dev/shm/" + name};
+  Tensor x = Tensor({1, 2, 3}).to("disk:shm:" + name);
+  EXPECT_EQ(x.device(), "DISK:shm:" + name);
+  Tensor other = Tensor::empty({3}, {.dtype = DType::int32, .device = "DISK:shm:" + name});
+  other.set_item({{1}}, 20);
+  EXPECT_EQ(x.tolist<int>(), (std::vector<int>{1, 20, 3}));
+  EXPECT_EQ(Tensor::from_file(unlink.path, {.dtype = DType::int32}).tolist<int>(), (std::vector<int>{1, 20, 3}));
+  EXPECT_NE(message<DeviceError>([&] { bytes_on("DISK:shm:a/b", 1); }).find("without '/'"), std::string::npos);
 }
 
 TEST_F(Disk, NothingIsComputedThere) {
