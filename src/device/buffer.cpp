@@ -193,7 +193,6 @@ void Buffer::check_readable() const {
     throw DeviceError(
         fmt::format("{}: its content is lost, because something launched before failed: {}; compute it again", describe(), why));
   }
-  if (!is_allocated()) throw DeviceError(fmt::format("{}: nothing was written to it yet", describe()));
 }
 
 std::string Buffer::describe() const {

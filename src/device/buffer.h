@@ -53,8 +53,8 @@ class Buffer final : public Resource {
   /// The elements, to read and write, for devices whose memory the host reaches; else DeviceError. Takes memory if there is none.
   std::byte* data();
 
-  /// All bytes, from or to host memory of nbytes(). Waits for the device. Reading one that is poisoned or never got memory throws
-  /// DeviceError; sizes that differ throw ValueError.
+  /// All bytes, from or to host memory of nbytes(). Waits for the device. One that nothing was written to holds anything; reading one that
+  /// is poisoned throws DeviceError. Sizes that differ throw ValueError.
   void copyin(std::span<const std::byte> from);
   void copyout(std::span<std::byte> to);
   /// All bytes of another buffer of the same nbytes(), of any device.
