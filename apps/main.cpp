@@ -1,5 +1,6 @@
 // tg: results on standard output, progress and errors on standard error, exit status 0 only on success. Here is its command line.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
 #include "bench/bench.h"
@@ -129,11 +131,34 @@ int run(int argc, char** argv) {
 
 }  // namespace tinygrad::apps
 
+namespace {
+
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as of shells
+volatile std::sig_atomic_t interrupted = 0;
+
+/// The first Ctrl-C ends the command in order, a second one at once.
+void handle_interrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &action, nullptr);
+  tinygrad::set_interrupt_check([] {
+    if (interrupted) throw tinygrad::Cancelled("interrupted");
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   // Mesa's Vulkan layer that chooses a device asks the desktop, and complains on standard error where there is none.
   if (!std::getenv("XDG_RUNTIME_DIR")) ::setenv("NODEVICE_SELECT", "1", 0);
   try {
+    handle_interrupts();
     return tinygrad::apps::run(argc, argv);
+  } catch (const tinygrad::Cancelled&) {
+    std::fflush(stdout);
+    std::fputs("tg: interrupted\n", stderr);
+    return kInterrupted;
   } catch (const std::exception& e) {
     std::fflush(stdout);
     std::fprintf(stderr, "tg: %s\n", e.what());

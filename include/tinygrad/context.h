@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct Options;
 /// The options that a Context changes; what is not named stays as it is. The fields are the environment variables of
 /// docs/environment.md in lower case, in alphabetical order.
 struct ContextArgs {
+  /// Once a stop is requested of its source, what computes tensors under the Context throws Cancelled, also in threads that work for it:
+  /// between kernels and between pieces of one, while it compiles, searches, loads and copies. All tensors are as they were, so kernels
+  /// that change existing memory are run to the end of their schedule or jitted call, and so is a compiler's work on one kernel.
+  std::optional<std::stop_token> cancel{};
 #define TG_OPTION(type, field, ...) std::optional<type> field{};
 #include <tinygrad/options.def>
 #undef TG_OPTION

@@ -72,6 +72,13 @@ class TINYGRAD_EXPORT FormatError : public Error {
   using Error::Error;
 };
 
+/// The computation was cancelled, by ContextArgs::cancel or an interrupt check. All tensors are as they were, and the same may be computed
+/// again.
+class TINYGRAD_EXPORT Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A broken invariant of the library itself, never the user's fault; names the invariant.
 class TINYGRAD_EXPORT InternalError : public Error {
  public:

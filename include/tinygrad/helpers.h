@@ -30,10 +30,12 @@ struct FetchOptions {
 /// tinygrad_cpp/downloads); a path of this machine is given back as it is. Throws IoError.
 TINYGRAD_EXPORT std::string fetch(const std::string& url, const FetchOptions& options = {});
 
-/// `check` is called by a thread that computes tensors, before each kernel that it compiles; what it throws ends that with no tensor
-/// changed. Null for none.
+/// `check` is called by every thread that computes, wherever ContextArgs::cancel is looked at, for all of the process: by a program that
+/// handles signals. It must take a few nanoseconds; what it throws, such as Cancelled, ends the computation with no tensor changed. Null
+/// for none.
 TINYGRAD_EXPORT void set_interrupt_check(void (*check)()) noexcept;
-/// For the library: calls it.
+/// Throws Cancelled if the calling thread's Context is cancelled, or what the process's check throws: for work that goes with computing,
+/// such as a decoder's.
 TINYGRAD_EXPORT void check_interrupt();
 
 /// Prints how long a scope took, on standard error: `Timing t("forward: ");`.

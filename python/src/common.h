@@ -114,7 +114,7 @@ E choose(std::string_view what, std::string_view name, std::initializer_list<std
   throw ValueError(std::string(what) + ": got '" + std::string(name) + "', expects one of " + known);
 }
 
-/// While it lives, Ctrl-C ends what this thread computes with KeyboardInterrupt, at the next kernel to compile.
+/// While it lives, Ctrl-C ends what this thread computes with KeyboardInterrupt, wherever the library may be cancelled.
 class Interruptible {
  public:
   Interruptible();
@@ -126,7 +126,7 @@ class Interruptible {
   bool installed_;
 };
 
-/// Throws KeyboardInterrupt where Ctrl-C was pressed.
+/// Throws Cancelled, which becomes KeyboardInterrupt, where Ctrl-C was pressed.
 void check_interrupted();
 
 // Each part of the module, in a source of its own.

@@ -13,6 +13,7 @@ Example example_of(nb::handle x) {
   Example out;
   const auto add = [&](nb::handle array) {
     const Tensor t = make_tensor(array, "CPU", {});
+    const Interruptible interruptible;
     const Released released;
     out.emplace_back(t);
   };
@@ -31,6 +32,7 @@ Dataset dataset_of(nb::handle x) {
       ((nb::isinstance<nb::tuple>(x) || nb::isinstance<nb::list>(x)) && nb::len(x) != 0 && nb::isinstance<Tensor>(nb::object(x[0])))) {
     const std::vector<Tensor> tensors =
         is_tensor ? std::vector{nb::cast<Tensor>(x)} : cast_to<std::vector<Tensor>>(x, "DataLoader", "tensors, all of them");
+    const Interruptible interruptible;
     const Released released;
     return tensor_dataset(tensors);
   }
@@ -64,6 +66,7 @@ class Loader {
   std::vector<int64_t> order(int64_t epoch) const { return loader().order(epoch); }
   /// The number of the loop over batches that begins.
   uint64_t begin() {
+    const Interruptible interruptible;
     const Released released;
     const std::lock_guard lock(mutex_);
     next_ = loader().begin();
@@ -73,6 +76,7 @@ class Loader {
   /// Threads that share a loop get each batch once.
   nb::tuple next(uint64_t loop) {
     const std::optional<Batch> batch = [&]() -> std::optional<Batch> {
+      const Interruptible interruptible;
       const Released released;
       const std::lock_guard lock(mutex_);
       DataLoader& own = loader();
@@ -150,6 +154,7 @@ void bind_data(nb::module_& m) {
       "mnist",
       [](const std::optional<std::string>& device, bool fashion, const std::optional<std::string>& folder) {
         return parts_of([&] {
+          const Interruptible interruptible;
           const Released released;
           return nn::datasets::mnist({.device = device.value_or(""), .fashion = fashion, .folder = folder.value_or("")});
         }());
@@ -159,6 +164,7 @@ void bind_data(nb::module_& m) {
       "cifar",
       [](const std::optional<std::string>& device, const std::optional<std::string>& folder) {
         return parts_of([&] {
+          const Interruptible interruptible;
           const Released released;
           return nn::datasets::cifar({.device = device.value_or(""), .folder = folder.value_or("")});
         }());

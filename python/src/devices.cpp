@@ -108,6 +108,7 @@ void bind_devices(nb::module_& m) {
   m.def(
       "synchronize",
       [](const std::string& device) {
+        const Interruptible interruptible;
         const Released released;
         synchronize(device);
       },

@@ -35,6 +35,11 @@ void bind_error(nb::module_& m, const char* name, nb::handle root, PyObject* als
 std::atomic<bool> interrupted{false};
 struct sigaction python_action;
 
+/// What Python's handler raised, while the computation that it ends is on its way out. Of the main thread.
+struct Raised {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+} raised;
+
 void on_interrupt(int signal) {
   interrupted = true;
   if (python_action.sa_handler != SIG_DFL && python_action.sa_handler != SIG_IGN) python_action.sa_handler(signal);  // tells Python
@@ -49,7 +54,10 @@ void check_interrupted() {
   if (!interrupted.load(std::memory_order_relaxed) || !is_main_thread()) return;
   interrupted = false;
   const nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (PyErr_CheckSignals() == 0) return;
+  for (PyObject* old : {raised.type, raised.value, raised.trace}) Py_XDECREF(old);
+  PyErr_Fetch(&raised.type, &raised.value, &raised.trace);
+  throw Cancelled("interrupted by a signal");
 }
 
 Interruptible::Interruptible() : installed_(is_main_thread()) {
@@ -86,6 +94,16 @@ void bind_errors(nb::module_& m) {
   bind_error<JitError>(m, "JitError", root, nullptr);
   bind_error<FormatError>(m, "FormatError", root, PyExc_ValueError);
   bind_error<InternalError>(m, "InternalError", root, nullptr);
+  bind_error<Cancelled>(m, "Cancelled", root, nullptr);
+  nb::register_exception_translator([](const std::exception_ptr& e, void*) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const Cancelled&) {
+      if (!raised.type || !is_main_thread()) throw;
+      PyErr_Restore(raised.type, raised.value, raised.trace);
+      raised = {};
+    }
+  });
   nb::register_exception_translator([](const std::exception_ptr& e, void*) {
     try {
       std::rethrow_exception(e);

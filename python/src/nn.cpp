@@ -21,6 +21,7 @@ void bind_call(nb::class_<L, B>& layer) {
   layer.def(
       "__call__",
       [](const L& l, const Tensor& x) {
+        const Interruptible interruptible;
         const Released released;
         return l(x);
       },

@@ -173,6 +173,7 @@ void bind_running(TensorClass& tensor) {
           [](nb::handle self, nb::handle x) {
             Tensor& t = *nb::inst_ptr<Tensor>(self);
             const Tensor value = assigned(x, t);
+            const Interruptible interruptible;
             const Released released;
             t.assign(value);
             return nb::borrow(self);
@@ -207,6 +208,7 @@ void bind_running(TensorClass& tensor) {
            [](const Tensor& t) {
              std::vector<std::byte> bytes;
              {
+               const Interruptible interruptible;
                const Released released;
                bytes = t.data();
              }
@@ -232,6 +234,7 @@ void bind_gradients(TensorClass& tensor) {
           "backward",
           [](nb::handle self, const std::optional<Tensor>& gradient) {
             const Tensor& t = *nb::inst_ptr<Tensor>(self);
+            const Interruptible interruptible;
             const Released released;
             t.backward(gradient.value_or(Tensor()));
             return nb::borrow(self);
@@ -241,6 +244,7 @@ void bind_gradients(TensorClass& tensor) {
           "gradient",
           [](const Tensor& t, const nb::args& targets, const std::optional<Tensor>& gradient) {
             const std::vector<Tensor> of = to_tensors(targets, "gradient");
+            const Interruptible interruptible;
             const Released released;
             return t.gradient(of, gradient.value_or(Tensor()));
           },

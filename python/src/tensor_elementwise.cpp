@@ -35,6 +35,7 @@ void bind_operator(TensorClass& tensor, const std::string& name, Binary f) {
                Tensor& t = *nb::inst_ptr<Tensor>(self);
                const Tensor changed = apply(f, t.uop(), tensor::to_operand(x));
                {
+                 const Interruptible interruptible;
                  const Released released;
                  t.assign(changed);
                }

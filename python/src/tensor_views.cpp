@@ -214,6 +214,7 @@ void bind_lookups(TensorClass& tensor) {
       .def(
           "masked_select",
           [](const Tensor& t, const Tensor& mask, std::optional<int64_t> size, const Value& fill) {
+            const Interruptible interruptible;
             const Released released;
             return t.masked_select(mask, size, fill);
           },
@@ -221,6 +222,7 @@ void bind_lookups(TensorClass& tensor) {
       .def(
           "nonzero",
           [](const Tensor& t, std::optional<int64_t> size, const Value& fill) {
+            const Interruptible interruptible;
             const Released released;
             return t.nonzero(size, fill);
           },
@@ -234,6 +236,7 @@ void bind_items(TensorClass& tensor) {
           "__getitem__",
           [](const Tensor& t, nb::handle indices) {
             const IndexArg index = to_indices(indices, t);
+            const Interruptible interruptible;
             const Released released;  // masks are read back
             return t.get_item(index.indices);
           },
@@ -245,6 +248,7 @@ void bind_items(TensorClass& tensor) {
             std::optional<Operand> number;
             const bool is_operand = to_operand(value, number);
             const Tensor other = is_operand ? Tensor() : to_tensor_like(value, t);
+            const Interruptible interruptible;
             const Released released;
             t.set_item(index.indices, is_operand ? *number : Operand(other));
           },

@@ -404,6 +404,7 @@ void bind_graph(TensorClass& tensor) {
           "callify",
           [](nb::handle self, const nb::args& lst) {
             const std::vector<Tensor> all = to_tensors(self, lst, "callify");
+            const Interruptible interruptible;
             const Released released;
             Tensor::callify(all);
             return nb::borrow(self);
@@ -413,6 +414,7 @@ void bind_graph(TensorClass& tensor) {
           "schedule_linear",
           [](nb::handle self, const nb::args& lst) {
             const std::vector<Tensor> all = to_tensors(self, lst, "schedule_linear");
+            const Interruptible interruptible;
             const Released released;
             return Tensor::schedule_linear(all);
           },
@@ -422,6 +424,7 @@ void bind_graph(TensorClass& tensor) {
           [](nb::handle self, const nb::args& lst) {
             const std::vector<Tensor> all = to_tensors(self, lst, "linear_with_vars");
             const auto [linear, variables] = [&] {
+              const Interruptible interruptible;
               const Released released;
               return Tensor::linear_with_vars(all);
             }();

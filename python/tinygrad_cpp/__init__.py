@@ -1,6 +1,7 @@
 """tinygrad's API on a C++ core."""
 
 from tinygrad_cpp._core import (
+  Cancelled,
   CompileError,
   DataLoader,
   DeviceError,
@@ -26,6 +27,6 @@ from tinygrad_cpp.device import Device
 from tinygrad_cpp import nn
 
 __all__ = [
-  "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
+  "Cancelled", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
   "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "function", "getenv", "nn",
 ]

@@ -7,7 +7,10 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <tinygrad/helpers.h>
 
 #include "base/cpu.h"
 #include "base/first_error.h"
@@ -66,7 +69,8 @@ struct ComputePool::State {
   size_t slot_of_caller(size_t slots) const;
   void open(size_t chunks, size_t slots);
   void call_workers(size_t slots, size_t caller);
-  void work(size_t slot, size_t slots);
+  void work(size_t slot, size_t slots, bool is_caller);
+  void check_caller();
   void close();
   bool enter();
   void leave();
@@ -131,14 +135,28 @@ void ComputePool::State::call_workers(size_t slots, size_t caller) {
   }
 }
 
-void ComputePool::State::work(size_t slot, size_t slots) {
+/// Lets no more pieces begin if the caller is cancelled.
+void ComputePool::State::check_caller() {
+  try {
+    check_interrupt();
+  } catch (...) {
+    for (Share& share : shares) share.next.store(share.end, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+void ComputePool::State::work(size_t slot, size_t slots, bool is_caller) {
   inside_job = true;
+  bool is_first = true;
   for (size_t k = 0; k < slots; k++) {
     Share& share = shares[(slot + k) % slots];
     for (;;) {
       size_t begin = share.next.fetch_add(grain, std::memory_order_relaxed);
       if (begin >= share.end) break;
-      error.guard(begin, [&] { (*fn)(begin, std::min(begin + grain, share.end)); });
+      error.guard(begin, [&] {
+        if (is_caller && !std::exchange(is_first, false)) check_caller();
+        (*fn)(begin, std::min(begin + grain, share.end));
+      });
     }
   }
   inside_job = false;
@@ -156,7 +174,7 @@ void ComputePool::State::worker_loop(size_t slot) {
     heard = wait_for_change(workers[slot].bell, heard, spin);
     if (stop.load(std::memory_order_acquire)) return;
     if (!enter()) continue;
-    work(slot % used, used);
+    work(slot % used, used, false);
     leave();
   }
 }
@@ -185,7 +203,7 @@ void ComputePool::run(size_t chunks, FunctionRef<void(size_t, size_t)> fn) {
   s.error.reset();
   s.open(chunks, slots);
   s.call_workers(slots, caller);
-  s.work(caller, slots);
+  s.work(caller, slots, true);
   s.close();
   s.error.rethrow();
 }

@@ -5,10 +5,12 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <memory>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/dylib.h"
 
@@ -58,6 +60,17 @@ size_t receive(char* data, size_t size, size_t count, void* to) {
   return size * count;
 }
 
+/// Called now and then, also while nothing comes. Nothing must be thrown through curl.
+int interrupted(void* error, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  try {
+    check_interrupt();
+    return 0;
+  } catch (...) {
+    *static_cast<std::exception_ptr*>(error) = std::current_exception();
+    return 1;
+  }
+}
+
 struct Crypto {
   const DynamicLibrary library = DynamicLibrary::open({"libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so"});
   using Digest = int(const void* data, size_t size, unsigned char* digest, unsigned int* digest_size, const void* type, void* engine);
@@ -86,8 +99,13 @@ std::string download(const std::string& url, size_t limit, const std::function<v
   lib.set(curl.get(), CURLOPT_NOSIGNAL, 1L);
   lib.set(curl.get(), CURLOPT_WRITEFUNCTION, receive);
   lib.set(curl.get(), CURLOPT_WRITEDATA, &received);
-  if (const CURLcode code = lib.perform(curl.get()); code != CURLE_OK)
-    throw IoError(fmt::format("cannot download {}: {}", url, lib.error_text(code)));
+  std::exception_ptr stopped;
+  lib.set(curl.get(), CURLOPT_NOPROGRESS, 0L);
+  lib.set(curl.get(), CURLOPT_XFERINFOFUNCTION, interrupted);
+  lib.set(curl.get(), CURLOPT_XFERINFODATA, &stopped);
+  const CURLcode code = lib.perform(curl.get());
+  if (stopped) std::rethrow_exception(stopped);
+  if (code != CURLE_OK) throw IoError(fmt::format("cannot download {}: {}", url, lib.error_text(code)));
   return std::move(received.bytes);
 }
 

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/parse.h"
 #include "base/profile.h"
 
@@ -34,12 +36,30 @@ template std::string getenv(const char*, const std::string&);
 
 namespace {
 std::atomic<void (*)()> interrupt_check{nullptr};
-}
+
+struct ThreadInterrupts {
+  int uninterruptible = 0;
+  const SharedStop* stop = nullptr;
+};
+constinit thread_local ThreadInterrupts of_thread;
+
+}  // namespace
+
+Uninterruptible::Uninterruptible() noexcept { ++of_thread.uninterruptible; }
+Uninterruptible::~Uninterruptible() { --of_thread.uninterruptible; }
+
+SharedStop::SharedStop() noexcept : outer_(of_thread.stop) {}
+SharedStop::Scope::Scope(const SharedStop& stop) noexcept : previous_(std::exchange(of_thread.stop, &stop)) {}
+SharedStop::Scope::~Scope() { of_thread.stop = previous_; }
 
 void set_interrupt_check(void (*check)()) noexcept { interrupt_check = check; }
 
 void check_interrupt() {
+  const ThreadInterrupts& mine = of_thread;
+  if (mine.uninterruptible != 0) return;
   if (void (*check)() = interrupt_check.load(std::memory_order_relaxed)) check();
+  if ((mine.stop && mine.stop->requested()) || current_options().cancel.stop_requested())
+    throw Cancelled("cancelled; all tensors are as they were");
 }
 
 Timing::Timing(std::string prefix, bool enabled) : prefix_(std::move(prefix)), enabled_(enabled), start_ns_(profile_now_ns()) {}

@@ -79,6 +79,7 @@ void resolve(Options& options) {
 }
 
 Options changed(Options options, const ContextArgs& args) {
+  if (args.cancel) options.cancel = *args.cancel;
 #define TG_OPTION(type, field, name, default_value, rule, ...) \
   if (args.field) {                                            \
     check("Context: " name, *args.field, rule);                \

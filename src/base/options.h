@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ inline constexpr int default_spec = 0;
 
 /// Typed values of all options; include/tinygrad/options.def is the list. Read once at an API call and passed down.
 struct Options {
+  std::stop_token cancel;  ///< of what the thread computes
 #define TG_OPTION(type, field, name, default_value, ...) type field = default_value;
 #include <tinygrad/options.def>
 #undef TG_OPTION

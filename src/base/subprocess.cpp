@@ -1,17 +1,21 @@
 #include "base/subprocess.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/spawn_actions.h"
 
@@ -62,8 +66,25 @@ class MemoryFile {
   int descriptor_;
 };
 
+/// Waits until the child has ended, and ends it when the caller is cancelled. An old system lacks the call; the child is then waited for.
+void wait_or_end(pid_t child) {
+  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  if (handle < 0) return;
+  try {
+    pollfd p{.fd = handle, .events = POLLIN, .revents = 0};
+    for (int n = 0; n == 0 || (n < 0 && errno == EINTR); n = ::poll(&p, 1, 20)) check_interrupt();
+  } catch (...) {
+    ::close(handle);
+    ::kill(child, SIGKILL);
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {}
+    throw;
+  }
+  ::close(handle);
+}
+
 int wait_for(pid_t child, std::string_view program) {
   int status = 0;
+  wait_or_end(child);
   while (::waitpid(child, &status, 0) < 0) {
     if (errno == ECHILD) return 0;  // it has ended, and the system has thrown away how
     if (errno != EINTR) refuse("waiting for it", program, errno);

@@ -1,7 +1,11 @@
 #include <pthread.h>
 #include <tinygrad/context.h>
 
+#include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
+
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -10,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "base/first_error.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "base/per_process.h"
 #include "base/thread_pool.h"
@@ -73,13 +78,36 @@ void TaskPool::enqueue(std::shared_ptr<detail::Task> task) {
 void TaskPool::parallel_for(size_t count, FunctionRef<void(size_t)> fn) {
   std::atomic<size_t> next{0};
   FirstError error;
+  SharedStop stop;
+  const auto interrupted = [&] {
+    try {
+      check_interrupt();
+    } catch (...) {
+      stop.request();
+      throw;
+    }
+  };
   auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) error.guard(i, [&] { fn(i); });
+    const SharedStop::Scope part(stop);
+    for (size_t i; !stop.requested() && (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+      error.guard(i, [&] {
+        interrupted();
+        try {
+          fn(i);
+        } catch (const Cancelled&) {
+          stop.request();
+          throw;
+        }
+      });
+    if (stop.requested()) error.guard(count, [] { throw Cancelled("cancelled"); });
   };
   std::vector<TaskFuture<void>> helpers;
   for (size_t i = 1; i < std::min(count, threads() + 1); i++) helpers.push_back(submit(work));
   work();
-  for (auto& helper : helpers) helper.get();
+  for (auto& helper : helpers) {
+    while (!stop.requested() && !helper.wait_for(std::chrono::milliseconds(10))) error.guard(count, interrupted);
+    helper.get();
+  }
   error.rethrow();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <future>
 #include <memory>
@@ -27,7 +28,8 @@ class ComputePool {
   /// Calls fn(begin, end) on pieces that cover [0, chunks), each once, and returns when all are done. A thread starts with
   /// its own part of the range, the same from job to job, and helps others when it is done. One chunk, one thread, and
   /// calls from inside fn run at once in the calling thread; calls from several threads take turns. fn must not wait
-  /// for another thread. When pieces throw, the rest still runs, and the exception of the first piece is rethrown.
+  /// for another thread. When pieces throw, the rest still runs, and the exception of the first piece is rethrown. When the caller is
+  /// cancelled, no more pieces begin.
   void run(size_t chunks, FunctionRef<void(size_t begin, size_t end)> fn);
 
  private:
@@ -85,6 +87,11 @@ class TaskFuture {
     task_->run_if_unclaimed();
     future_.wait();
   }
+  /// The same for some time at most; whether the task has ended.
+  bool wait_for(std::chrono::milliseconds time) const {
+    task_->run_if_unclaimed();
+    return future_.wait_for(time) == std::future_status::ready;
+  }
 
  private:
   std::shared_ptr<detail::Task> task_;
@@ -114,7 +121,8 @@ class TaskPool {
   }
 
   /// Calls fn(i) for each i below count, the caller taking part, and returns when all are done. When calls throw, the
-  /// others still run, and the exception of the lowest i is rethrown.
+  /// others still run, and the exception of the lowest i is rethrown. When the caller, or a call, is cancelled, no more calls begin, and
+  /// those in other threads are cancelled too.
   void parallel_for(size_t count, FunctionRef<void(size_t)> fn);
 
  private:

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/profile.h"
 #include "codegen/decomp/decompose_ops.h"
@@ -128,6 +129,7 @@ class Pipeline {
     if (trace_) trace_->push_back({name, graph_});
     if (options_.spec >= 2) spec::verify_between(graph_, name);
     if (meaning_) meaning_->after(name, graph_);
+    check_interrupt();
   }
   const UOp& graph() const { return graph_; }
 
@@ -203,9 +205,11 @@ UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& op
   ProfileSteps clock("lower");
   const UOp in_order = linearize(lowered);
   clock.done("linearize");
+  check_interrupt();
   if (trace) trace->push_back({"linearize", in_order});
   const UOp moved = load_behind_loops(in_order, target);
   clock.done("load behind loops");
+  check_interrupt();
   if (trace) trace->push_back({"load behind loops", moved});
   const UOp linear = prefetch_strides(moved, target);
   clock.done("prefetch strides");

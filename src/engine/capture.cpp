@@ -3,9 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
+
+#include "base/interrupt.h"
 
 #include "base/log.h"
 #include "engine/host_memory.h"
@@ -35,6 +39,7 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
   }
   if (options.jit != 2) make_batches(options.jit_batch_size);
   note_async_writes();
+  note_made({});
 }
 
 Capture::~Capture() = default;
@@ -149,6 +154,19 @@ void Capture::make_batches(int first_size) {
   }
 }
 
+void Capture::note_made(std::span<const size_t> made) {
+  const auto lasts = [&](uint32_t slot) {
+    const SlotKind kind = slots_[slot].kind;
+    return kind == SlotKind::fixed || (kind == SlotKind::call && std::ranges::find(made, slot) == made.end());
+  };
+  const auto writes_what_lasts = [&](const Step& s) {
+    if (!s.program) return lasts(s.to);
+    return std::ranges::any_of(s.program->info.params,
+                               [&](const KernelParam& p) { return p.written && lasts(handle_slots_[s.first_handle + size_t(p.slot)]); });
+  };
+  lasting_from_ = size_t(std::ranges::find_if(steps_, writes_what_lasts) - steps_.begin());
+}
+
 void Capture::note_async_writes() {
   for (const Step& s : steps_) {
     if (!s.device || !s.device->is_async()) continue;
@@ -240,13 +258,23 @@ void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<cons
       run_all(lease);
       note_writes(buffers);
     });
+  } catch (const Cancelled&) {  // before anything that lasts was written
+    throw;
   } catch (const std::exception& e) {
     poison(buffers, e.what());
     throw;
   }
 }
 
+/// It can be cancelled until it writes what lasts.
 void Capture::run_all(Lease& lease) const {
+  std::optional<Uninterruptible> to_the_end;
+  const auto begin = [&](size_t end) {
+    if (to_the_end) return;
+    check_interrupt();
+    if (end > lasting_from_) to_the_end.emplace();
+  };
+  begin(0);
   std::vector<std::unique_ptr<LaunchScope>> scopes;
   const Device* last = nullptr;
   for (const auto& [device, slot] : async_writes_) {
@@ -257,10 +285,12 @@ void Capture::run_all(Lease& lease) const {
   auto batch = batches_.begin();
   for (size_t i = 0; i < steps_.size();) {
     if (!timed && batch != batches_.end() && batch->first == i) {
+      begin(i + batch->count);
       run_batch(lease, *batch, lease.graphs[size_t(batch - batches_.begin())]);
       i += batch->count;
       ++batch;
     } else {
+      begin(i + 1);
       run_step(steps_[i++], lease, timed);
     }
   }

@@ -58,6 +58,8 @@ class Capture {
   void free_leases();
   /// The memory of a slot of kind lease.
   static Buffer& buffer(Lease& lease, size_t slot);
+  /// Slots of kind call that hold nothing before a run, such as results: a run can be cancelled after it has written there.
+  void note_made(std::span<const size_t> made);
   /// Runs all calls. `buffers` by slot, of those of kind call (the others are not looked at), all allocated. If a launch throws, all that
   /// calls write beyond the lease is poisoned.
   void run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables);
@@ -123,6 +125,7 @@ class Capture {
   UOp linear_;
   schedule::Plan plan_;  // of the memory between the calls that are left
   std::vector<Step> steps_;
+  size_t lasting_from_ = 0;                                 // the first step that writes what outlasts a cancelled run
   std::vector<Batch> batches_;                              // in the order of their steps
   std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write
   std::vector<uint32_t> handle_slots_;                      // of all launches after one another

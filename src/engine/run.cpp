@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
+#include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "device/buffer.h"
 #include "engine/host_memory.h"
@@ -120,24 +123,40 @@ const Target& target_of(Symbol device) { return runtime::open_device(device.str(
 
 namespace {
 
+/// Whether it writes to memory that something is in already, which a part of a run would leave changed.
+bool changes_memory(const Job& job) {
+  return std::ranges::any_of(job.written(), [](const Buffer* b) { return b->is_allocated(); });
+}
+
+void poison_written(std::span<const Job> begun, const char* why) {
+  const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", why);
+  for (const Job& job : begun)
+    for (Buffer* b : job.written()) b->poison(reason);
+}
+
+/// It can be cancelled until it changes memory that was there before.
 void run_jobs(const schedule::Schedule& s, const Options& options) {
   Memory memory(s);
   const std::vector<Job> jobs = prepare_jobs(s, memory, options);
+  std::vector<char> changes;
+  for (const Job& job : jobs) changes.push_back(changes_memory(job));
   for (const Job& job : jobs) {
     for (Buffer* b : job.written()) b->ensure_allocated();
     for (Buffer* b : job.read()) b->check_readable();
   }
-  size_t i = 0;
-  try {
-    for (; i < jobs.size(); ++i) {
+  std::optional<Uninterruptible> to_the_end;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    check_interrupt();
+    if (changes[i] && !to_the_end) to_the_end.emplace();
+    try {
       run_job(jobs[i]);
       for (Buffer* b : jobs[i].written()) b->note_write();
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& e) {
+      poison_written(std::span(jobs).first(i + 1), e.what());
+      throw;
     }
-  } catch (const std::exception& e) {
-    const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", e.what());
-    for (const Job& begun : std::span(jobs).first(i + 1))
-      for (Buffer* b : begun.written()) b->poison(reason);
-    throw;
   }
 }
 

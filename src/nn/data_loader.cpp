@@ -16,6 +16,7 @@
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/hash.h"
 
@@ -216,6 +217,7 @@ Batch DataLoader::Epoch::decode(int64_t batch) const {
   Example first;
   for (int64_t i = 0; i < count; ++i) {
     if (stopped) return {};  // which nobody will see
+    check_interrupt();
     const int64_t index = order[static_cast<size_t>(begin + i)];
     const Example example = state.dataset.decode({index, number, hash_combine(seed, static_cast<uint64_t>(index))});
     if (i == 0) {
@@ -243,7 +245,7 @@ void DataLoader::Epoch::advance() {
     slot = make(consumed++);
   } else {
     std::unique_lock lock(mutex);
-    ready.wait(lock, [&] { return made.contains(consumed); });
+    while (!ready.wait_for(lock, std::chrono::milliseconds(10), [&] { return made.contains(consumed); })) check_interrupt();
     slot = std::move(made.extract(consumed).mapped());
     ++consumed;
     lock.unlock();

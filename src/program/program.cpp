@@ -42,7 +42,9 @@ std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, con
   std::vector<codegen::Step> steps;
   RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) ? &steps : nullptr);
   log_program(sink, rendered, steps);
+  check_interrupt();
   std::string binary = device.compile(rendered.source);
+  check_interrupt();
   if (log_enabled(7)) log_line(device.disassemble(binary));
   auto program = std::make_shared<Program>();
   program->kernel = device.load(rendered.info, rendered.linear, binary);
@@ -134,6 +136,16 @@ RenderedProgram render_program(const UOp& sink, Device& device, const Options& o
 
 namespace {
 
+/// What another thread makes; null where that was cancelled.
+std::shared_ptr<const Program> made_by_other(const ProgramFuture& waiting) {
+  while (waiting.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) check_interrupt();
+  try {
+    return waiting.get();
+  } catch (const Cancelled&) {
+    return nullptr;
+  }
+}
+
 /// The program of the process's cache, put there by `make` if need be.
 std::shared_ptr<const Program> find_or_make(const ProgramCache::Key& key, FunctionRef<std::shared_ptr<const Program>()> make) {
   ProgramCache& cache = ProgramCache::instance();
@@ -147,15 +159,21 @@ std::shared_ptr<const Program> find_or_make(const ProgramCache::Key& key, Functi
     else
       waiting = it->second;
   }
-  if (waiting.valid()) return waiting.get();
+  if (waiting.valid()) {
+    if (auto program = made_by_other(waiting)) return program;
+    check_interrupt();
+    return find_or_make(key, make);
+  }
   try {
     auto program = make();
     promise.set_value(program);
     return program;
   } catch (...) {
+    {
+      std::lock_guard lock(cache.mutex);
+      cache.programs.erase(key);  // first: who sees the exception may try again
+    }
     promise.set_exception(std::current_exception());
-    std::lock_guard lock(cache.mutex);
-    cache.programs.erase(key);
     throw;
   }
 }
@@ -206,7 +224,6 @@ void make_missing(std::span<const KernelOn> kernels, const ContentKey& code, con
   const bool known = !stored.empty();
   stored.resize(kernels.size());
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
-    check_interrupt();
     const auto& [sink, device] = kernels[i];
     find_or_make({sink, device, code},
                  [&] { return known ? load_program(std::move(stored[i]), *device) : make_program(sink, *device, options, &stored[i]); });

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "uop/graph.h"
 #include "uop/node_map.h"
@@ -37,7 +38,10 @@ class Engine {
 
   UOp rewrite(const UOp& root) {
     require(root.get());
-    while (!stack_.empty()) advance();
+    for (size_t n = 1; !stack_.empty(); ++n) {
+      if (n % 1024 == 0) check_interrupt();
+      advance();
+    }
     return UOp::share(final_of(root.get()));
   }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <string_view>
 #include <utility>
+
+#include <tinygrad/helpers.h>
 
 #include "base/profile.h"
 #include "schedule/effects.h"
@@ -79,23 +82,27 @@ std::vector<UOp> calls_of(std::vector<Step> steps, const TargetOf& target_of) {
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
   ProfileSteps clock("schedule");
+  const auto done = [&](std::string_view step) {
+    clock.done(step);
+    check_interrupt();
+  };
   UOp prepared = split_sums(prepare(n.sink));
   if (options.split_reduces) prepared = split_reduces(prepared, target_of);
-  clock.done("prepare");
+  done("prepare");
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
-  clock.done("effects");
+  done("effects");
   const int32_t first_temporary = int32_t(n.inputs.size());
   Kernels kernels = rangeify(order, effects, target_of, first_temporary);
-  clock.done("rangeify");
+  done("rangeify");
   std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary);
-  clock.done("merge kernels");
+  done("merge kernels");
   std::vector<Step> steps = repeat_kernels(std::move(merged), kernels.temporaries, target_of, first_temporary);
-  clock.done("repeat kernels");
+  done("repeat kernels");
   std::vector<UOp> calls = calls_of(std::move(steps), target_of);
-  clock.done("finish kernels");
+  done("finish kernels");
   calls = share_kernels(std::move(calls), target_of);
-  clock.done("share kernels");
+  done("share kernels");
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
     for (const UOp& c : calls)
@@ -104,7 +111,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   plan->input_count = n.inputs.size();
   plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
   plan_memory(calls, kernels.temporaries, first_temporary, options.memory_plan, *plan);
-  clock.done("memory plan");
+  done("memory plan");
   return plan;
 }
 

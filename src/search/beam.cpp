@@ -107,6 +107,8 @@ class Search {
       return true;
     } catch (const ValueError&) {
     } catch (const CompileError&) {
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& e) {
       if (c.how.heuristic || options_.spec > 0) throw;
       if (log_enabled(1)) log_line(fmt::format("BEAM: {} with {}: {}", name(), codegen::to_string(c.how.opts), e.what()));
@@ -137,10 +139,7 @@ class Search {
     for (const Opts& opts : lists)
       if (opts_here.insert(codegen::to_string(opts)).second) all.push_back({.how = {.heuristic = false, .opts = opts}});
     std::vector<char> fits(all.size());
-    task_pool().parallel_for(all.size(), [&](size_t i) {
-      check_interrupt();
-      fits[i] = time_left() > 0 && prepare(all[i]);
-    });
+    task_pool().parallel_for(all.size(), [&](size_t i) { fits[i] = time_left() > 0 && prepare(all[i]); });
     std::vector<Candidate> out;
     std::unordered_set<ContentKey> code_here = seen_code_;
     for (size_t i = 0; i < all.size(); ++i) {
@@ -183,7 +182,6 @@ class Search {
       }
     const auto is_new = [](const Candidate& c) { return c.verdict.seconds == 0 && c.verdict.bad.empty(); };
     task_pool().parallel_for(candidates.size(), [&](size_t i) {
-      check_interrupt();
       if (is_new(candidates[i]) && time_left() > 0) compile(candidates[i]);
     });
     for (Candidate& c : candidates) {

@@ -76,6 +76,8 @@ std::unique_ptr<TrialMemory> Contest::exact_results(const KernelInfo& info) cons
     auto memory = std::make_unique<TrialMemory>(kernel.info, most, *memory_);
     Trials trials(worker_, *memory, setup(*memory), representative_);
     return trials.run(kernel, {.repetitions = 0}).ran() ? std::move(memory) : nullptr;
+  } catch (const Cancelled&) {
+    throw;
   } catch (const Error&) {
     return nullptr;
   }

@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 namespace tinygrad::search {
 namespace {
@@ -37,12 +38,16 @@ class Deadline {
   Clock::time_point at_;
 };
 
+constexpr int kPollMs = 50;
+
 /// Waits until the socket can be read or written; false when the deadline has passed.
 bool wait_for(int socket, short events, const Deadline& deadline) {
   for (;;) {
     pollfd p{.fd = socket, .events = events, .revents = 0};
-    const int n = ::poll(&p, 1, deadline.milliseconds());
+    const int left = deadline.milliseconds(), n = ::poll(&p, 1, std::min(left, kPollMs));
+    check_interrupt();
     if (n > 0) return true;
+    if (n == 0 && left > kPollMs) continue;
     if (n == 0 || errno != EINTR) return false;
   }
 }

@@ -7,6 +7,7 @@
 
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/options.h"
 #include "runtime/backends.h"
@@ -258,6 +259,7 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
 }
 
 detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
+  check_interrupt();                        // before it takes random positions
   const auto assigned = [&](uint64_t id) {  // by the caller's BUFFERs: there are few arguments
     for (size_t i = 0; i < arguments_.size(); ++i)
       if (arguments_[i].slot && capture_->written(*arguments_[i].slot) && id_of(arguments.values[i].buffer) == id) return true;

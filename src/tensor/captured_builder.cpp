@@ -312,6 +312,7 @@ void CapturedCall::Builder::finish() {
   for (const auto& [name, value] : recording.variables) variables.emplace_back(name, value);
   if (prune_) prune(variables);
   out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, variables, current_options());
+  out_.capture_->note_made(out_.made_slots_);
   out_.calls_ = calls_;
   out_.bound_ = std::move(variables);
   if (out_.capture_->linear().src_count() == 0 && out_.results_.empty() && !prune_)

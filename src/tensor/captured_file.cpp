@@ -445,11 +445,14 @@ std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
         head.wrong("a variable is out of its bounds");
     }
     out->capture_ = std::make_unique<engine::Capture>(out->slots_, out->calls_, out->bound_, current_options());
+    out->capture_->note_made(out->made_slots_);
   } catch (const DeviceError&) {
     throw;
   } catch (const OutOfMemoryError&) {
     throw;
   } catch (const FormatError&) {
+    throw;
+  } catch (const Cancelled&) {
     throw;
   } catch (const Error& e) {
     throw FormatError(fmt::format("LoadedJit: {} holds what save() does not write: {}", path, e.what()));

@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "engine/host_memory.h"
 #include "engine/run.h"
@@ -241,6 +242,7 @@ void run(Realization& r) {
   const Options& options = current_options();
   const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, schedule::ScheduleOptions::from(options));
   engine::run_schedule(schedule, options);
+  const Uninterruptible to_the_end;  // all must learn what ran
   if (recorder) recorder->ran(sink, schedule);
   r.restore_written();
   r.publish();

@@ -1,8 +1,12 @@
 #include "base/subprocess.h"
 
+#include <chrono>
 #include <csignal>
+#include <stop_token>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
 namespace tinygrad {
@@ -20,6 +24,18 @@ TEST(Subprocess, SaysHowItEnded) {
   EXPECT_EQ(run_process({"sh", "-c", "echo no >&2; exit 3"}, "").err, "no\n");
   EXPECT_EQ(run_process({"sh", "-c", "kill -9 $$"}, "").exit_code, -9);
   EXPECT_THROW(run_process({"/no/such/program"}, ""), DeviceError);
+}
+
+TEST(Subprocess, EndsWhenTheCallerIsCancelled) {
+  std::stop_source source;
+  const Context guard{{.cancel = source.get_token()}};
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    source.request_stop();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(run_process({"sleep", "60"}, ""), Cancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST(Subprocess, MayBeReapedByTheSystem) {

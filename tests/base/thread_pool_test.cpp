@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,11 +16,13 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 
 // The thread sanitizer by default ends processes that start threads after a fork of several.
@@ -119,6 +122,29 @@ TEST(ComputePool, TheFirstPiecesExceptionIsRethrownAndTheRestRuns) {
       EXPECT_STREQ(e.what(), "chunk 2");
     }
     EXPECT_EQ(done, 8);
+    EXPECT_EQ(counts(pool, 20), std::vector<int>(20, 1));
+  }
+}
+
+TEST(ComputePool, NoPieceBeginsWhenTheCallerIsCancelled) {
+  ComputePool pool(4);
+  for (int round = 0; round < 10; round++) {
+    std::stop_source source;
+    const Context guard{{.cancel = source.get_token()}};
+    std::atomic<size_t> done{0};
+    EXPECT_THROW(pool.run(3200,
+                          [&](size_t begin, size_t end) {
+                            done += end - begin;
+                            source.request_stop();
+                            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                          }),
+                 Cancelled);
+    EXPECT_LT(done, 3200u);
+    {
+      const Uninterruptible to_the_end;
+      EXPECT_EQ(counts(pool, 20), std::vector<int>(20, 1));
+    }
+    const Context later{{.cancel = std::stop_token()}};
     EXPECT_EQ(counts(pool, 20), std::vector<int>(20, 1));
   }
 }
@@ -288,6 +314,58 @@ TEST(TaskPool, ParallelForThrowsTheLowestIndexsException) {
     }
     EXPECT_EQ(done, 20);
   }
+}
+
+/// The process's check of interrupts is asked by every thread, but only one of them gets to know.
+std::atomic<bool> one_is_told{false};
+
+TEST(TaskPool, ParallelForEndsInAllThreadsWhenOneIsCancelled) {
+  TaskPool pool(3);
+  for (int round = 0; round < 20; round++) {
+    one_is_told = false;
+    set_interrupt_check([] {
+      if (one_is_told.exchange(false)) throw Cancelled("told");
+    });
+    std::atomic<int> begun{0};
+    const auto endless = [&](size_t) {
+      if (++begun == 4) one_is_told = true;
+      for (;;) {
+        check_interrupt();
+        std::this_thread::yield();
+      }
+    };
+    EXPECT_THROW(pool.parallel_for(1000, endless), Cancelled);
+    EXPECT_LE(begun, 4);
+    begun = 0;
+    EXPECT_THROW(pool.parallel_for(2, [&](size_t) { pool.parallel_for(2, endless); }), Cancelled) << "nested";
+    set_interrupt_check(nullptr);
+    std::atomic<int> done{0};
+    pool.parallel_for(50, [&](size_t) { done++; });
+    EXPECT_EQ(done, 50);
+  }
+}
+
+TEST(TaskPool, ParallelForIsCancelledWhileItWaits) {
+  TaskPool pool(1);
+  std::stop_source source;
+  const Context guard{{.cancel = source.get_token()}};
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    source.request_stop();
+  });
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> helps{false};
+  EXPECT_THROW(pool.parallel_for(2,
+                                 [&](size_t) {
+                                   if (std::this_thread::get_id() == caller) return helps.wait(false);
+                                   helps = true;
+                                   helps.notify_all();
+                                   for (;;) {
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                     check_interrupt();
+                                   }
+                                 }),
+               Cancelled);
 }
 
 TEST(TaskPool, TasksSeeTheSubmittersOptions) {

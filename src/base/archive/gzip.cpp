@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 namespace tinygrad::archive {
 
@@ -28,6 +29,7 @@ class Inflater {
   void run() {
     for (int code = Z_OK; code != Z_STREAM_END;) {
       if (used_ == out_.size()) out_.resize(std::min(std::max<size_t>(2 * used_, size_t{1} << 16), limit_ + 1));
+      check_interrupt();
       feed();
       const uInt room = static_cast<uInt>(std::min<size_t>(out_.size() - used_, most));
       stream_.next_out = reinterpret_cast<Bytef*>(out_.data() + used_);

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/disk_cache.h"
 #include "base/hash.h"
@@ -67,7 +68,9 @@ class Compilation {
     const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine.get()), llvm_.DisposeTargetData);
     llvm_.SetModuleDataLayout(module.get(), layout.get());
     if (current_options().spec > 0) verify(module.get());
+    check_interrupt();
     optimize(module.get(), machine.get());
+    check_interrupt();
     return emit(module.get(), machine.get());
   }
 

@@ -103,6 +103,8 @@ void download_missing(const Source& s, const fs::path& folder, bool verbose) {
     if (!find_file(folder, f.name).empty()) continue;
     try {
       download_to(folder / (f.name + ".gz"), s.url + f.name + ".gz", f.md5, verbose);
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& e) {
       throw_missing(s, e.what(), folder);
     }
@@ -187,6 +189,8 @@ LabelledImages cifar(const CifarOptions& options) {
     make_folder(folder, "cifar-10");
     try {
       download_to(folder / cifar_archive, cifar_url, cifar_md5, options.verbose);
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& e) {
       throw missing(e.what());
     }

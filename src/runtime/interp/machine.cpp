@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/helpers.h>
 
 #include "base/options.h"
 #include "runtime/interp/alu.h"
@@ -92,6 +93,7 @@ void Machine::run_group() {
 
 // Executes the instruction at `pc`; gives the next one.
 size_t Machine::step(size_t pc) {
+  if (++instructions_ % (1 << 16) == 0) check_interrupt();
   steps_ += items_;
   if (steps_ > max_steps_) give_up();
   const Instruction& i = program_.code[pc];

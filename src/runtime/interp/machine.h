@@ -91,7 +91,7 @@ class Machine {
   const LaunchDims dims_;
   const size_t items_;
   const uint64_t max_steps_;
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0, instructions_ = 0;
   int64_t group_[3] = {0, 0, 0};
   bool parallel_ = false;  // more than one item in the launch: races are possible
   Moment now_;
