@@ -247,8 +247,10 @@ bool has_maximum_and_exponential(const std::vector<UOp>& nodes) {
   return max && exp;
 }
 
+/// And not 0: a sum of nothing is 0 whatever it is divided by behind it.
 bool sizes_are_known(const UOps& ranges) {
-  return !ranges.empty() && std::ranges::all_of(ranges, [](const UOp& r) { return const_value(r.src(0)) != nullptr; });
+  const auto is_known = [](const UOp& r) { return const_value(r.src(0)) && const_value(r.src(0))->as_int() != 0; };
+  return !ranges.empty() && std::ranges::all_of(ranges, is_known);
 }
 
 /// What is carried is rescaled at each step, and partial results are merged with exponentials. That pays where x costs more to compute once
