@@ -101,8 +101,13 @@ void TaskPool::parallel_for(size_t count, FunctionRef<void(size_t)> fn) {
       });
     if (stop.requested()) error.guard(count, [] { throw Cancelled("cancelled"); });
   };
+  // Who helps uses what is here, so nothing may be thrown before all have ended.
   std::vector<TaskFuture<void>> helpers;
-  for (size_t i = 1; i < std::min(count, threads() + 1); i++) helpers.push_back(submit(work));
+  try {
+    helpers.reserve(std::min(count, threads()));
+    while (helpers.size() + 1 < std::min(count, threads() + 1)) helpers.push_back(submit(work));
+  } catch (const std::bad_alloc&) {  // fewer help
+  }
   work();
   for (auto& helper : helpers) {
     while (!stop.requested() && !helper.wait_for(std::chrono::milliseconds(10))) error.guard(count, interrupted);

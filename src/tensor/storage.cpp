@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/interrupt.h"
 #include "engine/host_memory.h"
 #include "ops/elementwise.h"
 #include "runtime/backends.h"
@@ -182,6 +183,7 @@ void write_now(const UOp& view, const UOp& value) {
   if (run.size() == 0) return;
   if (!run.rest.empty()) source = merged(run, view, source);
   const BufferPtr target = buffer_of_run(run, run.memory.dtype());
+  const Uninterruptible to_the_end;  // a part of what is written cannot be taken back
   try {
     target->copy_from(buffer_of(source));
   } catch (const IoError& e) {

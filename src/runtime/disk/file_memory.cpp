@@ -116,7 +116,7 @@ FileMemory::Place FileMemory::place(const void* handle) const {
 void FileMemory::transfer(std::byte* memory, const Place& place, size_t bytes, bool write) const {
   if (write && place.file.read_only) throw IoError(fmt::format("{}: it cannot be written: no permission", device()));
   for (size_t at = place.at; bytes != 0;) {
-    if (!write) check_interrupt();  // a part of what is written cannot be taken back
+    if (!write) check_interrupt();
     const size_t most = std::min(bytes, size_t{64} << 20);
     const auto from = static_cast<off_t>(at);
     const ssize_t done = write ? ::pwrite(place.file.descriptor, memory, most, from) : ::pread(place.file.descriptor, memory, most, from);

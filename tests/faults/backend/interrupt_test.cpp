@@ -240,12 +240,12 @@ TEST(Cancel, OfALoader) {
     }
     return Example{HostArray(std::vector<float>{float(r.index)})};
   };
-  std::stop_source source;
-  const std::jthread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    source.request_stop();
-  });
   for (int threads : {0, 2}) {
+    std::stop_source source;
+    const std::jthread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      source.request_stop();
+    });
     const Context guard{{.cancel = source.get_token()}};
     DataLoader loader({.size = 100, .decode = slow}, {.batch_size = 10, .threads = threads});
     EXPECT_THROW(loader.begin(), Cancelled);
