@@ -9,6 +9,7 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/progress.h>
 
+#include "base/interrupt.h"
 #include "tensor/memory.h"
 #include "tensor/storage.h"
 
@@ -148,6 +149,7 @@ LoadReport load_state_dict(const Module& module, StateDict& state, const LoadOpt
     if (pending >= group_bytes) flush();
   }
   flush();
+  const Uninterruptible to_the_end;  // all of the module's tensors change, or none
   for (size_t i = 0; i < matches.size(); ++i) {
     Tensor target = matches[i].target;
     if (!matches[i].in_place)

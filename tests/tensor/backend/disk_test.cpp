@@ -181,7 +181,8 @@ TEST_F(Disk, WritesWithGapsKeepWhatIsBetween) {
   const auto writes = [&](const auto& view_of, const Floats& expected) {
     const Tensor x = bytes_on(write("x", "head" + bytes_of(start) + "tail"), 56)[{Slice{.start = 4, .stop = 52}}].bitcast(DType::float32);
     Tensor view = view_of(x.reshape({3, 4}));
-    view.assign(Tensor::arange(view.numel(), {.dtype = DType::float32}).reshape(Extents(view.shape().begin(), view.shape().end())) + 20);
+    const Sizes shape = view.shape();
+    view.assign(Tensor::arange(view.numel(), {.dtype = DType::float32}).reshape(Extents(shape.begin(), shape.end())) + 20);
     EXPECT_EQ(read("x"), "head" + bytes_of(expected) + "tail");
     EXPECT_EQ(x.tolist(), expected);
   };
