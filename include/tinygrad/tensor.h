@@ -217,8 +217,8 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor randperm(int64_t n, const TensorOptions& options = {});
   /// `count` words (uint32) of Threefry-2x32, from two uint32 of a key and two of a counter, low words first.
   static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
-  /// Indices drawn with these weights (a vector, or a row each), int32. Without replacement ValueError unless as many weights as samples are
-  /// above 0, which is read here: a jitted function does not check it.
+  /// Indices drawn with these weights (a vector, or a row each), int32. Without replacement ValueError unless as many weights as samples
+  /// are above 0, which is read here: a jitted function does not check it.
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
   Tensor rand_like(std::optional<DType> dtype = {}) const { return rand_like({.dtype = dtype}); }
   Tensor rand_like(const TensorOptions& options) const;

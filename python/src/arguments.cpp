@@ -294,8 +294,7 @@ Entry add_index(IndexArg& out, nb::handle x, const Tensor& of) {
     if (out.kept.back().numel() == 0 && is_float(out.kept.back().dtype())) out.kept.back() = out.kept.back().to_int();  // an empty list
     out.indices.push_back(out.kept.back());
   }
-  if (!out.kept.empty() && out.indices.back().tensor() && is_bool(out.kept.back().dtype()))
-    entry.axes = out.kept.back().ndim();
+  if (!out.kept.empty() && out.indices.back().tensor() && is_bool(out.kept.back().dtype())) entry.axes = out.kept.back().ndim();
   return entry;
 }
 

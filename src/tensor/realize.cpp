@@ -151,8 +151,8 @@ class Realization {
     const UOp value = value_of(node);
     if (is_empty(shape_of(value)) || added_.contains(value)) return false;
     const Symbol device = device_of(value);
-    memory_.emplace_back(value, make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device,
-                                            value.is_weak()));
+    memory_.emplace_back(
+        value, make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device, value.is_weak()));
     return add_effect(value, store(memory_.back().second, value));
   }
 
