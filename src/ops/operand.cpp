@@ -1,5 +1,7 @@
 #include "ops/operand.h"
 
+#include <cmath>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -23,6 +25,13 @@ DType weak_dtype(const Scalar& number, DType other, const OpsContext& ctx) {
   if (is_bool(other)) return kind_dtype(number, ctx);
   if (holds(other, number)) return other;
   return wider_int(other, number);
+}
+
+/// Floats of up to 32 bits, but for those with which expressions simplify.
+bool may_stay_open(const Scalar& number) {
+  if (!is_float(number.dtype()) || itemsize(number.dtype()) > 4) return false;
+  const double value = number.as_double();
+  return std::isfinite(value) && value != 0 && std::abs(value) != 1;
 }
 
 }  // namespace
@@ -93,7 +102,11 @@ DType common_dtype(std::span<const UOp> values, const OpsContext& ctx) {
 UOp weak(const UOp& x) { return x.is_weak() || is_bool(x.dtype()) ? x : UOp(Op::WEAK, x.dtype(), {x}); }
 UOp strong(const UOp& x) { return x.is_weak() ? UOp(Op::CAST, x.dtype(), {x}) : x; }
 
-UOp as_node(const Operand& x, DType dtype) { return x.is_number() ? constant(x.number().cast(dtype)) : tinygrad::cast(x.node(), dtype); }
+UOp as_node(const Operand& x, DType dtype) {
+  if (!x.is_number()) return tinygrad::cast(x.node(), dtype);
+  const Scalar number = x.number().cast(dtype);
+  return x.is_given() && may_stay_open(number) ? UOp(Op::CONST, dtype, {}, ConstArg{number, {}, true}) : constant(number);
+}
 
 UOp as_node(const Operand& x, const OpsContext& ctx) { return x.is_weak() ? as_node(x, kind_dtype(x.number(), ctx)) : x.node(); }
 

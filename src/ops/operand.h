@@ -38,10 +38,17 @@ class Operand {
     if ((out.weak_ = !size.known())) out.number_ = Scalar::of(int64_t{0});
     return out;
   }
+  /// As a number of the caller's (ConstArg::given).
+  Operand as_given() const {
+    Operand out = *this;
+    out.given_ = is_number();
+    return out;
+  }
 
   bool is_number() const { return !node_; }
   /// A number, or a size that counts as one.
   bool is_weak() const { return !node_ || weak_; }
+  bool is_given() const { return given_; }
   const UOp& node() const { return node_; }
   const Scalar& number() const { return number_; }
 
@@ -49,6 +56,7 @@ class Operand {
   UOp node_;
   Scalar number_;  ///< of a weak size: 0, of its kind
   bool weak_ = false;
+  bool given_ = false;
 };
 
 /// int64 or uint64, which holds an integer beside which `other` is too narrow; ValueError if neither holds the values of both.

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
+#include <string_view>
 
 #include <tinygrad/errors.h>
 
@@ -52,16 +54,36 @@ class Inliner {
   NodeMap<UOp> done_, bodies_;
 };
 
+constexpr size_t most_open = 16;  ///< launches have room for some
+constexpr std::string_view open_name = "given";
+
+/// A float, of 32 bits or narrower, as a variable that holds the bits of it as a float32.
+struct OpenNumber {
+  UOp variable, value;
+  int64_t bits = 0;
+};
+
+OpenNumber opened(const UOp& number, size_t i) {
+  using Limits = std::numeric_limits<int32_t>;
+  const UOp bits = variable(Symbol(fmt::format("{}{}", open_name, i)), Limits::min(), Limits::max());
+  const UOp value = cast(UOp(Op::BITCAST, DType::float32, {cast(bits, DType::int32)}), number.dtype());
+  return {bits, value, int64_t(int32_t(uint32_t(const_value(number)->cast(DType::float32).storage_bits())))};
+}
+bool is_open_number(const std::pair<UOp, int64_t>& v) { return v.first.arg_as<VarArg>().name.str().starts_with(open_name); }
+
 }  // namespace
 
 UOp inline_calls(const UOp& sink) { return Inliner().of(sink); }
 
-Normalized normalize(const UOp& given) {
+Normalized normalize(const UOp& given, bool open_numbers) {
   Normalized n;
   const UOp root = inline_calls(given);
   NodeMap<UOp> map;
+  std::vector<UOp> numbers;
   for (const UOp& u : toposort(root)) {
-    if (u.is(Op::BUFFER)) {
+    if (u.is(Op::CONST) && u.arg_as<ConstArg>().given) {
+      numbers.push_back(u);
+    } else if (u.is(Op::BUFFER)) {
       const auto& b = u.arg_as<BufferArg>();
       map[u] = param(u.dtype(), b.size, {.slot = int32_t(n.inputs.size()), .device = b.device});
       n.inputs.push_back(u);
@@ -69,6 +91,16 @@ Normalized normalize(const UOp& given) {
       map[u] = u.src(0);
       n.variables.emplace_back(u.src(0), const_value(u)->as_int());
     }
+  }
+  const bool opens = open_numbers && numbers.size() <= most_open && std::ranges::none_of(n.variables, is_open_number);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!opens) {
+      map[numbers[i]] = constant(*const_value(numbers[i]));
+      continue;
+    }
+    const OpenNumber open = opened(numbers[i], i);
+    map[numbers[i]] = open.value;
+    n.variables.emplace_back(open.variable, open.bits);
   }
   std::sort(n.variables.begin(), n.variables.end(), [](const auto& a, const auto& b) {
     const auto c = compare(a.first, b.first);

@@ -14,7 +14,11 @@ struct Normalized {
 };
 
 /// Inlines calls of FUNCTIONs first, and leaves out what tells tensors apart. Throws ValueError if one variable is bound to two values.
-Normalized normalize(const UOp& sink);
+///
+/// With `open_numbers`, the numbers that the caller gave to operators (ConstArg::given) become variables, too: graphs that differ in them
+/// alone share a plan and its kernels. If there are more than a few in a graph, all of them stay constants; then share_kernels.h finds
+/// kernels that differ in nothing else.
+Normalized normalize(const UOp& sink, bool open_numbers = false);
 
 /// The graph with CALLs of FUNCTIONs replaced by what these compute, and TENSORs and REALIZEDs by their values.
 UOp inline_calls(const UOp& sink);

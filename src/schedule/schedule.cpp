@@ -192,7 +192,7 @@ Schedule make_schedule(const UOp& sink, const TargetOf& any_target, const Schedu
   KnownTargets known(any_target);
   const TargetOf target_of = [&](Symbol device) -> const Target& { return known(device); };
   if (options.spec >= 1) spec::verify_tensor_graph(sink);
-  Normalized n = normalize(sink);
+  Normalized n = normalize(sink, options.open_numbers);
   std::shared_ptr<const Plan> plan;
   const UOp key = cache_key(n, target_of, options);
   if (options.cache) plan = PlanCache::instance().find(key);

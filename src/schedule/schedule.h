@@ -43,6 +43,7 @@ struct ScheduleOptions {
   bool cache = true;          ///< look the graph up first (SCACHE)
   bool memory_plan = true;    ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
   bool split_reduces = true;  ///< cut long reductions to few results into two kernels (SPLIT_REDUCEOP)
+  bool open_numbers = false;  ///< numbers that the caller gave to operators are arguments of kernels (normalize.h)
   int spec = default_spec;    ///< from 1: verify the graph and the kernels (SPEC)
 
   static ScheduleOptions from(const Options& options) {

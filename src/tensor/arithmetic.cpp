@@ -13,9 +13,14 @@ namespace tinygrad {
 
 using namespace tensor;
 
-Tensor Tensor::add(const Operand& x) const { return wrap(ops::add(uop(), to_operand(x), context())); }
-Tensor Tensor::sub(const Operand& x) const { return wrap(ops::sub(uop(), to_operand(x), context())); }
-Tensor Tensor::mul(const Operand& x) const { return wrap(ops::mul(uop(), to_operand(x), context())); }
+namespace {
+/// Of the four operations, whose numbers may differ from call to call.
+ops::Operand given_operand(const Operand& x) { return to_operand(x).as_given(); }
+}  // namespace
+
+Tensor Tensor::add(const Operand& x) const { return wrap(ops::add(uop(), given_operand(x), context())); }
+Tensor Tensor::sub(const Operand& x) const { return wrap(ops::sub(uop(), given_operand(x), context())); }
+Tensor Tensor::mul(const Operand& x) const { return wrap(ops::mul(uop(), given_operand(x), context())); }
 Tensor Tensor::mod(const Operand& x) const { return wrap(ops::mod(uop(), to_operand(x), context())); }
 Tensor Tensor::pow(const Operand& x) const { return wrap(ops::pow(uop(), to_operand(x), context())); }
 Tensor Tensor::maximum(const Operand& x) const { return wrap(ops::maximum(uop(), to_operand(x), context())); }
@@ -35,7 +40,7 @@ Tensor Tensor::gt(const Operand& x) const { return wrap(ops::gt(uop(), to_operan
 Tensor Tensor::le(const Operand& x) const { return wrap(ops::le(uop(), to_operand(x), context())); }
 Tensor Tensor::ge(const Operand& x) const { return wrap(ops::ge(uop(), to_operand(x), context())); }
 Tensor Tensor::div(const Operand& x, Rounding rounding) const {
-  return wrap(ops::div(uop(), to_operand(x), static_cast<ops::Rounding>(rounding), context()));
+  return wrap(ops::div(uop(), given_operand(x), static_cast<ops::Rounding>(rounding), context()));
 }
 Tensor Tensor::isclose(const Operand& x, const CloseOptions& o) const {
   return wrap(ops::isclose(uop(), to_operand(x), {o.rtol, o.atol, o.equal_nan}, context()));
@@ -123,26 +128,26 @@ namespace {
 UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }
 }  // namespace
 
-#define TG_TENSOR_OPERATOR(symbol, builder)                                                                              \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return wrap(builder(a.uop(), b.uop(), context())); }        \
-  Tensor operator symbol(const Tensor& a, const Operand& b) { return wrap(builder(a.uop(), to_operand(b), context())); } \
-  Tensor operator symbol(const Operand& a, const Tensor& b) { return wrap(builder(to_operand(a), b.uop(), context())); }
-TG_TENSOR_OPERATOR(+, ops::add)
-TG_TENSOR_OPERATOR(-, ops::sub)
-TG_TENSOR_OPERATOR(*, ops::mul)
-TG_TENSOR_OPERATOR(/, quotient)
-TG_TENSOR_OPERATOR(%, ops::mod)
-TG_TENSOR_OPERATOR(&, ops::bitwise_and)
-TG_TENSOR_OPERATOR(|, ops::bitwise_or)
-TG_TENSOR_OPERATOR(^, ops::bitwise_xor)
-TG_TENSOR_OPERATOR(<<, ops::lshift)
-TG_TENSOR_OPERATOR(>>, ops::rshift)
-TG_TENSOR_OPERATOR(<, ops::lt)
-TG_TENSOR_OPERATOR(>, ops::gt)
-TG_TENSOR_OPERATOR(<=, ops::le)
-TG_TENSOR_OPERATOR(>=, ops::ge)
-TG_TENSOR_OPERATOR(==, ops::eq)
-TG_TENSOR_OPERATOR(!=, ops::ne)
+#define TG_TENSOR_OPERATOR(symbol, builder, operand)                                                                  \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return wrap(builder(a.uop(), b.uop(), context())); }     \
+  Tensor operator symbol(const Tensor& a, const Operand& b) { return wrap(builder(a.uop(), operand(b), context())); } \
+  Tensor operator symbol(const Operand& a, const Tensor& b) { return wrap(builder(operand(a), b.uop(), context())); }
+TG_TENSOR_OPERATOR(+, ops::add, given_operand)
+TG_TENSOR_OPERATOR(-, ops::sub, given_operand)
+TG_TENSOR_OPERATOR(*, ops::mul, given_operand)
+TG_TENSOR_OPERATOR(/, quotient, given_operand)
+TG_TENSOR_OPERATOR(%, ops::mod, to_operand)
+TG_TENSOR_OPERATOR(&, ops::bitwise_and, to_operand)
+TG_TENSOR_OPERATOR(|, ops::bitwise_or, to_operand)
+TG_TENSOR_OPERATOR(^, ops::bitwise_xor, to_operand)
+TG_TENSOR_OPERATOR(<<, ops::lshift, to_operand)
+TG_TENSOR_OPERATOR(>>, ops::rshift, to_operand)
+TG_TENSOR_OPERATOR(<, ops::lt, to_operand)
+TG_TENSOR_OPERATOR(>, ops::gt, to_operand)
+TG_TENSOR_OPERATOR(<=, ops::le, to_operand)
+TG_TENSOR_OPERATOR(>=, ops::ge, to_operand)
+TG_TENSOR_OPERATOR(==, ops::eq, to_operand)
+TG_TENSOR_OPERATOR(!=, ops::ne, to_operand)
 #undef TG_TENSOR_OPERATOR
 
 Tensor operator-(const Tensor& x) { return x.neg(); }

@@ -240,7 +240,9 @@ void run(Realization& r) {
   Recorder* recorder = Recorder::current();
   if (recorder) recorder->check(sink);
   const Options& options = current_options();
-  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, schedule::ScheduleOptions::from(options));
+  schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
+  how.open_numbers = !recorder;  // a replay does again what was recorded, with the same numbers
+  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, how);
   engine::run_schedule(schedule, options);
   const Uninterruptible to_the_end;  // all must learn what ran
   if (recorder) recorder->ran(sink, schedule);

@@ -58,10 +58,12 @@ std::string_view name(Scope scope);
 struct NoArg {
   auto operator<=>(const NoArg&) const = default;
 };
-/// CONST: its value; the device is empty inside kernels and index expressions.
+/// CONST: its value; the device is empty inside kernels and index expressions. In the graphs of tensors only, `given` tells a number that
+/// the caller gave to an operator from those that the library computes with: a schedule may leave its value open (schedule/normalize.h).
 struct ConstArg {
   Scalar value = {};
   Symbol device = {};
+  bool given = false;
   auto operator<=>(const ConstArg&) const = default;
 };
 struct VarArg {

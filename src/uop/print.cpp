@@ -89,35 +89,36 @@ std::string to_string(const Arg& arg) {
 
 uint64_t hash_arg(const Arg& arg) {
   if (std::holds_alternative<NoArg>(arg)) return hash_combine(0, 0);  // as below
-  const uint64_t h = std::visit(Overload{
-                                    [](const NoArg&) { return uint64_t(0); },
-                                    [](const ConstArg& a) { return hash_all(a.value.dtype(), a.value.bits(), a.device); },
-                                    [](const VarArg& a) { return hash_all(a.name, a.min, a.max); },
-                                    [](const AxesArg& a) { return hash_all(a.axes); },
-                                    [](const ReduceArg& a) { return hash_all(a.op, a.axes); },
-                                    [](const BufferArg& a) { return hash_all(a.id, a.size, a.scope, a.device); },
-                                    [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
-                                    [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
-                                    [](const DeviceArg& a) { return hash_all(a.device); },
-                                    [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap); },
-                                    [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },
-                                    [](const SpecialArg& a) { return hash_all(a.kind, a.dim); },
-                                    [](const KernelArg& a) {
-                                      uint64_t k = hash_all(a.name, a.optimized);
-                                      for (const Opt& o : a.opts) k = hash_all(k, o.op, o.axis, o.arg);
-                                      return k;
-                                    },
-                                    [](const LinearArg& a) { return hash_all(a.kind); },
-                                    [](const ProgramArg& a) { return hash_all(a.name, a.target); },
-                                    [](const TextArg& a) { return hash_all(a.text); },
-                                    [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
-                                    [](const TupleArg& a) { return hash_all(a.index); },
-                                    [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.a, a.b, a.out); },
-                                    [](const WaitArg& a) { return hash_all(a.pending); },
-                                    [](const TensorArg& a) { return hash_all(a.id, a.is_view); },
-                                    [](const HistoryArg& a) { return hash_all(a.id); },
-                                },
-                                arg);
+  const uint64_t h =
+      std::visit(Overload{
+                     [](const NoArg&) { return uint64_t(0); },
+                     [](const ConstArg& a) { return hash_all(a.value.dtype(), a.value.bits(), a.device) ^ uint64_t(a.given); },
+                     [](const VarArg& a) { return hash_all(a.name, a.min, a.max); },
+                     [](const AxesArg& a) { return hash_all(a.axes); },
+                     [](const ReduceArg& a) { return hash_all(a.op, a.axes); },
+                     [](const BufferArg& a) { return hash_all(a.id, a.size, a.scope, a.device); },
+                     [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
+                     [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
+                     [](const DeviceArg& a) { return hash_all(a.device); },
+                     [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap); },
+                     [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },
+                     [](const SpecialArg& a) { return hash_all(a.kind, a.dim); },
+                     [](const KernelArg& a) {
+                       uint64_t k = hash_all(a.name, a.optimized);
+                       for (const Opt& o : a.opts) k = hash_all(k, o.op, o.axis, o.arg);
+                       return k;
+                     },
+                     [](const LinearArg& a) { return hash_all(a.kind); },
+                     [](const ProgramArg& a) { return hash_all(a.name, a.target); },
+                     [](const TextArg& a) { return hash_all(a.text); },
+                     [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
+                     [](const TupleArg& a) { return hash_all(a.index); },
+                     [](const WmmaArg& a) { return hash_all(a.name, a.m, a.n, a.k, a.a, a.b, a.out); },
+                     [](const WaitArg& a) { return hash_all(a.pending); },
+                     [](const TensorArg& a) { return hash_all(a.id, a.is_view); },
+                     [](const HistoryArg& a) { return hash_all(a.id); },
+                 },
+                 arg);
   return hash_combine(arg.index(), h);
 }
 

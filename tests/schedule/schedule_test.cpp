@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -231,6 +232,30 @@ TEST(Schedule, EqualGraphsOnOtherMemoryShareAPlan) {
   const Schedule first = make_schedule(build(), avx512), second = make_schedule(build(), avx512);
   EXPECT_EQ(first.plan, second.plan);
   EXPECT_NE(first.inputs[0], second.inputs[0]);
+}
+
+TEST(Schedule, GivenNumbersAreNotPartOfThePlan) {
+  const UOp a = matrix(8, 8);
+  const auto schedule_of = [&](const std::vector<double>& numbers, bool open) {
+    UOp x = a;
+    for (double n : numbers) x = ops::mul(x, ops::Operand(n).as_given()) + x;
+    return make_schedule(sink(UOps{output(x, {8, 8})}), avx512, {.open_numbers = open});
+  };
+  const auto is_shared = [&](const std::vector<double>& some, const std::vector<double>& others, bool open) {
+    return schedule_of(some, open).plan == schedule_of(others, open).plan;
+  };
+  EXPECT_TRUE(is_shared({2.5, 3}, {7, -1e30}, true));
+  EXPECT_FALSE(is_shared({2.5, 3}, {7, 4}, false));
+  EXPECT_FALSE(is_shared({2.5, 3}, {4, 4}, true));  // equal numbers are one
+  EXPECT_FALSE(is_shared({2.5}, {1}, true));        // that the product may go for
+  EXPECT_FALSE(is_shared({2.5}, {std::numeric_limits<double>::infinity()}, true));
+  EXPECT_FALSE(is_shared(std::vector<double>(17, 2.5), std::vector<double>(17, 3.5), false));
+  EXPECT_EQ(schedule_of({2.5}, true).variables.size(), 1u);
+  EXPECT_EQ(schedule_of({2.5}, true).variables[0].second, 0x40200000);  // the bits of 2.5f
+  EXPECT_TRUE(schedule_of({2.5}, false).variables.empty());
+  std::vector<double> many;
+  for (int i = 0; i < 17; ++i) many.push_back(2.5 + i);
+  EXPECT_TRUE(schedule_of(many, true).variables.empty());
 }
 
 TEST(Schedule, KernelsThatDifferInNumbersAreOne) {
