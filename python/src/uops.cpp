@@ -168,7 +168,8 @@ UOp reduced(const UOp& value, const UOp& carried, const UOp& before, const std::
   if (!(value.is(Op::ADD) || value.is(Op::MUL) || value.is(Op::MAX)) || !(is_first || value.src(1) == carried))
     throw ValueError("set: what a loop carries from one iteration to the next must be added, multiplied or the maximum of");
   UOps sources{is_first ? value.src(1) : value.src(0)};
-  if (std::ranges::contains(toposort(sources[0]), carried)) throw ValueError("set: what a loop carries must occur once in the new value");
+  const std::vector<UOp> below = toposort(sources[0]);
+  if (std::ranges::find(below, carried) != below.end()) throw ValueError("set: what a loop carries must occur once in the new value");
   sources.append(loops.begin(), loops.end());
   return alu(value.op(), {before, UOp(Op::REDUCE, value.dtype(), sources, ReduceArg{value.op(), {}})});
 }
@@ -269,16 +270,16 @@ void bind_kernels(nb::class_<UOp>& uop) {
           "group", [](const nb::args& effects) { return tinygrad::group(nb::cast<std::vector<UOp>>(nb::list(effects))); }, "effects"_a)
       .def(
           "sink",
-          [](const nb::args& srcs, nb::handle arg) {
-            std::vector<UOp> all;
-            for (nb::handle e : srcs)
+          [](const UOp& first, const nb::args& more, nb::handle arg) {
+            std::vector<UOp> all = effects_of(first);
+            for (nb::handle e : more)
               for (const UOp& effect : effects_of(cast_to<UOp>(e, "sink", "UOps"))) all.push_back(effect);
             const nb::object name = nb::getattr(arg, "name", nb::none());
             if (!arg.is_none() && !nb::isinstance<nb::str>(name))
               throw nb::type_error((std::string("sink: expects arg to be a KernelInfo, got ") + nb::repr(arg).c_str()).c_str());
             return tinygrad::sink(all, KernelArg{.name = Symbol(arg.is_none() ? "custom" : nb::cast<std::string>(name))});
           },
-          "srcs"_a, "arg"_a = nb::none(), "The kernel; `arg` is a KernelInfo.")
+          "more"_a, "arg"_a = nb::none(), "The kernel; `arg` is a KernelInfo.")
       .def(
           "reduce",
           [](const UOp& x, const nb::args& ranges, const std::string& op) {
