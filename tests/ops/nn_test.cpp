@@ -272,16 +272,16 @@ TEST_F(NnTest, Losses) {
   expect_values(sparse_categorical_crossentropy(x, y, -1, 0.1), {average(smooth)});
   expect_values(sparse_categorical_crossentropy(x, y, 1), {(losses[0] + losses[1]) / 2});
   expect_values(cross_entropy(x, y), {average(losses)});
-  expect_values(cross_entropy(x, y, Reduction::sum, 0.1), {4 * average(smooth)});
+  expect_values(cross_entropy(x, y, {}, Reduction::sum, 0.1), {4 * average(smooth)});
   const UOp hot = tensor({4, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0});
-  expect_values(cross_entropy(x, hot, Reduction::mean, 0.1), {average(smooth)});
+  expect_values(cross_entropy(x, hot, {}, Reduction::mean, 0.1), {average(smooth)});
   expect_values(nll_loss(log_softmax(x), y), {average(losses)});
   expect_values(nll_loss(log_softmax(x), y, tensor({3}, {1, 2, 4})), {(4 * losses[0] + losses[1] + 2 * losses[2] + 2 * losses[3]) / 9});
   expect_values(nll_loss(log_softmax(x), y, {}, 1), {(losses[0] + losses[1]) / 2});
   EXPECT_EQ(message_of<ShapeError>([&] { sparse_categorical_crossentropy(x, tensor({3}, {0, 0, 0}, DType::int32)); }),
             "sparse_categorical_crossentropy: the targets have the shape (3,), expects (4,)");
   EXPECT_THROW(cross_entropy(x, counting({4})), DTypeError);
-  EXPECT_THROW(cross_entropy(x, y, Reduction::mean, 2), ValueError);
+  EXPECT_THROW(cross_entropy(x, y, {}, Reduction::mean, 2), ValueError);
 
   const UOp p = tensor({2}, {0.25, 0.8}), t = tensor({2}, {0, 1}), logits = tensor({2}, {std::log(0.25 / 0.75), std::log(4.0)});
   const Values bce = {-std::log(0.75), -std::log(0.8)};

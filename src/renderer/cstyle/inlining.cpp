@@ -26,6 +26,9 @@ bool is_expression(const UOp& u) {
   }
 }
 
+/// Addresses, and what is only another order of lanes, are no computation: they may stand at each use.
+bool repeats_names(const UOp& u) { return u.is(Op::INDEX) || u.is(Op::EXPAND) || u.is(Op::STACK) || u.is(Op::SHRINK); }
+
 }  // namespace
 
 Inlining::Inlining(const UOp& linear, const PrivateMemory& memory, bool fuses_halves) : memory_(memory), fuses_halves_(fuses_halves) {
@@ -35,11 +38,14 @@ Inlining::Inlining(const UOp& linear, const PrivateMemory& memory, bool fuses_ha
   // Backwards: an instruction lands where its use does. An address is no computation: it lands where the last of its accesses does.
   std::vector<int32_t> landing(list.size(), -1);
   inlined_.resize(list.size(), false);
+  in_place_.resize(list.size(), true);
   for (size_t at = list.size(); at-- > 0;) {
     const UOp& u = list[at];
     const auto use = static_cast<size_t>(landing[at] < 0 ? static_cast<int32_t>(at) : landing[at]);
     if (is_expression(u) && uses_[at] == 1 && use != at && may_move(u, at, use)) inlined_[at] = true;
-    const auto lands = static_cast<int32_t>(inlined_[at] || is_address(u) ? use : at);
+    // What is used in a loop that begins behind it is used again after what the loop stores.
+    if (u.is(Op::LOAD)) in_place_[at] = !crosses_store(u, at, block_end_[at] == block_end_[use] ? use : size_t(block_end_[at]));
+    const auto lands = static_cast<int32_t>(inlined_[at] || repeats_names(u) ? use : at);
     for (const UOp& s : u.src()) {
       const int32_t* source = position_.find(s);  // null for the sizes inside an instruction
       // A loop evaluates its bound again and again.

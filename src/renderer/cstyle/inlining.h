@@ -16,6 +16,8 @@ class Inlining {
   Inlining(const UOp& linear, const PrivateMemory& memory, bool fuses_halves);
 
   bool may_inline(const UOp& u) const { return inlined_[static_cast<size_t>(*position_.find(u))]; }
+  /// Whether the place that a LOAD reads holds its value up to the last use, so that the name of the place may stand for it.
+  bool stays_in_place(const UOp& load) const { return in_place_[static_cast<size_t>(*position_.find(load))]; }
   int32_t uses(const UOp& u) const { return uses_[static_cast<size_t>(*position_.find(u))]; }
   /// Whether all accesses of a BUFFER are in the block where its first access is, so that it may be declared there.
   bool is_local_to_first_access(const UOp& buffer) const;
@@ -34,7 +36,7 @@ class Inlining {
   std::vector<int32_t> block_end_;               // of each instruction: where the innermost block around it ends
   std::vector<int32_t> last_access_;             // of each BUFFER, by its position
   std::vector<std::pair<int32_t, UOp>> stores_;  // position and address
-  std::vector<bool> inlined_;
+  std::vector<bool> inlined_, in_place_;
 };
 
 }  // namespace tinygrad::renderer::cstyle

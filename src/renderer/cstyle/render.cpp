@@ -135,8 +135,10 @@ class Renderer {
 
   /// Keeps the value as an expression or, where it is long or used more than once, in a variable.
   void set(const UOp& u, Value v) {
-    const bool is_plain = v.expr.binds == Binds::primary && (names_.is_taken(v.expr.text) || (v.constant && v.lanes == 1));
-    const bool repeats_name = v.splatted && v.splatted->binds <= Binds::unary && (v.constant || names_.is_taken(v.splatted->text));
+    const bool is_stable = !u.is(Op::LOAD) || inlining_.stays_in_place(u);
+    const bool is_plain = is_stable && v.expr.binds == Binds::primary && (names_.is_taken(v.expr.text) || (v.constant && v.lanes == 1));
+    const bool repeats_name =
+        is_stable && v.splatted && v.splatted->binds <= Binds::unary && (v.constant || names_.is_taken(v.splatted->text));
     if (is_plain || repeats_name || (inlining_.may_inline(u) && v.expr.text.size() <= kLongestInline)) return keep(u, std::move(v));
     const std::string name = names_.numbered(hint(u, v));
     line(fmt::format("{} {} = {};", type_of(v), name, v.expr.text));

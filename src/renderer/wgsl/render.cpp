@@ -103,8 +103,8 @@ class Renderer {
   }
   bool is_name(const Expr& x) const { return x.binds == Binds::primary && names_.is_taken(x.text); }
 
-  Expr named(const Expr& x, std::string_view hint) {
-    if (is_name(x)) return x;
+  Expr named(const Expr& x, std::string_view hint, bool is_stable = true) {
+    if (is_stable && is_name(x)) return x;
     const std::string name = names_.numbered(hint);
     line(fmt::format("let {} = {};", name, x.text));
     return {name};
@@ -117,8 +117,9 @@ class Renderer {
   /// Keeps each lane as an expression or, where it is long or used more than once, by a name.
   void set(const UOp& u, Value v) {
     const bool may_inline = inlining_.may_inline(u);
+    const bool is_stable = !u.is(Op::LOAD) || inlining_.stays_in_place(u);
     for (Expr& x : v.lanes)
-      if (!may_inline || x.text.size() > kLongestInline) x = named(x, hint(u));
+      if (!may_inline || x.text.size() > kLongestInline) x = named(x, hint(u), is_stable);
     keep(u, std::move(v));
   }
 
