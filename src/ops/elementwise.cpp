@@ -190,7 +190,8 @@ UOp maximum(const Operand& a, const Operand& b, const OpsContext& ctx) { return 
 
 UOp minimum(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const auto [x, y] = broadcast_operands(a, b, ctx);
-  return inverse(maximum(inverse(x), inverse(y)));
+  const UOp least = inverse(maximum(inverse(x), inverse(y)));
+  return x.is_weak() && y.is_weak() ? weak(least) : least;
 }
 
 UOp inverse(const UOp& x) { return is_float(x.dtype()) ? -x : bitwise_not(x); }
@@ -209,10 +210,20 @@ UOp reciprocal(const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [](const Expr& v) { return alu(Op::RECIPROCAL, {v}); });
 }
 
+namespace {
+
+/// Whether an integer bound lies beyond all that a dtype holds, on the side where it leaves every value as it is.
+bool is_idle(const std::optional<Operand>& bound, DType d, bool below) {
+  if (!bound || !bound->is_number() || !is_int(d) || !is_int(bound->number().dtype()) || holds(d, bound->number())) return false;
+  return below == (is_signed(bound->number().dtype()) && bound->number().as_int() < 0);
+}
+
+}  // namespace
+
 UOp clamp(const UOp& x, const std::optional<Operand>& min, const std::optional<Operand>& max, const OpsContext& ctx) {
   if (!min && !max) throw ValueError("clamp: neither a minimum nor a maximum given, expects at least one");
-  const UOp y = min ? ops::where(lt(x, *min, ctx), *min, x, ctx) : x;
-  return max ? ops::where(gt(y, *max, ctx), *max, y, ctx) : y;
+  const UOp y = min && !is_idle(min, x.dtype(), true) ? ops::where(lt(x, *min, ctx), *min, x, ctx) : x;
+  return max && !is_idle(max, x.dtype(), false) ? ops::where(gt(y, *max, ctx), *max, y, ctx) : y;
 }
 
 UOp lerp(const UOp& start, const UOp& end, const Operand& weight, const OpsContext& ctx) {

@@ -34,7 +34,8 @@ UOp abs(const UOp& x);
 UOp sign(const UOp& x);
 UOp square(const UOp& x);
 UOp reciprocal(const UOp& x, const OpsContext& ctx = {});
-/// At least one bound; both must not contradict each other (then the result is `max`).
+/// At least one bound; both must not contradict each other (then the result is `max`). An integer bound below (a maximum above) all that an
+/// integer dtype holds changes nothing, nor the dtype.
 UOp clamp(const UOp& x, const std::optional<Operand>& min, const std::optional<Operand>& max, const OpsContext& ctx = {});
 /// start + (end - start) * weight.
 UOp lerp(const UOp& start, const UOp& end, const Operand& weight, const OpsContext& ctx = {});

@@ -46,19 +46,21 @@ bool is_float_sum(const UOp& reduce) {
          reduce.dtype() != DType::float64;
 }
 
-/// Whether some element is loaded for each term of each result anew, so that arithmetic is little beside loading.
+/// Whether some element is loaded for each term of each result anew, so that arithmetic is little beside loading. It is not beside an
+/// exponential, and loops over a softmax's results must have the steps of its sum to read what that has computed (`keep_terms`).
 bool streams(const UOp& reduce) {
   UOps all(ranges_of(reduce));
   const auto closed = closed_ranges(reduce);
   all.append(closed.begin(), closed.end());
-  bool loads = false;
+  bool loads = false, every = false;
   for (const UOp& u : toposort_where(std::span(&reduce, 1), [&](const UOp& v) { return v == reduce || !v.is(Op::REDUCE); })) {
+    if (u.is(Op::EXP2)) return false;
     if (!u.is(Op::LOAD)) continue;
     loads = true;
     const OpenRanges open = ranges_of(u);
-    if (std::ranges::all_of(all, [&](const UOp& r) { return std::find(open.begin(), open.end(), r) != open.end(); })) return true;
+    every = every || std::ranges::all_of(all, [&](const UOp& r) { return std::find(open.begin(), open.end(), r) != open.end(); });
   }
-  return !loads;
+  return every || !loads;
 }
 
 double iterations_of(const UOps& loops) {

@@ -101,7 +101,7 @@ TEST_P(LongSums, OfSpecialValues) {
   x[5] = NAN;
   EXPECT_TRUE(std::isnan(sum()));
   EXPECT_EQ(Tensor(Floats(100000, 1e35f)).sum().item(), INFINITY);
-  EXPECT_EQ(Tensor(Floats(100000, 0.25f), {.dtype = DType::float16}).sum().item(), 25000);
+  EXPECT_EQ(Tensor(Floats(100000, 0.25f), {.dtype = DType::float16}).sum().item(), 24992);  // 25000 to the even half
 }
 
 TEST_P(LongSums, OfProducts) {
