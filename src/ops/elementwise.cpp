@@ -138,7 +138,7 @@ UOp power_of_int(const UOp& x, const Scalar& e) {
 
 /// What a value is a view of that shows one element only.
 UOp same_everywhere(UOp u) {
-  while (u.is(Op::EXPAND) || u.is(Op::RESHAPE) || u.is(Op::WEAK)) u = UOp(u.src(0));
+  while (u.is(Op::EXPAND) || u.is(Op::RESHAPE) || u.is(Op::WEAK) || u.is(Op::TENSOR)) u = UOp(u.src(0));
   return u;
 }
 

@@ -399,7 +399,7 @@ namespace {
 /// The number that a value is everywhere, where it is known.
 const Scalar* only_number(const UOp& value) {
   const UOp* u = &value;
-  while (u->is(Op::EXPAND) || u->is(Op::RESHAPE) || u->is(Op::WEAK)) u = &u->src(0);
+  while (u->is(Op::EXPAND) || u->is(Op::RESHAPE) || u->is(Op::WEAK) || u->is(Op::TENSOR)) u = &u->src(0);
   return u->is(Op::CONST) ? const_value(*u) : nullptr;
 }
 
