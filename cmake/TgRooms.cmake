@@ -15,8 +15,8 @@ list(APPEND TG_SMALL_SOURCES tensor/history.cpp tensor/recorder.cpp tensor/captu
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 # Backends that wait for drivers and processes.
 foreach(backend cl cuda disk dsp emulated hip metal null webgpu)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/runtime/${backend}/*.cpp")
-  list(APPEND TG_SMALL_SOURCES ${sources})
+  file(GLOB backend_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/runtime/${backend}/*.cpp")
+  list(APPEND TG_SMALL_SOURCES ${backend_sources})
 endforeach()
 set_source_files_properties(${TG_SMALL_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 
