@@ -249,7 +249,7 @@ endfunction()
 # Of the backend tests and of models.
 function(tg_test_oclgrind)
   tg_add_oclgrind_test(runtime.oclgrind backend test_runtime_backend "Devices/Kernels.*/CL-*Heuristics*" 6)
-  tg_add_oclgrind_test(corpus.oclgrind corpus test_corpus_corpus "Oclgrind.*" 1)
+  tg_add_oclgrind_test(corpus.oclgrind deep test_corpus_corpus "Oclgrind.*" 1)
 endfunction()
 
 function(tg_tests)
