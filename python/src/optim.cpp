@@ -320,7 +320,7 @@ void bind_schedulers(nb::module_& m) {
 
 void bind_optim(nb::module_& m) {
   m.def(
-      "clip_grad_norm_",
+      "clip_grad_norm",
       [](nb::handle parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
         const std::vector<Tensor> params =
             nb::isinstance<Tensor>(parameters) ? std::vector{nb::cast<Tensor>(parameters)} : params_of(parameters);
@@ -331,7 +331,7 @@ void bind_optim(nb::module_& m) {
       "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0, "error_if_nonfinite"_a = false,
       "Scales gradients down so that the norm of all together is at most max_norm; gives the norm that they had.");
   m.def(
-      "clip_grad_value_",
+      "clip_grad_value",
       [](nb::handle parameters, double clip_value) {
         const std::vector<Tensor> params =
             nb::isinstance<Tensor>(parameters) ? std::vector{nb::cast<Tensor>(parameters)} : params_of(parameters);

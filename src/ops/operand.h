@@ -35,7 +35,9 @@ class Operand {
   /// A size as a number of Python or C++ is one: an integer that takes the dtype of what it meets.
   static Operand number_of(const SInt& size) {
     Operand out(size);
-    if ((out.weak_ = !size.known())) out.number_ = Scalar::of(int64_t{0});
+    if (size.known()) return out;
+    out.weak_ = true;
+    out.number_ = Scalar::of(int64_t{0});
     return out;
   }
   /// As a number of the caller's (ConstArg::given).

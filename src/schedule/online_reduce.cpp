@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -48,8 +49,6 @@ std::optional<Exponential> exponential(const UOp& u, Below&& below) {
   if (!is_reduce(e.max, Op::MAX)) return {};
   return e;
 }
-
-const UOp& itself(const UOp& u) { return u; }
 
 /// Ranges a..b in the place of others, and the ranges that REDUCEs inside close numbered in walking order: equal expressions are one node.
 UOp canonical(const UOp& u, const UOps& from, const UOps& to) {
@@ -114,7 +113,7 @@ std::optional<Spine> spine_of(const UOp& sum, const UOps& ranges) {
     if (!u.is(Op::REDUCE) && !u.is(Op::INDEX))
       for (const UOp& v : u.src())
         if (const bool* h = holds.find(v)) holding = holding || *h;
-    if (auto e = exponential(u, itself); e && is_open_over(e->x, ranges) && is_maximum_of(e->max, e->x, ranges)) {
+    if (auto e = exponential(u, std::identity()); e && is_open_over(e->x, ranges) && is_maximum_of(e->max, e->x, ranges)) {
       found[u] = *e;
       holding = any = true;
     }

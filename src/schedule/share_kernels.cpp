@@ -58,7 +58,7 @@ std::vector<Number> numbers_of(const UOp& body) {
 }
 
 UOp value_of(const Number& n, const Place& p) {
-  const UOp value = symbolic::sym_add(symbolic::sym_mul(p.variable, p.factor), p.rest);
+  UOp value = symbolic::sym_add(symbolic::sym_mul(p.variable, p.factor), p.rest);
   if (n.node.is(Op::CONST)) return UOp(Op::BITCAST, n.node.dtype(), {cast(value, DType::int32)});
   return value;
 }

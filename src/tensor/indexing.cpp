@@ -174,7 +174,7 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) {
 
 namespace {
 /// Indices along an axis.
-const Tensor& checked(const char* op, const Tensor& x, int axis, const Tensor& index) {
+Tensor checked(const char* op, const Tensor& x, int axis, const Tensor& index) {
   const int a = axis < 0 ? axis + x.ndim() : axis;
   if (a >= 0 && a < x.ndim()) check_indices(op, index.uop(), 0, to_size(x.symbolic_shape()[size_t(a)]), x.uop(), a);
   return index;

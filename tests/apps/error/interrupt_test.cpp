@@ -1,9 +1,9 @@
 // Ctrl-C in tg: status 130, and nothing is left behind.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
