@@ -249,13 +249,14 @@ TEST_F(FakeCudaTest, KernelsThatFailLater) {
 
 TEST_F(FakeCudaTest, CallsThatFail) {
   const Tensor x = Tensor({1.0f, 2.0f}).to("CUDA").realize();
-  int n = 7;
+  size_t n = 107;
   for (const char* call :
        {"cuLaunchKernel", "cuModuleLoadData", "cuModuleGetFunction", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize", "cuEventRecord"}) {
-    fail(call, 999);
     const float by = float(++n);
+    const Tensor many = Tensor(Floats(n, 2.0f)).to("CUDA").realize();  // of a size whose kernel nobody has loaded
+    fail(call, 999);
     try {
-      const Tensor y = (x * by + Tensor({by, by})).realize();
+      const Tensor y = (many * by + Tensor(Floats(n, by)).to("CUDA")).realize();
       EXPECT_THROW(y.tolist(), DeviceError) << call;
     } catch (const DeviceError&) {}
     EXPECT_EQ(control().failing, "") << call << " was not made";
