@@ -603,10 +603,11 @@ class TINYGRAD_EXPORT Tensor {
   /// What realize() would run, as a LINEAR of CALLs on PARAMs, and the values of variables.
   static UOp schedule_linear(std::span<const Tensor> tensors);
   static std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> linear_with_vars(std::span<const Tensor> tensors);
-  /// For the library: the graph behind the handle; a handle on a graph, which is a view where the graph is one; and one on its value.
+  /// For the library: the graph behind the handle; a handle on a graph, which is a view where the graph is one; and one on its
+  /// value. Errors that come when it is computed name the operation, a text that is never freed.
   UOp uop() const;
-  static Tensor from_uop(const UOp& node);
-  static Tensor from_value(const UOp& node);
+  static Tensor from_uop(const UOp& node, const char* operation = __builtin_FUNCTION());
+  static Tensor from_value(const UOp& node, const char* operation = __builtin_FUNCTION());
 
  private:
   friend detail::TensorCell& detail::cell_of(const Tensor& tensor);

@@ -18,13 +18,30 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "tensor/origin.h"
+
 namespace tinygrad::python {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
+/// While it lives, tensors that this thread makes without Python's lock are of the line of the program that runs now.
+class NotedPlace {
+ public:
+  NotedPlace();
+  ~NotedPlace();
+  NotedPlace(const NotedPlace&) = delete;
+  NotedPlace& operator=(const NotedPlace&) = delete;
+
+ private:
+  const tensor::SourcePlace* const before_;
+};
+
 /// Lets other Python threads run while the library computes: everything that may wait for memory or for another thread holds one.
-using Released = nb::gil_scoped_release;
+class Released {
+  const NotedPlace place_;
+  const nb::gil_scoped_release released_;
+};
 
 /// A dtype, or what stands for one: a name ("float32", "half") or a NumPy dtype. None where the argument is optional.
 struct DTypeArg {
@@ -131,6 +148,7 @@ void check_interrupted();
 
 // Each part of the module, in a source of its own.
 void bind_errors(nb::module_& m);
+void bind_places();
 void bind_dtypes(nb::module_& m);
 void bind_devices(nb::module_& m);
 void bind_helpers(nb::module_& m);

@@ -119,6 +119,7 @@ NB_MODULE(_core, m) {
   using namespace tinygrad::python;
   m.doc() = "The C++ library behind tinygrad_cpp.";
   bind_errors(m);
+  bind_places();
   bind_dtypes(m);
   bind_devices(m);
   bind_helpers(m);

@@ -12,28 +12,31 @@ namespace {
 /// What an operator computes of two operands, of which one at least is a tensor.
 using Binary = UOp (*)(const ops::Operand&, const ops::Operand&, const ops::OpsContext&);
 
-Tensor apply(Binary f, const ops::Operand& a, const ops::Operand& b) { return tensor::wrap(f(a, b, tensor::context())); }
+Tensor apply(Binary f, const ops::Operand& a, const ops::Operand& b, const char* name) {
+  return tensor::wrap(f(a, b, tensor::context()), name);
+}
 
 void bind_method(TensorClass& tensor, const char* name, Binary f) {
   tensor.def(
       name,
-      [f](const Tensor& t, const Value& x, bool reverse) {
+      [f, name](const Tensor& t, const Value& x, bool reverse) {
         const ops::Operand other = tensor::to_operand(x);
-        return reverse ? apply(f, other, t.uop()) : apply(f, t.uop(), other);
+        return reverse ? apply(f, other, t.uop(), name) : apply(f, t.uop(), other, name);
       },
       "x"_a, "reverse"_a = false);
 }
 
 /// t op x, x op t, and t op= x.
-void bind_operator(TensorClass& tensor, const std::string& name, Binary f) {
-  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x)); },
-             nb::is_operator());
-  tensor.def(("__r" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, tensor::to_operand(x), t.uop()); },
-             nb::is_operator());
-  tensor.def(("__i" + name + "__").c_str(),
-             [f](nb::handle self, const Value& x) {
+void bind_operator(TensorClass& tensor, const char* name, Binary f) {
+  const std::string text(name);
+  tensor.def(("__" + text + "__").c_str(),
+             [f, name](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x), name); }, nb::is_operator());
+  tensor.def(("__r" + text + "__").c_str(),
+             [f, name](const Tensor& t, const Value& x) { return apply(f, tensor::to_operand(x), t.uop(), name); }, nb::is_operator());
+  tensor.def(("__i" + text + "__").c_str(),
+             [f, name](nb::handle self, const Value& x) {
                Tensor& t = *nb::inst_ptr<Tensor>(self);
-               const Tensor changed = apply(f, t.uop(), tensor::to_operand(x));
+               const Tensor changed = apply(f, t.uop(), tensor::to_operand(x), name);
                {
                  const Interruptible interruptible;
                  const Released released;
@@ -44,9 +47,10 @@ void bind_operator(TensorClass& tensor, const std::string& name, Binary f) {
              nb::is_operator());
 }
 
-void bind_comparison(TensorClass& tensor, const std::string& name, Binary f) {
-  tensor.def(("__" + name + "__").c_str(), [f](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x)); },
-             nb::is_operator());
+void bind_comparison(TensorClass& tensor, const char* name, Binary f) {
+  const std::string text(name);
+  tensor.def(("__" + text + "__").c_str(),
+             [f, name](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x), name); }, nb::is_operator());
 }
 
 UOp product(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext&) {
@@ -109,7 +113,7 @@ void bind_functions(TensorClass& tensor) {
           [](const Tensor& t, const Value& x, bool reverse, const std::optional<std::string>& mode) {
             const auto rounding = static_cast<ops::Rounding>(rounding_of(mode));
             const ops::Operand other = tensor::to_operand(x), own = t.uop();
-            return tensor::wrap(ops::div(reverse ? other : own, reverse ? own : other, rounding, tensor::context()));
+            return tensor::wrap(ops::div(reverse ? other : own, reverse ? own : other, rounding, tensor::context()), "div");
           },
           "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none())
       .def(

@@ -109,6 +109,8 @@ def test_integers_that_the_default_does_not_hold() -> None:
   assert Tensor(2**31 - 1).dtype is dtypes.int32 and Tensor([-(2**31)]).dtype is dtypes.int32
   assert (Tensor.arange(1) + 2**40).tolist() == [2**40] and (2**40 - Tensor.arange(2)).tolist() == [2**40, 2**40 - 1]
   assert (Tensor([3], dtype="uint8") + 256).tolist() == [259] and (300 - Tensor([3], dtype="uint8")).tolist() == [297]
+  assert [(Tensor([5], dtype="uint8") + n).tolist() for n in (-255, -256, -257, -1000)] == [[6], [5], [4], [(5 - 1000) % 256]]
+  assert (Tensor([5], dtype="uint32") * -(2**33 + 1)).tolist() == [2**32 - 5] and (Tensor([5], dtype="uint16") & -(2**20)).tolist() == [0]
   assert (Tensor([3], dtype="uint8") - 1).dtype is dtypes.uint8 and (Tensor([0], dtype="uint8") + -1).tolist() == [255]
   assert (Tensor([-1], dtype="int8") & 255).tolist() == [255]
   assert (Tensor([2.5]) * 2**40).dtype is dtypes.float32

@@ -7,9 +7,6 @@
 
 namespace tinygrad::codegen {
 
-/// The value that changes nothing under the op of a REDUCE: 0 for ADD, the least value for MAX, ...
-UOp reduce_identity(Op op, DType dtype);
-
 /// The body of a FUNCTION with its PARAM slots replaced by the arguments.
 UOp inline_function(const UOp& function, std::span<const UOp> arguments);
 

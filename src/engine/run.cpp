@@ -166,6 +166,14 @@ void run_schedule(const schedule::Schedule& s, const Options& options) {
   with_host_memory([&] { run_jobs(s, options); });
 }
 
+void compile_schedule(const schedule::Schedule& s, const Options& options) {
+  std::vector<KernelOn> kernels;
+  for (const UOp& call : s.plan->linear.src())
+    if (call.src(0).is(Op::SINK))
+      kernels.push_back({search::known_best(call.src(0), device_of_call(call, s), options), &device_of_call(call, s)});
+  get_programs(kernels, options);
+}
+
 RenderReport render_schedule(const schedule::Schedule& s, const Options& options, bool opts) {
   RenderReport report;
   NodeMap<size_t> numbers;

@@ -17,6 +17,9 @@ const Target& target_of(Symbol device);
 /// allocating throws, nothing has been written. If a launch throws, the buffers that launches have begun to write are poisoned.
 void run_schedule(const schedule::Schedule& schedule, const Options& options);
 
+/// Compiles the kernels of a schedule as run_schedule() does, but for BEAM, and takes no memory.
+void compile_schedule(const schedule::Schedule& schedule, const Options& options);
+
 /// What render_schedule() made, and the seconds that passed meanwhile.
 struct RenderReport {
   size_t kernels = 0;

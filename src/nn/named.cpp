@@ -2,30 +2,18 @@
 
 #include <algorithm>
 
+#include "base/rethrow.h"
+
 namespace tinygrad::nn {
 
 void rethrow_named(std::string_view path, std::string_view kind, std::string_view sizes) {
-  const auto text = [&](const Error& e) {
-    const std::string_view what = e.what();
+  rethrow_as([&](std::string_view what) {
     std::string out(path);
     if (!path.empty()) out += ": ";
     if (!path.empty() && what.starts_with(out)) return std::string(what);  // a layer inside of this one
     if (!(what.starts_with(kind) && what.substr(kind.size()).starts_with(": "))) out.append(kind).append("(").append(sizes).append("): ");
     return out.append(what);
-  };
-  try {
-    throw;
-  } catch (const ShapeError& e) {
-    throw ShapeError(text(e));
-  } catch (const DTypeError& e) {
-    throw DTypeError(text(e));
-  } catch (const ValueError& e) {
-    throw ValueError(text(e));
-  } catch (const IndexError& e) {
-    throw IndexError(text(e));
-  } catch (const DeviceError& e) {
-    throw DeviceError(text(e));
-  }
+  });
 }
 
 std::string joined(const Sizes& sizes, std::string_view between) {

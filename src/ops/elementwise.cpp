@@ -5,8 +5,10 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "ops/activation.h"
 #include "ops/creation.h"
 #include "ops/expr.h"
+#include "ops/known.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
 #include "shape/device.h"
@@ -25,7 +27,7 @@ UOp binary(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
 Operand modulo(const Operand& number, const Operand& beside) {
   if (!number.is_number() || beside.is_number() || !is_unsigned(beside.node().dtype()) || is_float(number.number().dtype())) return number;
   const Scalar& n = number.number();
-  return is_signed(n.dtype()) && n.as_int() < 0 ? Operand(checked_cast(n, beside.node().dtype(), "a number")) : number;
+  return is_signed(n.dtype()) && n.as_int() < 0 ? Operand(n.cast(beside.node().dtype())) : number;
 }
 
 UOp modular(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(op, modulo(a, b), modulo(b, a), ctx); }
@@ -244,7 +246,10 @@ UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const Expr x = to_float32(p, ctx), y = to_float32(q, ctx);
   // The distance of two equal infinities is 0 too.
   const Expr distance = ops::where(ops::eq(x, y), 0, abs(x - y));
-  return tinygrad::cast(Expr(log1p(exp(-distance))) + maximum(x, y), to_float(p, ctx).dtype());
+  const UOp value = Expr(log1p(exp(-distance))) + maximum(x, y);
+  // Without the kinks that cancel where x equals y.
+  const Expr d = ops::where(Expr(isinf(x)) & ops::eq(x, y), 0, x - y);
+  return tinygrad::cast(known("equal", value, (x + y) * 0.5 + (Expr(softplus(d)) - d * 0.5)), to_float(p, ctx).dtype());
 }
 
 UOp eq(const Operand& a, const Operand& b, const OpsContext& ctx) {

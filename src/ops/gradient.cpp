@@ -50,12 +50,36 @@ UOp keep_axes(const UOp& reduced, const UOp& x, const Axes& axes) {
   return ops::reshape(reduced, shape);
 }
 
-/// prod(x) / x[i], by the product of the others: where x[i] is the only zero, that of the rest; where another is zero, 0.
+/// For each element of the last axis the product of those before it.
+UOp product_before(const UOp& x) {
+  const SInt& n = shape_of(x).back();
+  if (n == 0) return x;
+  return pad_axis(shrink_axis(cumprod(x, -1), -1, 0, n - 1), -1, 1, 0, Scalar::of(1).cast(x.dtype()));
+}
+
+/// The product of all but each element, as a polynomial in them.
+UOp polynomial_of_others(const UOp& x, const Axes& axes) {
+  const size_t rank = rank_of(x);
+  Axes order, back(rank, 0);
+  for (int a = 0; a < int(rank); ++a)
+    if (std::ranges::find(axes, a) == axes.end()) order.push_back(a);
+  const size_t others = order.size();
+  order.append(axes.begin(), axes.end());
+  for (size_t i = 0; i < rank; ++i) back[size_t(order[i])] = int(i);
+  const UOp last = ops::permute(x, order);
+  Shape rows(shape_of(last).begin(), shape_of(last).begin() + ptrdiff_t(others));
+  rows.push_back(numel(Shape(shape_of(last).begin() + ptrdiff_t(others), shape_of(last).end())));
+  const UOp flat = ops::reshape(last, rows), after = ops::flip(product_before(ops::flip(flat, {int(others)})), {int(others)});
+  return ops::permute(ops::reshape(mul(product_before(flat), after), shape_of(last)), back);
+}
+
+/// prod(x) / x[i], by the product of the others: where x[i] is the only zero, that of the rest; where another is zero, 0. Derivatives of
+/// that choice would miss what a second zero gives to the first: they are those of a polynomial.
 Expr product_of_others(const UOp& u, const UOp& x, const Axes& axes) {
   const Expr zero = ops::eq(x, 0), safe = ops::where(zero, 1, x);
   const Expr zeros = count(zero, axes, true);
   const UOp rest = only(ops::eq(zeros, 1), prod(safe, axes, true));
-  return ops::where(zero, rest, Expr(keep_axes(u, x, axes)) / safe);
+  return known("equal", ops::where(zero, rest, Expr(keep_axes(u, x, axes)) / safe), polynomial_of_others(x, axes));
 }
 
 /// `x` with what its movement ops read taken from memory.
@@ -76,8 +100,9 @@ UOp stored_below_views(const UOp& x) {
 /// rounded differently and equal none.
 UOp max_reduce_rule(const UOp& x, const Axes& axes, const Expr& wide) {
   const UOp v = stored_below_views(x);
-  const Expr best = tinygrad::cast(ops::eq(v, ops::max(v, axes, true)), x.dtype());
-  return best * (wide / sum(best, axes, true));
+  const DType counts = least_upper_dtype(x.dtype(), DType::float32);
+  const Expr best = tinygrad::cast(ops::eq(v, ops::max(v, axes, true)), counts);
+  return tinygrad::cast(best * (Expr(tinygrad::cast(wide, counts)) / sum(best, axes, true)), x.dtype());
 }
 
 UOps reduce_rule(const UOp& u, const Expr& g) {

@@ -108,6 +108,7 @@ constexpr Known table[] = {
   {"mish", [](const Expr&, const Expr& x, const UOp&) { return mish_slope(x); }},
   {"softsign", [](const Expr&, const Expr& x, const UOp&) { return Expr(square(reciprocal(Expr(abs(x)) + 1))); }},
   {"log of probability", [](const Expr&, const Expr& x, const UOp&) { return Expr(reciprocal(maximum(x, 1e-12))); }},
+  {"equal", [](const Expr& u, const Expr&, const UOp&) { return Expr(as_node(1, u.dtype())); }},
   {"root", [](const Expr& u, const Expr&, const UOp&) { return Expr(ops::where(ops::eq(u, 0), 0, 0.5 / u)); }},
 };
 // clang-format on

@@ -7,7 +7,9 @@
 
 namespace tinygrad::ops {
 
-/// KNOWN(value, x, parameter...; name). `value` has the shape and dtype of x, a float of at least 32 bits, and is what known_derivative()
+/// KNOWN(value, x, parameter...; name). Under the name "equal" it is x, of which `value` is another formula that suits better, but for
+/// derivatives.
+///  `value` has the shape and dtype of x, a float of at least 32 bits, and is what known_derivative()
 /// has under that name.
 UOp known(std::string_view name, const UOp& value, const UOp& x, std::span<const UOp> parameters = {});
 /// The derivative of a KNOWN by its x, at x. It has the right derivatives again.

@@ -4,6 +4,8 @@
 #include "shape/device.h"
 #include "shape/shape.h"
 #include "symbolic/simplify.h"
+#include "uop/build.h"
+#include "uop/reduce.h"
 #include "uop/graph.h"
 
 namespace tinygrad::schedule {
@@ -18,31 +20,44 @@ bool is_whole_memory(const UOp& view) {
 
 namespace {
 
-constexpr Capture x{0}, target{1}, copy{2};
+constexpr Capture x{0}, target{1}, copy{2}, all{3};
 
 bool has_no_elements(const UOp& u) { return is_empty(shape_of(u)); }
+
+/// Values with elements of a value that has none: what a reduction starts with, and the border of a PAD.
+UOp of_nothing(const Match& m) {
+  const UOp& u = m[all];
+  if (has_no_elements(u) || !all_known(shape_of(u))) return {};
+  const UOp value = u.is(Op::PAD) ? constant(u.dtype(), 0) : reduce_identity(u.arg_as<ReduceArg>().op, u.dtype());
+  return expand(reshape(value, Shape(shape_of(u).size(), 1)), shape_of(u));
+}
+/// General reductions carry several values.
+bool is_by_one_op(const UOp& reduce) { return reduce.src_count() == 1 && reduce.arg_as<ReduceArg>().op != Op::FUNCTION; }
 
 bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS) || u.is(Op::COPY); }
 
 const Rules<void>& rules() {
-  static const Rules<void>& table = *new Rules<void>(Rules<void>{
-                                                         {pat(Op::DETACH, {x}), x},
-                                                         {pat(Op::KNOWN, {x}, rest), x},
-                                                         {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
-                                                         {pat(Op::WEAK, {x}), x},
-                                                         {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
-                                                         {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
-                                                         {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),
-                                                          [](const Match& m) { return UOp(Op::STORE, DType::void_, {m[target], m[x]}); }},
-                                                         {pat(Op::COPY, {x}).named(copy),
-                                                          [](const Match& m) {
-                                                            const Symbol from = device_of(m[x]);
-                                                            if (from.empty() || from == m[copy].arg_as<DeviceArg>().device) return m[x];
-                                                            if (is_stored(m[x])) return UOp();
-                                                            return m[copy].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})});
-                                                          }},
-                                                     } +
-                                                     symbolic::data_rules() + symbolic::movement_rules());
+  static const Rules<void>& table =
+      *new Rules<void>(Rules<void>{
+                           {pat(Op::DETACH, {x}), x},
+                           {pat(Op::KNOWN, {x}, rest), x},
+                           {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
+                           {pat(Op::WEAK, {x}), x},
+                           {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
+                           {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
+                           {pat(Op::REDUCE, {Pat(x).where(has_no_elements)}).where(is_by_one_op).named(all), of_nothing},
+                           {pat(Op::PAD, {Pat(x).where(has_no_elements)}, rest).named(all), of_nothing},
+                           {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),
+                            [](const Match& m) { return UOp(Op::STORE, DType::void_, {m[target], m[x]}); }},
+                           {pat(Op::COPY, {x}).named(copy),
+                            [](const Match& m) {
+                              const Symbol from = device_of(m[x]);
+                              if (from.empty() || from == m[copy].arg_as<DeviceArg>().device) return m[x];
+                              if (is_stored(m[x])) return UOp();
+                              return m[copy].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})});
+                            }},
+                       } +
+                       symbolic::data_rules() + symbolic::movement_rules());
   return table;
 }
 

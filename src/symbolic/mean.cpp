@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
+#include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -26,6 +28,9 @@ UOp at(const UOp& u, const std::vector<UOp>& loops, const std::vector<UOp>& valu
   return substitute(u, map);
 }
 
+/// 1 where nothing is known.
+int64_t middle_of(const Bounds& b) { return b.has_min() && b.has_max() ? std::midpoint(b.min, b.max) : 1; }
+
 /// A loop may be bounded by one that is bounded itself.
 UOp in_the_middle(const UOp& u, const std::vector<UOp>& loops) {
   std::vector<UOp> middle;
@@ -39,6 +44,7 @@ UOp mean(const UOp& u) {
   std::vector<UOp> loops;
   bool known = true;
   for (const UOp& v : toposort(u)) {
+    if (v.in(Group::memory)) return constant(u.dtype(), middle_of(bounds(u)));
     if (!v.is(Op::RANGE) && !v.is(Op::SPECIAL)) continue;
     loops.push_back(v);
     known = known && v.src(0).is(Op::CONST);

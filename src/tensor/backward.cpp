@@ -72,8 +72,8 @@ uint64_t id_of(const UOp& tensor) { return tensor.arg_as<TensorArg>().id; }
 /// The tensor gets the gradient, or adds it to the one it has, which stays the same tensor.
 void accumulate(detail::TensorCell& cell, const UOp& gradient) {
   Tensor before = cell.grad();
-  if (!before.defined()) return cell.set_grad(wrap(gradient));
-  const Tensor sum = wrap(ops::add(before.uop(), gradient));
+  if (!before.defined()) return cell.set_grad(wrap(gradient, "backward"));
+  const Tensor sum = wrap(ops::add(before.uop(), gradient), "backward");
   if (overlaps_itself(before.uop()) || sum.dtype() != before.dtype() || sum.symbolic_shape() != before.symbolic_shape())
     before.replace(sum);
   else

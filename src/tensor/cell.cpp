@@ -63,7 +63,8 @@ uint64_t next_cell_number() {
   return ++last;
 }
 
-TensorCell::TensorCell(const UOp& node, bool is_view) : number(next_cell_number()), node_(tensor::tensor_node(node, number, is_view)) {}
+TensorCell::TensorCell(const UOp& node, bool is_view, const char* operation)
+    : number(next_cell_number()), node_(tensor::tensor_node(node, number, is_view, tensor::ValueOrigin::of(operation))) {}
 
 TensorCell::~TensorCell() {
   value_of(node_).end();
@@ -133,8 +134,8 @@ void TensorCell::set_is_param(bool is_param) {
   is_param_ = is_param;
 }
 
-CellPtr make_cell(const UOp& node, bool is_view) {
-  CellPtr cell = std::make_shared<TensorCell>(node, is_view);
+CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
+  CellPtr cell = std::make_shared<TensorCell>(node, is_view, operation);
   cell->filed_finished_ = is_finished(cell->node_);
   {
     Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry

@@ -15,7 +15,7 @@ namespace tinygrad::detail {
 
 /// The state of a tensor: its node, a TENSOR, which realize and assign replace, and its gradient. Made by make_cell() only.
 struct TensorCell : std::enable_shared_from_this<TensorCell> {
-  TensorCell(const UOp& node, bool is_view);
+  TensorCell(const UOp& node, bool is_view, const char* operation);
   ~TensorCell();
   TensorCell(const TensorCell&) = delete;
   TensorCell& operator=(const TensorCell&) = delete;
@@ -35,7 +35,7 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   bool is_among_historic = false;  ///< see realize.cpp; under the lock of the states
 
  private:
-  friend std::shared_ptr<TensorCell> make_cell(const UOp& node, bool is_view);
+  friend std::shared_ptr<TensorCell> make_cell(const UOp& node, bool is_view, const char* operation);
   void swap_node(UOp& node);
 
   mutable std::mutex mutex_;
@@ -48,8 +48,8 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
 
 using CellPtr = std::shared_ptr<TensorCell>;
 
-/// A registered cell of TENSOR(node).
-CellPtr make_cell(const UOp& node, bool is_view);
+/// A registered cell of TENSOR(node), which `operation` made.
+CellPtr make_cell(const UOp& node, bool is_view, const char* operation);
 /// That of a cell, or of another value of one, made now; those that were there before have smaller ones.
 uint64_t next_cell_number();
 /// All cells alive, in the order they were made.

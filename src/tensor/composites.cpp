@@ -24,7 +24,9 @@ UOp node_or_null(const Tensor& t) { return t.defined() ? t.uop() : UOp(); }
 ops::PerAxis per_axis(const Sizes& sizes) {
   return sizes.size() == 1 ? ops::PerAxis(sizes[0]) : ops::PerAxis(std::span<const int64_t>(sizes));
 }
-ValuesAndIndices wrap_both(const ops::ValuesAndIndices& both) { return {wrap(both.values), wrap(both.indices)}; }
+ValuesAndIndices wrap_both(const ops::ValuesAndIndices& both, const char* operation = __builtin_FUNCTION()) {
+  return {wrap(both.values, operation), wrap(both.indices, operation)};
+}
 ops::Reduction to_reduction(Reduction r) { return static_cast<ops::Reduction>(r); }
 ops::PoolOptions to_pool(const PoolOptions& o) {
   ops::PoolOptions out{

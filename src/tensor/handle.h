@@ -22,15 +22,15 @@ ops::Operand to_operand(const Operand& x);
 std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 
 /// What a method computed: a value of its own, also where the builder gave back what it got. DeviceError if it is of values on several
-/// devices.
-inline Tensor wrap(const UOp& node) {
+/// devices. It is named after its method, which calls this.
+inline Tensor wrap(const UOp& node, const char* operation = __builtin_FUNCTION()) {
   device_of(node);
-  return Tensor::from_value(node);
+  return Tensor::from_value(node, operation);
 }
 /// What a method that gives views made.
-inline Tensor wrap_view(const UOp& node) {
+inline Tensor wrap_view(const UOp& node, const char* operation = __builtin_FUNCTION()) {
   device_of(node);
-  return Tensor::from_uop(node);
+  return Tensor::from_uop(node, operation);
 }
 
 /// The dtype; DTypeError for `void`, which no tensor has.

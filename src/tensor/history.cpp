@@ -198,7 +198,7 @@ UOp history_of_view(const UOp& view) {
 }
 
 TensorArg next_value_of(const TensorArg& before) {
-  const IntrusivePtr<Resource> variable(new TensorValue);
+  const IntrusivePtr<Resource> variable(new TensorValue(static_cast<const TensorValue&>(*before.variable).origin));
   if (!is_alive(before.variable)) static_cast<const TensorValue&>(*variable).end();
   return {detail::next_cell_number(), before.is_view, variable};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/origin.h"
 #include "uop/node_map.h"
 #include "uop/uop.h"
 
@@ -15,6 +16,9 @@ namespace tinygrad::tensor {
 /// One value of a tensor, as its TENSORs name it: alive until the tensor is gone or has another one.
 class TensorValue final : public Resource {
  public:
+  explicit TensorValue(const ValueOrigin& o) : origin(o) {}
+
+  const ValueOrigin origin;
   bool is_alive() const { return alive_.load(std::memory_order_relaxed); }
   void begin() const { alive_.store(true, std::memory_order_relaxed); }
   void end() const { alive_.store(false, std::memory_order_relaxed); }

@@ -75,8 +75,8 @@ UOp buffer_of_state(const UOp& state) {
   return *u;
 }
 
-UOp tensor_node(const UOp& node, uint64_t id, bool is_view) {
-  return UOp(Op::TENSOR, node.dtype(), {node}, TensorArg{id, is_view, IntrusivePtr<Resource>(new TensorValue)});
+UOp tensor_node(const UOp& node, uint64_t id, bool is_view, const ValueOrigin& origin) {
+  return UOp(Op::TENSOR, node.dtype(), {node}, TensorArg{id, is_view, IntrusivePtr<Resource>(new TensorValue(origin))});
 }
 
 UOp tensor_view(const UOp& tensor, const UOp& memory) {

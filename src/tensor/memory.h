@@ -8,6 +8,7 @@
 
 #include "device/buffer.h"
 #include "shape/shape.h"
+#include "tensor/origin.h"
 #include "uop/uop.h"
 
 namespace tinygrad::tensor {
@@ -24,7 +25,7 @@ bool is_view(const UOp& node);
 UOp buffer_of_state(const UOp& state);
 
 /// TENSOR(node): what a tensor is that gets a new value. Without `is_view`, a value of its own even where the node is a view.
-UOp tensor_node(const UOp& node, uint64_t id, bool is_view);
+UOp tensor_node(const UOp& node, uint64_t id, bool is_view, const ValueOrigin& origin);
 /// The same tensor as a view of `memory`.
 UOp tensor_view(const UOp& tensor, const UOp& memory);
 

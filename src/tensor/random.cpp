@@ -66,11 +66,12 @@ int64_t count_of(const Sizes& shape) {
 
 /// A builder called with what it draws: `values` random floats of `dtype` an element.
 template <class Build>
-Tensor drawn(const Sizes& shape, DType dtype, int values, const std::string& device, const Build& build) {
+Tensor drawn(const Sizes& shape, DType dtype, int values, const std::string& device, const Build& build,
+             const char* operation = __builtin_FUNCTION()) {
   const ops::OpsContext ctx = context_on(device);
   const int64_t n = count_of(shape);
-  if (n == 0) return wrap(ops::zeros(to_shape(shape), dtype, ctx));
-  return wrap(build(draw(ops::random_words(n * values, dtype), ctx.device), to_shape(shape), ctx));
+  if (n == 0) return wrap(ops::zeros(to_shape(shape), dtype, ctx), operation);
+  return wrap(build(draw(ops::random_words(n * values, dtype), ctx.device), to_shape(shape), ctx), operation);
 }
 
 DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().default_float); }

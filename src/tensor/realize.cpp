@@ -242,8 +242,14 @@ void run(Realization& r) {
   const Options& options = current_options();
   schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
   how.open_numbers = !recorder;  // a replay does again what was recorded, with the same numbers
-  const schedule::Schedule schedule = schedule::make_schedule(sink, engine::target_of, how);
-  engine::run_schedule(schedule, options);
+  schedule::Schedule schedule;
+  try {
+    schedule = schedule::make_schedule(sink, engine::target_of, how);
+    engine::run_schedule(schedule, options);
+  } catch (const Error&) {
+    rethrow_explained(sink,
+                      [&](const UOp& part) { engine::compile_schedule(schedule::make_schedule(part, engine::target_of, how), options); });
+  }
   const Uninterruptible to_the_end;  // all must learn what ran
   if (recorder) recorder->ran(sink, schedule);
   r.restore_written();
@@ -379,7 +385,8 @@ bool add_store(detail::TensorCell& cell, UOp value) {
     if (is_alone(before)) {
       TensorArg same = before.arg_as<TensorArg>();
       same.is_view = false;
-      cell.set_node(same_variables ? UOp(Op::TENSOR, value.dtype(), {value}, same) : tensor_node(value, detail::next_cell_number(), false));
+      cell.set_node(same_variables ? UOp(Op::TENSOR, value.dtype(), {value}, same)
+                                   : tensor_node(value, detail::next_cell_number(), false, ValueOrigin::of("assign")));
       return false;
     }
     const UOp base = base_of_view(before);

@@ -88,8 +88,8 @@ UOp Tensor::uop() const {
   }
   return cell().node();
 }
-Tensor Tensor::from_uop(const UOp& node) { return Tensor(detail::make_cell(node, is_view(node))); }
-Tensor Tensor::from_value(const UOp& node) { return Tensor(detail::make_cell(node, false)); }
+Tensor Tensor::from_uop(const UOp& node, const char* operation) { return Tensor(detail::make_cell(node, is_view(node), operation)); }
+Tensor Tensor::from_value(const UOp& node, const char* operation) { return Tensor(detail::make_cell(node, false, operation)); }
 
 namespace {
 
@@ -300,7 +300,7 @@ void copy_box(std::byte* to, const std::byte* from, const Sizes& sizes, const Sm
 
 /// The elements of a value with symbolic sizes, which in memory has room for the greatest, without that room.
 UOp packed(const Tensor& t) {
-  const UOp node = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()})).realize().uop();
+  const UOp node = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}), "contiguous").realize().uop();
   Buffer& buffer = buffer_of(state_of_view(node));
   const size_t size = itemsize(t.dtype());
   std::vector<std::byte> all(static_cast<size_t>(buffer.size()) * size), used(static_cast<size_t>(t.nbytes()));
@@ -315,7 +315,7 @@ BufferPtr row_major(Tensor t) {
   if (!all_known(shape_of(t.uop()))) return BufferPtr(&buffer_of(packed(t)));
   if (state_of_view(t.uop())) t.realize();
   if (BufferPtr own = piece_of_memory(t.uop())) return own;
-  t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}));
+  t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}), "contiguous");
   t.realize();
   return BufferPtr(&buffer_of(whole_buffer(t.uop())));
 }
@@ -439,7 +439,7 @@ Tensor& Tensor::assign(const Tensor& x) {
 Tensor& Tensor::replace(const Tensor& x) {
   const UOp node = x.uop();
   if (cell_)
-    cell_->set_node(tensor_node(node, detail::next_cell_number(), true));
+    cell_->set_node(tensor_node(node, detail::next_cell_number(), true, ValueOrigin::of("replace")));
   else
     *this = from_uop(node);
   return *this;

@@ -308,5 +308,30 @@ TEST_F(GradientTest, Errors) {
   EXPECT_EQ(message_of<ValueError>([&] { gradient_of(custom, x); }), "gradient: CUSTOM has no gradient rule; use detach() before it");
 }
 
+TEST_F(GradientTest, SecondOfProductsWithZeros) {
+  const UOp x = tensor({4}, {0, 0, 3, 4}), weights = tensor({4}, {1, 2, 3, 4});
+  expect_values(gradient_of(prod(x), x), {0, 0, 0, 0});
+  expect_values(gradient_of(sum(gradient_of(prod(x), x)), x), {12, 12, 0, 0});
+  expect_values(gradient_of(sum(gradient_of(sum(mul(cumprod(x, 0), weights)), x)), x), {2 + 9 + 48, 2 + 9 + 48, 0, 0});
+  const UOp one = tensor({3}, {2, 0, 3});
+  expect_values(gradient_of(sum(gradient_of(prod(one), one)), one), {3, 5, 2});
+  // Three zeros have a third derivative.
+  const UOp three = tensor({4}, {0, 0, 0, 5}), second = gradient_of(sum(gradient_of(prod(three), three)), three);
+  expect_values(second, {0, 0, 0, 0});
+  expect_values(gradient_of(sum(second), three), {10, 10, 10, 0});
+  // Over some axes, in any order, and over none that has elements.
+  const UOp m = tensor({2, 2, 2}, {0, 2, 3, 0, 0, 5, 0, 7});
+  expect_values(gradient_of(sum(gradient_of(sum(prod(m, {0, 2})), m)), m), {10, 0, 0, 21, 10, 0, 21, 0});
+  EXPECT_EQ(to_string(shape_of(gradient_of(prod(tensor({0}, {})), tensor({0}, {})))), "(0,)");
+}
+
+TEST_F(GradientTest, SecondOfLogaddexpWhereBothAreEqual) {
+  const UOp a = tensor({3}, {0.5, -2, 1}), b = tensor({3}, {0.5, -2, 3});
+  const double s = 1 / (1 + std::exp(2)), slope = s * (1 - s);
+  expect_values(gradient_of(sum(logaddexp(a, b)), a), {0.5, 0.5, s});
+  expect_values(gradient_of(sum(gradient_of(sum(logaddexp(a, b)), a)), a), {0.25, 0.25, slope});
+  expect_values(gradient_of(sum(gradient_of(sum(logaddexp(a, b)), b)), a), {-0.25, -0.25, -slope});
+}
+
 }  // namespace
 }  // namespace tinygrad::ops

@@ -53,6 +53,16 @@ TEST(Schedule, UsersOfAStoredValueReadIt) {
   EXPECT_EQ(kernels({store(row, copied + row)}), 1u);
 }
 
+TEST(Schedule, ReductionsAndBordersOfNothingReadNothing) {
+  const UOp none = shrink(memory(3), {3, 3}), rest = reshape(none, {0, 1});
+  for (const UOp& effect : {output(reduce(Op::ADD, none + none, {0}), {}), output(reduce(Op::MUL, none, {0}), {}),
+                            output(reduce(Op::ADD, expand(rest, {0, 4}), {0}), {4}), output(pad(none, {2, 1}), {3})}) {
+    const Schedule s = scheduled({effect});
+    ASSERT_EQ(s.plan->linear.src_count(), 1u);
+    for (const UOp& u : toposort(s.plan->linear.src(0).src(0))) EXPECT_FALSE(u.is(Op::LOAD)) << print_expr(u);
+  }
+}
+
 TEST(Schedule, ElementwiseChainIsOneKernel) {
   const UOp a = matrix(64, 64), b = matrix(64, 64), c = matrix(64, 64);
   EXPECT_EQ(kernels({output(relu(a * b + c), {64, 64})}), 1u);

@@ -30,5 +30,12 @@ TEST(Mean, OfBoundedLoopsAndUnknownSizesTheMiddle) {
   EXPECT_EQ(mean(n), n);
 }
 
+TEST(Mean, OfWhatDataDecideTheMiddleOfItsBounds) {
+  const UOp data = load(index(buffer(DType::int32, {.id = 1, .size = 4, .device = "CPU"}), index_const(2)));
+  const UOp size = cast(data & constant(DType::int32, int64_t(15)), DType::index);
+  EXPECT_EQ(value(mean(size)), 7);
+  EXPECT_EQ(value(mean(size + range(5, 0))), 9);
+}
+
 }  // namespace
 }  // namespace tinygrad::symbolic

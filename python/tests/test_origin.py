@@ -1,0 +1,42 @@
+"""Errors that come when values are computed name the operation, its shapes and the line of the program."""
+
+import pytest
+
+import tinygrad_cpp as tg
+from tinygrad_cpp import Context, Tensor, nn
+
+
+def failing(f) -> str:
+  with pytest.raises(tg.OutOfMemoryError) as error, Context(MEMORY_LIMIT=1):
+    f()
+  return str(error.value)
+
+
+def test_the_expression_and_the_line():
+  x = Tensor.rand(300, 1000).realize()
+  y = x.reshape(1000, 300).sum(0)
+  z = y * 2 + 1
+  line = test_the_expression_and_the_line.__code__.co_firstlineno + 3
+  text = failing(z.realize)
+  assert "while computing add: (300,) dtypes.float32 of (300,), at " in text
+  assert f"test_origin.py:{line} in test_the_expression_and_the_line: y * 2 + 1" in text
+  assert "1.1 MiB on CPU, rand: (300, 1000) dtypes.float32, at " in text and "Tensor.rand(300, 1000)" in text
+  assert z.tolist()[0] == pytest.approx(y.tolist()[0] * 2 + 1)
+
+
+def test_indexing_layers_and_gradients_name_the_users_line():
+  w = Tensor.ones(8, 8).contiguous().realize()
+  part = w[2:4, Tensor([1, 0])]
+  assert ": w[2:4, Tensor([1, 0])]" in failing(part.realize)
+  layer = nn.Linear(8, 3)
+  out = layer(w).relu()
+  assert ": layer(w).relu()" in failing(out.realize)
+  loss = (w * w).sum()
+  grad = loss.gradient(w)[0]
+  assert "while computing gradient: (8, 8) dtypes.float32" in failing(grad.realize) and ": loss.gradient(w)" in failing(grad.realize)
+
+
+def test_code_that_has_no_file():
+  scope = {"Tensor": Tensor}
+  exec("y = Tensor.ones(3).contiguous().exp()", scope)
+  assert "exp: (3,) dtypes.float32 of (3,), at <string>:1" in failing(scope["y"].realize)
