@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Tensor, TinyJit, Variable, dtypes
+from tinygrad_cpp import Context, Tensor, TinyJit, Variable, dtypes
 
 V = Variable("v", 1, 6)
 X = np.array([1.0, 2.5, -3.0], np.float32)
@@ -104,3 +104,48 @@ def test_one_capture_for_all_sizes() -> None:
     expected = x[:, :, :n].conv2d(w, padding=1).relu().max_pool2d(2).sum().item()
     assert run(x, N.bind(n)).item() == pytest.approx(expected, rel=1e-4)
   assert run.captured
+
+
+def test_gradients_of_products_of_softmaxes():
+  data = np.random.default_rng(0).normal(size=(4, 3))
+  results = []
+  for n in (3, Variable("n", 2, 4).bind(3)):
+    x = Tensor(data)
+    v = x[1:n].softmax(-1)
+    results.append(((v @ v.transpose(0, 1)) ** 2).sum().gradient(x)[0].numpy())
+  np.testing.assert_allclose(results[0], results[1], rtol=1e-12, atol=1e-15)
+
+
+def test_what_data_bound_is_scheduled_with_a_guess():
+  """How often a loop runs that masks bound is not known before; kernels are told so with the middle."""
+  data = np.random.default_rng(0).normal(size=(3, 3))
+  mask = np.array([[True, False, True], [True, True, False], [False, True, True]])
+  v = Tensor(data).logcumsumexp(1).masked_select(Tensor(mask))
+  expected = np.log(np.cumsum(np.exp(data), 1))[mask]
+  with Context(DEBUG=2):
+    assert (v @ v).item() == pytest.approx(float(expected @ expected))
+
+
+@pytest.mark.parametrize("noopt", [0, 1])
+@pytest.mark.parametrize("n", [5, 6, 12])
+def test_sums_in_a_loop_over_what_is_joined(noopt: int, n: int) -> None:
+  """The sums in the gradient stand in loops of the softmax that their indices do not name: they have loops of their own."""
+  data = np.random.default_rng(0).normal(size=12)
+
+  def loss(x):
+    v = x[1:n]
+    return (v.reshape(1, n - 1).expand(3, n - 1).sum(0).softmax(0).cumsum(0).square() * 3).sum()
+
+  def exact(x: np.ndarray) -> float:
+    e = np.exp(3 * x[1:n])
+    return float((np.cumsum(e / e.sum()) ** 2 * 3).sum())
+
+  step = 1e-6
+  differences = [(exact(data + step * row) - exact(data - step * row)) / (2 * step) for row in np.eye(12)]
+  with Context(NOOPT=noopt):
+    x = Tensor(data)
+    np.testing.assert_allclose(loss(x).gradient(x)[0].numpy(), differences, rtol=1e-6, atol=1e-8)
+    size = Variable("n", 2, 12).bind(n)
+    v = x[1:size]
+    o = v.unsqueeze(0).expand(3, v.shape[0]).sum(0).softmax(0).cumsum(0)
+    np.testing.assert_allclose((o * o * 3).sum().gradient(x)[0].numpy(), differences, rtol=1e-6, atol=1e-8)

@@ -473,13 +473,15 @@ class Rangeify {
     return held_.back();
   }
 
-  /// Those ranges, if the REDUCE finds them made by another at this use.
+  /// Those ranges, if the REDUCE finds them made by another at this use, which stands in none of them: a loop in one of them need not
+  /// depend on it.
   const UOps* joined_ranges(const UOp& u, const Use& use) {
     const UOp key = joined_key(u, use);
     const UOps* made = key ? joined_ranges_.find(key) : nullptr;
-    const auto inside = [&](const UOp& e) { return is_open_over(e, *made); };
-    if (!made || std::ranges::any_of(use.place.at, inside) || (use.place.valid && inside(use.place.valid))) return nullptr;
-    return made;
+    if (!made || (use.place.valid && is_open_over(use.place.valid, *made))) return nullptr;
+    const auto outside = around(use);
+    const auto inside = [&](const UOp& r) { return r.is(Op::RANGE) && std::ranges::binary_search(outside, r.arg_as<RangeArg>().id); };
+    return std::ranges::any_of(*made, inside) ? nullptr : made;
   }
 
   UOps reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
