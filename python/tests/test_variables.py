@@ -247,6 +247,14 @@ def test_histories_end() -> None:
   assert w.grad is not None
 
 
+def test_histories_that_meet_are_counted_once() -> None:
+  w = Tensor([0.5])
+  before, now = Tensor([0.0]), w
+  for _ in range(60):  # what is behind both would be counted 10^12 times
+    before, now = now, (now * 2 - before).realize()
+  assert now.gradient(w)[0].item() == 61 and now.item() == 30.5
+
+
 def test_a_loop_of_writes_that_are_differentiable() -> None:
   w = Tensor([2.0])
   z = Tensor.zeros(100).contiguous()

@@ -15,6 +15,10 @@ namespace tinygrad::schedule {
 
 namespace {
 
+bool is_function_call(const UOp& u) { return u.is(Op::CALL) && u.src(0).is(Op::FUNCTION); }
+/// What only tells who asks for gradients more about its source.
+bool is_known_tensor(const UOp& u) { return u.is(Op::TENSOR) || u.is(Op::REALIZED); }
+
 /// Replaces calls of functions by what they compute, those inside of bodies first, and TENSORs by their values.
 class Inliner {
  public:
@@ -26,10 +30,8 @@ class Inliner {
   }
 
  private:
-  static bool is_function_call(const UOp& u) { return u.is(Op::CALL) && u.src(0).is(Op::FUNCTION); }
-
   UOp inlined(const UOp& u) {
-    if (u.is(Op::TENSOR) || u.is(Op::REALIZED)) return done_[u.src(0)];
+    if (is_known_tensor(u)) return done_[u.src(0)];
     if (is_function_call(u) && !u.src(0).src(0).is(Op::TUPLE)) return body_of(u);
     if (u.is(Op::GETTUPLE) && is_function_call(u.src(0))) return body_of(u.src(0)).src(size_t(u.arg_as<TupleArg>().index));
     UOps sources;
@@ -71,16 +73,39 @@ OpenNumber opened(const UOp& number, size_t i) {
 }
 bool is_open_number(const std::pair<UOp, int64_t>& v) { return v.first.arg_as<VarArg>().name.str().starts_with(open_name); }
 
+/// The last node of a walk, with what the map has in the places of its keys, and without TENSORs.
+UOp plain(std::span<const UOp* const> order, const NodeMap<UOp>& map) {
+  NodeMap<UOp> changed(order.size());
+  const auto now = [&](const UOp& u) -> const UOp& {
+    const UOp* c = changed.find(u);
+    return c ? *c : u;
+  };
+  for (const UOp* u : order) {
+    if (const UOp* replacement = map.find(*u)) {
+      changed[*u] = *replacement;
+    } else if (is_known_tensor(*u)) {
+      changed[*u] = now(u->src(0));
+    } else if (std::ranges::any_of(u->src(), [&](const UOp& s) { return now(s) != s; })) {
+      UOps sources;
+      for (const UOp& s : u->src()) sources.push_back(now(s));
+      changed[*u] = u->with_src(sources);
+    }
+  }
+  return now(*order.back());
+}
+
 }  // namespace
 
 UOp inline_calls(const UOp& sink) { return Inliner().of(sink); }
 
 Normalized normalize(const UOp& given, bool open_numbers) {
   Normalized n;
-  const UOp root = inline_calls(given);
   NodeMap<UOp> map;
   std::vector<UOp> numbers;
-  for (const UOp& u : toposort(root)) {
+  const std::vector<const UOp*> order = borrowed_toposort(given);
+  for (const UOp* node : order) {
+    const UOp& u = *node;
+    if (is_function_call(u)) return normalize(inline_calls(given), open_numbers);
     if (u.is(Op::CONST) && u.arg_as<ConstArg>().given) {
       numbers.push_back(u);
     } else if (u.is(Op::BUFFER)) {
@@ -115,7 +140,7 @@ Normalized normalize(const UOp& given, bool open_numbers) {
     throw ValueError(fmt::format("realize: variable {} is bound to both {} and {}; one call can have one value only",
                                  n.variables[i].first.arg_as<VarArg>().name.str(), n.variables[i - 1].second, n.variables[i].second));
   }
-  n.sink = substitute(root, map);
+  n.sink = plain(order, map);
   return n;
 }
 

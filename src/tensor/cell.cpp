@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <unordered_set>
 
 #include "tensor/history.h"
@@ -29,6 +30,19 @@ std::array<Shard, shard_count>& shards() {
 
 Shard& shard_of(const TensorCell& cell) { return shards()[cell.number % shard_count]; }
 
+/// A bit for each shard that has had unfinished cells since it was last found without. Changed under the lock of the shard.
+std::atomic<uint64_t>& shards_with_unfinished() {
+  static_assert(shard_count == 64);
+  constinit static std::atomic<uint64_t> bits{0};
+  return bits;
+}
+
+/// Puts a cell into its list. Under the lock of the shard.
+void file(Shard& shard, TensorCell& cell, bool finished) {
+  (finished ? shard.finished : shard.unfinished).insert(&cell);
+  if (!finished) shards_with_unfinished().fetch_or(uint64_t{1} << cell.number % shard_count);
+}
+
 /// True only for a view of a BUFFER. Looks through some movement ops only, so that a long chain of them is not walked for each of its
 /// links.
 bool is_finished(const UOp& node) {
@@ -47,10 +61,14 @@ std::vector<CellPtr> sorted_cells(bool with_finished) {
     for (TensorCell* cell : cells)
       if (CellPtr alive = cell->weak_from_this().lock()) out.push_back(std::move(alive));
   };
-  for (Shard& shard : shards()) {
+  std::atomic<uint64_t>& with_unfinished = shards_with_unfinished();
+  for (uint64_t left = with_finished ? ~uint64_t{0} : with_unfinished.load(); left; left &= left - 1) {
+    const int i = std::countr_zero(left);
+    Shard& shard = shards()[static_cast<size_t>(i)];
     const std::lock_guard lock(shard.mutex);
     add(shard.unfinished);
     if (with_finished) add(shard.finished);
+    if (shard.unfinished.empty()) with_unfinished.fetch_and(~(uint64_t{1} << i));
   }
   std::sort(out.begin(), out.end(), [](const CellPtr& a, const CellPtr& b) { return a->number < b->number; });
   return out;
@@ -80,7 +98,7 @@ void TensorCell::swap_node(UOp& node) {
   if (finished != filed_finished_) {
     Shard& shard = shard_of(*this);
     const std::lock_guard lock(shard.mutex);
-    (finished ? shard.finished : shard.unfinished).insert(this);
+    file(shard, *this, finished);
     (finished ? shard.unfinished : shard.finished).erase(this);
     filed_finished_ = finished;
   }
@@ -140,7 +158,7 @@ CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
   {
     Shard& shard = shard_of(*cell);  // only now: others take a share of what is in the registry
     const std::lock_guard lock(shard.mutex);
-    (cell->filed_finished_ ? shard.finished : shard.unfinished).insert(cell.get());
+    file(shard, *cell, cell->filed_finished_);
   }
   if (tensor::Recorder* r = tensor::Recorder::current()) r->created(*cell);
   return cell;

@@ -192,7 +192,8 @@ class Realization {
     stores_.clear();
     run_ = NodeSet();
     replaced_ = NodeSet();
-    for (const UOp& u : toposort(effects_)) {
+    for (const UOp* node : borrowed_toposort(effects_)) {
+      const UOp& u = *node;
       if (is_placeholder(u))
         throw ValueError(
             "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");

@@ -154,11 +154,13 @@ std::vector<UOp> toposort(std::span<const UOp> roots, Scopes scopes) {
 
 std::vector<UOp> toposort(const UOp& root, Scopes scopes) { return toposort(std::span(&root, 1), scopes); }
 
-std::vector<const UOp*> borrowed_toposort(const UOp& root) {
+std::vector<const UOp*> borrowed_toposort(std::span<const UOp> roots) {
   Visited::Lease seen;
-  walk(std::span(&root, 1), [](const UOp& u) { return sources_in_scope(u); }, *seen);
+  walk(roots, [](const UOp& u) { return sources_in_scope(u); }, *seen);
   return seen->order;
 }
+
+std::vector<const UOp*> borrowed_toposort(const UOp& root) { return borrowed_toposort(std::span(&root, 1)); }
 
 std::vector<UOp> toposort_where(std::span<const UOp> roots, const std::function<bool(const UOp&)>& enter) {
   return walk(roots, [&](const UOp& u) { return enter(u) ? sources_in_scope(u) : std::span<const UOp>{}; });

@@ -21,7 +21,8 @@ enum class Scopes {
 /// asked.
 std::vector<UOp> toposort(std::span<const UOp> roots, Scopes scopes = Scopes::stop);
 std::vector<UOp> toposort(const UOp& root, Scopes scopes = Scopes::stop);
-/// The same as handles inside of what the root holds: no counting, valid as long as the root.
+/// The same as handles inside of what the roots hold, and of those themselves: no counting, valid as long as they are.
+std::vector<const UOp*> borrowed_toposort(std::span<const UOp> roots);
 std::vector<const UOp*> borrowed_toposort(const UOp& root);
 /// The same, without what is only reachable through nodes for which `enter` is false (those nodes themselves are listed).
 std::vector<UOp> toposort_where(std::span<const UOp> roots, const std::function<bool(const UOp&)>& enter);

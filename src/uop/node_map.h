@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -12,9 +13,11 @@ namespace tinygrad {
 template <class T>
 class NodeMap {
  public:
-  explicit NodeMap(size_t expected = 16) { rehash(std::bit_ceil(expected * 2 + 8)); }
+  /// Takes no memory before something is put in.
+  explicit NodeMap(size_t expected = 16) : first_capacity_(std::bit_ceil(expected * 2 + 8)) {}
 
   T* find(const Node* key) {
+    if (size_ == 0) return nullptr;
     for (size_t i = slot(key);; i = (i + 1) & mask_) {
       if (cells_[i].key == key) return &cells_[i].value;
       if (!cells_[i].key) return nullptr;
@@ -31,7 +34,7 @@ class NodeMap {
 
   /// Inserts if absent; the value there, and whether it is new.
   std::pair<T*, bool> insert(const Node* key, T value) {
-    if ((size_ + 1) * 4 > cells_.size() * 3) rehash(cells_.size() * 2);
+    if ((size_ + 1) * 4 > cells_.size() * 3) rehash(std::max(first_capacity_, cells_.size() * 2));
     for (size_t i = slot(key);; i = (i + 1) & mask_) {
       if (cells_[i].key == key) return {&cells_[i].value, false};
       if (!cells_[i].key) {
@@ -63,6 +66,7 @@ class NodeMap {
   }
 
   std::vector<Cell> cells_;
+  size_t first_capacity_;
   size_t mask_ = 0;
   size_t size_ = 0;
 };
