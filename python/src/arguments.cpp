@@ -97,7 +97,25 @@ bool to_operand(nb::handle x, std::optional<Operand>& out) {
   return true;
 }
 
+Value::operator const Operand&() const {
+  if (!too_large.empty())
+    throw ValueError("the integer " + too_large + " does not fit 64 bits; write it as a float where floats are meant");
+  return *operand;
+}
+
 bool to_value(nb::handle x, Value& out) {
+  if (PyLong_Check(x.ptr()) && !PyBool_Check(x.ptr())) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
+    if (overflow < 0 ||
+        (overflow > 0 && PyObject_RichCompareBool(x.ptr(), nb::int_(std::numeric_limits<uint64_t>::max()).ptr(), Py_GT) == 1)) {
+      const double nearest = PyLong_AsDouble(x.ptr());
+      if (PyErr_Occurred()) PyErr_Clear();  // beyond all floats
+      out.operand.emplace(nearest != -1.0 ? nearest : overflow * std::numeric_limits<double>::infinity());
+      out.too_large = nb::str(x).c_str();
+      return true;
+    }
+  }
   if (to_operand(x, out.operand)) return true;
   if (!PyObject_HasAttrString(x.ptr(), "__array_interface__") && !PyObject_HasAttrString(x.ptr(), "__dlpack__")) return false;
   out.made = std::make_shared<Tensor>(make_tensor(x, {}, {}));

@@ -56,7 +56,11 @@ inline std::optional<DType> get(const OptionalDType& x) { return x ? std::option
 struct Value {
   std::optional<Operand> operand;
   std::shared_ptr<Tensor> made = {};
-  operator const Operand&() const { return *operand; }
+  std::string too_large = {};  ///< an integer that does not fit 64 bits; the operand is the float next to it
+  /// ValueError for an integer that is too large.
+  operator const Operand&() const;
+  /// The same for comparisons, which are exact beyond 64 bits too: no integer of a tensor is between the number and the float.
+  const Operand& compared() const { return *operand; }
 };
 /// One integer or several.
 struct Ints {

@@ -50,7 +50,8 @@ void bind_operator(TensorClass& tensor, const char* name, Binary f) {
 void bind_comparison(TensorClass& tensor, const char* name, Binary f) {
   const std::string text(name);
   tensor.def(("__" + text + "__").c_str(),
-             [f, name](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x), name); }, nb::is_operator());
+             [f, name](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x.compared()), name); },
+             nb::is_operator());
 }
 
 UOp product(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext&) {
@@ -100,9 +101,11 @@ void bind_operators(TensorClass& tensor) {
 }
 
 void bind_functions(TensorClass& tensor) {
-#define TG_METHOD(name) tensor.def(#name, [](const Tensor& t, const Value& x) { return t.name(x); }, "x"_a)
+#define TG_METHOD(name) tensor.def(#name, [](const Tensor& t, const Value& x) { return t.name(x.compared()); }, "x"_a)
   TG_METHOD(eq);
   TG_METHOD(ne);
+#undef TG_METHOD
+#define TG_METHOD(name) tensor.def(#name, [](const Tensor& t, const Value& x) { return t.name(x); }, "x"_a)
   TG_METHOD(fmod);
   TG_METHOD(maximum);
   TG_METHOD(minimum);

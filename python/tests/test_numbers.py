@@ -140,6 +140,14 @@ def test_comparisons_are_exact() -> None:
     Tensor.realize(*(x[3] for x in results))
     for r, n, swapped, got in results:
       assert got.tolist() == [r(n, v) if swapped else r(v, n) for v in values], (name, r.__name__, n, swapped)
+  far = Tensor([-2**63, 2**63 - 1], dtype="int64")
+  for n in (2**64, 2**70, 10**400):
+    for x in (far, Tensor([2**64 - 1], dtype="uint64"), Tensor([1.0])):
+      assert not any((x == n).tolist()) and all((x != n).tolist()) and all((x < n).tolist()) and not any((x >= n).tolist())
+      assert not any((x == -n).tolist()) and all((x > -n).tolist()) and not any((x <= -n).tolist()) and all(x.ne(-n).tolist())
+      for wrong in (lambda: x + n, lambda: n * x, lambda: x.maximum(-n), lambda: x.where(n, 0)):
+        with pytest.raises(ValueError, match="does not fit 64 bits"):
+          wrong()
   assert not (Tensor([0], dtype="uint8") == 256).item() and not (Tensor([0], dtype="uint8") < -1).item()
 
 

@@ -127,7 +127,12 @@ std::vector<Tensor> Tensor::gradient(std::span<const Tensor> targets, const Tens
 }
 
 Tensor Tensor::grad() const { return cell().grad(); }
-void Tensor::set_grad(const Tensor& grad) const { cell().set_grad(grad); }
+void Tensor::set_grad(const Tensor& grad) const {
+  if (grad.defined() && shape_of(grad.uop()) != shape_of(uop()))
+    throw ShapeError(fmt::format("grad: a gradient of the shape {} for a tensor of the shape {}; they must be equal",
+                                 tinygrad::to_string(shape_of(grad.uop())), tinygrad::to_string(shape_of(uop()))));
+  cell().set_grad(grad);
+}
 Tensor Tensor::detach() const { return wrap_view(ops::detach(uop())); }
 
 Tensor& Tensor::is_param_(bool is_param) {

@@ -223,7 +223,7 @@ ELEMENTS = [
   (lambda t: t + object(), TypeError, "unsupported operand type(s) for +: 'Tensor' and 'object'"),
   (lambda t: t * {}, TypeError, "unsupported operand type(s) for *: 'Tensor' and 'dict'"),
   (lambda t: t + 1j, TypeError, "unsupported operand type(s) for +: 'Tensor' and 'complex'"),
-  (lambda t: t + 2 ** 70, TypeError, "unsupported operand type(s) for +: 'Tensor' and 'int'"),
+  (lambda t: t + 2 ** 70, tg.ValueError, "the integer 1180591620717411303424 does not fit 64 bits; write it as a float"),
   (lambda t: t + np.array(["a"]), TypeError, "operand 'Tensor' does not support ufuncs (__array_ufunc__=None)"),
   (lambda t: t @ 2, TypeError, "matmul: expects a tensor, got a number"),
   (lambda t: t @ V, tg.ShapeError, "matmul: cannot multiply (2, 2) by (3,): the inner sizes 2 and 3 differ"),
