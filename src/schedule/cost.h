@@ -54,6 +54,9 @@ double compile_weight(const UOp& u);
 /// A kernel that weighs so much takes in nothing more that could be stored: what it takes to compile grows faster than what it computes. A
 /// chain of any length becomes kernels of this size, of which those of equal steps are equal.
 inline constexpr double most_weight = 256;
+/// The same where a few numbers that many steps depend on, one after another, are at hand to be stored: with less at once, the kernels of
+/// equal steps are equal from the first on, and nothing is computed again in the loops of the steps after it.
+inline constexpr double most_step_weight = 80;
 /// The same for kernels that are joined, which share loops and loads.
 inline constexpr double most_joined_weight = 768;
 

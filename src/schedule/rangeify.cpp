@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "schedule/argument_cuts.h"
 #include "schedule/cost.h"
 #include "schedule/idle_terms.h"
 #include "schedule/online_reduce.h"
@@ -26,7 +27,9 @@ namespace {
 
 constexpr size_t most_uses = 16;
 constexpr int most_rounds = 4;
-constexpr double least_weight = 16;  ///< of what is stored because a kernel is full
+constexpr double least_weight = 16;   ///< of what is stored because a kernel is full
+constexpr double small_value = 1024;  ///< elements that are written and read in less time than a launch takes
+constexpr int deep_program = 16;      ///< REDUCEs one after another
 
 /// A place at which a kernel needs a value.
 struct Use {
@@ -35,7 +38,7 @@ struct Use {
   SmallVector<int, 3> source_uses;  ///< for each source, which of its uses serves this one
   UOps ranges;                      ///< opened here, by a REDUCE
   int before = -1;                  ///< one of the same value in the same kernel, where there are many
-  bool is_late = false;             ///< the kernel was full without it
+  double weight = 0;                ///< of the kernel without it
 };
 
 struct Value {
@@ -104,6 +107,7 @@ class Rangeify {
       int depth = 0;
       for (const UOp& s : scope_sources(u)) depth = std::max(depth, value(s).depth);
       value(u).depth = depth + (u.is(Op::REDUCE) ? 1 : 0);
+      most_depth_ = std::max(most_depth_, value(u).depth);
     }
   }
 
@@ -234,7 +238,7 @@ class Rangeify {
       if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
     double& weight = weights_[size_t(kernel)];
     uses.push_back({kernel, std::move(place), {}, {}});
-    uses.back().is_late = weight >= most_weight;
+    uses.back().weight = weight;
     weight += compile_weight(u);
     if (uses.size() <= most_uses) return int(uses.size()) - 1;
     // Of memory that very many kernels read only the uses in this kernel are compared.
@@ -310,11 +314,13 @@ class Rangeify {
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
     const auto& uses = value(u).uses;
     if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
-    if (const auto late = std::ranges::find_if(uses, &Use::is_late); late != uses.end() && may_be_cut(u, *late)) return true;
     double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
     double times = 0;
     for (const Use& use : uses) times += evaluations(use);
+    const double most = is_step(u, n, times) ? most_step_weight : most_weight;
+    const auto is_late = [&](const Use& use) { return use.weight >= (outputs_of(use) <= small_value ? most : most_weight); };
+    if (const auto late = std::ranges::find_if(uses, is_late); late != uses.end() && may_be_cut(u, *late)) return true;
     const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
     const bool hoisted = u.is(Op::REDUCE) && uses.size() == 1 && !stands_in_all_loops(uses[0]);
     const bool summed = u.is(Op::REDUCE) && uses.size() == 1 && stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
@@ -336,12 +342,23 @@ class Rangeify {
     return stored + n * one.cost < times * one.cost;
   }
 
+  /// A few numbers, made by reductions of what reductions made, that a program of many reductions one after another would compute again at
+  /// each place: such as the state of a recursion.
+  bool is_step(const UOp& u, double n, double times) {
+    return most_depth_ >= deep_program && value(u).depth > 1 && n <= small_value && times > n && times <= 16 * small_value;
+  }
+
+  double outputs_of(const Use& use) const {
+    double outputs = 1;
+    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) outputs *= ranges_[size_t(r.arg_as<RangeArg>().id)].size;
+    return outputs;
+  }
+
   /// Not products of which a reduction makes less, nor what is little more than what it is made of.
   bool may_be_cut(const UOp& u, const Use& use) const {
-    double n = 1, outputs = 1;
+    double n = 1;
     for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) outputs *= ranges_[size_t(r.arg_as<RangeArg>().id)].size;
-    return (n <= outputs || !broadcasts_.contains(u)) && !is_light(u);
+    return (n <= outputs_of(use) || !broadcasts_.contains(u)) && !is_light(u);
   }
 
   /// To compute it of what is in memory is little more than to load it.
@@ -415,9 +432,7 @@ class Rangeify {
 
   /// The kernel has few outputs, and this value could have been computed by many threads.
   bool starves_threads(const Use& use, double n) const {
-    double outputs = 1;
-    for (const UOp& r : kernels_[size_t(use.kernel)].ranges) outputs *= ranges_[size_t(r.arg_as<RangeArg>().id)].size;
-    return outputs < model_.per_call_parallel && n >= model_.per_call_parallel;
+    return outputs_of(use) < model_.per_call_parallel && n >= model_.per_call_parallel;
   }
 
   void pass_on(const UOp& u, Use& use) {
@@ -686,6 +701,7 @@ class Rangeify {
   const NodeSet broadcasts_;
   NodeMap<int> numbers_;
   std::vector<Value> values_;
+  int most_depth_ = 0;
   std::vector<Kernel> kernels_;
   std::vector<double> weights_;  ///< of what each kernel computes and loads so far
   std::vector<RangeInfo> ranges_;
@@ -708,6 +724,17 @@ bool overlaps_itself(const Kernel& k, const Effects& effects) {
   for (const UOp& u : toposort(k.value))
     if (u.is(Op::INDEX) && u.src(0) == k.target && u.src(1) != k.target_index) return true;
   return false;
+}
+
+/// More than the device takes as arguments.
+bool has_too_many_arguments(const Kernel& k, size_t most) {
+  if (!k.value) return false;
+  NodeSet memory;
+  memory.insert(k.target);
+  for (const UOp& root : {k.value, k.target_index})
+    for (const UOp* u : borrowed_toposort(root))
+      if (u->is(Op::PARAM)) memory.insert(*u);
+  return memory.size() > most;
 }
 
 }  // namespace
@@ -734,8 +761,14 @@ Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const Ta
       }
     }
     bool again = false;
-    for (const Kernel& k : out.kernels)
+    NodeSet stored(chosen.size());
+    for (int i : chosen) stored.insert(order[size_t(i)]);
+    for (const Kernel& k : out.kernels) {
       if (overlaps_itself(k, effects)) again = forced.insert(k.root.is(Op::STORE) ? k.root.src(1) : k.root) || again;
+      const auto most = size_t(target_of(k.device).max_buffers);
+      if (!has_too_many_arguments(k, most)) continue;
+      for (const UOp& u : argument_cuts(k.root, most - 1, stored)) again = forced.insert(u) || again;
+    }
     if (again) continue;
     const std::vector<UOp> breakers = circle_breakers(out.kernels, effects);
     if (std::ranges::none_of(breakers, [&](const UOp& u) { return forced.insert(u); })) return out;

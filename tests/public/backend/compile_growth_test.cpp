@@ -109,6 +109,18 @@ Tensors hidden_markov(int64_t n) {
   return with_gradients(alpha.logsumexp(0), {transitions, emissions, start});
 }
 
+/// The labels of a sequence in any alignment: three states at most lead to each.
+Tensors alignments(int64_t n) {
+  const Tensor x = given({n, 9}), scores = x.log_softmax(-1), never = Tensor::full({2}, -1e30);
+  const auto row = [&](int64_t i) { return scores.shrink({{i, i + 1}, {0, 9}}).reshape({9}); };
+  Tensor alpha = row(0);
+  for (int64_t i = 1; i < n; ++i) {
+    const Tensor one = Tensor::cat({never.shrink({{0, 1}}), alpha.shrink({{0, 8}})}), two = Tensor::cat({never, alpha.shrink({{0, 7}})});
+    alpha = Tensor::stack({alpha, one, two}).logsumexp(0) + row(i);
+  }
+  return with_gradients(-alpha.shrink({{7, 9}}).logsumexp(0), {x});
+}
+
 Tensors sinkhorn(int64_t n) {
   const Tensor cost = given({8, 8}), k = (-cost).exp();
   Tensor u = Tensor::full({8}, 1.0), v = u;
@@ -182,14 +194,15 @@ TEST_P(GrowthOf, TwiceTheStepsIsTwiceTheCodeAtMost) {
   EXPECT_LE(double(two.all_bytes), 2.3 * double(one.all_bytes));
   EXPECT_LE(two.kernels, row.most_kernels);
   EXPECT_LE(two.most_bytes, size_t(400'000));
-  EXPECT_LE(two.most_arguments, size_t(128));
+  EXPECT_LE(two.most_arguments, size_t(64));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, GrowthOf,
                          testing::Values(Row{"Tanh", tanh_steps, 50, 30}, Row{"RungeKutta", runge_kutta, 4, 60}, Row{"Lstm", lstm, 25, 40},
-                                         Row{"Sines", sines, 100, 30}, Row{"HiddenMarkov", hidden_markov, 20, 100},
-                                         Row{"Sinkhorn", sinkhorn, 20, 40}, Row{"Pendulum", pendulum, 20, 40},
-                                         Row{"Stack", stacked, 500, 10}, Row{"Sum", added, 500, 10}, Row{"Outputs", outputs, 300, 30}),
+                                         Row{"Sines", sines, 100, 30}, Row{"HiddenMarkov", hidden_markov, 20, 32},
+                                         Row{"Alignments", alignments, 20, 32}, Row{"Sinkhorn", sinkhorn, 20, 24},
+                                         Row{"Pendulum", pendulum, 20, 40}, Row{"Stack", stacked, 500, 10}, Row{"Sum", added, 500, 10},
+                                         Row{"Outputs", outputs, 300, 30}),
                          [](const auto& row) { return row.param.name; });
 
 /// What is small and made of many reductions is no single kernel with a loop for each place where one of them is used.
