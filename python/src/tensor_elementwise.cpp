@@ -16,27 +16,30 @@ Tensor apply(Binary f, const ops::Operand& a, const ops::Operand& b, const char*
   return tensor::wrap(f(a, b, tensor::context()), name);
 }
 
-void bind_method(TensorClass& tensor, const char* name, Binary f) {
+/// `open`: a number may differ from call to call (ConstArg::given), as those of the methods of C++.
+ops::Operand operand_of(const Value& x, bool open) { return open ? tensor::to_operand(x).as_given() : tensor::to_operand(x); }
+
+void bind_method(TensorClass& tensor, const char* name, Binary f, bool open) {
   tensor.def(
       name,
-      [f, name](const Tensor& t, const Value& x, bool reverse) {
-        const ops::Operand other = tensor::to_operand(x);
+      [f, name, open](const Tensor& t, const Value& x, bool reverse) {
+        const ops::Operand other = operand_of(x, open);
         return reverse ? apply(f, other, t.uop(), name) : apply(f, t.uop(), other, name);
       },
       "x"_a, "reverse"_a = false);
 }
 
 /// t op x, x op t, and t op= x.
-void bind_operator(TensorClass& tensor, const char* name, Binary f) {
+void bind_operator(TensorClass& tensor, const char* name, Binary f, bool open) {
   const std::string text(name);
   tensor.def(("__" + text + "__").c_str(),
-             [f, name](const Tensor& t, const Value& x) { return apply(f, t.uop(), tensor::to_operand(x), name); }, nb::is_operator());
+             [f, name, open](const Tensor& t, const Value& x) { return apply(f, t.uop(), operand_of(x, open), name); }, nb::is_operator());
   tensor.def(("__r" + text + "__").c_str(),
-             [f, name](const Tensor& t, const Value& x) { return apply(f, tensor::to_operand(x), t.uop(), name); }, nb::is_operator());
+             [f, name, open](const Tensor& t, const Value& x) { return apply(f, operand_of(x, open), t.uop(), name); }, nb::is_operator());
   tensor.def(("__i" + text + "__").c_str(),
-             [f, name](nb::handle self, const Value& x) {
+             [f, name, open](nb::handle self, const Value& x) {
                Tensor& t = *nb::inst_ptr<Tensor>(self);
-               const Tensor changed = apply(f, t.uop(), tensor::to_operand(x), name);
+               const Tensor changed = apply(f, t.uop(), operand_of(x, open), name);
                {
                  const Interruptible interruptible;
                  const Released released;
@@ -73,12 +76,13 @@ void bind_operators(TensorClass& tensor) {
   const struct {
     const char *method, *name;
     Binary function;
+    bool open = false;
   } operators[] = {
-      {"add", "add", ops::add},
-      {"sub", "sub", ops::sub},
-      {"mul", "mul", ops::mul},
-      {nullptr, "truediv", quotient},
-      {nullptr, "floordiv", floor_quotient},
+      {"add", "add", ops::add, true},
+      {"sub", "sub", ops::sub, true},
+      {"mul", "mul", ops::mul, true},
+      {nullptr, "truediv", quotient, true},
+      {nullptr, "floordiv", floor_quotient, true},
       {"mod", "mod", ops::mod},
       {"pow", "pow", ops::pow},
       {"bitwise_and", "and", ops::bitwise_and},
@@ -89,8 +93,8 @@ void bind_operators(TensorClass& tensor) {
       {nullptr, "matmul", product},
   };
   for (const auto& o : operators) {
-    if (o.method) bind_method(tensor, o.method, o.function);
-    bind_operator(tensor, o.name, o.function);
+    if (o.method) bind_method(tensor, o.method, o.function, o.open);
+    bind_operator(tensor, o.name, o.function, o.open);
   }
   bind_comparison(tensor, "lt", ops::lt);
   bind_comparison(tensor, "gt", ops::gt);
@@ -115,7 +119,7 @@ void bind_functions(TensorClass& tensor) {
           "div",
           [](const Tensor& t, const Value& x, bool reverse, const std::optional<std::string>& mode) {
             const auto rounding = static_cast<ops::Rounding>(rounding_of(mode));
-            const ops::Operand other = tensor::to_operand(x), own = t.uop();
+            const ops::Operand other = operand_of(x, true), own = t.uop();
             return tensor::wrap(ops::div(reverse ? other : own, reverse ? own : other, rounding, tensor::context()), "div");
           },
           "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none())

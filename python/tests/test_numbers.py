@@ -196,3 +196,27 @@ def test_bytes_are_interpolated_as_pytorch_does() -> None:
     want = torch.nn.functional.interpolate(x, (to_h, to_w), mode="bilinear", align_corners=align)
     got = Tensor(x.numpy()).interpolate((to_h, to_w), align_corners=align)
     np.testing.assert_array_equal(got.numpy(), want.numpy(), err_msg=f"{h} {w} {to_h} {to_w} {align}")
+
+
+# Numbers that operators are given are arguments of kernels.
+
+OF_A_NUMBER = [
+  (lambda x, c: x * c, np.multiply), (lambda x, c: c + x, np.add), (lambda x, c: x - c, np.subtract),
+  (lambda x, c: c - x, lambda x, c: c - x), (lambda x, c: x / c, np.divide), (lambda x, c: c / x, lambda x, c: c / x),
+  (lambda x, c: x // c, np.floor_divide), (lambda x, c: x.mul(c), np.multiply), (lambda x, c: x.sub(c, reverse=True), lambda x, c: c - x),
+  (lambda x, c: x.div(c), np.divide), (operator.iadd, np.add), (operator.imul, np.multiply), (operator.itruediv, np.divide),
+]
+
+
+@pytest.mark.parametrize("compute, expected", OF_A_NUMBER)
+def test_operators_make_one_kernel_for_all_numbers(compute, expected, capfd):
+  values = np.array([0.75, -2.5, 3.25, 8, -0.5, 5, 1.5], np.float32)
+  made: list[str] = []
+  for c in (np.float32(0.31 + 0.37 * i) for i in range(8)):
+    x = Tensor(values.copy()).realize()
+    capfd.readouterr()
+    with tg.Context(DEBUG=3):
+      got = compute(x, float(c)).sum().item()
+    made += [line for line in capfd.readouterr().err.splitlines() if line.startswith(("r_", "E_"))]
+    assert got == pytest.approx(float(expected(values, c).sum()), rel=1e-5, abs=1e-5)
+  assert len(made) <= 2, made  # what is computed, and the sum where that was stored
