@@ -253,11 +253,13 @@ class TINYGRAD_EXPORT Tensor {
   int64_t nbytes() const { return numel() * element_size(); }
   bool is_floating_point() const { return is_float(dtype()); }
 
-  // Running.
+  // Running. What gives the tensor itself back gives a handle of its own for a temporary: `const Tensor& w = Tensor::rand({3}).realize();`
+  // may be kept.
   /// Computes the value into memory. Everything that uses it reads that memory from now on. Values and gradients are the same as without;
   /// but a gradient that needs what was written over since is a ValueError, and so is one through more than 65536 nodes or 256 MiB of
   /// realized values, which are not kept: detach() where gradients shall end.
-  const Tensor& realize() const;
+  const Tensor& realize() const&;
+  Tensor realize() && { return realize(); }
   /// Several at once, in one schedule.
   static void realize(std::span<const Tensor> tensors);
   /// Gives values memory of their own, to be computed into when they are needed: graphs built from now on end there, and none of them
@@ -284,23 +286,28 @@ class TINYGRAD_EXPORT Tensor {
   // other methods give copies, contiguous() and indexing by tensors among them. It does not depend on what was computed before.
   /// Writes x into this tensor, where every view of it sees the change. Gradients go to x, and to what is left of the old value. ValueError
   /// for an expanded view. What is weak, or a number everywhere as full({4}, 10), takes this one's dtype; other dtypes must be equal.
-  Tensor& assign(const Tensor& x);
+  Tensor& assign(const Tensor& x) &;
+  Tensor assign(const Tensor& x) && { return assign(x); }
   /// This tensor becomes a view of x, whatever it was.
-  Tensor& replace(const Tensor& x);
+  Tensor& replace(const Tensor& x) &;
+  Tensor replace(const Tensor& x) && { return replace(x); }
   /// Writes into a part: x.set_item({Slice{0, 2}}, 1.0). ValueError for an expanded view.
-  inline Tensor& set_item(std::initializer_list<Index> indices, const Operand& value);
-  Tensor& set_item(std::span<const Index> indices, const Operand& value);
+  inline Tensor& set_item(std::initializer_list<Index> indices, const Operand& value) &;
+  inline Tensor set_item(std::initializer_list<Index> indices, const Operand& value) &&;
+  Tensor& set_item(std::span<const Index> indices, const Operand& value) &;
   /// A copy with memory of its own, and with a copy of its gradient.
   Tensor clone() const;
   Tensor to(std::string_view device) const;
-  Tensor& to_(std::string_view device);
+  Tensor& to_(std::string_view device) &;
+  Tensor to_(std::string_view device) && { return to_(device); }
   Tensor contiguous() const;
   Tensor contiguous_backward() const;
 
   // Gradients.
   /// Adds to the gradient of every live float tensor that this one depends on, in place where it has one: it stays the same tensor.
   /// ShapeError unless this is one element or `gradient` (of this one's shape) is given.
-  const Tensor& backward(const Tensor& gradient = {}) const;
+  const Tensor& backward(const Tensor& gradient = {}) const&;
+  Tensor backward(const Tensor& gradient = {}) && { return backward(gradient); }
   /// Of one element, or with `gradient`, with respect to the targets; zeros where it does not depend on one. The `gradient` of one element
   /// may have any number of axes.
   std::vector<Tensor> gradient(std::span<const Tensor> targets, const Tensor& gradient = {}) const;
@@ -309,10 +316,12 @@ class TINYGRAD_EXPORT Tensor {
   }
   /// Not defined() before backward().
   Tensor grad() const;
+  /// ShapeError for a gradient of another shape.
   void set_grad(const Tensor& grad) const;
   Tensor detach() const;
   /// Whether backward() gives it a gradient (yes, at first).
-  Tensor& is_param_(bool is_param = true);
+  Tensor& is_param_(bool is_param = true) &;
+  Tensor is_param_(bool is_param = true) && { return is_param_(is_param); }
   bool is_param() const;
 
   // Dtypes.
@@ -740,9 +749,10 @@ TINYGRAD_EXPORT Tensor& operator/=(Tensor& a, const Operand& b);
 
 // Implementation of what needs Operand and Index, and of templates.
 
-inline Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) {
+inline Tensor& Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) & {
   return set_item(std::span(indices.begin(), indices.size()), value);
 }
+inline Tensor Tensor::set_item(std::initializer_list<Index> indices, const Operand& value) && { return set_item(indices, value); }
 inline Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return full_like(0, dtype); }
 inline Tensor Tensor::zeros_like(const TensorOptions& options) const { return full_like(0, options); }
 inline Tensor Tensor::ones_like(std::optional<DType> dtype) const { return full_like(1, dtype); }

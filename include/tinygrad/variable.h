@@ -25,7 +25,8 @@ class TINYGRAD_EXPORT Variable {
   /// The same with a value. Throws ValueError for one out of bounds.
   Variable bind(int64_t value) const;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const& { return name_; }
+  std::string name() && { return std::move(name_); }
   int64_t min() const { return min_; }
   int64_t max() const { return max_; }
   const std::optional<DType>& dtype() const { return dtype_; }

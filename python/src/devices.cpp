@@ -153,7 +153,7 @@ void bind_helpers(nb::module_& m) {
              return nb::isinstance<Extent>(b) && Extent(a) == *nb::inst_ptr<Extent>(b);
            })
       .def("__hash__", [](const Variable& v) { return hash_of(Extent(v).to_string()); })
-      .def_prop_ro("expr", &Variable::name)
+      .def_prop_ro("expr", [](const Variable& v) -> std::string { return v.name(); })
       .def_prop_ro("val", &Variable::value)
       .def_prop_ro("vmin", &Variable::min)
       .def_prop_ro("vmax", &Variable::max)

@@ -220,3 +220,17 @@ def test_operators_make_one_kernel_for_all_numbers(compute, expected, capfd):
     made += [line for line in capfd.readouterr().err.splitlines() if line.startswith(("r_", "E_"))]
     assert got == pytest.approx(float(expected(values, c).sum()), rel=1e-5, abs=1e-5)
   assert len(made) <= 2, made  # what is computed, and the sum where that was stored
+
+
+def test_what_fp8_does_not_hold():
+  values = [1000.0, -1000.0, 448.0, 464.0, 465.0, 57344.0, 61439.0, 61440.0, 1e9, np.inf, -np.inf, np.nan]
+  nan, inf = np.nan, np.inf
+  x = Tensor(values)
+  np.testing.assert_array_equal(x.cast("fp8e4m3").float().numpy(), [nan, nan, 448, 448] + [nan] * 8)
+  np.testing.assert_array_equal(x.cast("fp8e4m3", saturate=True).float().numpy(), [448, -448] + [448] * 8 + [-448, nan])
+  small = [1024, -1024, 448, 448, 448, 57344, 57344]  # neighbours are 64 apart
+  np.testing.assert_array_equal(x.cast("fp8e5m2").float().numpy(), small + [inf, inf, inf, -inf, nan])
+  np.testing.assert_array_equal(x.cast("fp8e5m2", saturate=True).float().numpy(), small + [57344, 57344, 57344, -57344, nan])
+  for dtype, largest in (("fp8e4m3", 448), ("fp8e5m2", 57344)):
+    assert Tensor([10**6, -10**6]).cast(dtype, saturate=True).float().tolist() == [largest, -largest]
+    assert Tensor([6e4, -6e4], dtype="float16").cast(dtype, saturate=True).float().tolist() == [largest, -largest]

@@ -262,3 +262,19 @@ def test_a_loop_of_writes_that_are_differentiable() -> None:
   for i in range(1, 100):
     z[i : i + 1] = z[i - 1 : i] + w
   assert z[99].gradient(w)[0].item() == 100 and z.tolist() == [2.0 * (i + 1) for i in range(100)]
+
+
+@pytest.mark.parametrize("write, expected", [
+  (lambda h: h.assign(h.detach()), None), (lambda h: h.__setitem__(slice(None), h.detach()), None),
+  (lambda h: h.__setitem__(slice(0, 2), h[0:2].detach()), [0, 0, 24]), (lambda h: h.__setitem__(slice(0, 2), h.detach()[0:2]), [0, 0, 24]),
+  (lambda h: h.assign(h), [8, 16, 24]), (lambda h: h.__setitem__(slice(0, 2), h[0:2]), [8, 16, 24])])
+@pytest.mark.parametrize("realized", [False, True])
+def test_no_gradient_goes_through_what_was_written_over_with_its_own_detached_values(write, expected, realized):
+  x = Tensor([1.0, 2.0, 3.0])
+  h = x * 2
+  if realized:
+    h.realize()
+  write(h)
+  assert h.tolist() == [2, 4, 6]
+  (h * h).sum().backward()
+  assert x.grad is None if expected is None else x.grad.tolist() == expected

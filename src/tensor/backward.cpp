@@ -82,7 +82,7 @@ void accumulate(detail::TensorCell& cell, const UOp& gradient) {
 
 }  // namespace
 
-const Tensor& Tensor::backward(const Tensor& gradient) const {
+const Tensor& Tensor::backward(const Tensor& gradient) const& {
   const UOp root = uop(), seed = seed_gradient(root, gradient);
   std::unordered_set<uint64_t> in_graph;
   for (const UOp& u : ops::gradient_nodes(root))
@@ -135,7 +135,7 @@ void Tensor::set_grad(const Tensor& grad) const {
 }
 Tensor Tensor::detach() const { return wrap_view(ops::detach(uop())); }
 
-Tensor& Tensor::is_param_(bool is_param) {
+Tensor& Tensor::is_param_(bool is_param) & {
   cell().set_is_param(is_param);
   return *this;
 }

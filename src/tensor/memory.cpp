@@ -85,6 +85,10 @@ UOp tensor_view(const UOp& tensor, const UOp& memory) {
   return UOp(Op::TENSOR, memory.dtype(), {memory}, std::move(arg));
 }
 
+bool is_detached_view(const UOp& view) {
+  return std::ranges::any_of(links_of(view), [](const UOp& u) { return u.is(Op::DETACH); });
+}
+
 UOp plain_view(const UOp& view) {
   UOp out = base_of_view(view);
   const auto links = links_of(view);

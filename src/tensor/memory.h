@@ -29,6 +29,9 @@ UOp tensor_node(const UOp& node, uint64_t id, bool is_view, const ValueOrigin& o
 /// The same tensor as a view of `memory`.
 UOp tensor_view(const UOp& tensor, const UOp& memory);
 
+/// True for a view that no gradient goes through.
+bool is_detached_view(const UOp& view);
+
 /// The movement ops and BITCASTs of a view alone.
 UOp plain_view(const UOp& view);
 /// The view with its base replaced, and with the tensors in it renamed.

@@ -262,7 +262,7 @@ bool Tensor::training() { return current_options().training; }
 
 // Running.
 
-const Tensor& Tensor::realize() const {
+const Tensor& Tensor::realize() const& {
   cell();
   tensor::realize(std::span(&cell_, 1));
   return *this;
@@ -418,7 +418,7 @@ UOp as_written(const UOp& value, const UOp& node) {
 
 }  // namespace
 
-Tensor& Tensor::assign(const Tensor& x) {
+Tensor& Tensor::assign(const Tensor& x) & {
   const UOp node = uop(), value = as_written(x.uop(), node);
   if (shape_of(node) != shape_of(value))
     throw ShapeError(fmt::format("assign: cannot write {} into {}; the shapes must be equal", tinygrad::to_string(shape_of(value)),
@@ -432,11 +432,12 @@ Tensor& Tensor::assign(const Tensor& x) {
   }
   if (!to.empty() && !from.empty() && to != from)
     throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
-  if (plain_view(node) != plain_view(value)) tensor::assign(cell(), value);
+  const bool ends_gradient = is_detached_view(value) && !is_detached_view(node);
+  if (plain_view(node) != plain_view(value) || ends_gradient) tensor::assign(cell(), value);
   return *this;
 }
 
-Tensor& Tensor::replace(const Tensor& x) {
+Tensor& Tensor::replace(const Tensor& x) & {
   const UOp node = x.uop();
   if (cell_)
     cell_->set_node(tensor_node(node, detail::next_cell_number(), true, ValueOrigin::of("replace")));
@@ -462,6 +463,6 @@ Tensor Tensor::to(std::string_view device) const {
   if (is_storage(to)) return wrap_view(stored(x, to)).is_param_(is_param());
   return wrap_view(is_storage(device_of(x)) ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
 }
-Tensor& Tensor::to_(std::string_view device) { return replace(to(device)); }
+Tensor& Tensor::to_(std::string_view device) & { return replace(to(device)); }
 
 }  // namespace tinygrad

@@ -27,6 +27,23 @@ TEST(Temporaries, InIndicesAndOperandsAreKept) {
   EXPECT_EQ(y.tolist<int>(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 2, 9, 10, 11}));
 }
 
+TEST(Temporaries, GiveHandlesOfTheirOwnBack) {
+  const Tensor& w = Tensor::rand({3}).realize();
+  const Tensor& v = (Tensor({1.0f, 2.0f}) * 2).is_param_(false);
+  Tensor x = Tensor::zeros({2, 2}).contiguous();
+  const Tensor& row = x[1].assign(Tensor({7.0f, 8.0f}));
+  const Tensor& corner = x[0].set_item({0}, 5.0f);
+  const Tensor& loss = (x * x).sum().backward();
+  const std::string& name = Variable("tokens", 1, 8).name();
+  const std::vector<float> noise(64, -1);
+  EXPECT_EQ(w.numel(), 3);
+  EXPECT_EQ(v.tolist(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(row.tolist(), (std::vector<float>{7, 8}));
+  EXPECT_EQ(corner.tolist(), (std::vector<float>{5, 0}));
+  EXPECT_EQ(loss.item(), 25 + 49 + 64);
+  EXPECT_EQ(name, "tokens");
+}
+
 /// Made before everything that the library makes for itself, and destroyed after it.
 struct AtExit {
   std::optional<Tensor> x;

@@ -47,6 +47,20 @@ TEST(FromLists, OfLists) {
   EXPECT_EQ(Tensor(Rows<float>(2)).shape(), (Sizes{2, 0}));
 }
 
+TEST(FromNumbers, IntegersBeyond32BitsAreKept) {
+  constexpr int64_t large = int64_t{1} << 40;
+  for (const Tensor& t : {Tensor{large}, Tensor(large), Tensor({int64_t{1}, large})[1], Tensor::full({1}, large),
+                          Tensor::arange(1) + large, Tensor::zeros({1}, {.dtype = dtypes::int32}).where(0, large)}) {
+    EXPECT_EQ(t.dtype(), dtypes::int64);
+    EXPECT_EQ(t.reshape({1}).tolist<int64_t>(), std::vector<int64_t>{large});
+  }
+  EXPECT_EQ(Tensor(3000000000).item<int64_t>(), 3000000000);
+  EXPECT_EQ(Tensor(~uint64_t{0}).item<uint64_t>(), ~uint64_t{0});
+  EXPECT_EQ(Tensor{7}.dtype(), dtypes::int32);
+  EXPECT_THROW(Tensor(large, {.dtype = dtypes::int32}), ValueError);
+  EXPECT_THROW(Tensor::full({2}, 256, {.dtype = dtypes::uint8}), ValueError);
+}
+
 TEST(FromLists, ThatAreRaggedIsAnError) {
   EXPECT_THROW(Tensor(Rows<float>{{1, 2}, {3}}), ShapeError);
   EXPECT_THROW(Tensor(Rows<float>{{}, {3}}), ShapeError);
