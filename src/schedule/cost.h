@@ -59,6 +59,10 @@ inline constexpr double most_weight = 256;
 inline constexpr double most_step_weight = 80;
 /// The same for kernels that are joined, which share loops and loads.
 inline constexpr double most_joined_weight = 768;
+/// The same for what a kernel would hand over to the next, a few numbers without a reduction: a chain that was cut stays cut.
+inline constexpr double most_chain_weight = 384;
+/// Elements that are written and read in less time than a launch takes.
+inline constexpr double small_value = 1024;
 
 /// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
 double scalar_cost(const UOp& x, const CostModel& model);

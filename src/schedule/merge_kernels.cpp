@@ -250,15 +250,18 @@ class Merger {
     for (const UOp& i : a.loads)
       if (memory(i) == out.target && i.src(1) != out.target_index) return false;
 
-    bool saves = before || std::max(elements(a), elements(b)) <= small_kernel;
+    const double most_elements = std::max(elements(a), elements(b));
+    bool saves = false;
     if (!hand_over(a, out.value, saves)) return false;
+    const bool is_step = saves && !a.reducing && !b.reducing && most_elements <= small_value;
+    const double most = is_step ? most_chain_weight : most_joined_weight;
+    saves = saves || before || most_elements <= small_kernel;
     Facts f = facts_of(out.value);
     if (a.streams) {
       share_reduces(a, out.value, f);
       for (const UOp& i : f.loads) saves = saves || contains(a.loads, i);
     }
-    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers) || weight(a, out.value) > most_joined_weight)
-      return false;
+    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers) || weight(a, out.value) > most) return false;
     take_in(a, std::move(out), std::move(f));
     return true;
   }

@@ -27,9 +27,8 @@ namespace {
 
 constexpr size_t most_uses = 16;
 constexpr int most_rounds = 4;
-constexpr double least_weight = 16;   ///< of what is stored because a kernel is full
-constexpr double small_value = 1024;  ///< elements that are written and read in less time than a launch takes
-constexpr int deep_program = 16;      ///< REDUCEs one after another
+constexpr double least_weight = 16;                   ///< of what is stored because a kernel is full
+constexpr double short_way = 64, long_program = 512;  ///< what loops and functions weigh that run one after another
 
 /// A place at which a kernel needs a value.
 struct Use {
@@ -47,6 +46,7 @@ struct Value {
   int kernel = -1;         ///< that stores it, if it is stored
   UOp storage;             ///< the PARAM it is stored in
   int depth = 0;           ///< REDUCEs on the longest way down to memory
+  double length = 0;       ///< of that way, in what its loops and functions weigh
 };
 
 struct RangeInfo {
@@ -105,9 +105,15 @@ class Rangeify {
   void measure_depths() {
     for (const UOp& u : order_) {
       int depth = 0;
-      for (const UOp& s : scope_sources(u)) depth = std::max(depth, value(s).depth);
+      double length = 0;
+      for (const UOp& s : scope_sources(u)) {
+        depth = std::max(depth, value(s).depth);
+        length = std::max(length, value(s).length);
+      }
+      const double weight = compile_weight(u);
       value(u).depth = depth + (u.is(Op::REDUCE) ? 1 : 0);
-      most_depth_ = std::max(most_depth_, value(u).depth);
+      value(u).length = length + (weight >= least_weight ? weight : 0);
+      longest_ = std::max(longest_, value(u).length);
     }
   }
 
@@ -342,10 +348,10 @@ class Rangeify {
     return stored + n * one.cost < times * one.cost;
   }
 
-  /// A few numbers, made by reductions of what reductions made, that a program of many reductions one after another would compute again at
-  /// each place: such as the state of a recursion.
+  /// A few numbers that a program of many loops or functions one after another would compute again at each place, such as the state of a
+  /// recursion.
   bool is_step(const UOp& u, double n, double times) {
-    return most_depth_ >= deep_program && value(u).depth > 1 && n <= small_value && times > n && times <= 16 * small_value;
+    return longest_ >= long_program && value(u).length >= short_way && n <= small_value && times > n && times <= 16 * small_value;
   }
 
   double outputs_of(const Use& use) const {
@@ -701,7 +707,7 @@ class Rangeify {
   const NodeSet broadcasts_;
   NodeMap<int> numbers_;
   std::vector<Value> values_;
-  int most_depth_ = 0;
+  double longest_ = 0;
   std::vector<Kernel> kernels_;
   std::vector<double> weights_;  ///< of what each kernel computes and loads so far
   std::vector<RangeInfo> ranges_;
