@@ -34,13 +34,13 @@ template int64_t getenv(const char*, const int64_t&);
 template double getenv(const char*, const double&);
 template std::string getenv(const char*, const std::string&);
 
-namespace {
-std::atomic<void (*)()> interrupt_check{nullptr};
-
 struct ThreadInterrupts {
   int uninterruptible = 0;
   const SharedStop* stop = nullptr;
 };
+
+namespace {
+std::atomic<void (*)()> interrupt_check{nullptr};
 constinit thread_local ThreadInterrupts of_thread;
 
 }  // namespace
@@ -54,12 +54,28 @@ SharedStop::Scope::~Scope() { of_thread.stop = previous_; }
 
 void set_interrupt_check(void (*check)()) noexcept { interrupt_check = check; }
 
+namespace {
+void check_process() {
+  if (void (*check)() = interrupt_check.load(std::memory_order_relaxed)) check();
+}
+void throw_if(bool cancelled) {
+  if (cancelled) throw Cancelled("cancelled; all tensors are as they were");
+}
+bool is_stopped(const ThreadInterrupts& thread) { return thread.stop && thread.stop->requested(); }
+}  // namespace
+
 void check_interrupt() {
   const ThreadInterrupts& mine = of_thread;
   if (mine.uninterruptible != 0) return;
-  if (void (*check)() = interrupt_check.load(std::memory_order_relaxed)) check();
-  if ((mine.stop && mine.stop->requested()) || current_options().cancel.stop_requested())
-    throw Cancelled("cancelled; all tensors are as they were");
+  check_process();
+  throw_if(is_stopped(mine) || current_options().cancel.stop_requested());
+}
+
+InterruptCheck::InterruptCheck() noexcept : mine_(of_thread), cancel_(current_options().cancel) {}
+void InterruptCheck::operator()() const {
+  if (mine_.uninterruptible != 0) return;
+  check_process();
+  throw_if(is_stopped(mine_) || cancel_.stop_requested());
 }
 
 Timing::Timing(std::string prefix, bool enabled) : prefix_(std::move(prefix)), enabled_(enabled), start_ns_(profile_now_ns()) {}

@@ -1,7 +1,10 @@
 #pragma once
 #include <atomic>
+#include <stop_token>
 
 namespace tinygrad {
+
+struct ThreadInterrupts;
 
 /// While it lives, check_interrupt() does nothing in its thread: what was begun cannot be undone, so it is brought to its end.
 class Uninterruptible {
@@ -10,6 +13,17 @@ class Uninterruptible {
   ~Uninterruptible();
   Uninterruptible(const Uninterruptible&) = delete;
   Uninterruptible& operator=(const Uninterruptible&) = delete;
+};
+
+/// check_interrupt() for a loop of one thread in one Context: what belongs to the thread is looked up once.
+class InterruptCheck {
+ public:
+  InterruptCheck() noexcept;
+  void operator()() const;
+
+ private:
+  const ThreadInterrupts& mine_;
+  const std::stop_token cancel_;  // of its own: a check of the process may run code that changes the options
 };
 
 /// Ends threads that work for one computation when one of them is cancelled. It must outlive them.

@@ -269,9 +269,10 @@ void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<cons
 /// It can be cancelled until it writes what lasts.
 void Capture::run_all(Lease& lease) const {
   std::optional<Uninterruptible> to_the_end;
+  const InterruptCheck check;
   const auto begin = [&](size_t end) {
     if (to_the_end) return;
-    check_interrupt();
+    check();
     if (end > lasting_from_) to_the_end.emplace();
   };
   begin(0);
