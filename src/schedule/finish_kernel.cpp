@@ -34,11 +34,24 @@ Symbol kernel_name(std::span<const UOp> ranges, size_t nests) {
 }
 
 /// The values it stores, with sums and maxima joined.
-std::vector<UOp> stored_values(const MergedKernel& k, const Target& target) {
+std::vector<UOp> stored_values(const MergedKernel& k, const Target& target, int32_t& next_range) {
   std::vector<UOp> values;
   for (const Output& o : k.outputs) values.push_back(o.value);
-  join_reduces(values, target);
+  join_reduces(values, target, next_range);
   return values;
+}
+
+/// The first id that no range of the nests has.
+int32_t first_free_range(std::span<const MergedKernel> nests) {
+  std::vector<UOp> all;
+  for (const MergedKernel& k : nests) {
+    all.insert(all.end(), k.ranges.begin(), k.ranges.end());
+    for (const Output& o : k.outputs) {
+      all.push_back(o.value);
+      all.push_back(o.target_index);
+    }
+  }
+  return next_range_of(all);
 }
 
 /// Memory that a kernel has as one more argument.
@@ -113,9 +126,10 @@ UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
   if (nests[0].copied) return copy_call(nests[0]);
   UOps effects;
   std::vector<UOp> params, ranges, variables;
+  int32_t next_range = first_free_range(nests);
   for (const MergedKernel& k : nests) {
     UOps stores;
-    const std::vector<UOp> values = stored_values(k, target);
+    const std::vector<UOp> values = stored_values(k, target, next_range);
     for (size_t i = 0; i < values.size(); ++i) {
       stores.push_back(store(index(k.outputs[i].target, k.outputs[i].target_index), values[i]));
       params.push_back(k.outputs[i].target);

@@ -283,9 +283,19 @@ bool join_one(std::vector<UOp>& values, const Target& target, std::vector<std::p
   return false;
 }
 
+/// Whether a range is closed by several REDUCEs, which may be one in the other.
+bool are_shared(const std::vector<UOp>& values) {
+  NodeSet closed;
+  for (const UOp& u : toposort(values))
+    if (u.is(Op::REDUCE))
+      for (const UOp& r : closed_ranges(u))
+        if (!closed.insert(r)) return true;
+  return false;
+}
+
 /// Inner REDUCEs over a range that a REDUCE around them closes too.
-void separate_ranges(std::vector<UOp>& values, int32_t next_range) {
-  for (bool changed = true; changed;) {
+void separate_ranges(std::vector<UOp>& values, int32_t& next_range) {
+  for (bool changed = are_shared(values); changed;) {
     changed = false;
     for (const UOp& outer : toposort(values)) {
       if (!outer.is(Op::REDUCE)) continue;
@@ -314,19 +324,23 @@ void separate_ranges(std::vector<UOp>& values, int32_t next_range) {
 
 }  // namespace
 
-void join_reduces(std::vector<UOp>& values, const Target& target) {
-  const std::vector<UOp> nodes = toposort(values);
-  if (!has_maximum_and_exponential(nodes)) return;
-  int32_t next_range = 0;
-  for (const UOp& u : nodes)
-    if (u.is(Op::RANGE)) next_range = std::max(next_range, u.arg_as<RangeArg>().id + 1);
-  std::vector<std::pair<UOp, UOp>> joined;
-  while (join_one(values, target, joined)) {}
-  // Others that use the maximum read it from what it was joined with, if that is in the same loops.
-  NodeMap<UOp> maxima;
-  for (const auto& [max, element] : joined)
-    if (!maxima.contains(max) && ranges_of(max) == ranges_of(element)) maxima[max] = element;
-  if (maxima.size() != 0) values = substitute(values, maxima);
+int32_t next_range_of(std::span<const UOp> values) {
+  int32_t next = 0;
+  for (const UOp& u : toposort(values))
+    if (u.is(Op::RANGE)) next = std::max(next, u.arg_as<RangeArg>().id + 1);
+  return next;
+}
+
+void join_reduces(std::vector<UOp>& values, const Target& target, int32_t& next_range) {
+  if (has_maximum_and_exponential(toposort(values))) {
+    std::vector<std::pair<UOp, UOp>> joined;
+    while (join_one(values, target, joined)) {}
+    // Others that use the maximum read it from what it was joined with, if that is in the same loops.
+    NodeMap<UOp> maxima;
+    for (const auto& [max, element] : joined)
+      if (!maxima.contains(max) && ranges_of(max) == ranges_of(element)) maxima[max] = element;
+    if (maxima.size() != 0) values = substitute(values, maxima);
+  }
   separate_ranges(values, next_range);
 }
 

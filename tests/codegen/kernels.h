@@ -155,7 +155,8 @@ inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt
   const UOp weight(Op::EXP2, f, {score - reduce_over(Op::MAX, score, {k})});
   const auto sum = [&](const UOp& x) { return reduce_over(Op::ADD, x, {k}); };
   std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * width), k * width + d)), sum(weight)})};
-  schedule::join_reduces(stored, Target{});
+  int32_t next_range = schedule::next_range_of(stored);
+  schedule::join_reduces(stored, Target{}, next_range);
   return kernel({ended(write(arg(0, m * width), i * width + d, stored[0]), {i, d})}, std::move(opts));
 }
 
