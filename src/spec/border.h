@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/small_vector.h"
 #include "rewrite/rules.h"
 #include "uop/node_map.h"
 
@@ -62,6 +63,18 @@ struct KernelGraph : Graph {
   explicit KernelGraph(const UOp& r);
   bool optimized;
   std::map<int32_t, UOp> params, ranges;  ///< by slot and id
+  NodeMap<int32_t> nest_of;               ///< of each RANGE that a REDUCE closes: the END around it
+  size_t nests = 0;
+
+  /// The RANGEs that REDUCEs in these values close.
+  UOps closed_in(std::span<const UOp> values) const;
+  void enter(const UOp& u);
+
+ private:
+  using Bits = SmallVector<uint64_t, 2>;  ///< by number
+  UOps numbered_;
+  NodeMap<size_t> numbers_;
+  NodeMap<Bits> closed_;
 };
 
 /// A list of instructions, while it is walked.

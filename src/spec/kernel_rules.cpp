@@ -64,6 +64,22 @@ Verdict closes_kind(const Match& m, KernelGraph& graph) {
   return {};
 }
 
+/// A loop inside itself, or in two nests, would be one loop for whoever changes it.
+Verdict closes_its_own(const Match& m, KernelGraph& graph) {
+  const UOp& u = m.root();
+  if (graph.optimized) return {};
+  const UOps inside = graph.closed_in(u.src());
+  for (const UOp& r : closed_ranges(u))
+    if (std::ranges::find(inside, r) != inside.end())
+      return Violation{fmt::format("{} closed inside too", to_string(r.arg())), "a RANGE of its own for each loop"};
+  if (!u.is(Op::END)) return {};
+  const int32_t nest = int32_t(graph.nests++);
+  for (const UOp& r : inside)
+    if (!graph.nest_of.insert(r, nest).second)
+      return Violation{fmt::format("{} closed in another nest too", to_string(r.arg())), "a RANGE of its own for each loop"};
+  return {};
+}
+
 Verdict is_scalar(const Match& m) {
   return expect(shape_of(m.root()).empty(), [&] { return Violation{describe_value(m.root()), "shape ()"}; });
 }
@@ -108,6 +124,7 @@ const BorderRules<KernelGraph>& kernel_rules() {
        "store"},
       {pat(REDUCE), [](const Match& m) { return verdict(m.root().arg_as<ReduceArg>().axes.empty(), "axes", "ranges"); }, "reduce"},
       {pat({END, REDUCE}), closes_kind, "closed kind"},
+      {pat({END, REDUCE}), closes_its_own, "own ranges"},
       {any_but(ops({PARAM, AFTER}) | ops(Group::effect)), is_scalar, "scalar"},
       {pat(SINK), is_kernel_root, "root"},
   };

@@ -4,6 +4,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "shape/ranges.h"
 #include "shape/shape.h"
 #include "spec/border.h"
 #include "uop/graph.h"
@@ -44,6 +45,12 @@ UOp Graph::memory_of(const UOp& u) const {
 }
 
 namespace {
+
+void join(SmallVector<uint64_t, 2>& all, const SmallVector<uint64_t, 2>& more) {
+  while (all.size() < more.size()) all.push_back(0);
+  for (size_t i = 0; i < more.size(); ++i) all[i] |= more[i];
+}
+
 bool is_optimized(const UOp& sink) {
   const auto* kernel = std::get_if<KernelArg>(&sink.arg());
   return kernel && kernel->optimized;
@@ -51,6 +58,31 @@ bool is_optimized(const UOp& sink) {
 }  // namespace
 
 KernelGraph::KernelGraph(const UOp& r) : Graph(r), optimized(is_optimized(r)) {}
+
+UOps KernelGraph::closed_in(std::span<const UOp> values) const {
+  Bits all;
+  for (const UOp& v : values)
+    if (const Bits* bits = closed_.find(v)) join(all, *bits);
+  UOps out;
+  for (size_t i = 0; i < numbered_.size(); ++i)
+    if (i / 64 < all.size() && (all[i / 64] >> (i % 64) & 1)) out.push_back(numbered_[i]);
+  return out;
+}
+
+void KernelGraph::enter(const UOp& u) {
+  Graph::enter(u);
+  Bits bits;
+  for (const UOp& s : u.src())
+    if (const Bits* below = closed_.find(s)) join(bits, *below);
+  if (u.is(Op::REDUCE))
+    for (const UOp& r : closed_ranges(u)) {
+      const size_t n = *numbers_.insert(r, numbered_.size()).first;
+      if (n == numbered_.size()) numbered_.push_back(r);
+      while (bits.size() <= n / 64) bits.push_back(0);
+      bits[n / 64] |= uint64_t{1} << (n % 64);
+    }
+  if (!bits.empty()) closed_[u] = bits;
+}
 
 bool Program::in_scope(const UOp& u) const {
   const size_t* block = block_of_.find(u);

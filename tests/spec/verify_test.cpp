@@ -172,7 +172,7 @@ class Kernels : public ::testing::Test {
 TEST_F(Kernels, KernelRules) {
   const UOp x = read(in, i), total = sum(read(in, k), {k});
   const UOp twice = end(store(index(arg(1), i), number(0)), Nodes{i});
-  const UOp seen = after(out, Nodes{loop(number(0))}), j = range(4, 2);
+  const UOp seen = after(out, Nodes{loop(number(0))}), j = range(4, 2), l = range(4, 3, AxisKind::reduce);
   check(verify_kernel, "kernel",
         {
             {"op", kept(x), kept(expand(x, {1}))},
@@ -191,6 +191,9 @@ TEST_F(Kernels, KernelRules) {
             {"load", kept(load(index_valid(in, i, i < 2))), kept(node(Op::LOAD, DType::float32, {index(in, i), number(0), i < 2}))},
             {"store", kept(x), kernel({end(node(Op::STORE, DType::void_, {index(out, i), x, i < 2}), Nodes{i})})},
             {"closed kind", kept(total), kept(sum(read(in, j), {j}))},
+            {"own ranges", kept(sum(read(in, k) * sum(read(in, l), {l}), {k})), kept(sum(read(in, k) * total, {k}))},
+            {"own ranges", kernel({loop(total), end(store(index(arg(2), j), sum(read(in, l), {l})), Nodes{j})}),
+             kernel({loop(total), end(store(index(arg(2), j), sum(read(in, k) + read(in, j), {k})), Nodes{j})})},
             {"place", kept(x), kept(load(index(in, index_const(0), 4)))},
             {"scalar", kept(x), kept(in + in)},
             {"indexed", kept(x), kept(read(x, i))},
