@@ -57,7 +57,7 @@ double largest_difference(const std::vector<double>& got, const std::vector<doub
 
 }  // namespace
 
-Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact, double factor) {
+Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact, double factor, double least) {
   for (size_t i = 0; i < memory.slots().size(); ++i) {
     const TrialMemory::Slot& slot = memory.slots()[i];
     if (!slot.place.written || slot.count == 0) continue;
@@ -69,14 +69,14 @@ Accuracy::Accuracy(const TrialMemory& memory, const TrialMemory* exact, double f
     const std::vector<double> ours = as_doubles(slot.dtype, bytes);
     e.exact = exact ? as_doubles(DType::float64, exact->result(exact->slots()[i])) : ours;
     e.unit = root_mean_square(e.exact);
-    const double ulps = slot.dtype == DType::float64 ? 64 : 4;
     double error = largest_difference(ours, e.exact, e.unit, slot.dtype);
     if (!(error < telling)) {
       e.exact = ours;
       e.unit = root_mean_square(ours);
       error = 0;
     }
-    e.allowed = factor * error + ulps * ulp_of(slot.dtype);
+    const double ulps = slot.dtype == DType::float64 ? 64 : 4;
+    e.allowed = factor * error + std::max(ulps * ulp_of(slot.dtype), least);
   }
 }
 
