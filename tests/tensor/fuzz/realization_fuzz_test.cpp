@@ -50,7 +50,7 @@ const std::vector<Make>& copies() {
       [](const Tensor& x, const Tensor&) { return x.contiguous(); },
       [](const Tensor& x, const Tensor&) { return x.roll({1}); },
       [](const Tensor& x, const Tensor& y) { return (x > y).where(x, y); },
-      [](const Tensor& x, const Tensor&) { return x + x.sum(); },
+      [](const Tensor& x, const Tensor&) { return x + x.sum().cast(x.dtype()); },
   };
   return all;
 }
