@@ -247,6 +247,21 @@ def test_histories_end() -> None:
   assert w.grad is not None
 
 
+def test_gradients_leave_stores_that_wait_as_they_are() -> None:
+  for realized in (False, True):
+    a, c = Tensor([-2.0, 5.0, 9.0, 8.0, 8.0, -3.0]), Tensor([6.0, 2.0, 8.0, -1.0, -3.0, 3.0])
+    x, y = a * 1, (c * 1)[2:3]
+    z = (x > y).where(x, y)
+    w = x + z[2:3]
+    diagonal = z.reshape(2, 3).diagonal()
+    if realized:
+      w.realize()
+      x.realize()
+    diagonal[diagonal > 4] = 1
+    da, dc = ((z * 6).sum() + (w * 8).sum()).gradient(a, c)
+    assert da.tolist() == [8, 8, 62, 8, 8, 8] and dc.tolist() == [0, 0, 18, 0, 0, 0], realized
+
+
 def test_histories_that_meet_are_counted_once() -> None:
   w = Tensor([0.5])
   before, now = Tensor([0.0]), w

@@ -358,7 +358,7 @@ std::vector<UOp> nodes_on_paths(const UOp& root, const NodeSet& targets) {
   return out;
 }
 
-/// What is in memory is read there, not computed again.
+/// What is in memory is read there, not computed again; but stores that are still to run stay what they are to all others.
 void read_realized(std::vector<UOp>& gradients, const std::vector<UOp>& path) {
   NodeMap<UOp> memory;
   for (const UOp& u : path) {
@@ -371,6 +371,8 @@ void read_realized(std::vector<UOp>& gradients, const std::vector<UOp>& path) {
   std::vector<UOp> given;
   for (const UOp& g : gradients)
     if (g) given.push_back(g);
+  for (const UOp& u : toposort(given))
+    if (u.is(Op::AFTER)) memory.insert(u, u);
   const std::vector<UOp> replaced = substitute(given, memory);
   size_t next = 0;
   for (UOp& g : gradients)
