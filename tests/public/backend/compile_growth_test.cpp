@@ -5,7 +5,9 @@
 #include <array>
 #include <ctime>
 #include <functional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tinygrad/compile_report.h>
@@ -214,6 +216,91 @@ TEST(CompileGrowth, ReductionsOfASmallTensor) {
   const Code code = code_of(with_gradients((sorted * factor).sum(), {x}));
   EXPECT_LE(code.kernels, size_t(12));
   EXPECT_LE(code.most_bytes, size_t(100'000));
+}
+
+/// 10 to 60 operations on few numbers, drawn by seed, with gradients.
+class DrawnProgram {
+ public:
+  explicit DrawnProgram(uint32_t seed) : random_(seed) {}
+
+  Tensors results() {
+    Tensors values{leaf(drawn_shape())};
+    const int64_t operations = 10 + dice(51);
+    for (int64_t i = 0; i < operations; ++i) {
+      const auto recent = std::min<int64_t>(int64_t(values.size()), 4);
+      values.push_back(small(next(values[values.size() - 1 - size_t(dice(recent))])));
+    }
+    const Tensor last = values.back(), other = values[values.size() - 2];
+    return with_gradients((last * last).mean() + (other * other).mean(), leaves_);
+  }
+
+ private:
+  int64_t dice(int64_t n) { return int64_t(random_() % uint64_t(n)); }
+  Tensor leaf(const Sizes& shape) {
+    leaves_.push_back(given(shape));
+    return leaves_.back();
+  }
+  Sizes drawn_shape() {
+    constexpr std::array<int64_t, 6> sizes = {2, 3, 4, 5, 8, 16};
+    Sizes shape;
+    for (int64_t i = 1 + dice(3); i > 0; --i) shape.push_back(sizes[size_t(dice(6))]);
+    return shape;
+  }
+  /// A corner of what grew.
+  static Tensor small(Tensor x) {
+    while (x.numel() > 600) {
+      std::vector<std::pair<int64_t, int64_t>> corner;
+      for (const int64_t n : x.shape()) corner.emplace_back(0, (n + 1) / 2);
+      x = x.shrink(corner);
+    }
+    return x;
+  }
+  Tensor next(const Tensor& x) {
+    const Sizes shape = x.shape();
+    const auto axis = int(dice(int64_t(shape.size())));
+    switch (dice(20)) {
+      case 0: return x.tanh();
+      case 1: return x * leaf(shape);
+      case 2: return x + leaf({shape.back()});
+      case 3: return (x * 0.3).exp();
+      case 4: return x.sin();
+      case 5: return x / (x * x + 1.5);
+      case 6: return x.softmax(axis);
+      case 7: return x - x.mean(axis, {.keepdim = true});
+      case 8: return x / ((x * x).sum(axis, {.keepdim = true}) + 1).sqrt();
+      case 9: return Tensor::cat({x, x * 2}, axis);
+      case 10: return x.flip(axis);
+      case 11: return x.sort(axis).values;
+      case 12: return (x > 0).where(x, x * 0.1);
+      case 13: return x.cumsum(axis);
+      case 14: return padded(x, axis);
+      case 15: return shape.size() > 1 ? x.matmul(leaf({shape.back(), 2 + dice(7)})) : x.sigmoid();
+      case 16: return x.transpose(0, -1);
+      case 17: return x.logsumexp(axis, {.keepdim = true}) + x;
+      case 18: return x.max(axis, {.keepdim = true}) - x;
+      default: return x.cos() * x;
+    }
+  }
+  static Tensor padded(const Tensor& x, int axis) {
+    std::vector<std::pair<int64_t, int64_t>> sides(x.shape().size());
+    sides[size_t(axis)] = {1, 1};
+    return x.pad(sides);
+  }
+
+  std::mt19937 random_;
+  Tensors leaves_;
+};
+
+/// LLVM takes about a second for two megabytes.
+TEST(CompileGrowth, OfDrawnPrograms) {
+  const Context context{{.dev = "NULL:LLVM:x86-64-v3", .parallel = 0, .spec = 0}};
+  for (uint32_t seed = 1; seed <= 24; ++seed) {
+    SCOPED_TRACE(seed);
+    const Code code = code_of(DrawnProgram(seed).results());
+    EXPECT_LE(code.all_bytes, size_t(1'500'000));
+    EXPECT_LE(code.most_bytes, size_t(750'000));
+    EXPECT_LE(code.most_arguments, size_t(64));
+  }
 }
 
 }  // namespace
