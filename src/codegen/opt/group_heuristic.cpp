@@ -6,6 +6,7 @@
 
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/tensor_core.h"
+#include "shape/ranges.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -47,6 +48,10 @@ class GroupHeuristic {
   }
 
   int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
+  static bool closes(const UOp& reduce, const UOp& range) {
+    const auto closed = closed_ranges(reduce);
+    return std::ranges::find(closed, range) != closed.end();
+  }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
   /// The first core whose tile divides the sizes, with several tiles for each of its groups of items.
@@ -72,6 +77,7 @@ class GroupHeuristic {
         if (tile > 1 && !nest_.axes[a].is_reduce) sums *= add_copies(a, std::min<int64_t>(may_fetch() ? 4 : 2, most_sums / sums));
       }
       core_reads_memory_ = reads_memory;
+      shares_terms_ = std::ranges::count_if(toposort(sink_), [&](const UOp& u) { return u.is(Op::REDUCE) && closes(u, use->k); }) > 1;
       return uses_core_ = true;
     }
     return false;
@@ -210,7 +216,9 @@ class GroupHeuristic {
     opts_.insert(opts_.end(), local.begin(), local.end());
   }
 
+  /// A core takes the terms of one sum: where others have the same axis, it has one more, and those behind it have other numbers.
   void unroll() {
+    if (shares_terms_) return;
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce) continue;
       if (std::ranges::any_of(opts_, [](const Opt& o) { return o.op == OptOp::UNROLL; })) return;
@@ -280,7 +288,8 @@ class GroupHeuristic {
   std::vector<int64_t> left_;
   std::vector<Opt> opts_;
   int64_t items_ = 1;
-  bool uses_core_ = false, core_reads_memory_ = false, fills_registers_ = false, may_stage_ = false, reads_texels_ = false;
+  bool uses_core_ = false, core_reads_memory_ = false, shares_terms_ = false, fills_registers_ = false, may_stage_ = false,
+       reads_texels_ = false;
   uint64_t spread_ = 0;  ///< axes that work-items are along, as bits
 };
 
