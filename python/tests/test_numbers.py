@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Tensor, dtypes
+from tinygrad_cpp import Context, Tensor, dtypes
 
 # tinygrad's lattice; weakint and weakfloat are the dtypes of numbers.
 LATTICE = {
@@ -234,3 +234,32 @@ def test_what_fp8_does_not_hold():
   for dtype, largest in (("fp8e4m3", 448), ("fp8e5m2", 57344)):
     assert Tensor([10**6, -10**6]).cast(dtype, saturate=True).float().tolist() == [largest, -largest]
     assert Tensor([6e4, -6e4], dtype="float16").cast(dtype, saturate=True).float().tolist() == [largest, -largest]
+
+
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainders_and_whole_quotients_are_exact(dtype, device):
+  """Near whole quotients as elsewhere, whether the processor fuses operations or not: as NumPy's and PyTorch's."""
+  seed = random.randrange(2**32)
+  rng = np.random.default_rng(seed)
+  n = 200 if device == "INTERP" else 4000
+  with np.errstate(all="ignore"):
+    for divisor in (0.1, 0.3, -0.7, 2 * np.pi, 3.0, 1e-3, -1e-4, np.inf, -np.inf, 0.0, np.nan):
+      y = dtype(divisor)
+      x = rng.normal(size=n).astype(dtype) * 100
+      x[n // 2:] = (np.round(x[n // 2:]) * (y if np.isfinite(y) else 1)).astype(dtype)
+      x[:9] = [0, -0.0, 1, -1, 1e9, -1e9, np.inf, -np.inf, np.nan]
+      with Context(DEV=device):
+        t = Tensor(x)
+        for name, ours, exact in (("fmod", t.fmod(float(y)), np.fmod(x, y)), ("%", t % float(y), x % y), ("//", t // float(y), x // y)):
+          got = ours.numpy()
+          np.testing.assert_array_equal(got, exact, err_msg=f"{name} {divisor}, seed {seed}")
+          zero = (exact == 0) & (got == 0) & (name == "fmod")
+          np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(exact[zero]), err_msg=f"{name} {divisor}, seed {seed}")
+
+
+def test_gradients_of_remainders():
+  x, y = Tensor([7.5, -7.5, 3.0, 0.25]), Tensor([2.0, 2.0, 0.1, 1.0])
+  assert [g.tolist() for g in x.fmod(y).sum().gradient(x, y)] == [[1, 1, 1, 1], [-3, 3, -29, 0]]
+  assert [g.tolist() for g in (x % y).sum().gradient(x, y)] == [[1, 1, 1, 1], [-3, 4, -29, 0]]
+  assert [g.tolist() for g in (x // y).sum().gradient(x, y)] == [[0] * 4] * 2

@@ -150,11 +150,60 @@ UOp add(const Operand& a, const Operand& b, const OpsContext& ctx) { return modu
 UOp sub(const Operand& a, const Operand& b, const OpsContext& ctx) { return modular(Op::SUB, a, b, ctx); }
 UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx) { return modular(Op::MUL, a, b, ctx); }
 
+namespace {
+
+/// The leading half of the bits of a float of at least 32 bits: products of two halves are exact.
+Expr leading(const Expr& x) {
+  const bool wide = x.dtype() == DType::float64;
+  const DType bits = wide ? DType::uint64 : DType::uint32;
+  const UOp mask = constant(wide ? Scalar::from_uint(~uint64_t{0} << 27, bits) : Scalar::from_uint(0xFFFF'F000, bits));
+  return tinygrad::bitcast(alu(Op::AND, {tinygrad::bitcast(x, bits), mask}), x.dtype());
+}
+
+/// The whole quotient, as far as the dtype has it, and x - quotient * y, which is exact: with and without fused operations.
+struct Reduced {
+  Expr quotient, rest;
+};
+Reduced reduced_by(const Expr& x, const Expr& y) {
+  const Expr q = trunc(x / y), p = q * y, a = leading(q), b = leading(y), c = q - a, d = y - b;
+  const Expr lost = a * b - p + a * d + c * b + c * d;  // of the product, by its rounding
+  return {q, x - p - lost};
+}
+
+/// With the sign of x, as C's fmod. The second reduction takes what a quotient of more bits than the dtype's left.
+UOp float_remainder(const Expr& x, const Expr& y) {
+  const Reduced first = reduced_by(x, y), second = reduced_by(first.rest, y);
+  const Expr r = second.rest, to_zero = ops::where(x < 0, -Expr(abs(y)), abs(y));
+  // A quotient that was rounded up to a whole number is one too many.
+  const Expr too_many = Expr(ops::ne(r, 0)) & ops::ne(r < 0, x < 0);
+  const Expr rest = ops::where(too_many, r + to_zero, ops::where(ops::eq(r, 0), copysign(as_node(0, x.dtype()), x), r));
+  const Expr q = detach(first.quotient + second.quotient - ops::where(too_many, to_zero / y, 0));
+  // A quotient of 0 has the whole dividend as its remainder, also under an infinite divisor.
+  const auto or_whole = [&](const Expr& u) { return ops::where(ops::eq(first.quotient, 0), x, u); };
+  return known("equal", or_whole(rest), or_whole(x - q * y));
+}
+
+/// The whole number that x and its remainder leave, so that both make up x: 1 / 0.1 is 9, as 0.1 is more than a tenth.
+UOp floor_quotient(const UOp& x, const UOp& y) {
+  const auto quotient = [](const Expr& n, const Expr& d) -> UOp {
+    const Expr r = float_remainder(n, d), whole = n / d;
+    const Expr q = (n - r) / d - ops::where(Expr(ops::ne(r, 0)) & ops::ne(r < 0, d < 0), 1, as_node(0, n.dtype()));
+    const Expr low = floor(q), nearest = ops::where(q - low > 0.5, low + 1, low);
+    const Expr none = Expr(ops::eq(d, 0)) | (Expr(isinf(whole)) & isfinite(n));
+    return ops::where(none, whole, ops::where(ops::eq(q, 0), copysign(as_node(0, n.dtype()), whole), nearest));
+  };
+  return detach(in_float32(x, {}, [&](const Expr& n) { return quotient(n, to_float32(y)); }));
+}
+
+}  // namespace
+
 UOp div(const Operand& a, const Operand& b, Rounding rounding, const OpsContext& ctx) {
   auto [x, y] = broadcast_operands(a, b, ctx);
   if (is_int(x.dtype()) && rounding != Rounding::none) return alu(rounding == Rounding::trunc ? Op::CDIV : Op::FLOORDIV, {x, y});
   const DType real = least_upper_float(x.dtype(), ctx.default_float);
-  const UOp q = alu(Op::FDIV, {tinygrad::cast(x, real), tinygrad::cast(y, real)});
+  const UOp n = tinygrad::cast(x, real), d = tinygrad::cast(y, real);
+  if (rounding == Rounding::floor && is_float(x.dtype())) return floor_quotient(n, d);
+  const UOp q = alu(Op::FDIV, {n, d});
   return rounding == Rounding::none ? q : rounding == Rounding::trunc ? trunc(q) : floor(q);
 }
 
@@ -162,9 +211,7 @@ UOp fmod(const Operand& a, const Operand& b, const OpsContext& ctx) {
   const auto [x, y] = broadcast_operands(a, b, ctx);
   if (is_int(x.dtype())) return alu(Op::CMOD, {x, y});
   if (is_bool(x.dtype())) throw DTypeError("fmod: got dtypes.bool, expects numbers");
-  // A quotient of 0 has the whole dividend as its remainder, also under an infinite divisor.
-  const Expr q = trunc(div(x, y));
-  return ops::where(ops::eq(q, 0), x, Expr(x) - q * y);
+  return in_float32(x, ctx, [&](const Expr& v) { return float_remainder(v, to_float32(y, ctx)); });
 }
 
 UOp mod(const Operand& a, const Operand& b, const OpsContext& ctx) {

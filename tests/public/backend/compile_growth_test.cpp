@@ -62,6 +62,26 @@ TEST(CompileGrowth, UnrolledRnn) {
   EXPECT_LE(rounds[1], 2.3 * 2.3) << "of " << rounds[0] << " to " << rounds[2];
 }
 
+/// Steps that are realized one by one, whose gradients go back to the first.
+double seconds_of_eager_steps(int steps) {
+  const Tensor start = Tensor::full({8}, 0.5f).contiguous().realize();
+  Tensor y = start;
+  const double begin = processor_seconds();
+  for (int i = 0; i < steps; ++i) y = (y * 0.5 + 1).realize();
+  return processor_seconds() - begin;
+}
+
+TEST(EagerGrowth, AStepTakesAsLongHoweverManyWereBefore) {
+  seconds_of_eager_steps(100);
+  std::array<double, 3> rounds;
+  for (double& r : rounds) {
+    const double before = seconds_of_eager_steps(1000);
+    r = seconds_of_eager_steps(4000) / before;
+  }
+  std::ranges::sort(rounds);
+  EXPECT_LE(rounds[1], 2.3 * 2.3) << "of " << rounds[0] << " to " << rounds[2];
+}
+
 // Programs of so many steps.
 
 Tensors tanh_steps(int64_t n) {
