@@ -66,15 +66,13 @@ struct KernelGraph : Graph {
   NodeMap<int32_t> nest_of;               ///< of each RANGE that a REDUCE closes: the END around it
   size_t nests = 0;
 
-  /// The RANGEs that REDUCEs in these values close.
-  UOps closed_in(std::span<const UOp> values) const;
+  UOps reduces_in(std::span<const UOp> values) const;
   void enter(const UOp& u);
 
  private:
   using Bits = SmallVector<uint64_t, 2>;  ///< by number
-  UOps numbered_;
-  NodeMap<size_t> numbers_;
-  NodeMap<Bits> closed_;
+  UOps reduces_;
+  NodeMap<Bits> inside_;
 };
 
 /// A list of instructions, while it is walked.

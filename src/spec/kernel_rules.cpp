@@ -64,19 +64,26 @@ Verdict closes_kind(const Match& m, KernelGraph& graph) {
   return {};
 }
 
-/// A loop inside itself, or in two nests, would be one loop for whoever changes it.
+bool closes(const UOp& reduce, const UOp& range) {
+  const auto closed = closed_ranges(reduce);
+  return std::ranges::find(closed, range) != closed.end();
+}
+
+/// A REDUCE over a RANGE inside of another REDUCE over it is a loop before that one. It cannot be if it stands in a loop inside of that.
 Verdict closes_its_own(const Match& m, KernelGraph& graph) {
   const UOp& u = m.root();
   if (graph.optimized) return {};
-  const UOps inside = graph.closed_in(u.src());
+  const UOps reduces = graph.reduces_in(u.src());
   for (const UOp& r : closed_ranges(u))
-    if (std::ranges::find(inside, r) != inside.end())
-      return Violation{fmt::format("{} closed inside too", to_string(r.arg())), "a RANGE of its own for each loop"};
+    for (const UOp& inner : reduces)
+      if (closes(inner, r) && !std::ranges::all_of(ranges_of(inner), [&](const UOp& s) { return is_open_over(u, std::span(&s, 1)); }))
+        return Violation{fmt::format("{} closed in a loop inside too", to_string(r.arg())), "a RANGE of its own for each loop"};
   if (!u.is(Op::END)) return {};
-  const int32_t nest = int32_t(graph.nests++);
-  for (const UOp& r : inside)
-    if (!graph.nest_of.insert(r, nest).second)
-      return Violation{fmt::format("{} closed in another nest too", to_string(r.arg())), "a RANGE of its own for each loop"};
+  const auto nest = int32_t(graph.nests++);
+  for (const UOp& inner : reduces)
+    for (const UOp& r : closed_ranges(inner))
+      if (*graph.nest_of.insert(r, nest).first != nest)
+        return Violation{fmt::format("{} closed in another nest too", to_string(r.arg())), "a RANGE of its own for each loop"};
   return {};
 }
 

@@ -59,13 +59,13 @@ bool is_optimized(const UOp& sink) {
 
 KernelGraph::KernelGraph(const UOp& r) : Graph(r), optimized(is_optimized(r)) {}
 
-UOps KernelGraph::closed_in(std::span<const UOp> values) const {
+UOps KernelGraph::reduces_in(std::span<const UOp> values) const {
   Bits all;
   for (const UOp& v : values)
-    if (const Bits* bits = closed_.find(v)) join(all, *bits);
+    if (const Bits* bits = inside_.find(v)) join(all, *bits);
   UOps out;
-  for (size_t i = 0; i < numbered_.size(); ++i)
-    if (i / 64 < all.size() && (all[i / 64] >> (i % 64) & 1)) out.push_back(numbered_[i]);
+  for (size_t i = 0; i < reduces_.size(); ++i)
+    if (i / 64 < all.size() && (all[i / 64] >> (i % 64) & 1)) out.push_back(reduces_[i]);
   return out;
 }
 
@@ -73,15 +73,14 @@ void KernelGraph::enter(const UOp& u) {
   Graph::enter(u);
   Bits bits;
   for (const UOp& s : u.src())
-    if (const Bits* below = closed_.find(s)) join(bits, *below);
-  if (u.is(Op::REDUCE))
-    for (const UOp& r : closed_ranges(u)) {
-      const size_t n = *numbers_.insert(r, numbered_.size()).first;
-      if (n == numbered_.size()) numbered_.push_back(r);
-      while (bits.size() <= n / 64) bits.push_back(0);
-      bits[n / 64] |= uint64_t{1} << (n % 64);
-    }
-  if (!bits.empty()) closed_[u] = bits;
+    if (const Bits* below = inside_.find(s)) join(bits, *below);
+  if (u.is(Op::REDUCE)) {
+    const size_t n = reduces_.size();
+    reduces_.push_back(u);
+    while (bits.size() <= n / 64) bits.push_back(0);
+    bits[n / 64] |= uint64_t{1} << (n % 64);
+  }
+  if (!bits.empty()) inside_[u] = bits;
 }
 
 bool Program::in_scope(const UOp& u) const {
