@@ -63,8 +63,6 @@ struct KernelGraph : Graph {
   explicit KernelGraph(const UOp& r);
   bool optimized;
   std::map<int32_t, UOp> params, ranges;  ///< by slot and id
-  NodeMap<int32_t> nest_of;               ///< of each RANGE that a REDUCE closes: the END around it
-  size_t nests = 0;
 
   UOps reduces_in(std::span<const UOp> values) const;
   void enter(const UOp& u);

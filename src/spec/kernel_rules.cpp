@@ -78,12 +78,6 @@ Verdict closes_its_own(const Match& m, KernelGraph& graph) {
     for (const UOp& inner : reduces)
       if (closes(inner, r) && !std::ranges::all_of(ranges_of(inner), [&](const UOp& s) { return is_open_over(u, std::span(&s, 1)); }))
         return Violation{fmt::format("{} closed in a loop inside too", to_string(r.arg())), "a RANGE of its own for each loop"};
-  if (!u.is(Op::END)) return {};
-  const auto nest = int32_t(graph.nests++);
-  for (const UOp& inner : reduces)
-    for (const UOp& r : closed_ranges(inner))
-      if (*graph.nest_of.insert(r, nest).first != nest)
-        return Violation{fmt::format("{} closed in another nest too", to_string(r.arg())), "a RANGE of its own for each loop"};
   return {};
 }
 
@@ -131,7 +125,7 @@ const BorderRules<KernelGraph>& kernel_rules() {
        "store"},
       {pat(REDUCE), [](const Match& m) { return verdict(m.root().arg_as<ReduceArg>().axes.empty(), "axes", "ranges"); }, "reduce"},
       {pat({END, REDUCE}), closes_kind, "closed kind"},
-      {pat({END, REDUCE}), closes_its_own, "own ranges"},
+      {pat(REDUCE), closes_its_own, "own ranges"},
       {any_but(ops({PARAM, AFTER}) | ops(Group::effect)), is_scalar, "scalar"},
       {pat(SINK), is_kernel_root, "root"},
   };

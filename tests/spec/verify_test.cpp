@@ -193,8 +193,6 @@ TEST_F(Kernels, KernelRules) {
             {"closed kind", kept(total), kept(sum(read(in, j), {j}))},
             {"own ranges", kept(sum(read(in, k) * total, {k})),
              kept(sum(read(in, k) * sum(read(in, l) * read(in, k) * sum(where(l < k, read(in, k), read(in, l)), {k}), {l}), {k}))},
-            {"own ranges", kernel({loop(total), end(store(index(arg(2), j), sum(read(in, l), {l})), Nodes{j})}),
-             kernel({loop(total), end(store(index(arg(2), j), sum(read(in, k) + read(in, j), {k})), Nodes{j})})},
             {"place", kept(x), kept(load(index(in, index_const(0), 4)))},
             {"scalar", kept(x), kept(in + in)},
             {"indexed", kept(x), kept(read(x, i))},
