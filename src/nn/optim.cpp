@@ -53,7 +53,9 @@ void Optimizer::step() { Tensor::realize(schedule_step()); }
 
 std::vector<Tensor> Optimizer::schedule_step() {
   if (!current_options().training)
-    throw ValueError("optimizer: step() while training is off; open a scope with Context training{{.training = true}}, in Python `with Context(TRAINING=1)`");
+    throw ValueError(
+        "optimizer: step() while training is off; open a scope with Context training{{.training = true}}, in Python `with "
+        "Context(TRAINING=1)`");
   if (lr.defined() && lr.numel() != 1)
     throw ShapeError(fmt::format("optimizer: the learning rate is {}, expects one element", lr.to_string()));
   check_gradients();

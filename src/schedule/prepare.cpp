@@ -5,8 +5,8 @@
 #include "shape/shape.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
-#include "uop/reduce.h"
 #include "uop/graph.h"
+#include "uop/reduce.h"
 
 namespace tinygrad::schedule {
 

@@ -211,11 +211,13 @@ class Historian {
     };
     need(roots);
     size_t memories = 0;
-    for (size_t next = 0; next < needed.size(); ++next) {
-      const UOp& u = *order_[needed[next]];
+    size_t next = 0;
+    while (next < needed.size()) {  // it grows
+      const uint32_t i = needed[next++];
+      const UOp& u = *order_[i];
       if (u.is(Op::REALIZED))
         ++memories;
-      else if (!places_[needed[next]].is_known())
+      else if (!places_[i].is_known())
         need(scope_sources(u));
     }
     std::ranges::sort(needed);
@@ -279,7 +281,7 @@ class Historian {
   /// What was realized earlier, with its history unless that is dropped for one that is too long.
   UOp realized_before(const UOp& u, History* too_long) {
     const UOp& memory = u.src(0);
-    const UOp then = memory.is(Op::BUFFER) ? content_of(memory, place(memory)) : memory;
+    UOp then = memory.is(Op::BUFFER) ? content_of(memory, place(memory)) : memory;
     History* h = history_of(u);
     if (h && !h->is_alive()) return then;
     if (too_long) too_long->before.push_back(is_dropped(u) ? History::Ptr(h) : dropped(*h));

@@ -49,8 +49,8 @@ TEST(FromLists, OfLists) {
 
 TEST(FromNumbers, IntegersBeyond32BitsAreKept) {
   constexpr int64_t large = int64_t{1} << 40;
-  for (const Tensor& t : {Tensor{large}, Tensor(large), Tensor({int64_t{1}, large})[1], Tensor::full({1}, large),
-                          Tensor::arange(1) + large, Tensor::zeros({1}, {.dtype = dtypes::int32}).where(0, large)}) {
+  for (const Tensor& t : {Tensor{large}, Tensor(large), Tensor({int64_t{1}, large})[1], Tensor::full({1}, large), Tensor::arange(1) + large,
+                          Tensor::zeros({1}, {.dtype = dtypes::int32}).where(0, large)}) {
     EXPECT_EQ(t.dtype(), dtypes::int64);
     EXPECT_EQ(t.reshape({1}).tolist<int64_t>(), std::vector<int64_t>{large});
   }

@@ -107,7 +107,8 @@ std::vector<Mistake> training() {
                             step(o);
                           }),
       mistake<ValueError>("step_outside_of_training", "step() while training is off", [=](Givens& g) { sgd(g).step(); }),
-      mistake<ShapeError>("step_by_a_gradient_of_another_shape", "grad: a gradient of the shape (2, 2)", [=](Givens& g) { step_by(g, g.square); }),
+      mistake<ShapeError>("step_by_a_gradient_of_another_shape", "grad: a gradient of the shape (2, 2)",
+                          [=](Givens& g) { step_by(g, g.square); }),
       mistake<DTypeError>("step_by_a_gradient_of_integers", "give it one of a float dtype", [=](Givens& g) { step_by(g, g.ints[0]); }),
       mistake<ShapeError>("step_by_several_learning_rates", "the learning rate is <Tensor (3,)",
                           [=](Givens& g) {
