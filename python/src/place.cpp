@@ -1,10 +1,9 @@
 // Which line of a Python program makes a tensor.
-#include <cstring>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include <Python.h>
+#include <dlfcn.h>
 #include <frameobject.h>
 
 #include "common.h"
@@ -39,6 +38,7 @@ std::string text_of(PyObject* s) {
 }
 
 /// The parts of programs that have made tensors. They, and their code, stay: an address means the same for as long as the process lives.
+/// Under Python's lock, which nothing here lets go of.
 class Places {
  public:
   struct Entry {
@@ -50,7 +50,6 @@ class Places {
   const Entry* find(PyFrameObject* frame) {
     const auto code = nb::steal<nb::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     const Key key{code.ptr(), instruction_of(frame)};
-    const std::lock_guard lock(mutex_);
     const auto it = entries_.find(key);
     if (it != entries_.end()) return &it->second;
     if (entries_.size() >= most) return nullptr;
@@ -58,7 +57,7 @@ class Places {
     Entry made;
     made.place.file = text_of(c->co_filename);
     made.place.function = text_of(c->co_name);
-    made.is_library = made.place.file.starts_with(package());
+    made.is_library = made.place.file.starts_with(package_);
     locate(c, key.second, frame, made.place);
     Py_INCREF(code.ptr());
     return &entries_.emplace(key, std::move(made)).first->second;
@@ -71,17 +70,14 @@ class Places {
   };
   static constexpr size_t most = 1 << 16;
 
-  /// The folder of this package, with a slash.
-  static const std::string& package() {
-    static const std::string folder = [] {
-      const nb::object file = nb::module_::import_("tinygrad_cpp").attr("__file__");
-      const std::string path = nb::cast<std::string>(file);
-      return path.substr(0, path.rfind('/') + 1);
-    }();
-    return folder;
+  static std::string folder_of_this() {
+    Dl_info file;
+    if (!dladdr(reinterpret_cast<const void*>(&text_of), &file) || !file.dli_fname) return "?";
+    const std::string path = file.dli_fname;
+    return path.substr(0, path.rfind('/') + 1);
   }
 
-  std::mutex mutex_;
+  const std::string package_ = folder_of_this();  ///< with a slash
   std::unordered_map<Key, Entry, Hash> entries_;
 };
 

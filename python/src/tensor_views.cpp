@@ -244,6 +244,7 @@ void bind_items(TensorClass& tensor) {
       .def(
           "__setitem__",
           [](Tensor& t, nb::handle indices, nb::handle value) {
+            if (value.is_none()) throw nb::type_error("assignment: expects a tensor, an array or a number, got None");
             const IndexArg index = to_indices(indices, t);
             std::optional<Operand> number;
             const bool is_operand = to_operand(value, number);
@@ -252,7 +253,7 @@ void bind_items(TensorClass& tensor) {
             const Released released;
             t.set_item(index.indices, is_operand ? *number : Operand(other));
           },
-          "key"_a.none(), "value"_a)
+          "key"_a.none(), "value"_a.none())
       .def("__delitem__", [](const Tensor&, nb::handle) { throw nb::type_error("a tensor's elements cannot be deleted"); })
       .def("__iter__", [](const Tensor& t) {
         if (t.ndim() == 0) throw nb::type_error("iteration over a tensor without axes");

@@ -1,5 +1,7 @@
 """Errors that come when values are computed name the operation, its shapes and the line of the program."""
 
+import threading
+
 import pytest
 
 import tinygrad_cpp as tg
@@ -40,3 +42,29 @@ def test_code_that_has_no_file():
   scope = {"Tensor": Tensor}
   exec("y = Tensor.ones(3).contiguous().exp()", scope)
   assert "exp: (3,) dtypes.float32 of (3,), at <string>:1" in failing(scope["y"].realize)
+
+
+def test_threads_tell_their_own_lines():
+  texts: list[list[str]] = [[], []]
+
+  def first() -> None:
+    for _ in range(200):
+      texts[0].append(failing_line(lambda x: x * 3))
+
+  def second() -> None:
+    for _ in range(200):
+      texts[1].append(failing_line(lambda x: x - 7))
+
+  def failing_line(f) -> str:
+    with pytest.raises(tg.OutOfMemoryError) as error, Context(MEMORY_LIMIT=1):
+      f(source).realize()
+    return str(error.value)
+
+  source = Tensor.ones(4).contiguous().realize()
+  threads = [threading.Thread(target=f) for f in (first, second)]
+  for t in threads:
+    t.start()
+  for t in threads:
+    t.join(60)
+  assert len(texts[0]) == len(texts[1]) == 200
+  assert all(": x * 3" in t for t in texts[0]) and all(": x - 7" in t for t in texts[1])

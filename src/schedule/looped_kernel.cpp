@@ -12,8 +12,6 @@ namespace tinygrad::schedule {
 
 namespace {
 
-bool closes(const UOp& reduce, const UOp& range) { return std::ranges::find(closed_ranges(reduce), range) != closed_ranges(reduce).end(); }
-
 /// With `own` where a REDUCE closes the range, and its value in the loop elsewhere.
 UOp replaced(const UOp& value, const UOp& taken, const UOp& own, const NodeMap<UOp>& anywhere) {
   if (is_output_loop(taken)) return substitute(value, anywhere);

@@ -106,6 +106,11 @@ std::span<const UOp> closed_ranges(const UOp& u) {
   }
 }
 
+bool closes(const UOp& u, const UOp& range) {
+  const std::span<const UOp> closed = closed_ranges(u);
+  return std::ranges::find(closed, range) != closed.end();
+}
+
 OpenRanges ranges_of(const UOp& u) {
   const Shared& list = fact_of(u);
   if (!u.is(Op::RANGE)) return OpenRanges(list ? std::span(list->ranges) : std::span<const UOp>());

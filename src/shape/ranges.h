@@ -47,6 +47,8 @@ bool is_open_over(const UOp& u, std::span<const UOp> ranges);
 
 /// The ranges that a node closes itself: the trailing sources of END, REDUCE and STAGE; none for other ops.
 std::span<const UOp> closed_ranges(const UOp& u);
+/// Whether `range` is one of them.
+bool closes(const UOp& u, const UOp& range);
 
 /// The roots with the keys of `map` replaced, as substitute() does, but only in what is open over `ranges`: a loop inside that closes one
 /// of them runs over its own.

@@ -64,11 +64,6 @@ Verdict closes_kind(const Match& m, KernelGraph& graph) {
   return {};
 }
 
-bool closes(const UOp& reduce, const UOp& range) {
-  const auto closed = closed_ranges(reduce);
-  return std::ranges::find(closed, range) != closed.end();
-}
-
 /// A REDUCE over a RANGE inside of another REDUCE over it is a loop before that one. It cannot be if it stands in a loop inside of that.
 Verdict closes_its_own(const Match& m, KernelGraph& graph) {
   const UOp& u = m.root();

@@ -182,6 +182,7 @@ INDICES = [
   (lambda t: t[Tensor([0.0, 1.0])], tg.IndexError, "a tensor of dtypes.float32 as index, expects integers"),
   (lambda t: t[[0, 1], [0, 1, 1]], tg.ShapeError, "broadcast: cannot broadcast (2,) with (3,): the sizes 2 and 3 differ"),
   (lambda t: t[Tensor([True, False, True])], tg.IndexError, "a bool mask of (3,) does not fit (2, 2) from axis 0 on"),
+  (lambda t: t.__setitem__(0, None), TypeError, "assignment: expects a tensor, an array or a number, got None"),
   (lambda t: t[2 ** 70], ValueError, "the integer 1180591620717411303424 does not fit 64 bits"),
   (lambda t: t[Variable("i", 0, 1)].tolist(), tg.ValueError, "realize: variable i has no value; use bind()"),
   (lambda t: t[Variable("i", 0, 5).bind(3)], tg.IndexError, "index BIND(i, 3) is out of range for axis 0 of size 2"),

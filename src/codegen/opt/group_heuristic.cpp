@@ -48,10 +48,6 @@ class GroupHeuristic {
   }
 
   int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
-  static bool closes(const UOp& reduce, const UOp& range) {
-    const auto closed = closed_ranges(reduce);
-    return std::ranges::find(closed, range) != closed.end();
-  }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
   /// The first core whose tile divides the sizes, with several tiles for each of its groups of items.

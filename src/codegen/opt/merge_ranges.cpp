@@ -23,11 +23,6 @@ bool depends_on(const UOp& u, const UOp& range) {
 }
 bool depends_on(const UOp& u, const Pair& p) { return depends_on(u, p.outer) || depends_on(u, p.inner); }
 
-bool closes(const UOp& u, const UOp& range) {
-  const auto closed = closed_ranges(u);
-  return std::find(closed.begin(), closed.end(), range) != closed.end();
-}
-
 /// The outer range adds what all steps of the inner one add together.
 bool steps_through(const UOp& index, const Pair& p) {
   const auto sum = symbolic::linear(index);

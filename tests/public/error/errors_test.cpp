@@ -6,26 +6,14 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "support/message_of.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad {
 namespace {
 
+using test::message_of;
 using Floats = std::vector<float>;
-
-template <class Expected, class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Expected& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another type of error: " << e.what();
-    return "";
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
 
 #define EXPECT_SAYS(message, part) EXPECT_NE((message).find(std::string_view(part)), std::string::npos) << message
 

@@ -3,20 +3,12 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "support/message_of.h"
+
 namespace tinygrad {
 namespace {
 
-template <class E, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another type of error: " << e.what();
-  }
-  return "no error";
-}
+using test::message_of;
 
 TEST(Origin, OutOfMemoryNamesTheOperationAndTheLargestTensors) {
   const Tensor small = Tensor::ones({10}, {.device = "CPU"}).contiguous().realize();
