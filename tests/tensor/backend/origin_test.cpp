@@ -1,6 +1,10 @@
 // Errors that come when values are computed name what they come from.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include <tinygrad/tinygrad.h>
 
 #include "support/message_of.h"
