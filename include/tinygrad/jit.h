@@ -342,8 +342,8 @@ class Jit {
   void reset() const { shared_->core.reset(); }
   /// Gives back the memory between the kernels; the next replay takes some anew.
   void free_intermediates() const { shared_->core.free_intermediates(); }
-  /// Writes what was captured last (the kernels, and the values of all tensors that they read) to a file that LoadedJit runs. JitError if
-  /// nothing is captured, IoError.
+  /// Writes what was captured last (the kernels, and the values of all tensors that they read) to a file that LoadedJit runs. One captured
+  /// with CHECK_OOB looks at indices there too. JitError if nothing is captured, IoError.
   void save(const std::string& path) const { shared_->core.save(path); }
   /// Whether there is something to replay.
   bool captured() const { return shared_->core.captured(); }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Context, Tensor, TinyJit, function, nn
+from tinygrad_cpp import Context, Tensor, TinyJit, Variable, dtypes, function, nn
 
 A = np.arange(24).reshape(2, 3, 4)
 
@@ -193,9 +193,79 @@ def test_what_is_in_range_passes_the_check() -> None:
     assert x.tolist() == [[0, 1, 2], [9, 9, 9]]
     with pytest.raises(IndexError):
       x[tensor(2)] = 1
-    look = TinyJit(lambda i: x[i] * 1)
-    for _ in range(4):
-      assert look(Tensor([1]).realize()).tolist() == [[9, 9, 9]]
-    with pytest.raises(IndexError):
-      look(Tensor([2]).realize())
     assert function(lambda i: x[i] * 2, gradient=lambda g, i, o: None)(tensor(1)).tolist() == [[18, 18, 18]]
+
+
+LOOKED_AT = [  # what a jitted function does, right and wrong indices, and the message
+  (lambda x, i: x[i], [1, -2], [0, 2], r"indexing: the index 2 is out of range for axis 0 of size 2 of <Tensor \(2, 3\)"),
+  (lambda x, i: x[:, i + 1] * 2, [1, -2], [-5, 0], "indexing: the index -4 is out of range for axis 1 of size 3"),
+  (lambda x, i: x.gather(1, i.reshape(2, 1).expand(2, 3)), [2, 0], [0, 3], "gather: the index 3 is out of range for axis 1 of size 3"),
+  (lambda x, i: x.scatter(1, i.reshape(2, 1), 5.0), [2, 0], [-1, 0], "scatter: the index -1 is out of range for axis 1 of size 3"),
+  (lambda x, i: x.cross_entropy(i), [2, -100], [0, 3], "cross_entropy: the index 3 is out of range for axis 1 of size 3"),
+  (lambda x, i: x.sparse_categorical_crossentropy(i), [2, 0], [9, 0], "sparse_categorical_crossentropy: the index 9 is out of range for axis 1"),
+  (lambda x, i: x.nll_loss(i), [2, 0], [0, -2], "nll_loss: the index -2 is out of range for axis 1 of size 3"),
+  (lambda x, i: x[(x[i].sum(1) / 3).cast(dtypes.int) - 1], [0, 0], [0, 1], "indexing: the index 3 is out of range for axis 0 of size 2"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(LOOKED_AT)))
+def test_indices_in_jitted_functions(number: int) -> None:
+  f, right, wrong, message = LOOKED_AT[number]
+  x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).realize()
+  expected = f(x, Tensor(right)).numpy()
+  with Context(CHECK_OOB=1):
+    for first in range(4):
+      jitted = TinyJit(lambda i: f(x, i).realize())
+      for call in range(4):
+        if call >= first:
+          with pytest.raises(IndexError, match=message):
+            jitted(Tensor(wrong).realize())
+        np.testing.assert_array_equal(jitted(Tensor(right).realize()).numpy(), expected)
+      assert jitted.captured
+
+
+def test_an_index_in_a_replay_names_the_line() -> None:
+  x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).realize()
+
+  @TinyJit
+  def pick(i: Tensor) -> Tensor:
+    return x.gather(0, i).realize()
+
+  with Context(CHECK_OOB=1):
+    for _ in range(3):
+      pick(Tensor([[1, 0, 1]]).realize())
+    with pytest.raises(IndexError, match=r"gather: the index 2 .* at .*test_indexing\.py:\d+ in .*pick: x\.gather\(0, i\)"):
+      pick(Tensor([[1, 0, 2]]).realize())
+
+
+def test_a_step_with_a_wrong_label_changes_no_weight() -> None:
+  layer = nn.Linear(4, 3)
+  optimizer = nn.optim.SGD([layer.weight, layer.bias], lr=0.1)
+
+  @TinyJit
+  def step(x: Tensor, y: Tensor) -> Tensor:
+    optimizer.zero_grad()
+    loss = layer(x).cross_entropy(y)
+    loss.backward()
+    optimizer.step()
+    return loss.realize()
+
+  x, right, wrong = Tensor.rand(2, 4).realize(), Tensor([0, 2]).realize(), Tensor([0, 3]).realize()
+  with Context(CHECK_OOB=1, TRAINING=1):
+    for _ in range(4):
+      before = layer.weight.tolist()
+      with pytest.raises(IndexError, match="cross_entropy: the index 3 is out of range for axis 1 of size 3"):
+        step(x, wrong)
+      assert layer.weight.tolist() == before
+      step(x, right)
+      assert layer.weight.tolist() != before
+
+
+def test_sizes_of_variables_are_those_of_the_call() -> None:
+  x, n = Tensor(np.arange(8)).realize(), Variable("n", 1, 8)
+  jitted = TinyJit(lambda i, n: x[:n][i].realize())
+  with Context(CHECK_OOB=1):
+    for size in (3, 4, 5, 6):
+      assert jitted(Tensor([size - 1, -size]).realize(), n.bind(size)).tolist() == [size - 1, 0]
+      with pytest.raises(IndexError, match=f"the index {size} is out of range for axis 0 of size {size}"):
+        jitted(Tensor([0, size]).realize(), n.bind(size))

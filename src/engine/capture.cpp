@@ -22,8 +22,8 @@
 namespace tinygrad::engine {
 
 Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
-                 std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options)
-    : slots_(std::move(slots)), variables_(std::move(variables)) {
+                 std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options, std::vector<uint32_t> looked_at)
+    : slots_(std::move(slots)), variables_(std::move(variables)), looked_at_(std::move(looked_at)) {
   linear_ = UOp(Op::LINEAR, DType::void_, numbered(calls).calls, LinearArg{0});
   std::vector<RecordedCall> made(calls.begin(), calls.end());
   prepared_.prepare(made, slots_, options);
@@ -37,6 +37,7 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
     note_uses(made[i], programs[i].get());
     add_step(made[i], std::move(programs[i]));
   }
+  place_looks();
   if (options.jit != 2) make_batches(options.jit_batch_size);
   note_async_writes();
   note_made({});
@@ -138,14 +139,40 @@ void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> 
   known->bytes += uint64_t(info.bytes.evaluate(values));
 }
 
+bool Capture::writes(const Step& s, FunctionRef<bool(uint32_t slot)> which) const {
+  if (!s.program) return which(s.to);
+  return std::ranges::any_of(s.program->info.params,
+                             [&](const KernelParam& p) { return p.written && which(handle_slots_[s.first_handle + size_t(p.slot)]); });
+}
+
+/// As late as what the host looks at allows, so that it waits for a device once and not for each of them.
+void Capture::place_looks() {
+  if (looked_at_.empty()) return;
+  const auto outlasts = [&](uint32_t slot) { return slots_[slot].kind == SlotKind::fixed || slots_[slot].kind == SlotKind::call; };
+  uint32_t first = 0;
+  const auto look_before = [&](size_t step) {
+    const auto end = uint32_t(look_order_.size());
+    if (end > first) looks_.push_back({uint32_t(step), std::exchange(first, end), end});
+  };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (writes(steps_[i], outlasts)) look_before(i);
+    for (uint32_t number = 0; number < looked_at_.size(); ++number)
+      if (writes(steps_[i], [&](uint32_t slot) { return slot == looked_at_[number]; })) look_order_.push_back(number);
+  }
+  look_before(steps_.size());
+}
+
 /// Runs of kernels on one device that has graphs: the first graph has at most `first_size` launches, so that the device can begin while the
 /// host goes on, and each later one twice as many; 0 is no limit. One launch alone is no graph.
 void Capture::make_batches(int first_size) {
   size_t most = first_size ? size_t(first_size) : steps_.size();
+  const auto is_looked_before = [&](size_t step) { return std::ranges::any_of(looks_, [&](const Look& l) { return l.step == step; }); };
   for (size_t i = 0; i < steps_.size();) {
     Device* device = steps_[i].device;
     size_t end = i + 1;
-    while (device && device->has_graphs() && end < steps_.size() && end - i < most && steps_[end].device == device) ++end;
+    while (device && device->has_graphs() && end < steps_.size() && end - i < most && steps_[end].device == device &&
+           !is_looked_before(end))
+      ++end;
     if (end - i > 1) {
       batches_.push_back({uint32_t(i), uint32_t(end - i)});
       most *= 2;
@@ -159,12 +186,7 @@ void Capture::note_made(std::span<const size_t> made) {
     const SlotKind kind = slots_[slot].kind;
     return kind == SlotKind::fixed || (kind == SlotKind::call && std::ranges::find(made, slot) == made.end());
   };
-  const auto writes_what_lasts = [&](const Step& s) {
-    if (!s.program) return lasts(s.to);
-    return std::ranges::any_of(s.program->info.params,
-                               [&](const KernelParam& p) { return p.written && lasts(handle_slots_[s.first_handle + size_t(p.slot)]); });
-  };
-  lasting_from_ = size_t(std::ranges::find_if(steps_, writes_what_lasts) - steps_.begin());
+  lasting_from_ = size_t(std::ranges::find_if(steps_, [&](const Step& s) { return writes(s, lasts); }) - steps_.begin());
 }
 
 void Capture::note_async_writes() {
@@ -248,17 +270,21 @@ void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<co
     if (slots_[i].kind == SlotKind::call) lease.buffers[i] = buffers[i];
 }
 
-void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) {
+void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables,
+                  FunctionRef<void(size_t number)> look) {
   with_host_memory([&] {
     patch(lease, buffers, variables);
     prepared_.refresh();
   });
   try {
     with_host_memory([&] {
-      run_all(lease);
+      run_all(lease, look);
       note_writes(buffers);
     });
   } catch (const Cancelled&) {  // before anything that lasts was written
+    throw;
+  } catch (const IndexError&) {  // of a look: what was written before is whole
+    note_writes(buffers);
     throw;
   } catch (const std::exception& e) {
     poison(buffers, e.what());
@@ -267,7 +293,7 @@ void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<cons
 }
 
 /// It can be cancelled until it writes what lasts.
-void Capture::run_all(Lease& lease) const {
+void Capture::run_all(Lease& lease, FunctionRef<void(size_t number)> look) const {
   std::optional<Uninterruptible> to_the_end;
   const InterruptCheck check;
   const auto begin = [&](size_t end) {
@@ -284,7 +310,14 @@ void Capture::run_all(Lease& lease) const {
   }
   const bool timed = times_launches();
   auto batch = batches_.begin();
+  auto next = looks_.begin();
+  const auto look_before = [&](size_t step) {
+    if (next == looks_.end() || next->step != step) return;
+    for (uint32_t k = next->first; k < next->end; ++k) look(look_order_[k]);
+    ++next;
+  };
   for (size_t i = 0; i < steps_.size();) {
+    look_before(i);
     if (!timed && batch != batches_.end() && batch->first == i) {
       begin(i + batch->count);
       run_batch(lease, *batch, lease.graphs[size_t(batch - batches_.begin())]);
@@ -295,6 +328,7 @@ void Capture::run_all(Lease& lease) const {
       run_step(steps_[i++], lease, timed);
     }
   }
+  look_before(steps_.size());
   if (timed) return;
   for (const Known& k : known_) count_launches(*k.device, k.kernels, k.ops, k.bytes);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/options.h"
 #include "device/buffer.h"
 #include "engine/prepared_constants.h"
@@ -23,9 +24,9 @@ namespace tinygrad::engine {
 class Capture {
  public:
   /// `variables` with the values that are the same in each call; those without get one for each run, in their order here. Compiles what is
-  /// not known yet.
+  /// not known yet. `looked_at` are slots of kind lease that the host looks at in each run (see run()).
   Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> calls,
-          std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options);
+          std::vector<std::pair<Symbol, std::optional<int64_t>>> variables, const Options& options, std::vector<uint32_t> looked_at = {});
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -61,8 +62,11 @@ class Capture {
   /// Slots of kind call that hold nothing before a run, such as results: a run can be cancelled after it has written there.
   void note_made(std::span<const size_t> made);
   /// Runs all calls. `buffers` by slot, of those of kind call (the others are not looked at), all allocated. If a launch throws, all that
-  /// calls write beyond the lease is poisoned.
-  void run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables);
+  /// calls write beyond the lease is poisoned. `look` gets the number of each slot that is looked at, once that is written and before
+  /// anything beyond the lease is written after it; an IndexError that it throws ends the run, and nothing is poisoned.
+  void run(
+      Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables,
+      FunctionRef<void(size_t number)> look = [](size_t) {});
 
  private:
   struct Use {
@@ -89,6 +93,10 @@ class Capture {
     const Device* device = nullptr;
     uint64_t kernels = 0, ops = 0, bytes = 0;
   };
+  /// Before a step, the host looks at slots: those from `first` to `end` in `look_order_`.
+  struct Look {
+    uint32_t step = 0, first = 0, end = 0;
+  };
   /// Steps, one after another, that are one object of their device.
   struct Batch {
     uint32_t first = 0, count = 0;
@@ -105,12 +113,14 @@ class Capture {
   void plan(std::span<const RecordedCall> calls, bool reuse);
   void note_uses(const RecordedCall& call, const Program* program);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
+  void place_looks();
+  bool writes(const Step& step, FunctionRef<bool(uint32_t slot)> which) const;
   void make_batches(int first_size);
   void note_async_writes();
   void add_variable(Symbol name, const RecordedCall& call, Step& step);
   BufferPtr make_buffer(Symbol device, int64_t size, DType dtype) const;
   void patch(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables) const;
-  void run_all(Lease& lease) const;
+  void run_all(Lease& lease, FunctionRef<void(size_t number)> look) const;
   void run_step(const Step& step, Lease& lease, bool timed) const;
   void run_batch(Lease& lease, const Batch& batch, LeasedGraph& leased) const;
   static void make_graph(Lease& lease, std::span<const Step> steps, LeasedGraph& leased);
@@ -125,7 +135,10 @@ class Capture {
   UOp linear_;
   schedule::Plan plan_;  // of the memory between the calls that are left
   std::vector<Step> steps_;
-  size_t lasting_from_ = 0;                                 // the first step that writes what outlasts a cancelled run
+  size_t lasting_from_ = 0;  // the first step that writes what outlasts a cancelled run
+  const std::vector<uint32_t> looked_at_;
+  std::vector<uint32_t> look_order_;                        // numbers of slots that are looked at, as they are written
+  std::vector<Look> looks_;                                 // in the order of their steps
   std::vector<Batch> batches_;                              // in the order of their steps
   std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write
   std::vector<uint32_t> handle_slots_;                      // of all launches after one another

@@ -201,24 +201,42 @@ void CapturedCall::check(const CallArguments& arguments, const void* result_type
   if (!limits_.empty()) check_limits(arguments);
 }
 
-void CapturedCall::check_limits(const CallArguments& arguments) const {
-  const auto value_of = [&](Symbol name) -> std::optional<int64_t> {
-    for (const auto& [variable, value] : arguments.variables)
-      if (variable == name) return value;
-    for (const auto& [variable, value] : bound_)
-      if (variable == name) return value;
-    return std::nullopt;
+std::optional<int64_t> CapturedCall::value_of(const UOp& expression, const CallArguments& arguments) const {
+  if (expression.is(Op::CONST)) return const_value(expression)->as_int();
+  NodeMap<UOp> values;
+  const auto bind = [&](const UOp& variable) {
+    const Symbol name = variable.arg_as<VarArg>().name;
+    for (const auto& [known, value] : bound_)
+      if (known == name && value) values[variable] = index_const(*value);
+    for (const auto& [known, value] : arguments.variables)
+      if (known == name) values[variable] = index_const(value);
   };
-  for (const UOp& room : limits_) {
-    NodeMap<UOp> values;
-    for (const UOp& u : toposort(room))
-      if (u.is(Op::VAR))
-        if (const std::optional<int64_t> value = value_of(u.arg_as<VarArg>().name)) values[u] = index_const(*value);
-    const UOp left = symbolic::simplify_index(substitute(room, values));
-    if (left.is(Op::CONST) && const_value(left)->as_int() < 0)
-      throw JitError(fmt::format("jit: with these values of the variables a view reaches beyond its axis: {} is {}", print_expr(room),
-                                 const_value(left)->as_int()));
-  }
+  for (const UOp& u : toposort(expression))
+    if (u.is(Op::VAR)) bind(u);
+  const UOp result = symbolic::simplify_index(substitute(expression, values));
+  return result.is(Op::CONST) ? std::optional(const_value(result)->as_int()) : std::nullopt;
+}
+
+void CapturedCall::check_limits(const CallArguments& arguments) const {
+  for (const UOp& room : limits_)
+    if (const auto left = value_of(room, arguments); left && *left < 0)
+      throw JitError(
+          fmt::format("jit: with these values of the variables a view reaches beyond its axis: {} is {}", print_expr(room), *left));
+}
+
+std::vector<uint32_t> CapturedCall::looked_at() const {
+  std::vector<uint32_t> out;
+  for (const Check& c : checks_) out.push_back(c.slot);
+  return out;
+}
+
+void CapturedCall::look(const Check& check, Buffer& largest, const CallArguments& arguments) const {
+  uint64_t found = 0;
+  largest.copyout(std::as_writable_bytes(std::span(&found, 1)).first(largest.nbytes()));
+  check.what.look(found, [&](const UOp& expression) {
+    if (const auto value = value_of(expression, arguments)) return *value;
+    throw JitError(fmt::format("jit: the size {} has no value", print_expr(expression)));
+  });
 }
 
 bool CapturedCall::Found::is_same() const {
@@ -289,7 +307,8 @@ detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   }
   SmallVector<int64_t, 4> values;
   for (const auto& v : arguments.variables) values.push_back(v.second);
-  capture_->run(*leased.lease, buffers, values);
+  capture_->run(*leased.lease, buffers, values,
+                [&](size_t i) { look(checks_[i], Capture::buffer(*leased.lease, checks_[i].slot), arguments); });
 
   detail::JitResults out{.tensors = {}, .skeleton = skeleton_};
   for (const Result& r : results_) out.tensors.push_back(result(r, made, arguments));

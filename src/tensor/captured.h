@@ -40,6 +40,7 @@ struct CallForm {
     bool operator==(const Value&) const = default;
   };
   std::vector<Value> values;
+  bool checks_indices = false;  ///< CHECK_OOB
   bool operator==(const CallForm&) const = default;
 };
 CallForm form_of(const CallArguments& arguments);
@@ -104,6 +105,11 @@ class CapturedCall {
     uint64_t version;
     bool is_same() const;
   };
+  /// What is read of a run, in a slot of kind lease.
+  struct Check {
+    uint32_t slot;
+    IndexCheck what;
+  };
   class Builder;
   class Writer;
   class Reader;
@@ -112,6 +118,10 @@ class CapturedCall {
   void check_aliases(const CallArguments& arguments) const;
   void check_limits(const CallArguments& arguments) const;
   void check_readable(const CallArguments& arguments) const;
+  /// Of an index expression; null if a variable in it is not one of the call.
+  std::optional<int64_t> value_of(const UOp& expression, const CallArguments& arguments) const;
+  std::vector<uint32_t> looked_at() const;
+  void look(const Check& check, Buffer& largest, const CallArguments& arguments) const;
   UOp form_of(const UOp& node, const UOp& buffer) const;
   UOp node_of(const UOp& form, const UOp& buffer, const Shape& shape, const CallArguments& arguments) const;
   Tensor result(const Result& r, std::span<const BufferPtr> made, const CallArguments& arguments) const;
@@ -126,6 +136,7 @@ class CapturedCall {
   std::shared_ptr<const void> skeleton_;
   std::vector<Draw> draws_;
   std::vector<Found> found_;
+  std::vector<Check> checks_;
   Recording recording_;
   std::vector<engine::CapturedSlot> slots_;
   std::vector<engine::RecordedCall> calls_;

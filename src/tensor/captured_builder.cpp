@@ -52,6 +52,7 @@ void CapturedCall::Builder::build(const CallArguments& arguments, const detail::
   add_arguments(arguments);
   add_results(results);
   add_slots();
+  add_checks();
   add_uploads();
   add_calls();
   add_result_copies();
@@ -145,6 +146,27 @@ void CapturedCall::Builder::add_slots() {
       out_.fixed_slots_.push_back(place);
       out_.used_.insert(b.id);
     }
+  }
+}
+
+/// What is looked at is in memory of each lease. Sizes depend on the variables of each call.
+void CapturedCall::Builder::add_checks() {
+  const auto unbound = [](const UOp& expression) {
+    NodeMap<UOp> variables;
+    for (const UOp& u : toposort(expression))
+      if (u.is(Op::BIND)) variables[u] = u.src(0);
+    return substitute(expression, variables);
+  };
+  for (const IndexCheck& c : recorder_.checks()) {
+    Check& check = out_.checks_.emplace_back(Check{recorder_.place_of(c.largest), c});
+    check.what = {.dtype = c.dtype,
+                  .wraps = c.wraps,
+                  .size = unbound(c.size),
+                  .count = unbound(c.count),
+                  .axis = c.axis,
+                  .operation = c.operation,
+                  .subject = c.subject};
+    out_.slots_[check.slot].kind = SlotKind::lease;
   }
 }
 
@@ -311,7 +333,7 @@ void CapturedCall::Builder::finish() {
   for (Symbol v : out_.variables_) variables.emplace_back(v, std::nullopt);
   for (const auto& [name, value] : recording.variables) variables.emplace_back(name, value);
   if (prune_) prune(variables);
-  out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, variables, current_options());
+  out_.capture_ = std::make_unique<engine::Capture>(out_.slots_, calls_, variables, current_options(), out_.looked_at());
   out_.capture_->note_made(out_.made_slots_);
   out_.calls_ = calls_;
   out_.bound_ = std::move(variables);

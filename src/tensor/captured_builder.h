@@ -18,6 +18,7 @@ class CapturedCall::Builder {
   void add_arguments(const CallArguments& arguments);
   void add_results(const detail::JitResults& results);
   void add_slots();
+  void add_checks();
   engine::CapturedSlot slot_of(const RecordedBuffer& b);
   void add_uploads();
   void add_calls();

@@ -34,7 +34,7 @@ using engine::SlotKind;
 namespace {
 
 constexpr std::string_view magic = "TGJIT";
-constexpr uint32_t version = 3;
+constexpr uint32_t version = 4;
 constexpr std::string_view damaged = "LoadedJit: the file is damaged";
 
 /// A view that reaches nothing but its memory, whatever the variables are: a file can hold such.
@@ -73,6 +73,7 @@ class CapturedCall::Writer {
       roots.insert(roots.end(), c.bound.begin(), c.bound.end());
     }
     roots.insert(roots.end(), call_.limits_.begin(), call_.limits_.end());
+    for (const Check& c : call_.checks_) roots.insert(roots.end(), {c.what.size, c.what.count});
     out_.put_graph(roots);
     out_.put_each(call_.variables_, [&](Symbol v) { out_.put_text(v.str()); });
     out_.put_each(call_.bound_, [&](const auto& variable) { put_bound(variable.first, variable.second); });
@@ -90,6 +91,7 @@ class CapturedCall::Writer {
       put_slot_number(d.slot);
     });
     out_.put_each(call_.limits_, [&](const UOp& room) { out_.put_node(room); });
+    out_.put_each(call_.checks_, [&](const Check& c) { put_check(c); });
     return out_.bytes();
   }
 
@@ -133,6 +135,17 @@ class CapturedCall::Writer {
     out_.put(uint8_t(r.is_param));
   }
 
+  void put_check(const Check& c) {
+    out_.put(c.slot);
+    out_.put(c.what.dtype);
+    out_.put(uint8_t(c.what.wraps));
+    out_.put(c.what.axis);
+    out_.put_node(c.what.size);
+    out_.put_node(c.what.count);
+    out_.put_text(c.what.operation);
+    out_.put_text(c.what.subject);
+  }
+
   /// A row-major shape has no symbolic sizes; that of a view is in the view.
   void put_form(const UOp& view, const Shape& shape) {
     out_.put_node(view);
@@ -173,7 +186,8 @@ class CapturedCall::Reader {
     in_.take_each([&] { read_call(); });
     in_.take_each([&] { read_result(); });
     in_.take_each([&] { read_draw(); });
-    in_.take_each([&] { read_limit(); });
+    in_.take_each([&] { out_.limits_.push_back(take_expression()); });
+    in_.take_each([&] { read_check(); });
     in_.expect_end();
   }
   /// The bounds that kernels and views rely on.
@@ -393,20 +407,36 @@ class CapturedCall::Reader {
   }
 
   /// An index expression of the call's variables.
-  void read_limit() {
-    const UOp room = in_.take_node();
-    need(room && room.dtype() == DType::index, "a limit that is no index expression");
-    for (const UOp& u : toposort(room)) {
+  UOp take_expression() {
+    UOp out = in_.take_node();
+    need(out && out.dtype() == DType::index, "a limit or size that is no index expression");
+    for (const UOp& u : toposort(out)) {
       if (u.is(Op::VAR)) {
         const Symbol name = u.arg_as<VarArg>().name;
-        need(std::ranges::any_of(out_.bound_, [&](const auto& v) { return v.first == name; }), "a limit on an unknown variable");
+        need(std::ranges::any_of(out_.bound_, [&](const auto& v) { return v.first == name; }), "a limit or size of an unknown variable");
       } else {
-        need(u.is(Op::CONST) || u.in(Group::alu), "a limit that is no index expression");
+        need(u.is(Op::CONST) || u.in(Group::alu), "a limit or size that is no index expression");
       }
-      need(u.is(Op::CONST) || u.dtype() == infer_dtype(u.op(), u.src()), "the dtype of a limit");
-      need(u.dtype() == DType::index || u.dtype() == DType::bool_, "the dtype of a limit");
+      need(u.is(Op::CONST) || u.dtype() == infer_dtype(u.op(), u.src()), "the dtype of a limit or size");
+      need(u.dtype() == DType::index || u.dtype() == DType::bool_, "the dtype of a limit or size");
     }
-    out_.limits_.push_back(room);
+    return out;
+  }
+
+  void read_check() {
+    Check c;
+    c.slot = in_.take<uint32_t>();
+    c.what.dtype = in_.take_dtype();
+    c.what.wraps = in_.take<bool>();
+    c.what.axis = in_.take<int32_t>();
+    c.what.size = take_expression();
+    c.what.count = take_expression();
+    c.what.operation = in_.take_text();
+    c.what.subject = in_.take_text();
+    need(c.slot < out_.slots_.size() && is_int(c.what.dtype), "indices that are looked at");
+    const CapturedSlot& s = out_.slots_[c.slot];
+    need(s.kind == SlotKind::lease && s.size == 1 && s.dtype == unsigned_like(c.what.dtype), "the memory of what is looked at");
+    out_.checks_.push_back(std::move(c));
   }
 
   friend class CapturedCall;
@@ -444,7 +474,7 @@ std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
       if (value && b != reader.bounds.end() && (*value < b->second.first || *value > b->second.second))
         head.wrong("a variable is out of its bounds");
     }
-    out->capture_ = std::make_unique<engine::Capture>(out->slots_, out->calls_, out->bound_, current_options());
+    out->capture_ = std::make_unique<engine::Capture>(out->slots_, out->calls_, out->bound_, current_options(), out->looked_at());
     out->capture_->note_made(out->made_slots_);
   } catch (const DeviceError&) {
     throw;

@@ -12,6 +12,7 @@
 #include "ops/nn.h"
 #include "ops/resize.h"
 #include "tensor/handle.h"
+#include "tensor/index_check.h"
 #include "tensor/memory.h"
 #include "tensor/storage.h"
 
@@ -175,64 +176,37 @@ Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r, const Te
 
 namespace {
 
-/// The place of the first element that is no class and not the one to ignore; `count` if there is none.
-template <class E>
-int64_t first_outside(const std::byte* memory, int64_t count, int64_t classes, int64_t ignored) {
-  const auto* labels = reinterpret_cast<const E*>(memory);
-  const auto fits = [&](int64_t label) { return (label >= 0 && label < classes) || label == ignored; };
-  int64_t i = 0;
-  while (i < count && fits(static_cast<int64_t>(labels[i]))) ++i;
-  return i;
-}
-
-[[noreturn]] void throw_no_class(std::string_view op, int64_t at, int64_t label, int64_t classes, int64_t ignored) {
-  throw IndexError(
-      fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, at, label, classes, ignored));
-}
-
 /// IndexError for class indices that are no class, where they are in memory that can be looked at without waiting, or CHECK_OOB says so.
 /// What is computed later gives NaN for them.
-void check_labels(std::string_view op, const Tensor& y, const SInt& classes, std::optional<int64_t> ignore_index, const Tensor& logits,
-                  int axis) {
-  check_indices(op, y.uop(), 0, classes, logits.uop(), axis, ignore_index.value_or(ops::ignored_target));
-  constexpr int64_t most = int64_t{1} << 20;
-  const UOp node = y.uop(), state = state_of_view(node);
-  if (!classes.known() || !is_int(node.dtype()) || !state.is(Op::BUFFER) || is_storage(device_of(node))) return;
-  const Buffer& whole = buffer_of(state);
-  if (!whole.is_allocated() || whole.poisoned() || whole.device().is_async()) return;
-  const BufferPtr memory = piece_of_memory(node);
-  const std::byte* host = memory && memory->size() <= most ? memory->device().allocator().host_pointer(memory->handle()) : nullptr;
-  if (!host) return;
+void check_labels(const char* op, const Tensor& y, std::optional<int64_t> ignore_index, const Tensor& logits, int axis) {
   const int64_t ignored = ignore_index.value_or(ops::ignored_target);
-  visit_dtype(node.dtype(), [&]<class E>(std::type_identity<E>) {
-    if constexpr (std::integral<E> && !std::is_same_v<E, bool>) {
-      const int64_t at = first_outside<E>(host, memory->size(), classes.value(), ignored);
-      if (at < memory->size()) throw_no_class(op, at, static_cast<int64_t>(reinterpret_cast<const E*>(host)[at]), classes.value(), ignored);
-    }
-  });
+  const Shape& shape = shape_of(logits.uop());
+  if (size_t(axis) >= shape.size() || !is_int(y.dtype())) return;  // there is another error to come
+  check_indices(op, y, logits, axis, false, ignored);
+  const SInt& classes = shape[size_t(axis)];
+  if (!classes.known()) return;
+  bool looked = false;
+  if (const auto bad = first_out_of_range(y.uop(), 0, classes.value(), ignored, int64_t{1} << 20, looked))
+    throw IndexError(fmt::format("{}: the target at {} is {}, expects one of {} classes, or {} to be ignored", op, bad->at, bad->value,
+                                 classes.value(), ignored));
 }
 
 }  // namespace
 
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
-  const UOp loss =
-      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context());
-  check_labels("sparse_categorical_crossentropy", y, shape_of(uop()).back(),
-               o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index), *this, ndim() - 1);
-  return wrap(loss);
+  check_labels("sparse_categorical_crossentropy", y, o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index), *this,
+               ndim() - 1);
+  return wrap(
+      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context()));
 }
 Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
-  const UOp loss = ops::cross_entropy(uop(), y.uop(), o.ignore_index, to_reduction(o.reduction), o.label_smoothing, context());
-  const Shape& shape = shape_of(uop());
-  if (shape_of(y.uop()) != shape)
-    check_labels("cross_entropy", y, shape[shape.size() == 1 ? 0 : 1], o.ignore_index, *this, shape.size() == 1 ? 0 : 1);
-  return wrap(loss);
+  if (shape_of(y.uop()) != shape_of(uop())) check_labels("cross_entropy", y, o.ignore_index, *this, ndim() == 1 ? 0 : 1);
+  return wrap(ops::cross_entropy(uop(), y.uop(), o.ignore_index, to_reduction(o.reduction), o.label_smoothing, context()));
 }
 
 Tensor Tensor::nll_loss(const Tensor& y, const Tensor& weight, const NllOptions& o) const {
-  const UOp loss = ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context());
-  check_labels("nll_loss", y, shape_of(uop())[1], o.ignore_index, *this, 1);
-  return wrap(loss);
+  check_labels("nll_loss", y, o.ignore_index, *this, 1);
+  return wrap(ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context()));
 }
 
 }  // namespace tinygrad

@@ -45,9 +45,5 @@ ops::ReduceAxes to_axes(const AxisList& axes);
 /// The BIND of a variable that has a value, the VAR of one that has none.
 UOp bound_node(const Variable& variable);
 std::vector<ops::Index> to_indices(std::span<const Index> indices);
-/// With CHECK_OOB: IndexError for an element of `index` that is less than `low` or not less than `high`, unless it is `ignored`. `of` is
-/// what is indexed, along an axis.
-void check_indices(std::string_view op, const UOp& index, int64_t low, const SInt& high, const UOp& of, int axis,
-                   std::optional<int64_t> ignored = {});
 
 }  // namespace tinygrad::tensor

@@ -13,6 +13,7 @@
 #include "shape/device.h"
 #include "shape/shape.h"
 #include "tensor/handle.h"
+#include "tensor/index_check.h"
 #include "tensor/memory.h"
 #include "tensor/storage.h"
 #include "uop/build.h"
@@ -45,40 +46,9 @@ std::vector<ops::Index> to_indices(std::span<const Index> indices) {
 
 }  // namespace tensor
 
-void tensor::check_indices(std::string_view op, const UOp& index, int64_t low, const SInt& high, const UOp& of, int axis,
-                           std::optional<int64_t> ignored) {
-  if (!current_options().check_oob || !is_int(index.dtype()) || !all_known(shape_of(index)) || !high.known()) return;
-  if (numel(shape_of(index)) == 0) return;
-  for (const UOp& u : toposort(index))
-    if (u.is(Op::PARAM)) return;  // in a function that is being built, nothing has a value
-  Tensor i = wrap(index).detach().cast(DType::int64).flatten();
-  if (ignored) i = i.eq(*ignored).where(std::max<int64_t>(low, 0), i);
-  const std::vector<int64_t> ends = Tensor::stack(std::vector<Tensor>{i.min(), i.max()}).tolist<int64_t>();
-  if (ends[0] >= low && ends[1] < high.value()) return;
-  const int64_t bad = ends[0] < low ? ends[0] : ends[1];
-  throw IndexError(fmt::format("{}: the index {} is out of range for axis {} of size {} of {}; the indices are {}", op, bad, axis,
-                               high.value(), wrap(of).to_string(), wrap(index).to_string()));
-}
-
 using namespace tensor;
 
 namespace {
-
-/// check_indices() of each tensor among indices.
-void check_entries(const Tensor& x, std::span<const ops::Index> indices) {
-  if (!current_options().check_oob) return;
-  const Extents sizes = x.symbolic_shape();
-  int used = 0, axis = 0;
-  for (const ops::Index& i : indices) used += !std::holds_alternative<ops::NewAxis>(i) && !std::holds_alternative<ops::Ellipsis>(i);
-  for (const ops::Index& i : indices) {
-    const UOp* t = std::get_if<UOp>(&i);
-    if (t && axis < x.ndim() && t->dtype() != DType::index) {
-      const SInt n = to_size(sizes[size_t(axis)]);
-      check_indices("indexing", *t, n.known() ? -n.value() : 0, n, x.uop(), axis);
-    }
-    axis += std::holds_alternative<ops::Ellipsis>(i) ? x.ndim() - used : !std::holds_alternative<ops::NewAxis>(i);
-  }
-}
 
 const Tensor* mask_of(const Index& index) {
   const Tensor* tensor = index.tensor();
@@ -89,6 +59,17 @@ const Tensor* mask_of(const Index& index) {
 int axes_of(const Index& index) {
   if (const Tensor* mask = mask_of(index)) return mask->ndim();
   return std::holds_alternative<NewAxis>(index.value()) || std::holds_alternative<Ellipsis>(index.value()) ? 0 : 1;
+}
+
+/// check_indices() of each tensor among indices. What comes of a mask is in range.
+void check_entries(const Tensor& x, std::span<const Index> indices) {
+  if (!current_options().check_oob) return;
+  int used = 0, axis = 0;
+  for (const Index& i : indices) used += axes_of(i);
+  for (const Index& i : indices) {
+    if (const Tensor* t = i.tensor(); t && !is_bool(t->dtype()) && axis < x.ndim()) check_indices("indexing", *t, x, axis, true);
+    axis += std::holds_alternative<Ellipsis>(i.value()) ? x.ndim() - used : axes_of(i);
+  }
 }
 
 void check_mask(const Sizes& mask, const Sizes& shape, int axis) {
@@ -128,8 +109,8 @@ const Tensor* only_mask(std::span<const Index> indices, const Operand& value) {
 Tensor Tensor::operator[](const Index& index) const { return get_item(std::span(&index, 1)); }
 Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return get_item({indices.begin(), indices.size()}); }
 Tensor Tensor::get_item(std::span<const Index> indices) const {
+  check_entries(*this, indices);
   const std::vector<ops::Index> nodes = without_masks(*this, indices);
-  check_entries(*this, nodes);
   return wrap_view(ops::get_item(uop(), nodes));
 }
 
@@ -161,8 +142,8 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) &
     const ops::Operand number = given.is_weak() ? given : ops::Operand(ops::reshape(given.node(), {}));
     return assign(wrap(tinygrad::cast(ops::where(mask->reshape(beside).uop(), number, uop(), context()), dtype())));
   }
+  check_entries(*this, indices);
   const std::vector<ops::Index> nodes = without_masks(*this, indices);
-  check_entries(*this, nodes);
   const UOp node = ops::get_item(uop(), nodes);
   if (base_of_view(node) != base_of_view(uop()))
     return stored ? through_cpu() : assign(wrap(tinygrad::cast(ops::set_item(uop(), nodes, given), dtype())));
@@ -175,8 +156,7 @@ Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) &
 namespace {
 /// Indices along an axis.
 Tensor checked(const char* op, const Tensor& x, int axis, const Tensor& index) {
-  const int a = axis < 0 ? axis + x.ndim() : axis;
-  if (a >= 0 && a < x.ndim()) check_indices(op, index.uop(), 0, to_size(x.symbolic_shape()[size_t(a)]), x.uop(), a);
+  check_indices(op, index, x, axis < 0 ? axis + x.ndim() : axis);
   return index;
 }
 }  // namespace

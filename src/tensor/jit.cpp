@@ -99,6 +99,7 @@ struct JitCore::State {
 /// Throws JitError for arguments that differ from captured ones in more than their form.
 std::shared_ptr<JitCore::State::Entry> JitCore::State::entry_of(const CallArguments& arguments, const void* result_type) {
   CallForm form = form_of(arguments);
+  form.checks_indices = current_options().check_oob;
   const std::lock_guard lock(mutex);
   for (auto it = entries.begin(); it != entries.end(); ++it)
     if ((*it)->form == form) {
@@ -214,7 +215,7 @@ void JitCore::State::keep(Entry& entry, Recorder& recorder, const CallArguments&
 }
 
 std::optional<JitResults> JitCore::call(const JitArguments& given, const void* result_type, const Body& body) {
-  if (Recorder::current() || current_options().jit == 0 || current_options().check_oob) {  // which looks at values in each call
+  if (Recorder::current() || current_options().jit == 0) {
     body(given.tensors);
     return std::nullopt;
   }

@@ -136,6 +136,15 @@ ValueOrigin ValueOrigin::of(const char* operation) noexcept {
   return {operation, p ? p() : nullptr};
 }
 
+std::string place_text(const ValueOrigin& origin) {
+  if (!origin.place) return {};
+  const SourcePlace& p = *origin.place;
+  std::string out = fmt::format(", at {}:{}", p.file, p.line);
+  if (p.function != "<module>") out += " in " + p.function;
+  if (const std::string text = text_at(p); !text.empty()) out += ": " + text;
+  return out;
+}
+
 std::string describe(const UOp& tensor) {
   const ValueOrigin& origin = origin_of(tensor);
   std::string out = fmt::format("{}: {}", origin.operation, shape_and_dtype(tensor));
@@ -143,12 +152,7 @@ std::string describe(const UOp& tensor) {
   const std::vector<UOp> sources = tensors_below(tensor.src());
   for (size_t i = 0; i < std::min(most, sources.size()); ++i) out += (i ? ", " : " of ") + tinygrad::to_string(shape_of(sources[i]));
   if (sources.size() > most) out += fmt::format(" and {} more", sources.size() - most);
-  if (!origin.place) return out;
-  const SourcePlace& p = *origin.place;
-  out += fmt::format(", at {}:{}", p.file, p.line);
-  if (p.function != "<module>") out += " in " + p.function;
-  if (const std::string text = text_at(p); !text.empty()) out += ": " + text;
-  return out;
+  return out + place_text(origin);
 }
 
 void rethrow_explained(const UOp& sink, FunctionRef<void(const UOp& sink)> compile) {

@@ -28,6 +28,9 @@ struct ValueOrigin {
   static ValueOrigin of(const char* operation) noexcept;
 };
 
+/// ", at train.py:12 in forward: x @ w"; "" where the place is not known.
+std::string place_text(const ValueOrigin& origin);
+
 /// "matmul: (8, 4) float32 of (8, 16) and (16, 4), at train.py:12 in forward: x @ w"; `tensor` is a TENSOR.
 std::string describe(const UOp& tensor);
 

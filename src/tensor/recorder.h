@@ -14,6 +14,7 @@
 #include "device/buffer.h"
 #include "schedule/schedule.h"
 #include "tensor/cell.h"
+#include "tensor/index_check.h"
 
 namespace tinygrad::tensor {
 
@@ -106,6 +107,7 @@ class Recorder {
   /// Throws JitError for a graph of stores that cannot be captured. Before it runs.
   void check(const UOp& sink);
   void ran(const UOp& sink, const schedule::Schedule& schedule);
+  void looks_at(IndexCheck check) { checks_.push_back(std::move(check)); }
 
   /// True for a cell that the call has neither made nor changed.
   bool is_outside(const detail::TensorCell& cell) const { return !changed_.contains(cell.number); }
@@ -122,6 +124,7 @@ class Recorder {
   uint32_t place_of(const UOp& buffer);
   const std::vector<RecordedArgument>& arguments() const { return arguments_; }
   const std::vector<Symbol>& variables() const { return variables_; }
+  const std::vector<IndexCheck>& checks() const { return checks_; }
   Recording& recording() { return recording_; }
 
  private:
@@ -135,6 +138,7 @@ class Recorder {
   const bool strict_;
   Recorder* const outer_;
   Recording recording_;
+  std::vector<IndexCheck> checks_;
   std::unordered_set<uint64_t> made_, stored_to_;
   std::unordered_map<uint64_t, RecordedBuffer> known_;  // uploads, draws and arguments, by the id of their BUFFER
   std::unordered_map<uint64_t, uint32_t> places_;
