@@ -10,12 +10,12 @@
 #include <chrono>
 #include <future>
 #include <mutex>
-#include <unordered_map>
 
 #include "base/build_id.h"
 #include "base/disk_cache.h"
 #include "base/function_ref.h"
 #include "base/log.h"
+#include "base/recently_used.h"
 #include "base/thread_pool.h"
 #include "codegen/late/accessed_memory.h"
 #include "codegen/opt/parse_opts.h"
@@ -64,7 +64,8 @@ std::shared_ptr<const Program> load_program(StoredProgram stored, Device& device
 
 using ProgramFuture = std::shared_future<std::shared_ptr<const Program>>;
 
-/// Never destroyed: kernels may be launched by the destructors of a user's globals.
+/// The last ones that were asked for; who runs a program holds it. Never destroyed: kernels may be launched by the destructors of a user's
+/// globals.
 struct ProgramCache {
   struct Key {
     UOp sink;
@@ -77,8 +78,11 @@ struct ProgramCache {
       return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo);
     }
   };
+  /// Each keeps memory, and on a CPU up to three of the 65,530 mappings that Linux lets a process have.
+  static constexpr size_t most_programs = 8192;
+  using Programs = RecentlyUsed<Key, ProgramFuture, Hash>;
   std::mutex mutex;
-  std::unordered_map<Key, ProgramFuture, Hash> programs;
+  Programs programs{most_programs};
 
   static ProgramCache& instance() {
     static ProgramCache* cache = new ProgramCache;
@@ -93,7 +97,7 @@ struct ProgramCache {
  private:
   /// Those that are made by threads that a forked child does not have.
   void forget_unfinished() {
-    std::erase_if(programs, [](const auto& entry) { return entry.second.wait_for(std::chrono::seconds(0)) != std::future_status::ready; });
+    programs.erase_if([](const ProgramFuture& p) { return p.wait_for(std::chrono::seconds(0)) != std::future_status::ready; });
   }
 };
 
@@ -151,14 +155,15 @@ std::shared_ptr<const Program> find_or_make(const ProgramCache::Key& key, Functi
   ProgramCache& cache = ProgramCache::instance();
   std::promise<std::shared_ptr<const Program>> promise;
   ProgramFuture waiting;
+  ProgramCache::Programs::Dropped dropped;  // a kernel may wait for its device when it goes
   {
     std::lock_guard lock(cache.mutex);
-    auto [it, is_new] = cache.programs.try_emplace(key);
-    if (is_new)
-      it->second = promise.get_future().share();
+    if (const ProgramFuture* known = cache.programs.find(key))
+      waiting = *known;
     else
-      waiting = it->second;
+      dropped = cache.programs.add(key, promise.get_future().share());
   }
+  dropped.clear();
   if (waiting.valid()) {
     if (auto program = made_by_other(waiting)) return program;
     check_interrupt();
@@ -181,7 +186,7 @@ std::shared_ptr<const Program> find_or_make(const ProgramCache::Key& key, Functi
 bool is_known(const KernelOn& k, const ContentKey& code) {
   ProgramCache& cache = ProgramCache::instance();
   std::lock_guard lock(cache.mutex);
-  return cache.programs.contains({k.sink, k.device, code});
+  return cache.programs.find({k.sink, k.device, code}) != nullptr;
 }
 
 /// Kernels of a list that are to be made, each once.

@@ -1,7 +1,6 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
-#include <list>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <tinygrad/helpers.h>
 
 #include "base/profile.h"
+#include "base/recently_used.h"
 #include "schedule/effects.h"
 #include "schedule/finish_kernel.h"
 #include "schedule/join_nests.h"
@@ -115,7 +115,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   return plan;
 }
 
-/// The plans of the last graphs, least recently used ones dropped.
+/// The plans of the last graphs that were asked for.
 class PlanCache {
  public:
   static PlanCache& instance() {
@@ -125,20 +125,16 @@ class PlanCache {
 
   std::shared_ptr<const Plan> find(const UOp& key) {
     std::lock_guard lock(mutex_);
-    const auto* it = places_.find(key);
-    if (!it) return nullptr;
-    entries_.splice(entries_.begin(), entries_, *it);
+    const auto* plan = plans_.find(key);
+    if (!plan) return nullptr;
     ++counts_.found;
-    return (*it)->plan;
+    return *plan;
   }
   void add(const UOp& key, std::shared_ptr<const Plan> plan) {
+    Plans::Dropped dropped;  // graphs may be large: not under the lock
     std::lock_guard lock(mutex_);
     ++counts_.made;
-    if (places_.contains(key)) return;
-    entries_.push_front({key, std::move(plan)});
-    if (entries_.size() > most_plans) entries_.pop_back();
-    places_ = NodeMap<std::list<Entry>::iterator>(entries_.size());  // nodes of dropped keys may be reused for others
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) places_[it->key] = it;
+    dropped = plans_.add(key, std::move(plan));
   }
   CacheCounts counts() {
     std::lock_guard lock(mutex_);
@@ -147,13 +143,9 @@ class PlanCache {
 
  private:
   static constexpr size_t most_plans = 256;
-  struct Entry {
-    UOp key;
-    std::shared_ptr<const Plan> plan;
-  };
+  using Plans = RecentlyUsed<UOp, std::shared_ptr<const Plan>>;
   std::mutex mutex_;
-  std::list<Entry> entries_;
-  NodeMap<std::list<Entry>::iterator> places_;
+  Plans plans_{most_plans};
   CacheCounts counts_;
 };
 

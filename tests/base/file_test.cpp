@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "base/temp_dir.h"
+#include "support/message_of.h"
 
 namespace tinygrad {
 namespace {
+
+using test::message_of;
 
 class File : public TempDir {
  protected:
@@ -21,15 +24,6 @@ class File : public TempDir {
     return static_cast<size_t>(std::distance(begin(entries), end(entries)));
   }
 };
-
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const IoError& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST_F(File, RoundTripsBytes) {
   for (size_t size : {size_t{0}, size_t{1}, size_t{100000}}) {
@@ -47,10 +41,10 @@ TEST_F(File, RoundTripsBytes) {
 TEST_F(File, ReadsFilesWithoutASize) { EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos); }
 
 TEST_F(File, ErrorsNameThePathAndTheReason) {
-  EXPECT_EQ(message_of([&] { read_file(path("none")); }), "cannot open '" + path("none") + "': No such file or directory");
-  EXPECT_EQ(message_of([&] { MappedFile(path("none")); }), "cannot open '" + path("none") + "': No such file or directory");
-  EXPECT_EQ(message_of([&] { read_file("/tmp"); }), "cannot read '/tmp': Is a directory");
-  EXPECT_NE(message_of([&] { write_file_atomic(path("no/folder"), "x"); }).find("No such file or directory"), std::string::npos);
+  EXPECT_EQ(message_of<IoError>([&] { read_file(path("none")); }), "cannot open '" + path("none") + "': No such file or directory");
+  EXPECT_EQ(message_of<IoError>([&] { MappedFile(path("none")); }), "cannot open '" + path("none") + "': No such file or directory");
+  EXPECT_EQ(message_of<IoError>([&] { read_file("/tmp"); }), "cannot read '/tmp': Is a directory");
+  EXPECT_NE(message_of<IoError>([&] { write_file_atomic(path("no/folder"), "x"); }).find("No such file or directory"), std::string::npos);
 }
 
 TEST_F(File, AWriteThatFailsLeavesNothingBehind) {

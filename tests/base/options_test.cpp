@@ -12,8 +12,12 @@
 #include <sstream>
 #include <thread>
 
+#include "support/message_of.h"
+
 namespace tinygrad {
 namespace {
+
+using test::message_of;
 
 /// Sets a variable for one test.
 class Variable {
@@ -28,15 +32,6 @@ class Variable {
   const char* name_;
   std::optional<std::string> old_;
 };
-
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const ValueError& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Options, ReadsEveryTypeFromTheEnvironment) {
   Variable a("DEBUG", "3"), b("NOOPT", "true"), c("DEV", "CPU:LLVM"), d("BEAM_BUDGET_S", "2.5"), e("MAX_BUFFER_SIZE", "5000000000"),
@@ -55,7 +50,7 @@ TEST(Options, ReadsEveryTypeFromTheEnvironment) {
 TEST(Options, ABadValueNamesTheVariableTheValueAndWhatIsExpected) {
   auto message = [](const char* name, const char* value) {
     Variable v(name, value);
-    return message_of([] { Options::from_environment(); });
+    return message_of<ValueError>([] { Options::from_environment(); });
   };
   EXPECT_EQ(message("DEBUG", "lots"), "DEBUG: got 'lots', expected an integer from 0 to 9");
   EXPECT_EQ(message("DEBUG", "10"), "DEBUG: got '10', expected an integer from 0 to 9");
@@ -160,7 +155,7 @@ TEST(Context, ScopesNestAndRestore) {
 
 TEST(Context, ABadValueChangesNothing) {
   Options before = current_options();
-  EXPECT_EQ(message_of([] { Context bad{{.beam = 5, .jit = 7}}; }), "Context: JIT: got '7', expected an integer from 0 to 2");
+  EXPECT_EQ(message_of<ValueError>([] { Context bad{{.beam = 5, .jit = 7}}; }), "Context: JIT: got '7', expected an integer from 0 to 2");
   EXPECT_EQ(current_options(), before);
 }
 
@@ -194,7 +189,7 @@ TEST(Context, SetHoldsUntilTheInnermostEnds) {
     EXPECT_EQ(current_options().wino, other);
     EXPECT_EQ(current_options().debug, 1);
     EXPECT_EQ(old.wino, before);  // still there
-    message_of([] { Context::set({.wino = 7}); });
+    message_of<ValueError>([] { Context::set({.wino = 7}); });
     EXPECT_EQ(current_options().wino, other);
   }
   EXPECT_EQ(current_options().wino, before);

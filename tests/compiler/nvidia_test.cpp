@@ -19,29 +19,23 @@
 #include "compiler/nvidia/toolkit.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/ptx/ptx.h"
+#include "support/message_of.h"
 #include "support/nvidia_toolkit.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad {
 namespace {
 
-constexpr const char* kEmptyKernel = ".version 8.4\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  ret;\n}\n";
+using test::message_of;
 
-std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const CompileError& e) {
-    return e.what();
-  }
-  return {};
-}
+constexpr const char* kEmptyKernel = ".version 8.4\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  ret;\n}\n";
 
 TEST(NvidiaToolkit, SaysWhatIsMissing) {
   const Context nowhere{{.ccache = false, .cuda_path = "/nonexistent"}};
   EXPECT_NE(compiler::nvrtc_missing().find("pip install"), std::string::npos) << compiler::nvrtc_missing();
   EXPECT_NE(compiler::ptx_assembler_missing().find("neither nvJitLink nor ptxas"), std::string::npos) << compiler::ptx_assembler_missing();
-  EXPECT_NE(message_of([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); }).find("CUDA_PATH"), std::string::npos);
-  EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find("CUDA_PATH"), std::string::npos);
+  EXPECT_NE(message_of<CompileError>([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); }).find("CUDA_PATH"), std::string::npos);
+  EXPECT_NE(message_of<CompileError>([] { compiler::compile_cuda("", "sm_80"); }).find("CUDA_PATH"), std::string::npos);
 }
 
 TEST(NvidiaToolkit, SaysWhichNvrtcIsTooOld) {
@@ -51,7 +45,7 @@ TEST(NvidiaToolkit, SaysWhichNvrtcIsTooOld) {
   const Context old{{.ccache = false, .cuda_path = folder.path()}};
   const std::string missing = compiler::nvrtc_missing();
   EXPECT_NE(missing.find("has version 12.1, expected 12.4 or newer"), std::string::npos) << missing;
-  EXPECT_NE(message_of([] { compiler::compile_cuda("", "sm_80"); }).find(missing), std::string::npos);
+  EXPECT_NE(message_of<CompileError>([] { compiler::compile_cuda("", "sm_80"); }).find(missing), std::string::npos);
 }
 
 /// A program in the place of ptxas.
@@ -74,13 +68,13 @@ TEST(NvidiaToolkit, AnAssemblerThatFailsOrCrashes) {
       works("cat > /dev/null; printf CUBIN");
   {
     const Context context{{.ccache = false, .cuda_path = refuses.folder()}};
-    const std::string message = message_of([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); });
+    const std::string message = message_of<CompileError>([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); });
     EXPECT_NE(message.find("no such thing"), std::string::npos) << message;
     EXPECT_NE(message.find(".visible .entry"), std::string::npos) << "the text is shown: " << message;
   }
   {
     const Context context{{.ccache = false, .cuda_path = crashes.folder()}};
-    const std::string message = message_of([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); });
+    const std::string message = message_of<CompileError>([] { compiler::assemble_ptx(kEmptyKernel, "sm_80"); });
     EXPECT_NE(message.find("failed (-11)"), std::string::npos) << message;
   }
   const Context context{{.ccache = false, .cuda_path = works.folder()}};
@@ -94,7 +88,7 @@ TEST(NvidiaToolkit, Assembles) {
                   .starts_with("\x7f"
                                "ELF"));
   const std::string message =
-      message_of([] { compiler::assemble_ptx(".version 8.4\n.target sm_80\n.address_size 64\nnonsense\n", "sm_80"); });
+      message_of<CompileError>([] { compiler::assemble_ptx(".version 8.4\n.target sm_80\n.address_size 64\nnonsense\n", "sm_80"); });
   EXPECT_NE(message.find("nonsense"), std::string::npos) << message;
 }
 
@@ -104,7 +98,8 @@ TEST(NvidiaToolkit, CompilesCuda) {
   EXPECT_TRUE(compiler::compile_cuda("extern \"C\" __global__ void k(float* x) { *x = 1; }", "sm_90a")
                   .starts_with("\x7f"
                                "ELF"));
-  const std::string message = message_of([] { compiler::compile_cuda("extern \"C\" __global__ void k() { nonsense; }", "sm_90a"); });
+  const std::string message =
+      message_of<CompileError>([] { compiler::compile_cuda("extern \"C\" __global__ void k() { nonsense; }", "sm_90a"); });
   EXPECT_NE(message.find("nonsense"), std::string::npos) << message;
 }
 

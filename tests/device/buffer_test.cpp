@@ -11,27 +11,19 @@
 #include <tinygrad/errors.h>
 
 #include "device/fake_device.h"
+#include "support/message_of.h"
 #include "uop/build.h"
 
 namespace tinygrad {
 namespace {
 
 using test::FakeDevice;
+using test::message_of;
 
 std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   std::vector<std::byte> out;
   for (int v : values) out.push_back(static_cast<std::byte>(v));
   return out;
-}
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
 }
 
 TEST(Buffer, TakesMemoryWhenFirstUsedAndReturnsIt) {
@@ -131,7 +123,7 @@ TEST(Buffer, PoisonedContentCannotBeRead) {
   b->copyin(bytes_of({1, 2}));
   view->poison("the kernel 'E_2' failed");
   std::vector<std::byte> got(2);
-  EXPECT_NE(message_of([&] { b->copyout(got); }).find("E_2"), std::string::npos);
+  EXPECT_NE(message_of<Error>([&] { b->copyout(got); }).find("E_2"), std::string::npos);
   EXPECT_THROW(other->copy_from(*b), DeviceError);
   view->copyin(bytes_of({5}));  // only a part
   EXPECT_TRUE(b->poisoned());
@@ -183,7 +175,7 @@ TEST(LruAllocator, EmptiesItsCacheBeforeItGivesUp) {
   a.deallocate(big, 800, {});
   void* other = a.allocate(900, {});  // only fits without the cached 800
   EXPECT_EQ(device.counting().frees, 1);
-  const std::string why = message_of([&] { a.allocate(200, {}); });
+  const std::string why = message_of<Error>([&] { a.allocate(200, {}); });
   EXPECT_NE(why.find("200 bytes asked for"), std::string::npos) << why;
   EXPECT_NE(why.find("900 bytes in use"), std::string::npos) << why;
   EXPECT_THROW(a.allocate(SIZE_MAX, {}), OutOfMemoryError);

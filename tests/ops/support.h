@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <random>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "ops/operand.h"
 #include "spec/evaluate.h"
+#include "support/message_of.h"
 #include "uop/build.h"
 
 namespace tinygrad::ops {
@@ -75,16 +75,7 @@ class OpsTest : public ::testing::Test {
   std::mt19937_64 generator_{7};
 };
 
-/// The message of the error of type E that `f` throws.
-template <class E>
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::message_of;
 
 inline const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 

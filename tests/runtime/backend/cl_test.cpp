@@ -12,6 +12,7 @@
 #include "runtime/backends.h"
 #include "runtime/cl/cl.h"
 #include "runtime/program_builder.h"
+#include "support/message_of.h"
 
 namespace tinygrad {
 namespace {
@@ -24,6 +25,7 @@ using codegen::test::loop;
 using codegen::test::read;
 using codegen::test::write;
 using test::buffer_from;
+using test::message_of;
 using test::Program;
 using test::values_of;
 
@@ -41,18 +43,6 @@ class OpenClDevice : public testing::Test {
   }
   UOp linear(const UOp& sink) { return codegen::full_rewrite(sink, device().target(), {.noopt = true}); }
 };
-
-/// What was thrown by `f`, as an E.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
