@@ -133,9 +133,8 @@ void check_typed(std::string_view border, const UOp& u) { check(border, u, typed
 void check_effects(std::string_view border, const UOp& u, Graph& graph) { check(border, u, effect_rules(), &graph); }
 
 template <class Graph, class Ctx>
-void check_graph(std::string_view border, const UOp& sink, const BorderRules<Ctx>& rules) {
-  Graph graph(sink);
-  for (const UOp& u : toposort(sink, Scopes::enter)) {
+void check_graph(std::string_view border, std::span<const UOp> nodes, Graph& graph, const BorderRules<Ctx>& rules) {
+  for (const UOp& u : nodes) {
     check_typed(border, u);
     check_effects(border, u, graph);
     check(border, u, rules, &graph);
@@ -143,11 +142,54 @@ void check_graph(std::string_view border, const UOp& sink, const BorderRules<Ctx
   }
 }
 
+/// The mark of REALIZEDs with a history that keeps all rules; 0 if there are no more marks.
+uint8_t verified_mark() {
+  static const uint8_t mark = rewrite::detail::RuleTable({}, true).normal_mark();
+  return mark;
+}
+
+/// The histories of realized values below `sink` that were not verified yet, and then the sink itself: nodes of a tensor graph, sources
+/// first. Each realize adds to a history, so that walking all of it each time would take the square of its length.
+std::vector<UOp> unverified_nodes(const UOp& sink) {
+  struct Frame {
+    const UOp* node;
+    std::span<const UOp> sources;
+  };
+  std::vector<UOp> out;
+  std::vector<Frame> stack;
+  NodeSet seen;
+  const auto visit = [&](const UOp& u) {
+    if (seen.insert(u)) stack.push_back({&u, u.is(Op::REALIZED) && u->is_normal(verified_mark()) ? scope_sources(u) : u.src()});
+  };
+  visit(sink);
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    if (f.sources.empty()) {
+      out.push_back(*f.node);
+      stack.pop_back();
+    } else {
+      const UOp& next = f.sources.front();
+      f.sources = f.sources.subspan(1);
+      visit(next);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-void verify_tensor_graph(const UOp& sink) { check_graph<TensorGraph>("tensor graph", sink, tensor_rules()); }
+void verify_tensor_graph(const UOp& sink) {
+  TensorGraph graph(sink);
+  const std::vector<UOp> nodes = unverified_nodes(sink);
+  check_graph("tensor graph", nodes, graph, tensor_rules());
+  for (const UOp& u : nodes)
+    if (u.is(Op::REALIZED)) u->set_normal(verified_mark());
+}
 
-void verify_kernel(const UOp& sink) { check_graph<KernelGraph>("kernel", sink, kernel_rules()); }
+void verify_kernel(const UOp& sink) {
+  KernelGraph graph(sink);
+  check_graph("kernel", toposort(sink, Scopes::enter), graph, kernel_rules());
+}
 
 void verify_linear(const UOp& linear, const std::function<bool(const UOp&)>& supports) {
   constexpr std::string_view border = "linear program";

@@ -412,6 +412,23 @@ TEST(Verify, BetweenStepsWhatHoldsAtAnyTime) {
       });
 }
 
+/// What is known of realized values is verified with the graph, also above what was verified before.
+TEST(Verify, HistoriesOfRealizedValues) {
+  const UOp a = memory(1, 4), b = memory(2, 4);
+  uint64_t id = 1000;
+  const auto realized = [&](const UOp& x) { return node(Op::REALIZED, DType::float32, {b, x}, HistoryArg{id++, {}}); };
+  const UOp bad = node(Op::ADD, DType::float32, {a, memory(3, 4, DType::int32)});
+  UOp chain = realized(a + a);
+  for (int i = 0; i < 100; ++i) {
+    const UOp broken = realized(chain + realized(bad));
+    EXPECT_NE(message_of(verify_tensor_graph, kept(broken * a)), "");
+    EXPECT_NE(message_of(verify_tensor_graph, kept(broken * a)), "") << "what is broken stays so";
+    EXPECT_EQ(message_of(verify_tensor_graph, kept(chain * a)), "");
+    EXPECT_NE(message_of(verify_tensor_graph, kept(chain * bad)), "");
+    chain = realized(chain * a);
+  }
+}
+
 TEST(Verify, MillionNodesWithoutRecursion) {
   constexpr int count = 1'000'000;
   const UOp a = memory(1, 4);
