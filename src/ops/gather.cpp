@@ -134,8 +134,21 @@ UOp compared_rows(const UOp& x, size_t a, const UOp& index) {
   return ops::reshape(sum(ops::where(match, ops::reshape(x, with_one), 0), int(a) + 1, false, x.dtype()), out);
 }
 
+/// More pairs of an index and a position than 64 bits can count.
+bool too_many_pairs(const Shape& index, const SInt& n) {
+  double pairs = double(n.max());
+  for (const SInt& size : index) pairs *= double(size.max());
+  return pairs >= 0x1p63;
+}
+
 UOp compared(const UOp& x, int a, const UOp& index) {
   Shape sizes = shape_of(index);
+  const SInt& m = sizes[size_t(a)];
+  if (m.known() && m.value() > 1 && too_many_pairs(sizes, shape_of(x)[size_t(a)])) {
+    const int64_t half = m.value() / 2;
+    const UOp parts[] = {compared(x, a, shrink_axis(index, a, 0, half)), compared(x, a, shrink_axis(index, a, half, m))};
+    return cat(parts, a);
+  }
   sizes[size_t(a)] = -1;
   // Over (index..., n): x with its axis moved to the end and 1 in its place.
   const UOp rows = to_last(shrink_to(x, sizes), a);
