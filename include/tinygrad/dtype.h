@@ -32,9 +32,12 @@ enum class DType : uint8_t {
   float32,
   float64,
   index,
+  // After the others, whose numbers are in files.
+  fp8e4m3fnuz,  ///< E4M3 with bias 8: no infinities and no -0, largest value 240
+  fp8e5m2fnuz,  ///< E5M2 with bias 16: no infinities and no -0, largest value 57344
 };
 
-inline constexpr int dtype_count = 17;
+inline constexpr int dtype_count = 19;
 
 /// The types under tinygrad's names and aliases.
 namespace dtypes {
@@ -42,6 +45,7 @@ inline constexpr DType void_ = DType::void_, bool_ = DType::bool_, index = DType
 inline constexpr DType int8 = DType::int8, int16 = DType::int16, int32 = DType::int32, int64 = DType::int64;
 inline constexpr DType uint8 = DType::uint8, uint16 = DType::uint16, uint32 = DType::uint32, uint64 = DType::uint64;
 inline constexpr DType fp8e4m3 = DType::fp8e4m3, fp8e5m2 = DType::fp8e5m2;
+inline constexpr DType fp8e4m3fnuz = DType::fp8e4m3fnuz, fp8e5m2fnuz = DType::fp8e5m2fnuz;
 inline constexpr DType float16 = DType::float16, bfloat16 = DType::bfloat16, float32 = DType::float32, float64 = DType::float64;
 
 inline constexpr DType half = float16, float_ = float32, double_ = float64;
@@ -49,8 +53,8 @@ inline constexpr DType char_ = int8, short_ = int16, int_ = int32, long_ = int64
 inline constexpr DType uchar = uint8, ushort = uint16, uint = uint32, ulong = uint64;
 
 /// Every type that data can have, narrow to wide: all but `void_` and `index`.
-inline constexpr DType all[] = {bool_,  int8,    uint8,   int16,   uint16,   int32,   uint32, int64,
-                                uint64, fp8e4m3, fp8e5m2, float16, bfloat16, float32, float64};
+inline constexpr DType all[] = {bool_,   int8,    uint8,       int16,       uint16,  int32,    uint32,  int64,  uint64,
+                                fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64};
 }  // namespace dtypes
 
 /// Widths of the fields of a floating-point type, the implied leading bit not counted.
@@ -90,6 +94,8 @@ inline constexpr DTypeInfo dtype_table[dtype_count] = {
     {DTypeKind::float_, 32, "float", "dtypes.float32", {8, 23}},
     {DTypeKind::float_, 64, "double", "dtypes.float64", {11, 52}},
     {DTypeKind::signed_, 64, "index", "dtypes.index"},
+    {DTypeKind::float_, 8, "float8_e4m3fnuz", "dtypes.fp8e4m3fnuz", {4, 3}},
+    {DTypeKind::float_, 8, "float8_e5m2fnuz", "dtypes.fp8e5m2fnuz", {5, 2}},
 };
 
 constexpr const DTypeInfo& dtype_info(DType d) { return dtype_table[static_cast<size_t>(d)]; }
@@ -112,12 +118,17 @@ constexpr bool is_signed(DType d) { return detail::dtype_info(d).kind == detail:
 /// An integer: fixed width or `index`; bool is not one.
 constexpr bool is_int(DType d) { return is_signed(d) || is_unsigned(d); }
 constexpr bool is_bool(DType d) { return d == DType::bool_; }
-/// fp8 of either layout.
-constexpr bool is_fp8(DType d) { return d == DType::fp8e4m3 || d == DType::fp8e5m2; }
+/// fp8 with finite numbers, one zero and one NaN alone, whose bits are those of -0 elsewhere.
+constexpr bool is_fp8_fnuz(DType d) { return d == DType::fp8e4m3fnuz || d == DType::fp8e5m2fnuz; }
+/// fp8 of any layout.
+constexpr bool is_fp8(DType d) { return d == DType::fp8e4m3 || d == DType::fp8e5m2 || is_fp8_fnuz(d); }
 
 /// Order of preference among promotions, as tinygrad's: `void_` -1, bool 0, `index` 1, then the integers and floats, narrow to wide.
+/// The two layouts of an fp8 have the same.
 constexpr int priority(DType d) {
   if (d == DType::index) return 1;
+  if (d == DType::fp8e4m3fnuz) return priority(DType::fp8e4m3);
+  if (d == DType::fp8e5m2fnuz) return priority(DType::fp8e5m2);
   return static_cast<int>(d) - (d <= DType::bool_ ? 1 : 0);
 }
 
@@ -136,7 +147,7 @@ constexpr FloatInfo finfo(DType d) {
 TINYGRAD_EXPORT DType parse_dtype(std::string_view text);
 
 /// The narrowest type that every given type promotes to (tinygrad's lattice, after JAX's). int8 with uint8 is int16; an integer with a
-/// float is the float; the two fp8 are float16; float16 with bfloat16 is float32. A signed integer with uint64, which no integer type
+/// float is the float; two fp8 are float16; float16 with bfloat16 is float32. A signed integer with uint64, which no integer type
 /// holds, is `default_float` unless a float is given too. `index` gives way to every sized type but bool. The order of the arguments
 /// does not matter. Throws DTypeError for none and for `void_` mixed with another type.
 TINYGRAD_EXPORT DType least_upper_dtype(std::span<const DType> ds, DType default_float = DType::float32);
@@ -178,6 +189,8 @@ using float16 = SmallFloat<DType::float16, uint16_t>;
 using bfloat16 = SmallFloat<DType::bfloat16, uint16_t>;
 using fp8e4m3 = SmallFloat<DType::fp8e4m3, uint8_t>;
 using fp8e5m2 = SmallFloat<DType::fp8e5m2, uint8_t>;
+using fp8e4m3fnuz = SmallFloat<DType::fp8e4m3fnuz, uint8_t>;
+using fp8e5m2fnuz = SmallFloat<DType::fp8e5m2fnuz, uint8_t>;
 
 namespace detail {
 template <class T>

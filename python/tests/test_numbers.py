@@ -14,7 +14,8 @@ from tinygrad_cpp import Context, Tensor, dtypes
 LATTICE = {
   "bool": ["weakint"], "weakint": ["int8", "uint8"], "int8": ["int16"], "uint8": ["int16", "uint16"], "int16": ["int32"],
   "uint16": ["int32", "uint32"], "int32": ["int64"], "uint32": ["int64", "uint64"], "int64": ["weakfloat"], "uint64": ["weakfloat"],
-  "weakfloat": ["fp8e4m3", "fp8e5m2"], "fp8e4m3": ["float16", "bfloat16"], "fp8e5m2": ["float16", "bfloat16"],
+  "weakfloat": ["fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz"], "fp8e4m3": ["float16", "bfloat16"], "fp8e5m2": ["float16", "bfloat16"],
+  "fp8e4m3fnuz": ["float16", "bfloat16"], "fp8e5m2fnuz": ["float16", "bfloat16"],
   "float16": ["float32"], "bfloat16": ["float32"], "float32": ["float64"], "float64": [],
 }
 STRONG = [n for n in LATTICE if not n.startswith("weak")]
@@ -231,7 +232,11 @@ def test_what_fp8_does_not_hold():
   small = [1024, -1024, 448, 448, 448, 57344, 57344]  # neighbours are 64 apart
   np.testing.assert_array_equal(x.cast("fp8e5m2").float().numpy(), small + [inf, inf, inf, -inf, nan])
   np.testing.assert_array_equal(x.cast("fp8e5m2", saturate=True).float().numpy(), small + [57344, 57344, 57344, -57344, nan])
-  for dtype, largest in (("fp8e4m3", 448), ("fp8e5m2", 57344)):
+  np.testing.assert_array_equal(x.cast("fp8e4m3fnuz").float().numpy(), [nan] * 12)
+  np.testing.assert_array_equal(x.cast("fp8e4m3fnuz", saturate=True).float().numpy(), [240, -240] + [240] * 8 + [-240, nan])
+  np.testing.assert_array_equal(x.cast("fp8e5m2fnuz").float().numpy(), small + [nan] * 5)
+  np.testing.assert_array_equal(x.cast("fp8e5m2fnuz", saturate=True).float().numpy(), small + [57344, 57344, 57344, -57344, nan])
+  for dtype, largest in (("fp8e4m3", 448), ("fp8e5m2", 57344), ("fp8e4m3fnuz", 240), ("fp8e5m2fnuz", 57344)):
     assert Tensor([10**6, -10**6]).cast(dtype, saturate=True).float().tolist() == [largest, -largest]
     assert Tensor([6e4, -6e4], dtype="float16").cast(dtype, saturate=True).float().tolist() == [largest, -largest]
 
@@ -263,3 +268,19 @@ def test_gradients_of_remainders():
   assert [g.tolist() for g in x.fmod(y).sum().gradient(x, y)] == [[1, 1, 1, 1], [-3, 3, -29, 0]]
   assert [g.tolist() for g in (x % y).sum().gradient(x, y)] == [[1, 1, 1, 1], [-3, 4, -29, 0]]
   assert [g.tolist() for g in (x // y).sum().gradient(x, y)] == [[0] * 4] * 2
+
+
+def test_random_integers_are_int32_if_no_dtype_is_named() -> None:
+  for default in ("int32", "int64", "int16"):
+    with Context(DEFAULT_INT=default):
+      assert Tensor.randint(3).dtype is dtypes.int32 and Tensor.randperm(3).dtype is dtypes.int32
+      assert Tensor.randint(3, dtype="int64", high=2**40).dtype is dtypes.int64 and Tensor.randperm(3, dtype="uint8").dtype is dtypes.uint8
+      assert sorted(Tensor.randperm(9).tolist()) == list(range(9))
+
+
+def test_sorting_beyond_what_64_bits_count() -> None:
+  for shape, axis in (((2, 2**31 + 5), -1), ((2**31 + 5, 3), 0), ((2, 2**32, 2), 1)):
+    x = Tensor.empty(*shape, dtype="int8")
+    values, order = x.sort(axis)
+    assert values.shape == order.shape == shape and order.dtype is dtypes.int64 and values.dtype is dtypes.int8
+    assert x.argsort(axis).dtype is dtypes.int64 and x.gather(axis, order).shape == shape

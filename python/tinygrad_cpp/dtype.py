@@ -35,6 +35,8 @@ class DTypes:
   uint64: DType = _named["uint64"]
   fp8e4m3: DType = _named["fp8e4m3"]
   fp8e5m2: DType = _named["fp8e5m2"]
+  fp8e4m3fnuz: DType = _named["fp8e4m3fnuz"]
+  fp8e5m2fnuz: DType = _named["fp8e5m2fnuz"]
   float16: DType = _named["float16"]
   bfloat16: DType = _named["bfloat16"]
   float32: DType = _named["float32"]
@@ -50,7 +52,8 @@ class DTypes:
   long: DType = int64
 
   fp8_ocp: tuple[DType, ...] = (fp8e4m3, fp8e5m2)
-  fp8s: tuple[DType, ...] = fp8_ocp
+  fp8_fnuz: tuple[DType, ...] = (fp8e4m3fnuz, fp8e5m2fnuz)
+  fp8s: tuple[DType, ...] = fp8_ocp + fp8_fnuz
   floats: tuple[DType, ...] = fp8s + (float16, bfloat16, float32, float64)
   uints: tuple[DType, ...] = (uint8, uint16, uint32, uint64)
   sints: tuple[DType, ...] = (int8, int16, int32, int64)
@@ -108,6 +111,7 @@ class AddrSpace:
   """Where a placeholder of a kernel is."""
 
   GLOBAL = "GLOBAL"
+  LOCAL = "LOCAL"  # which the library alone gives out: a placeholder there is an error
   REG = "REG"
 
 

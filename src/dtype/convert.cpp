@@ -12,27 +12,19 @@ namespace tinygrad {
 
 static_assert(std::endian::native == std::endian::little, "elements are little-endian in memory");
 
-template <DType D>
-constexpr FloatFormat format_of() {
-  switch (D) {
-    case DType::fp8e4m3: return formats::fp8e4m3;
-    case DType::fp8e5m2: return formats::fp8e5m2;
-    case DType::float16: return formats::float16;
-    default: return formats::bfloat16;
-  }
-}
-
 template <DType D, class Bits>
 SmallFloat<D, Bits>::SmallFloat(float value) : SmallFloat(static_cast<double>(value)) {}
 template <DType D, class Bits>
-SmallFloat<D, Bits>::SmallFloat(double value) : bits(static_cast<Bits>(encode_float<format_of<D>()>(value))) {}
+SmallFloat<D, Bits>::SmallFloat(double value) : bits(static_cast<Bits>(encode_float<format_of(D)>(value))) {}
 template <DType D, class Bits>
 SmallFloat<D, Bits>::operator float() const {
-  return static_cast<float>(decode_float<format_of<D>()>(bits));
+  return static_cast<float>(decode_float<format_of(D)>(bits));
 }
 
 template struct SmallFloat<DType::fp8e4m3, uint8_t>;
 template struct SmallFloat<DType::fp8e5m2, uint8_t>;
+template struct SmallFloat<DType::fp8e4m3fnuz, uint8_t>;
+template struct SmallFloat<DType::fp8e5m2fnuz, uint8_t>;
 template struct SmallFloat<DType::float16, uint16_t>;
 template struct SmallFloat<DType::bfloat16, uint16_t>;
 

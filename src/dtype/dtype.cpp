@@ -16,23 +16,47 @@ namespace tinygrad {
 namespace {
 
 constexpr std::pair<std::string_view, DType> spellings[] = {
-    {"void", DType::void_},      {"bool", DType::bool_},      {"index", DType::index},       {"int8", DType::int8},
-    {"int16", DType::int16},     {"int32", DType::int32},     {"int64", DType::int64},       {"uint8", DType::uint8},
-    {"uint16", DType::uint16},   {"uint32", DType::uint32},   {"uint64", DType::uint64},     {"fp8e4m3", DType::fp8e4m3},
-    {"fp8e5m2", DType::fp8e5m2}, {"float16", DType::float16}, {"bfloat16", DType::bfloat16}, {"float32", DType::float32},
-    {"float64", DType::float64}, {"half", DType::float16},    {"float", DType::float32},     {"double", DType::float64},
-    {"char", DType::int8},       {"short", DType::int16},     {"int", DType::int32},         {"long", DType::int64},
-    {"uchar", DType::uint8},     {"ushort", DType::uint16},   {"uint", DType::uint32},       {"ulong", DType::uint64},
+    {"void", DType::void_},
+    {"bool", DType::bool_},
+    {"index", DType::index},
+    {"int8", DType::int8},
+    {"int16", DType::int16},
+    {"int32", DType::int32},
+    {"int64", DType::int64},
+    {"uint8", DType::uint8},
+    {"uint16", DType::uint16},
+    {"uint32", DType::uint32},
+    {"uint64", DType::uint64},
+    {"fp8e4m3", DType::fp8e4m3},
+    {"fp8e5m2", DType::fp8e5m2},
+    {"fp8e4m3fnuz", DType::fp8e4m3fnuz},
+    {"fp8e5m2fnuz", DType::fp8e5m2fnuz},
+    {"float16", DType::float16},
+    {"bfloat16", DType::bfloat16},
+    {"float32", DType::float32},
+    {"float64", DType::float64},
+    {"half", DType::float16},
+    {"float", DType::float32},
+    {"double", DType::float64},
+    {"char", DType::int8},
+    {"short", DType::int16},
+    {"int", DType::int32},
+    {"long", DType::int64},
+    {"uchar", DType::uint8},
+    {"ushort", DType::uint16},
+    {"uint", DType::uint32},
+    {"ulong", DType::uint64},
 };
 
 // The lattice has one element that no data has: what a signed integer and uint64 promote to, which is "some float".
 // A node's bit is its place in tinygrad's order of priority, so the preferred type of a set is its lowest bit.
 constexpr int some_float = 10;
-constexpr int node_count = 17;
+constexpr int node_count = 19;
 
 constexpr int node_of(DType d) {
   const int place = priority(d);
-  return place < some_float ? place : place + 1;
+  if (is_fp8_fnuz(d)) return place + 3;  // after the OCP fp8
+  return place < some_float ? place : place < priority(DType::float16) ? place + 1 : place + 3;
 }
 
 struct Edge {
@@ -42,14 +66,16 @@ struct Edge {
 constexpr Edge edge(DType from, DType to) { return {node_of(from), node_of(to)}; }
 
 constexpr Edge promotions[] = {
-    edge(DType::bool_, DType::index),      edge(DType::index, DType::int8),       edge(DType::index, DType::uint8),
-    edge(DType::int8, DType::int16),       edge(DType::int16, DType::int32),      edge(DType::int32, DType::int64),
-    edge(DType::uint8, DType::int16),      edge(DType::uint8, DType::uint16),     edge(DType::uint16, DType::int32),
-    edge(DType::uint16, DType::uint32),    edge(DType::uint32, DType::int64),     edge(DType::uint32, DType::uint64),
-    {node_of(DType::int64), some_float},   {node_of(DType::uint64), some_float},  {some_float, node_of(DType::fp8e4m3)},
-    {some_float, node_of(DType::fp8e5m2)}, edge(DType::fp8e4m3, DType::float16),  edge(DType::fp8e4m3, DType::bfloat16),
-    edge(DType::fp8e5m2, DType::float16),  edge(DType::fp8e5m2, DType::bfloat16), edge(DType::float16, DType::float32),
-    edge(DType::bfloat16, DType::float32), edge(DType::float32, DType::float64),
+    edge(DType::bool_, DType::index),          edge(DType::index, DType::int8),           edge(DType::index, DType::uint8),
+    edge(DType::int8, DType::int16),           edge(DType::int16, DType::int32),          edge(DType::int32, DType::int64),
+    edge(DType::uint8, DType::int16),          edge(DType::uint8, DType::uint16),         edge(DType::uint16, DType::int32),
+    edge(DType::uint16, DType::uint32),        edge(DType::uint32, DType::int64),         edge(DType::uint32, DType::uint64),
+    {node_of(DType::int64), some_float},       {node_of(DType::uint64), some_float},      {some_float, node_of(DType::fp8e4m3)},
+    {some_float, node_of(DType::fp8e5m2)},     edge(DType::fp8e4m3, DType::float16),      edge(DType::fp8e4m3, DType::bfloat16),
+    edge(DType::fp8e5m2, DType::float16),      edge(DType::fp8e5m2, DType::bfloat16),     edge(DType::float16, DType::float32),
+    edge(DType::bfloat16, DType::float32),     edge(DType::float32, DType::float64),      {some_float, node_of(DType::fp8e4m3fnuz)},
+    {some_float, node_of(DType::fp8e5m2fnuz)}, edge(DType::fp8e4m3fnuz, DType::float16),  edge(DType::fp8e4m3fnuz, DType::bfloat16),
+    edge(DType::fp8e5m2fnuz, DType::float16),  edge(DType::fp8e5m2fnuz, DType::bfloat16),
 };
 
 // For each node the set of nodes it promotes to, itself included. Every edge leads to a higher node, so going down once is enough.
@@ -75,7 +101,7 @@ constexpr int magnitude_bits(DType d) { return is_signed(d) ? bitsize(d) - 1 : b
 
 constexpr bool float_holds_float(DType to, DType from) {
   const FloatInfo t = finfo(to), f = finfo(from);
-  // That fp8e4m3 has no infinity does not matter: it holds no other float type anyway.
+  if (is_fp8(to)) return false;  // not even another fp8: their ends or their biases differ
   return t.exponent_bits >= f.exponent_bits && t.mantissa_bits >= f.mantissa_bits;
 }
 

@@ -11,6 +11,7 @@
 #include <tinygrad/errors.h>
 
 #include "dtype/convert.h"
+#include "dtype/float_format.h"
 
 namespace tinygrad {
 
@@ -109,15 +110,20 @@ Scalar checked_cast(const Scalar& number, DType dtype, std::string_view what) {
   return number.cast(dtype);
 }
 
+double greatest_finite(DType dtype) {
+  if (dtype == DType::float64) return std::numeric_limits<double>::max();
+  return Scalar::from_storage_bits(format_of(dtype).first_non_finite() - 1, dtype).as_double();
+}
+
 Scalar min_value(DType dtype) {
-  if (dtype == DType::fp8e4m3) return Scalar::from_double(-448, dtype);
+  if (is_fp8(dtype) && !format_of(dtype).has_infinity) return Scalar::from_double(-greatest_finite(dtype), dtype);
   if (is_float(dtype)) return Scalar::from_double(-infinity, dtype);
   if (is_signed(dtype)) return Scalar::from_uint(uint64_t{1} << (bitsize(dtype) - 1), dtype);
   return Scalar::from_uint(0, dtype);
 }
 
 Scalar max_value(DType dtype) {
-  if (dtype == DType::fp8e4m3) return Scalar::from_double(448, dtype);
+  if (is_fp8(dtype) && !format_of(dtype).has_infinity) return Scalar::from_double(greatest_finite(dtype), dtype);
   if (is_float(dtype)) return Scalar::from_double(infinity, dtype);
   if (is_signed(dtype)) return Scalar::from_uint((uint64_t{1} << (bitsize(dtype) - 1)) - 1, dtype);
   return Scalar::from_uint(~uint64_t{0}, dtype);

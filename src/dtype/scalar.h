@@ -107,9 +107,12 @@ bool holds(DType dtype, const Scalar& number);
 /// dtypes take a negative number modulo their size, as PyTorch does.
 Scalar checked_cast(const Scalar& number, DType dtype, std::string_view what);
 
-/// The least value of a type: 0 for unsigned, minus infinity for floats (-448 for fp8e4m3, which has no infinity), false for bool.
+/// The greatest finite number of a float dtype; throws DTypeError for any other.
+double greatest_finite(DType dtype);
+/// The least value of a type: 0 for unsigned, minus infinity for floats (-448 for fp8e4m3: what has no infinity, the least number), false
+/// for bool.
 Scalar min_value(DType dtype);
-/// The greatest value of a type: infinity for floats (448 for fp8e4m3), true for bool.
+/// The greatest value of a type: infinity for floats (the greatest number where there is none), true for bool.
 Scalar max_value(DType dtype);
 
 }  // namespace tinygrad

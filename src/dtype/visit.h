@@ -30,6 +30,8 @@ decltype(auto) visit_dtype(DType d, F&& f) {
     case DType::uint64: return f(std::type_identity<uint64_t>{});
     case DType::fp8e4m3: return f(std::type_identity<fp8e4m3>{});
     case DType::fp8e5m2: return f(std::type_identity<fp8e5m2>{});
+    case DType::fp8e4m3fnuz: return f(std::type_identity<fp8e4m3fnuz>{});
+    case DType::fp8e5m2fnuz: return f(std::type_identity<fp8e5m2fnuz>{});
     case DType::float16: return f(std::type_identity<float16>{});
     case DType::bfloat16: return f(std::type_identity<bfloat16>{});
     case DType::float32: return f(std::type_identity<float>{});

@@ -17,8 +17,7 @@ namespace {
 /// x <= 0 is x < this, in one comparison.
 UOp smallest_positive(DType dtype) {
   if (!is_float(dtype)) return as_node(1, dtype);
-  const auto [exponent_bits, mantissa_bits] = finfo(dtype);
-  return constant(dtype, std::ldexp(1.0, 2 - (1 << (exponent_bits - 1)) - mantissa_bits));
+  return constant(Scalar::from_storage_bits(1, dtype));
 }
 
 /// x held between two bounds. Unlike that of clamp, the gradient at a bound is 0.

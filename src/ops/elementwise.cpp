@@ -410,7 +410,7 @@ UOp bitcast(const UOp& x, DType dtype) {
 
 UOp saturated(const UOp& x, DType dtype) {
   if (!is_fp8(dtype)) return x;
-  const double most = dtype == DType::fp8e4m3 ? 448 : 57344;
+  const double most = greatest_finite(dtype);
   return clamp(tinygrad::cast(x, least_upper_dtype(x.dtype(), DType::float32)), -most, most);
 }
 

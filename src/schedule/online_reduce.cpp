@@ -134,17 +134,7 @@ std::optional<Spine> spine_of(const UOp& sum, const UOps& ranges) {
 }
 
 /// The greatest number below infinity, negated.
-UOp lowest(DType dtype) {
-  const Scalar least = min_value(dtype);
-  if (!least.is_inf()) return constant(least);
-  switch (dtype) {
-    case DType::float16: return constant(dtype, -65504.0);
-    case DType::bfloat16: return constant(dtype, -0x1.fep127);
-    case DType::fp8e5m2: return constant(dtype, -57344.0);
-    case DType::float64: return constant(dtype, std::numeric_limits<double>::lowest());
-    default: return constant(dtype, double(std::numeric_limits<float>::lowest()));
-  }
-}
+UOp lowest(DType dtype) { return constant(dtype, -greatest_finite(dtype)); }
 
 UOp argument(const UOps& all, DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(all.size())}); }
 

@@ -14,16 +14,7 @@ namespace {
 
 constexpr double telling = 1.0 / 16;  // of an error: a larger one comes from an overflow, or a comparison that flips
 
-double ulp_of(DType d) {
-  switch (d) {
-    case DType::float64: return 0x1p-52;
-    case DType::float32: return 0x1p-23;
-    case DType::float16: return 0x1p-10;
-    case DType::bfloat16: return 0x1p-7;
-    case DType::fp8e4m3: return 0x1p-3;
-    default: return 0x1p-2;  // fp8e5m2
-  }
-}
+double ulp_of(DType d) { return std::ldexp(1.0, -finfo(d).mantissa_bits); }
 
 std::vector<double> as_doubles(DType d, std::span<const std::byte> bytes) {
   std::vector<double> out(bytes.size() / itemsize(d));

@@ -225,7 +225,8 @@ Target interp_target() {
   });
 #undef TG_OP
   t.set_dtypes({DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
-                DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64});
+                DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::fp8e4m3fnuz, DType::fp8e5m2fnuz, DType::float16, DType::bfloat16,
+                DType::float32, DType::float64});
   return t;
 }
 

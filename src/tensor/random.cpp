@@ -114,7 +114,7 @@ Tensor Tensor::randn(const Sizes& shape, const TensorOptions& o) {
 Tensor Tensor::randint(const Sizes& shape, int64_t low, int64_t high, const TensorOptions& o) {
   if (low >= high) throw ValueError(fmt::format("randint: low {} must be less than high {}", low, high));
   return drawn(shape, DType::float32, int(ops::randint_words(low, high)), o.device,
-               [&](auto state, auto s, auto ctx) { return ops::randint(state, s, low, high, o.dtype.value_or(ctx.default_int), ctx); });
+               [&](auto state, auto s, auto ctx) { return ops::randint(state, s, low, high, o.dtype.value_or(DType::int32), ctx); });
 }
 Tensor Tensor::normal(const Sizes& shape, double mean, double std, const TensorOptions& o) {
   return drawn(shape, DType::float32, 2, o.device,
@@ -143,7 +143,7 @@ Tensor Tensor::kaiming_normal(const Sizes& shape, double a, const TensorOptions&
 Tensor Tensor::randperm(int64_t n, const TensorOptions& o) {
   if (n < 0) throw ValueError(fmt::format("randperm: {} elements, expects at least 0", n));
   return drawn({n}, DType::float32, 1, o.device,
-               [&](auto state, auto, auto ctx) { return ops::randperm(state, n, o.dtype.value_or(ctx.default_int), ctx); });
+               [&](auto state, auto, auto ctx) { return ops::randperm(state, n, o.dtype.value_or(DType::int32), ctx); });
 }
 Tensor Tensor::random_bits(const Tensor& key, const Tensor& counter, int64_t count) {
   return wrap(ops::random_bits({.key = key.uop(), .counter = counter.uop()}, count));

@@ -205,7 +205,7 @@ TEST(Decompose, Threefry) {
   }
 }
 
-constexpr DType narrow[] = {DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16};
+constexpr DType narrow[] = {DType::fp8e4m3, DType::fp8e5m2, DType::fp8e4m3fnuz, DType::fp8e5m2fnuz, DType::float16, DType::bfloat16};
 
 TEST(EmulatedDTypes, EveryValueIsDecoded) {
   const UOp bits = x64.with_dtype(DType::uint32);

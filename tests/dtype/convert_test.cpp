@@ -17,20 +17,25 @@
 namespace tinygrad {
 namespace {
 
-constexpr DType small_floats[] = {DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16};
+constexpr DType small_floats[] = {DType::fp8e4m3, DType::fp8e5m2, DType::fp8e4m3fnuz, DType::fp8e5m2fnuz, DType::float16, DType::bfloat16};
 
 // A second definition of a small format, from its specification and in floating point: all finite magnitudes in order of their bits.
 class Reference {
  public:
   explicit Reference(DType d) : dtype_(d) {
     const FloatInfo f = finfo(d);
-    const int bias = (1 << (f.exponent_bits - 1)) - 1;
+    const int bias = (1 << (f.exponent_bits - 1)) - (is_fp8_fnuz(d) ? 0 : 1);
     const int top_exponent = (1 << f.exponent_bits) - 1;
     for (int e = 0; e <= top_exponent; ++e) {
       for (int m = 0; m < (1 << f.mantissa_bits); ++m) {
         const double significand = std::ldexp(m, -f.mantissa_bits) + (e == 0 ? 0 : 1);
         all_.push_back(std::ldexp(significand, std::max(e, 1) - bias));
       }
+    }
+    if (is_fp8_fnuz(d)) {  // all are numbers; what would follow them is beyond
+      finite_ = all_.size();
+      all_.push_back(std::ldexp(1.0, top_exponent + 1 - bias));
+      return;
     }
     // In E4M3 only the last pattern is no number; elsewhere the whole last exponent.
     finite_ = all_.size() - (d == DType::fp8e4m3 ? 1 : size_t{1} << f.mantissa_bits);
@@ -42,11 +47,13 @@ class Reference {
   double magnitude(uint64_t bits) const { return all_[bits]; }
 
   bool is_nan(uint64_t bits) const {
+    if (is_fp8_fnuz(dtype_)) return bits == sign_bit();
     bits &= sign_bit() - 1;
     return dtype_ == DType::fp8e4m3 ? bits == 0x7f : bits > finite_;
   }
 
   double decode(uint64_t bits) const {
+    if (is_fp8_fnuz(dtype_) && is_nan(bits)) return std::numeric_limits<double>::quiet_NaN();
     const uint64_t below = bits & (sign_bit() - 1);
     const double value = is_nan(bits)      ? std::numeric_limits<double>::quiet_NaN()
                          : below < finite_ ? all_[below]
@@ -66,6 +73,7 @@ class Reference {
       const double middle = (all_[bits - 1] + all_[bits]) / 2;
       if (x < middle || (x == middle && (bits & 1))) --bits;
     }
+    if (is_fp8_fnuz(dtype_) && (bits == 0 || bits >= finite_)) return bits == 0 ? 0 : sign_bit();
     return sign | std::min<uint64_t>(bits, finite_);
   }
 
@@ -193,6 +201,20 @@ TEST(SmallFloatTypes, SpecialValues) {
   EXPECT_EQ(fp8e5m2(61440.0f).bits, 0x7c);
   EXPECT_EQ(fp8e5m2(-1e300).bits, 0xfc);
   EXPECT_EQ(fp8e5m2(nan).bits, 0x7f);
+  // Past half a step beyond the largest number there is only the NaN, which has no sign, as 0 has none.
+  EXPECT_EQ(fp8e4m3fnuz(240.0f).bits, 0x7f);
+  EXPECT_EQ(fp8e4m3fnuz(std::nextafter(248.0f, 0.0f)).bits, 0x7f);
+  EXPECT_EQ(fp8e4m3fnuz(-std::nextafter(248.0f, 0.0f)).bits, 0xff);
+  EXPECT_EQ(fp8e5m2fnuz(57344.0f).bits, 0x7f);
+  EXPECT_EQ(fp8e5m2fnuz(-std::nextafter(61440.0f, 0.0f)).bits, 0xff);
+  for (const double v : {248.0, -248.0, 1e300, -1e300, inf, -inf, nan, -nan}) EXPECT_EQ(fp8e4m3fnuz(v).bits, 0x80) << v;
+  for (const double v : {61440.0, -61440.0, inf, -inf, nan, -nan}) EXPECT_EQ(fp8e5m2fnuz(v).bits, 0x80) << v;
+  for (const double v : {0.0, -0.0, 1e-9, -1e-9}) {
+    EXPECT_EQ(fp8e4m3fnuz(v).bits, 0) << v;
+    EXPECT_EQ(fp8e5m2fnuz(v).bits, 0) << v;
+  }
+  EXPECT_EQ(fp8e4m3fnuz(-0x1p-10).bits, 0x81);
+  EXPECT_EQ(fp8e5m2fnuz(-0x1p-17).bits, 0x81);
   EXPECT_EQ(float16(65504.0f).bits, 0x7bff);
   EXPECT_EQ(float16(65520.0f).bits, 0x7c00);
   EXPECT_EQ(float16(-inf).bits, 0xfc00);

@@ -56,7 +56,9 @@ TEST(DTypes, GroupsArePartition) {
 
 TEST(DTypes, PrioritiesAreDistinctAndOrderFloatsAboveIntegers) {
   std::set<int> seen;
-  for (DType d : valued()) EXPECT_TRUE(seen.insert(priority(d)).second) << repr(d);
+  for (DType d : valued()) EXPECT_EQ(seen.insert(priority(d)).second, !is_fp8_fnuz(d)) << repr(d);
+  EXPECT_EQ(priority(DType::fp8e4m3fnuz), priority(DType::fp8e4m3));
+  EXPECT_EQ(priority(DType::fp8e5m2fnuz), priority(DType::fp8e5m2));
   EXPECT_EQ(*seen.begin(), priority(DType::bool_));
   EXPECT_LT(priority(DType::void_), priority(DType::bool_));
   EXPECT_LT(priority(DType::uint64), priority(DType::fp8e4m3));
@@ -90,14 +92,43 @@ struct Promotion {
 TEST(Promotion, Table) {
   using enum DType;
   constexpr Promotion table[] = {
-      {bool_, int8, int8},          {bool_, uint64, uint64},       {bool_, fp8e5m2, fp8e5m2},    {bool_, index, index},
-      {index, int8, int8},          {index, uint8, uint8},         {index, float16, float16},    {int8, uint8, int16},
-      {int8, uint16, int32},        {int8, uint32, int64},         {int16, uint8, int16},        {int16, uint16, int32},
-      {int32, uint16, int32},       {int32, uint32, int64},        {int64, uint32, int64},       {uint8, uint16, uint16},
-      {uint32, uint64, uint64},     {int64, uint64, float32},      {int8, uint64, float32},      {int64, fp8e4m3, fp8e4m3},
-      {int64, float16, float16},    {uint64, bfloat16, bfloat16},  {int64, float32, float32},    {fp8e4m3, fp8e5m2, float16},
-      {fp8e4m3, float16, float16},  {fp8e5m2, bfloat16, bfloat16}, {float16, bfloat16, float32}, {float16, float32, float32},
-      {bfloat16, float64, float64}, {float32, float64, float64},
+      {bool_, int8, int8},
+      {bool_, uint64, uint64},
+      {bool_, fp8e5m2, fp8e5m2},
+      {bool_, index, index},
+      {index, int8, int8},
+      {index, uint8, uint8},
+      {index, float16, float16},
+      {int8, uint8, int16},
+      {int8, uint16, int32},
+      {int8, uint32, int64},
+      {int16, uint8, int16},
+      {int16, uint16, int32},
+      {int32, uint16, int32},
+      {int32, uint32, int64},
+      {int64, uint32, int64},
+      {uint8, uint16, uint16},
+      {uint32, uint64, uint64},
+      {int64, uint64, float32},
+      {int8, uint64, float32},
+      {int64, fp8e4m3, fp8e4m3},
+      {int64, float16, float16},
+      {uint64, bfloat16, bfloat16},
+      {int64, float32, float32},
+      {fp8e4m3, fp8e5m2, float16},
+      {fp8e4m3, float16, float16},
+      {fp8e5m2, bfloat16, bfloat16},
+      {float16, bfloat16, float32},
+      {float16, float32, float32},
+      {bfloat16, float64, float64},
+      {float32, float64, float64},
+      {uint64, fp8e4m3fnuz, fp8e4m3fnuz},
+      {bool_, fp8e5m2fnuz, fp8e5m2fnuz},
+      {fp8e4m3fnuz, fp8e4m3, float16},
+      {fp8e4m3fnuz, fp8e5m2fnuz, float16},
+      {fp8e5m2, fp8e5m2fnuz, float16},
+      {fp8e5m2fnuz, bfloat16, bfloat16},
+      {fp8e4m3fnuz, float32, float32},
   };
   for (const Promotion& p : table) EXPECT_EQ(least_upper_dtype(p.a, p.b), p.result) << repr(p.a) << " " << repr(p.b);
   EXPECT_EQ(least_upper_dtype({int64, uint64}, float64), float64);

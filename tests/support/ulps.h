@@ -22,7 +22,7 @@ inline double ulps(double got, long double exact, DType d) {
   if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : INFINITY;
   if (std::isinf(got) || std::isinf(rounded)) return is_greatest(std::isinf(got) ? rounded : got, d) ? 1 : INFINITY;
   const FloatInfo f = finfo(d);
-  const int mantissa = f.mantissa_bits, least = 2 - (1 << (f.exponent_bits - 1)) - mantissa;
+  const int mantissa = f.mantissa_bits, least = 2 - (1 << (f.exponent_bits - 1)) - mantissa - is_fp8_fnuz(d);
   const double ulp = std::ldexp(1.0, std::max(std::ilogb(double(exact)) - mantissa, least));
   return double(std::abs(got - exact) / ulp);
 }

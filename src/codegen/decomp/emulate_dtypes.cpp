@@ -16,16 +16,6 @@ namespace tinygrad::codegen {
 
 namespace {
 
-FloatFormat format_of(DType d) {
-  switch (d) {
-    case DType::fp8e4m3: return formats::fp8e4m3;
-    case DType::fp8e5m2: return formats::fp8e5m2;
-    case DType::float16: return formats::float16;
-    case DType::bfloat16: return formats::bfloat16;
-    default: throw InternalError(fmt::format("emulate dtypes: {} has no layout here", repr(d)));
-  }
-}
-
 DType storage_of(DType d) { return itemsize(d) == 1 ? DType::uint8 : DType::uint16; }
 
 UOp u32(uint64_t value) { return constant(Scalar::from_uint(value, DType::uint32)); }
@@ -55,7 +45,8 @@ UOp encode_float(const UOp& x, DType to) {
     out = where(magnitude < u32(uint64_t(127 + f.bias() + 2) << 23), out, u32(beyond));
   }
   out = where(u32(float32_infinity) < magnitude, u32(f.nan), out);
-  return out | (sign >> u32(uint64_t(31 - f.sign_bit())));
+  const UOp with_sign = out | (sign >> u32(uint64_t(31 - f.sign_bit())));
+  return f.fnuz ? where(eq(out, u32(0)), out, with_sign) : with_sign;
 }
 
 UOp decode_float(const UOp& bits, DType from) {
@@ -69,6 +60,7 @@ UOp decode_float(const UOp& bits, DType from) {
     value = as_bits(as_float(value) * f32(std::ldexp(1.0, bias_change)));
     if (f.has_infinity) value = where(eq(magnitude, u32(f.first_non_finite())), u32(float32_infinity), value);
   }
+  if (f.fnuz) return as_float(where(eq(bits, u32(f.nan)), u32(formats::float32.nan), value | sign));
   const uint64_t first_nan = f.first_non_finite() + (f.has_infinity ? 1 : 0);
   value = where(magnitude < u32(first_nan), value, u32(formats::float32.nan));
   return as_float(value | sign);
@@ -97,8 +89,8 @@ UOp integer_to_float32(const UOp& x) {
   return cast(where(small, x, cut), DType::float32);
 }
 
-/// Ops on values of a dtype whose result is always one.
-bool is_exact(Op op) { return op == Op::NEG || op == Op::MAX || op == Op::WHERE || op == Op::TRUNC; }
+/// Ops on values of a dtype whose result is always one. What has no -0 does not hold the negative of 0.
+bool is_exact(Op op, DType d) { return op == Op::MAX || op == Op::WHERE || (!is_fp8_fnuz(d) && (op == Op::NEG || op == Op::TRUNC)); }
 
 class Emulation {
  public:
@@ -134,7 +126,7 @@ class Emulation {
       default: break;
     }
     const UOp wide(u.op(), DType::float32, sources, u.arg());
-    return u.in(Group::alu) && !is_exact(u.op()) ? rounded(wide, d) : wide;
+    return u.in(Group::alu) && !is_exact(u.op(), d) ? rounded(wide, d) : wide;
   }
 
  private:
@@ -213,8 +205,7 @@ Target without_dtypes(Target target, std::string_view names) {
     const size_t comma = names.find(',');
     const DType d = parse_dtype(names.substr(0, comma));
     if (!is_long(d) && !(is_float(d) && bitsize(d) < 32)) {
-      throw ValueError(
-          fmt::format("EMULATED_DTYPES: {} cannot be emulated; float16, bfloat16, fp8e4m3, fp8e5m2, int64 and uint64 can", repr(d)));
+      throw ValueError(fmt::format("EMULATED_DTYPES: {} cannot be emulated; float16, bfloat16, fp8, int64 and uint64 can", repr(d)));
     }
     target.drop_dtype(d);
     names = comma == names.npos ? std::string_view() : names.substr(comma + 1);

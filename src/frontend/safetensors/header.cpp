@@ -25,7 +25,7 @@ constexpr size_t size_bytes = 8;
 constexpr size_t most_header_bytes = 100'000'000;  // as the format says
 constexpr const char* metadata_key = "__metadata__";
 
-constexpr std::array<std::pair<std::string_view, DType>, 15> dtype_names{{{"BOOL", DType::bool_},
+constexpr std::array<std::pair<std::string_view, DType>, 17> dtype_names{{{"BOOL", DType::bool_},
                                                                           {"I8", DType::int8},
                                                                           {"U8", DType::uint8},
                                                                           {"I16", DType::int16},
@@ -36,6 +36,8 @@ constexpr std::array<std::pair<std::string_view, DType>, 15> dtype_names{{{"BOOL
                                                                           {"U64", DType::uint64},
                                                                           {"F8_E4M3", DType::fp8e4m3},
                                                                           {"F8_E5M2", DType::fp8e5m2},
+                                                                          {"F8_E4M3FNUZ", DType::fp8e4m3fnuz},
+                                                                          {"F8_E5M2FNUZ", DType::fp8e5m2fnuz},
                                                                           {"F16", DType::float16},
                                                                           {"BF16", DType::bfloat16},
                                                                           {"F32", DType::float32},

@@ -98,7 +98,8 @@ TEST_P(EmulatedLong, Casts) {
     expect_same([&] {
       Tensors out;
       for (DType to : {DType::bool_, DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64,
-                       DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64})
+                       DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::fp8e4m3fnuz, DType::fp8e5m2fnuz, DType::float16,
+                       DType::bfloat16, DType::float32, DType::float64})
         out.push_back(a.cast(d).cast(to)), out.push_back(a.cast(to).cast(d));
       out.push_back(a.cast(d).bitcast(DType::float64));
       out.push_back((a.cast(DType::float32) * 0.75 + 0.5).cast(d));

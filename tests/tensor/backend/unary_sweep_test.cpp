@@ -126,7 +126,8 @@ const Unary functions[] = {
 };
 // clang-format on
 
-constexpr DType dtypes[] = {DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+constexpr DType dtypes[] = {DType::fp8e4m3, DType::fp8e5m2,  DType::fp8e4m3fnuz, DType::fp8e5m2fnuz,
+                            DType::float16, DType::bfloat16, DType::float32,     DType::float64};
 
 /// What exponentials are off, for each unit of their exponent, where products are rounded before they are added to.
 double by_exponent_without_fma() {
