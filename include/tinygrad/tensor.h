@@ -204,8 +204,8 @@ class TINYGRAD_EXPORT Tensor {
   static void set_rng_state(const Tensor& state);
   static Tensor rand(const Sizes& shape, const TensorOptions& options = {});   ///< uniform over [0, 1)
   static Tensor randn(const Sizes& shape, const TensorOptions& options = {});  ///< standard normal; as integers, rounded toward 0
-  /// Integers over [low, high), all equally likely (to 2^-16 of their probability, and closer for more than 2^16 of them). ValueError for a
-  /// dtype that does not hold them.
+  /// Integers over [low, high), all equally likely (to 2^-16 of their probability, and closer for more than 2^16 of them); int32, whatever
+  /// DEFAULT_INT is, if no dtype is named. ValueError for a dtype that does not hold them.
   static Tensor randint(const Sizes& shape, int64_t low = 0, int64_t high = 10, const TensorOptions& options = {});
   static Tensor normal(const Sizes& shape, double mean = 0.0, double std = 1.0, const TensorOptions& options = {});
   /// Over [low, high); as integers, of which `low` must be one, each as likely.
@@ -214,7 +214,7 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor glorot_uniform(const Sizes& shape, const TensorOptions& options = {});
   static Tensor kaiming_uniform(const Sizes& shape, double a = 0.01, const TensorOptions& options = {});
   static Tensor kaiming_normal(const Sizes& shape, double a = 0.01, const TensorOptions& options = {});
-  static Tensor randperm(int64_t n, const TensorOptions& options = {});
+  static Tensor randperm(int64_t n, const TensorOptions& options = {});  ///< of 0 to n - 1; int32 if no dtype is named
   /// `count` words (uint32) of Threefry-2x32, from two uint32 of a key and two of a counter, low words first.
   static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
   /// Indices drawn with these weights (a vector, or a row each), int32. Without replacement ValueError unless as many weights as samples
@@ -563,6 +563,8 @@ class TINYGRAD_EXPORT Tensor {
   Tensor newton_schulz(int64_t steps, const std::vector<double>& params, double eps = 1e-7) const;
   /// SHA-3 of the bytes of the last axis, uint8: "sha3_224", "sha3_256", "sha3_384", "sha3_512", "shake_128" or "shake_256".
   Tensor keccak(std::string_view name = "sha3_256") const;
+  /// The same for a block of `rate` bytes, a multiple of 8 below 200, and the bits that follow the message; (200 - rate) / 2 bytes.
+  Tensor keccak(int64_t rate, uint8_t suffix) const;
   /// 16 bytes, uint8, from all bytes of this one.
   Tensor hash() const;
   /// x @ weight + bias.

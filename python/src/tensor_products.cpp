@@ -2,6 +2,7 @@
 #include "common.h"
 
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/variant.h>
 
 namespace tinygrad::python {
 
@@ -28,16 +29,18 @@ PoolOptions pool(nb::handle kernel, const std::optional<Ints>& stride, const Int
 }
 
 void bind_convolutions(TensorClass& tensor) {
+  // Whether a kernel reads images is the option IMAGE's to say, not the function's.
+  for (const char* name : {"conv2d", "image_conv2d"})
+    tensor.def(
+        name,
+        [](const Tensor& t, const Tensor& weight, const std::optional<Tensor>& bias, int64_t groups, const Ints& stride,
+           const Ints& dilation, const Ints& padding, const OptionalDType& dtype) {
+          return t.conv2d(
+              weight, or_none(bias),
+              {.groups = groups, .stride = stride.values, .dilation = dilation.values, .padding = padding.values, .dtype = get(dtype)});
+        },
+        "weight"_a, "bias"_a = nb::none(), "groups"_a = 1, "stride"_a = 1, "dilation"_a = 1, "padding"_a = 0, "dtype"_a = nb::none());
   tensor
-      .def(
-          "conv2d",
-          [](const Tensor& t, const Tensor& weight, const std::optional<Tensor>& bias, int64_t groups, const Ints& stride,
-             const Ints& dilation, const Ints& padding, const OptionalDType& dtype) {
-            return t.conv2d(
-                weight, or_none(bias),
-                {.groups = groups, .stride = stride.values, .dilation = dilation.values, .padding = padding.values, .dtype = get(dtype)});
-          },
-          "weight"_a, "bias"_a = nb::none(), "groups"_a = 1, "stride"_a = 1, "dilation"_a = 1, "padding"_a = 0, "dtype"_a = nb::none())
       .def(
           "conv_transpose2d",
           [](const Tensor& t, const Tensor& weight, const std::optional<Tensor>& bias, int64_t groups, const Ints& stride,
@@ -130,6 +133,10 @@ void bind_losses(TensorClass& tensor) {
 void bind_products(TensorClass& tensor) {
   bind_convolutions(tensor);
   bind_losses(tensor);
+  for (const char* name : {"dot", "image_dot"})
+    tensor.def(
+        name, [](const Tensor& t, const Tensor& w, const OptionalDType& dtype) { return t.dot(w, get(dtype)); }, "w"_a,
+        "dtype"_a = nb::none());
   tensor
       .def(
           "matmul",
@@ -137,9 +144,6 @@ void bind_products(TensorClass& tensor) {
             return reverse ? x.matmul(t, get(dtype)) : t.matmul(x, get(dtype));
           },
           "x"_a, "reverse"_a = false, "dtype"_a = nb::none())
-      .def(
-          "dot", [](const Tensor& t, const Tensor& w, const OptionalDType& dtype) { return t.dot(w, get(dtype)); }, "w"_a,
-          "dtype"_a = nb::none())
       .def_static(
           "einsum",
           [](const std::string& formula, const nb::args& operands, const OptionalDType& dtype) {
@@ -188,7 +192,13 @@ void bind_products(TensorClass& tensor) {
           },
           "full_matrices"_a = true)
       .def("newton_schulz", &Tensor::newton_schulz, "steps"_a, "params"_a, "eps"_a = 1e-7)
-      .def("keccak", &Tensor::keccak, "cfg"_a = "sha3_256")
+      .def(
+          "keccak",
+          [](const Tensor& t, const std::variant<std::string, std::pair<int64_t, uint8_t>>& cfg) {
+            const auto* own = std::get_if<std::pair<int64_t, uint8_t>>(&cfg);
+            return own ? t.keccak(own->first, own->second) : t.keccak(std::get<std::string>(cfg));
+          },
+          "cfg"_a = "sha3_256", "By the name of a hash, or the bytes of a block and the bits that follow the message.")
       .def("hash", &Tensor::hash);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common.h"
 
+#include "ops/gradient.h"
 #include "ops/operand.h"
 #include "shape/shape.h"
 #include "uop/build.h"
@@ -30,11 +31,23 @@ std::map<int32_t, UOp>& memories() {
   return map;
 }
 
-/// The memory that a node is a state of: AFTER(... AFTER(memory, effect...), loop...).
+// A part of memory is TUPLE(state of the memory, offset, size, step, ...) with a size and a step for each of its axes, an element of it
+// TUPLE(part, place in the memory). Neither gets into a kernel.
+bool is_part(const UOp& u) { return u.is(Op::TUPLE) && u.dtype() != DType::void_ && u.src_count() > 2; }
+bool is_element_of_part(const UOp& u) { return u.is(Op::TUPLE) && u.dtype() != DType::void_ && u.src_count() == 2; }
+
+/// The memory that a node is a state or a part of: AFTER(... AFTER(memory, effect...), loop...).
 const UOp& base_of(const UOp& u) {
   const UOp* base = &u;
-  while (base->is(Op::AFTER)) base = &base->src(0);
+  while (base->is(Op::AFTER) || is_part(*base)) base = &base->src(0);
   return *base;
+}
+/// A part after something else was done to its memory; what is the whole memory is just that state.
+UOp in_state(const UOp& u, const UOp& state) {
+  if (!is_part(u)) return state;
+  UOps sources(u.src());
+  sources[0] = state;
+  return u.with_src(sources);
 }
 bool is_memory(const UOp& u) { return base_of(u).is(Op::PARAM); }
 bool is_register(const UOp& memory) { return base_of(memory).arg_as<ParamArg>().slot < 0; }
@@ -56,8 +69,14 @@ std::optional<UOp> stored_at(const UOp& state, const UOp& at) {
   return stored_at(state.src(0), at);
 }
 
+UOp flat(const UOp& state);
+
+/// The INDEX of an element, or anything else as it is.
+UOp place_of(const UOp& u) { return is_element_of_part(u) ? index(flat(u.src(0).src(0)), u.src(1)) : u; }
+
 /// What a node is worth in a formula: of a place in memory, what is there.
-UOp value_of(const UOp& u) {
+UOp value_of(const UOp& given) {
+  const UOp u = place_of(given);
   if (is_memory(u)) throw nb::type_error("a kernel's memory has no value; index it: A[i]");
   if (!u.is(Op::INDEX)) return u;
   if (is_register(u.src(0)) && !is_carried(u.src(0))) {
@@ -98,15 +117,41 @@ const UOp& memory_of(const UOp& state, const char* what) {
   return u;
 }
 
-Sizes sizes_of(const UOp& memory) {
-  Sizes out;
-  for (const UOp& d : memory.src()) out.push_back(const_value(d)->as_int());
+/// The axes of memory or a part of it, and where it begins.
+struct Axes {
+  struct Axis {
+    int64_t size, step;
+  };
+  std::vector<Axis> list;
+  UOp offset = index_const(0);
+};
+
+Axes axes_of(const UOp& u, const char* what) {
+  const UOp& memory = memory_of(u, what);
+  Axes out;
+  if (is_part(u)) {
+    out.offset = u.src(1);
+    for (size_t i = 2; i < u.src_count(); i += 2)
+      out.list.push_back({const_value(u.src(i))->as_int(), const_value(u.src(i + 1))->as_int()});
+    return out;
+  }
+  int64_t step = 1;
+  for (size_t i = memory.src_count(); i-- > 0;) {
+    out.list.insert(out.list.begin(), {const_value(memory.src(i))->as_int(), step});
+    step *= out.list.front().size;
+  }
   return out;
 }
 
-int64_t elements_of(const UOp& memory) {
+Sizes sizes_of(const UOp& u, const char* what) {
+  Sizes out;
+  for (const auto& axis : axes_of(u, what).list) out.push_back(axis.size);
+  return out;
+}
+
+int64_t elements_of(const UOp& u, const char* what) {
   int64_t n = 1;
-  for (const int64_t size : sizes_of(memory)) n *= size;
+  for (const int64_t size : sizes_of(u, what)) n *= size;
   return n;
 }
 
@@ -117,19 +162,69 @@ UOp flat(const UOp& state) {
     sources[0] = flat(sources[0]);
     return UOp(Op::AFTER, state.dtype(), sources);
   }
-  return param(state.dtype(), elements_of(state), state.arg_as<ParamArg>());
+  return param(state.dtype(), elements_of(state, "memory"), state.arg_as<ParamArg>());
 }
 
-/// The element of a kernel's memory at an index for each axis.
+/// An index of an axis as a node; a number counts from the end if it is negative, and is one of the axis.
+UOp index_of(nb::handle x, int64_t size) {
+  if (!nb::isinstance<nb::int_>(x)) return cast(to_node(x, DType::index), DType::index);
+  const auto i = nb::cast<int64_t>(x);
+  if (i < -size || i >= size)
+    throw IndexError("a kernel indexes an axis of " + std::to_string(size) + " elements with " + std::to_string(i));
+  return index_const(i < 0 ? i + size : i);
+}
+
+/// The indices of a key, an ellipsis filled up with whole axes.
+std::vector<nb::object> filled_key(nb::handle key, size_t axes) {
+  const nb::tuple given = nb::isinstance<nb::tuple>(key) ? nb::borrow<nb::tuple>(key) : nb::make_tuple(key);
+  const nb::object whole = nb::steal(PySlice_New(nullptr, nullptr, nullptr));
+  std::vector<nb::object> out;
+  for (nb::handle k : given) {
+    const bool fills = k.is(nb::ellipsis());
+    if (k.is_none()) throw nb::type_error("a kernel's memory takes no new axes: leave None out");
+    if (!fills) out.push_back(nb::borrow(k));
+    for (size_t n = given.size() - 1; fills && n < axes; ++n) out.push_back(whole);
+  }
+  if (out.size() > axes)
+    throw IndexError("a kernel indexes memory of " + std::to_string(axes) + " axes with " + std::to_string(out.size()) + " indices");
+  out.resize(axes, whole);
+  return out;
+}
+
+/// The element of a kernel's memory at an index for each axis; with fewer of them, or slices, a part of the memory.
 UOp element(const UOp& memory, nb::handle key) {
-  const UOps dims(memory_of(memory, "indexing").src());
-  const nb::tuple indices = nb::isinstance<nb::tuple>(key) ? nb::borrow<nb::tuple>(key) : nb::make_tuple(key);
-  if (indices.size() != dims.size())
-    throw IndexError("a kernel indexes memory of " + std::to_string(dims.size()) + " axes with " + std::to_string(indices.size()) +
-                     " indices");
-  UOp at = index_const(0);
-  for (size_t i = 0; i < dims.size(); ++i) at = at * dims[i] + cast(to_node(indices[i], DType::index), DType::index);
-  return index(flat(memory), at);
+  const Axes axes = axes_of(memory, "indexing");
+  const std::vector<nb::object> keys = filled_key(key, axes.list.size());
+  UOp at = axes.offset;
+  UOps left;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto [size, step] = axes.list[i];
+    if (!PySlice_Check(keys[i].ptr())) {
+      at = at + index_of(keys[i], size) * index_const(step);
+      continue;
+    }
+    Py_ssize_t begin = 0, end = 0, stride = 0;
+    if (PySlice_Unpack(keys[i].ptr(), &begin, &end, &stride) < 0) throw nb::python_error();
+    const Py_ssize_t count = PySlice_AdjustIndices(size, &begin, &end, stride);
+    if (count == 0) throw IndexError("a slice of a kernel's memory has no elements");
+    at = at + index_const(begin * step);
+    for (const int64_t n : {int64_t(count), step * stride}) left.push_back(index_const(n));
+  }
+  if (left.empty()) return is_part(memory) ? UOp(Op::TUPLE, memory.dtype(), {memory, at}) : index(flat(memory), at);
+  UOps sources{is_part(memory) ? memory.src(0) : memory, at};
+  sources.append(left.begin(), left.end());
+  return UOp(Op::TUPLE, memory.dtype(), sources);
+}
+
+/// Memory with a single axis. A part must lie together.
+UOp flattened(const UOp& u) {
+  const Axes axes = axes_of(u, "flatten");
+  if (!is_part(u)) return flat(u);
+  int64_t step = axes.list.back().step, size = 1;
+  for (size_t i = axes.list.size(); i-- > 0; size *= axes.list[i].size)
+    if (axes.list[i].step != step * size)
+      throw ValueError("flatten: the elements of this part of a kernel's memory do not lie at equal steps");
+  return UOp(Op::TUPLE, u.dtype(), {u.src(0), axes.offset, index_const(size), index_const(step)});
 }
 
 /// A loop; one that was cast to a dtype of values is still that loop.
@@ -147,12 +242,21 @@ std::vector<UOp> loops_of(nb::handle x) {
 }
 
 /// What a node does: of a state of memory, the effects that it is behind; the latest of those that are on the same place.
-std::vector<UOp> effects_of(const UOp& u) {
+std::vector<UOp> effects_of(const UOp& part) {
+  const UOp& u = is_part(part) ? part.src(0) : part;
   if (!u.is(Op::AFTER)) return {u};
   std::vector<UOp> out;
   for (const UOp* s = &u; s->is(Op::AFTER); s = &s->src(0))
     for (const UOp& e : s->src().subspan(1))
       if (!e.is(Op::RANGE)) out.insert(out.begin(), e);
+  return out;
+}
+
+std::vector<UOp> all_effects(const char* what, const nb::args& srcs) {
+  std::vector<UOp> out;
+  for (nb::handle s : srcs)
+    if (!s.is_none())
+      for (const UOp& effect : effects_of(cast_to<UOp>(s, what, "UOps"))) out.push_back(effect);
   return out;
 }
 
@@ -175,7 +279,8 @@ UOp reduced(const UOp& value, const UOp& carried, const UOp& before, const std::
 }
 
 /// The memory after `at` was given a value, for all iterations of the loops that end.
-UOp set_element(const UOp& at, nb::handle x, nb::handle end) {
+UOp set_element(const UOp& given, nb::handle x, nb::handle end) {
+  const UOp at = place_of(given);
   if (!at.is(Op::INDEX)) throw nb::type_error("set: expects an element, as in C[i].set(x)");
   const UOp state = at.src(0), value = to_node(x, at.dtype());
   const UOp& whole = memories().at(base_of(state).arg_as<ParamArg>().slot);
@@ -188,24 +293,23 @@ UOp set_element(const UOp& at, nb::handle x, nb::handle end) {
       carried = u;
   if (!carried) {
     const UOp stored = checked_store(place, value);
-    return UOp(Op::AFTER, whole.dtype(), {whole, loops.empty() ? stored : tinygrad::end(stored, loops)});
+    const UOp after(Op::AFTER, whole.dtype(), {whole, loops.empty() ? stored : tinygrad::end(stored, loops)});
+    return is_element_of_part(given) ? in_state(given.src(0), after) : after;
   }
   if (carried.src(0).src(1) != at.src(1)) throw ValueError("set: a loop carries another element than the one that is set");
   const auto before = stored_at(carried.src(0).src(0), at.src(1));
   if (!before && is_register(whole)) throw ValueError("a placeholder in registers is read before anything was stored there");
-  return UOp(Op::AFTER, whole.dtype(), {whole, checked_store(place, reduced(value, carried, before ? *before : load(place), loops))});
+  const UOp after(Op::AFTER, whole.dtype(), {whole, checked_store(place, reduced(value, carried, before ? *before : load(place), loops))});
+  return is_element_of_part(given) ? in_state(given.src(0), after) : after;
 }
 
 void bind_kernels(nb::class_<UOp>& uop) {
-  uop.def_prop_ro("shape", [](const UOp& u) { return to_tuple(sizes_of(memory_of(u, "shape"))); })
-      .def("numel", [](const UOp& u) { return elements_of(memory_of(u, "numel")); })
-      .def_prop_ro("size", [](const UOp& u) { return elements_of(memory_of(u, "size")); })
-      .def("flatten",
-           [](const UOp& u) {
-             memory_of(u, "flatten");
-             return flat(u);
-           })
-      .def("__getitem__", &element, "key"_a)
+  uop.def_prop_ro("shape", [](const UOp& u) { return to_tuple(sizes_of(u, "shape")); })
+      .def("numel", [](const UOp& u) { return elements_of(u, "numel"); })
+      .def_prop_ro("size", [](const UOp& u) { return elements_of(u, "size"); })
+      .def_prop_ro("ndim", [](const UOp& u) { return sizes_of(u, "ndim").size(); })
+      .def("flatten", &flattened)
+      .def("__getitem__", &element, "key"_a.none(), "An element of a kernel's memory; with slices or fewer indices than axes a part of it.")
       .def_static(
           "range",
           [](int64_t end, int32_t axis, const std::string& axis_type, const OptionalDType& dtype) {
@@ -231,17 +335,21 @@ void bind_kernels(nb::class_<UOp>& uop) {
           "after",
           [](const UOp& state, const nb::args& src) {
             memory_of(state, "after");
-            UOps sources{state};
+            UOps sources{is_part(state) ? state.src(0) : state};
             for (nb::handle s : src) {
               const UOp u = loop_of(s);
               for (const UOp& e : effects_of(u)) sources.push_back(e);
             }
-            return sources.size() == 1 ? state : UOp(Op::AFTER, state.dtype(), sources);
+            return sources.size() == 1 ? state : in_state(state, UOp(Op::AFTER, state.dtype(), sources));
           },
           "src"_a, "The memory behind these effects, or as the earlier iterations of a loop left it.")
       .def_static(
           "placeholder",
           [](const Ints& shape, const DTypeArg& dtype, std::optional<int32_t> slot, const std::string& addrspace) {
+            if (addrspace == "LOCAL")
+              throw ValueError(
+                  "UOp.placeholder: no LOCAL memory: the library itself shares a kernel among the items of work-groups; "
+                  "use REG for what an item keeps");
             const bool in_registers = choose<bool>("addrspace", addrspace, {{"GLOBAL", false}, {"REG", true}});
             const int32_t number =
                 in_registers ? -1 - slot.value_or(int32_t(memories().size())) : slot.value_or(int32_t(memories().size()));
@@ -254,32 +362,33 @@ void bind_kernels(nb::class_<UOp>& uop) {
           "shape"_a, "dtype"_a, "slot"_a = nb::none(), "addrspace"_a = "GLOBAL", "Memory of a kernel: an argument, or in registers (REG).")
       .def(
           "store",
-          [](const UOp& at, nb::handle x) {
+          [](const UOp& element, nb::handle x) {
+            const UOp at = place_of(element);
             if (!at.is(Op::INDEX)) throw nb::type_error("store: expects an element, as in C[i].store(x)");
             return checked_store(at, to_node(x, at.dtype()));
           },
-          "value"_a)
+          "src"_a)
       .def(
           "end",
           [](const UOp& effect, const nb::args& ranges) {
             const std::vector<UOp> effects = effects_of(effect);
             return tinygrad::end(effects.size() == 1 ? effects[0] : tinygrad::group(effects), loops_of(ranges));
           },
-          "ranges"_a)
-      .def_static(
-          "group", [](const nb::args& effects) { return tinygrad::group(nb::cast<std::vector<UOp>>(nb::list(effects))); }, "effects"_a)
+          "src"_a)
+      .def(
+          "group", [](const nb::args& srcs) { return tinygrad::group(all_effects("group", srcs)); },
+          "Effects as one; of UOp itself, or of the first of them.")
       .def(
           "sink",
-          [](const UOp& first, const nb::args& more, nb::handle arg) {
-            std::vector<UOp> all = effects_of(first);
-            for (nb::handle e : more)
-              for (const UOp& effect : effects_of(cast_to<UOp>(e, "sink", "UOps"))) all.push_back(effect);
+          [](const nb::args& srcs, nb::handle arg) {
+            const std::vector<UOp> all = all_effects("sink", srcs);
             const nb::object name = nb::getattr(arg, "name", nb::none());
             if (!arg.is_none() && !nb::isinstance<nb::str>(name))
               throw nb::type_error((std::string("sink: expects arg to be a KernelInfo, got ") + nb::repr(arg).c_str()).c_str());
             return tinygrad::sink(all, KernelArg{.name = Symbol(arg.is_none() ? "custom" : nb::cast<std::string>(name))});
           },
-          "more"_a, "arg"_a = nb::none(), "The kernel; `arg` is a KernelInfo.")
+          "arg"_a = nb::none(),
+          "The kernel of these effects, which may be none; of UOp itself, or of the first of them. `arg` is a KernelInfo.")
       .def(
           "reduce",
           [](const UOp& x, const nb::args& ranges, const std::string& op) {
@@ -287,20 +396,31 @@ void bind_kernels(nb::class_<UOp>& uop) {
             for (nb::handle r : ranges) sources.push_back(loop_of(r));
             return UOp(Op::REDUCE, sources[0].dtype(), sources, ReduceArg{op_named(op), {}});
           },
-          "ranges"_a, "arg"_a = "ADD", "Over loops of a kernel.")
+          "src"_a, "arg"_a = "ADD", "Over loops of a kernel.")
       .def(
           "cast", [](const UOp& x, const DTypeArg& dtype) { return tinygrad::cast(value_of(x), dtype.get()); }, "dtype"_a)
       .def(
           "bitcast", [](const UOp& x, const DTypeArg& dtype) { return tinygrad::bitcast(value_of(x), dtype.get()); }, "dtype"_a)
       .def(
           "where",
-          [](const UOp& c, const UOp& x, nb::handle y) {
-            const UOp a = value_of(x), b = to_node(y, a.dtype());
+          [](const UOp& c, nb::handle x, nb::handle y) {
+            const bool by_second = !nb::isinstance<UOp>(x) && nb::isinstance<UOp>(y);
+            const DType number = PyFloat_Check(x.ptr()) || PyFloat_Check(y.ptr()) ? DType::float32 : DType::index;
+            const UOp first = by_second ? to_node(y, number) : to_node(x, number);
+            const UOp second = to_node(by_second ? x : y, first.dtype());
+            const UOp &a = by_second ? second : first, &b = by_second ? first : second;
             if (a.dtype() != b.dtype()) throw DTypeError("where: two dtypes in a kernel; cast() one value");
             return tinygrad::where(value_of(c), a, b);
           },
           "x"_a, "y"_a)
       .def("__neg__", [](const UOp& x) { return -value_of(x); })
+      .def("neg", [](const UOp& x) { return -value_of(x); })
+      .def_static(
+          "variable",
+          [](std::string name, int64_t min, int64_t max, const OptionalDType& dtype) {
+            return Variable(std::move(name), min, max, get(dtype));
+          },
+          "name"_a, "min_val"_a, "max_val"_a, "dtype"_a = nb::none(), "A Variable: an integer with bounds.")
       .def("logical_not", [](const UOp& x) { return logical_not(value_of(x)); })
       .def(
           "minimum",
@@ -336,9 +456,25 @@ void bind_operators(nb::class_<UOp>& uop) {
   TG_OPERATOR(xor, Op::XOR);
   TG_BINARY(__lt__, Op::CMPLT);
   TG_REFLECTED(__gt__, Op::CMPLT);
+  uop.def("__ge__", [](const UOp& a, nb::handle b) { return logical_not(binary(Op::CMPLT, a, b)); }, "x"_a);
+  uop.def("__le__", [](const UOp& a, nb::handle b) { return logical_not(binary(Op::CMPLT, a, b, true)); }, "x"_a);
+  TG_OPERATOR(lshift, Op::SHL);
+  TG_OPERATOR(rshift, Op::SHR);
   TG_BINARY(eq, Op::CMPEQ);
   TG_BINARY(ne, Op::CMPNE);
   TG_BINARY(maximum, Op::MAX);
+#define TG_NAMED(method, op) \
+  uop.def(#method, [](const UOp& a, nb::handle b, bool reverse) { return binary(op, a, b, reverse); }, "x"_a, "reverse"_a = false)
+  TG_NAMED(add, Op::ADD);
+  TG_NAMED(sub, Op::SUB);
+  TG_NAMED(mul, Op::MUL);
+  TG_NAMED(mod, Op::FLOORMOD);
+  TG_NAMED(bitwise_and, Op::AND);
+  TG_NAMED(bitwise_or, Op::OR);
+  TG_NAMED(bitwise_xor, Op::XOR);
+  TG_NAMED(lshift, Op::SHL);
+  TG_NAMED(rshift, Op::SHR);
+#undef TG_NAMED
 #undef TG_OPERATOR
 #undef TG_REFLECTED
 #undef TG_BINARY
@@ -366,6 +502,39 @@ GradientFunction gradient_of_nodes(nb::object f) {
 }
 
 namespace {
+
+// Arguments of call() have slots that no function of the library's own has.
+constexpr int32_t first_argument = 1 << 20;
+
+Tensor argument_like(const Tensor& t, int32_t slot) {
+  if (slot < 0) throw ValueError("as_param: the slot " + std::to_string(slot) + ", expects at least 0");
+  return Tensor::from_uop(ops::param_like(t.uop(), first_argument + slot));
+}
+
+/// What a formula of arguments (Tensor.as_param) is of these tensors, with a gradient of its own where one is given.
+Tensor called(nb::handle self, const nb::args& more, nb::handle fxn, nb::object grad_fxn) {
+  const std::vector<Tensor> tensors = to_tensors(self, more, "call");
+  if (!nb::isinstance<Tensor>(fxn) && !nb::isinstance<UOp>(fxn))
+    throw nb::type_error("call: expects fxn to be a tensor or a UOp made of as_param()");
+  const UOp formula = nb::isinstance<UOp>(fxn) ? nb::cast<UOp>(fxn) : nb::cast<Tensor>(fxn).uop();
+  const auto body = [&formula](std::span<const Tensor> given) {
+    NodeMap<UOp> values;
+    for (const UOp& u : toposort(formula)) {
+      if (!u.is(Op::PARAM) || u.arg_as<ParamArg>().slot < first_argument) continue;
+      const auto slot = size_t(u.arg_as<ParamArg>().slot - first_argument);
+      if (slot >= given.size())
+        throw ValueError("call: fxn has an argument " + std::to_string(slot) + ", got " + std::to_string(given.size()) + " tensors");
+      const Tensor like = Tensor::from_uop(u);
+      if (like.shape() != given[slot].shape() || like.dtype() != given[slot].dtype())
+        throw ShapeError("call: argument " + std::to_string(slot) + " is " + given[slot].to_string() + ", fxn was made for " +
+                         like.to_string());
+      values[u] = given[slot].uop();
+    }
+    return std::vector{Tensor::from_uop(substitute(formula, values))};
+  };
+  if (grad_fxn.is_none()) return body(tensors)[0];
+  return detail::FunctionCore({.name = "call", .gradient = gradient_of_nodes(std::move(grad_fxn))}).call(tensors, body)[0];
+}
 
 /// Runs a kernel of the user on tensors.
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& more, const nb::object& fxn, nb::object grad_fxn) {
@@ -398,6 +567,9 @@ void bind_graph(TensorClass& tensor) {
   tensor
       .def("custom_kernel", &run_custom_kernel, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),
            "Runs a kernel written as UOps on these tensors, in place; returns them. `fxn` gets a UOp for the memory of each.")
+      .def("as_param", &argument_like, "slot"_a, "Stands for the tensor of this place in call(), which is of this one's shape and dtype.")
+      .def("call", &called, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),
+           "What `fxn`, made of as_param(), is of these tensors. `grad_fxn` gives gradients as that of function() does.")
       .def(
           "alu", [](const Tensor& t, const std::string& op, const nb::args& src) { return t.alu(op_named(op), to_tensors(src, "alu")); },
           "op"_a, "src"_a)

@@ -117,7 +117,7 @@ def test_a_jit_is_reset_while_others_call_it() -> None:
       if k == 0:
         f.reset()
         f.free_intermediates()
-        assert f.captured in (True, False)
+        assert f.captured is None or f.captured
       else:
         assert f(x).item() == 16
 

@@ -92,3 +92,110 @@ def test_values_with_axes() -> None:
   np.testing.assert_array_equal(Tensor(x.uop.max(axis=0, keepdim=True)).numpy(), A.max(0, keepdims=True))
   i = UOp.range(10, 0)
   assert (i + 1 - i).simplify() == UOp.const(1) and ((i * 4) // 4).simplify() == i
+
+
+def test_parts_of_memory() -> None:
+  def row_sums(C: UOp, X: UOp) -> UOp:
+    i, k = UOp.range(X.shape[0], 0), UOp.range(X.shape[1], 1, AxisType.REDUCE)
+    row = X[i, :]
+    assert row.shape == (7,) and row.size == 7 and row.ndim == 1 and X[i].shape == (7,) and X[i, ...].shape == (7,)
+    total = UOp.placeholder((1,), X.dtype, 0, addrspace=AddrSpace.REG).after(i)[0].set(0.0)
+    total = total[0].set(total.after(k)[0] + row[k], end=k)
+    return C[i].set(total[0], end=i).sink()
+
+  np.testing.assert_allclose(run(Tensor.empty(5), A, kernel=row_sums), A.sum(1), rtol=1e-5, atol=1e-5)
+
+  def window(C: UOp, X: UOp) -> UOp:
+    i, j = UOp.range(C.shape[0], 0), UOp.range(C.shape[1], 1)
+    return C[i][j].store(X[1:4, ::-2][i, j] + X[..., -1][i]).end(i, j).sink()
+
+  np.testing.assert_allclose(run(Tensor.empty(3, 4), A, kernel=window), A[1:4, ::-2] + A[:3, -1:], rtol=1e-6)
+
+  def into_part(C: UOp, X: UOp) -> UOp:
+    i, k = UOp.range(3, 0), UOp.range(X.shape[1], 1, AxisType.REDUCE)
+    part = C[1:4]
+    part = part[i].set(0.0)
+    assert part.shape == (3,)
+    part = part[i].set(part.after(k)[i] + X[1:4][i, k], end=k)
+    return part.end(i).sink()
+
+  want = np.arange(5, dtype=np.float32)
+  want[1:4] = A[1:4].sum(1)
+  np.testing.assert_allclose(run(Tensor(np.arange(5, dtype=np.float32)).realize(), A, kernel=into_part), want, rtol=1e-5, atol=1e-5)
+
+  def flat(C: UOp, X: UOp) -> UOp:
+    block = X[2:4].flatten()
+    i = UOp.range(block.size, 0)
+    return C[i].store(block[i]).end(i).sink()
+
+  np.testing.assert_array_equal(run(Tensor.empty(14), A, kernel=flat), A[2:4].ravel())
+
+
+@pytest.mark.parametrize("index, error", [
+  ((0, 0, 0), "2 axes with 3 indices"), (5, "5 elements with 5"), ((0, -8), "7 elements with -8"), (slice(3, 3), "no elements"), (None, "no new axes"),
+])
+def test_parts_that_are_not_there(index: Any, error: str) -> None:
+  def kernel(C: UOp, X: UOp) -> UOp:
+    return C[0].store(X[index][0]).sink()
+
+  with pytest.raises((IndexError, TypeError), match=error):
+    run(Tensor.empty(5), A, kernel=kernel)
+  with pytest.raises(tg.ValueError, match="equal steps"):
+    run(Tensor.empty(5), A, kernel=lambda C, X: C[0].store(X[:, 1:3].flatten()[0]).sink())
+
+
+def test_memory_of_work_groups_is_the_librarys() -> None:
+  with pytest.raises(tg.ValueError, match="no LOCAL memory"):
+    run(Tensor.empty(5), A, kernel=lambda C, X: C[0].store(UOp.placeholder((4,), X.dtype, 0, AddrSpace.LOCAL)[0]).sink())
+
+
+def test_sinks_and_groups_of_any_number() -> None:
+  assert UOp.sink().op == Ops.SINK and UOp.sink().src == () and UOp.sink(None, arg=KernelInfo(name="nothing")).op == Ops.SINK
+  x = Tensor([1.0, 2.0, 3.0]).realize()
+  with pytest.raises(tg.ValueError, match="stores nothing"):
+    run(x, kernel=lambda C: UOp.sink(arg=KernelInfo(name="nothing")))
+  assert run(x, kernel=lambda C: UOp.sink(C[0].store(5.0), C[2].store(7.0))).tolist() == [5, 2, 7]
+  assert run(x, kernel=lambda C: C[1].store(6.0).sink(None)).tolist() == [5, 6, 7]
+  assert run(x, kernel=lambda C: UOp.group(C[0].store(1.0), None, C[1].store(2.0)).sink()).tolist() == [1, 2, 7]
+  assert run(x, kernel=lambda C: C[0].store(3.0).group(C[2].store(4.0)).sink()).tolist() == [3, 2, 4]
+
+
+def test_operators_by_name() -> None:
+  def kernel(C: UOp) -> UOp:
+    i = UOp.range(C.size, 0, dtype=dtypes.int32)
+    x = i.mul(3).add(1).sub(2, reverse=True).bitwise_and(15).bitwise_xor(1).bitwise_or(16).mod(19).lshift(1)
+    y = ((i >= 2) & (i <= 4)).where(1, x)
+    return C[i].store((i < 6).where(y, 7) + (1 << i) + i.neg()).end(i).sink()
+
+  i = np.arange(8)
+  x = (((2 - (i * 3 + 1)) & 15 ^ 1 | 16) % 19) << 1
+  want = np.where(i < 6, np.where((i >= 2) & (i <= 4), 1, x), 7) + (1 << i) - i
+  assert run(Tensor.empty(8, dtype=dtypes.int32), kernel=kernel).tolist() == want.tolist()
+  v = UOp.variable("v", 1, 9)
+  assert v.vmin == 1 and v.vmax == 9 and v.bind(4).val == 4
+
+
+def test_calls_of_formulas() -> None:
+  a, b = (Tensor(x).realize() for x in (A, A[::-1].copy()))
+  formula = (a.as_param(0) * b.as_param(1)).softmax(1).gather(1, Tensor([[0, 3]]).expand(5, 2))
+  want = (a * b).softmax(1).gather(1, Tensor([[0, 3]]).expand(5, 2))
+  np.testing.assert_allclose(Tensor.call(a, b, fxn=formula).numpy(), want.numpy(), rtol=1e-6)
+  np.testing.assert_allclose(b.call(a, fxn=formula.uop).numpy(), want.numpy(), rtol=1e-6)
+  np.testing.assert_allclose(a.call(a, fxn=a.as_param(1) + b.as_param(1)).numpy(), 2 * A, rtol=1e-6)
+  for got, right in zip(Tensor.call(a, b, fxn=formula).sum().gradient(a, b), want.sum().gradient(a, b)):
+    np.testing.assert_allclose(got.numpy(), right.numpy(), rtol=1e-5, atol=1e-7)
+
+  def own(gradient: UOp, call: Any) -> tuple[Any, Any]:
+    x, y = (Tensor(u) for u in call.src[1:])
+    return Tensor(gradient) * y * 10, Tensor(gradient) * x * 100
+
+  made = Tensor.call(a, b, fxn=a.as_param(0) * b.as_param(1), grad_fxn=own)
+  np.testing.assert_allclose(made.numpy(), A * A[::-1], rtol=1e-6)
+  for got, right in zip(made.sum().gradient(a, b), (A[::-1] * 10, A * 100)):
+    np.testing.assert_allclose(got.numpy(), right, rtol=1e-5)
+  with pytest.raises(tg.ValueError, match="an argument 1, got 1 tensors"):
+    a.call(fxn=b.as_param(1))
+  with pytest.raises(tg.ShapeError, match="argument 0"):
+    Tensor([1.0]).call(fxn=b.as_param(0))
+  with pytest.raises(TypeError, match="as_param"):
+    a.call(fxn=3)  # type: ignore[arg-type]

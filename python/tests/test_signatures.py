@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tinygrad_cpp import Tensor, TinyJit, UOp, Variable, dtypes, function, helpers, nn
+from tinygrad_cpp.engine import jit
 
 # Methods of Tensor without parameters.
 WITHOUT = """
@@ -25,6 +26,7 @@ allclose(other, rtol=1e-05, atol=1e-08, equal_nan=False)
 alu(op, *src)
 any(axis=None, keepdim=False)
 arange(start, stop=None, step=1, dtype=None)
+as_param(slot)
 argmax(axis=None, keepdim=False)
 argmin(axis=None, keepdim=False)
 argsort(dim=-1, descending=False)
@@ -38,6 +40,7 @@ bitcast(dtype)
 bitwise_and(x, reverse=False)
 bitwise_or(x, reverse=False)
 bitwise_xor(x, reverse=False)
+call(*lst, fxn, grad_fxn=None)
 callify(*lst)
 cast(dtype)
 cat(*args, dim=0)
@@ -82,6 +85,8 @@ glorot_uniform(*shape, device=None, dtype=None, contiguous=True)
 gradient(*targets, gradient=None)
 hardsigmoid(alpha=0.16666666666666666, beta=0.5)
 hardtanh(min_val=-1, max_val=1)
+image_conv2d(weight, bias=None, groups=1, stride=1, dilation=1, padding=0, dtype=None)
+image_dot(w, dtype=None)
 interpolate(size, mode='linear', align_corners=False)
 invalids(*shape, device=None, dtype=None)
 is_param_(is_param=True)
@@ -194,6 +199,40 @@ zeros_like(dtype=None, device=None, buffer=True)
 """
 
 OTHERS = """
+UOp.add(x, reverse=False)
+UOp.after(*src)
+UOp.bitcast(dtype)
+UOp.bitwise_and(x, reverse=False)
+UOp.bitwise_or(x, reverse=False)
+UOp.bitwise_xor(x, reverse=False)
+UOp.cast(dtype)
+UOp.const(b, dtype=None)
+UOp.end(*src)
+UOp.eq(x)
+UOp.group(*srcs)
+UOp.lshift(x, reverse=False)
+UOp.max(axis=None, keepdim=False)
+UOp.maximum(x)
+UOp.minimum(x)
+UOp.mod(x, reverse=False)
+UOp.mul(x, reverse=False)
+UOp.ne(x)
+UOp.placeholder(shape, dtype, slot=None, addrspace='GLOBAL')
+UOp.range(end, axis_id, axis_type='LOOP', dtype=None)
+UOp.reduce(*src, arg='ADD')
+UOp.rshift(x, reverse=False)
+UOp.set(val, end=())
+UOp.sink(*srcs, arg=None)
+UOp.store(src)
+UOp.sub(x, reverse=False)
+UOp.sum(axis=None, keepdim=False, dtype=None)
+UOp.variable(name, min_val, max_val, dtype=None)
+UOp.where(x, y)
+Variable.bind(val)
+Variable.unbind()
+jit.TinyJit(fxn=None, *, prune=False)
+JittedFunction.free_intermediates()
+JittedFunction.reset()
 nn.BatchNorm(sz, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1)
 nn.BatchNorm2d(sz, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1)
 nn.BatchNorm3d(sz, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1)
@@ -270,7 +309,8 @@ datasets.cifar(device=None)
 datasets.mnist(device=None, fashion=False)
 """
 
-HERE = {"Tensor": Tensor, "nn": nn, "optim": nn.optim, "state": nn.state, "helpers": helpers, "datasets": nn.datasets, "dtypes": dtypes, "UOp": UOp}
+HERE = {"Tensor": Tensor, "nn": nn, "optim": nn.optim, "state": nn.state, "helpers": helpers, "datasets": nn.datasets, "dtypes": dtypes, "UOp": UOp, "Variable": Variable,
+        "jit": jit, "JittedFunction": jit.JittedFunction}
 ANY_NAME = {"Tensor.rearrange", "helpers.Context", "helpers.trange"}  # names of axes and of options; what tqdm takes
 
 

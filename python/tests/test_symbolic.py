@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Context, Tensor, TinyJit, Variable, dtypes
+from tinygrad_cpp import Context, Tensor, TinyJit, Variable, dtypes, nn
 
 V = Variable("v", 1, 6)
 X = np.array([1.0, 2.5, -3.0], np.float32)
@@ -149,3 +149,34 @@ def test_sums_in_a_loop_over_what_is_joined(noopt: int, n: int) -> None:
     v = x[1:size]
     o = v.unsqueeze(0).expand(3, v.shape[0]).sum(0).softmax(0).cumsum(0)
     np.testing.assert_allclose((o * o * 3).sum().gradient(x)[0].numpy(), differences, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("layer", ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm2d"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_normalizations_of_a_symbolic_batch(layer: str, jitted: bool) -> None:
+  """Training: values, gradients and running statistics are those of the batch alone."""
+  data = np.random.default_rng(6).standard_normal((12, 4, 3, 5)).astype(np.float32)
+  make = {"BatchNorm": lambda: nn.BatchNorm(4), "GroupNorm": lambda: nn.GroupNorm(2, 4), "InstanceNorm": lambda: nn.InstanceNorm(4),
+          "LayerNorm2d": lambda: nn.LayerNorm2d(4)}[layer]
+  mine, theirs = make(), make()
+  x = Tensor(data).realize()
+
+  def step(x: Tensor, n: Variable) -> tuple[Tensor, Tensor, Tensor]:
+    y = mine(x[:n])
+    state = [t for name, t in nn.state.get_state_dict(mine).items() if name.startswith(("running", "num"))]
+    Tensor.realize(total := (y * y * y).sum(), gradient := total.gradient(x)[0], first := y[0], *state)
+    return total, gradient, first
+
+  run = TinyJit(step) if jitted else step
+  with Context(TRAINING=1):
+    for n in (5, 12, 7, 9):
+      total, gradient, first = run(x, N.bind(n))
+      part = Tensor(data[:n].copy()).realize()
+      y = theirs(part)
+      assert total.item() == pytest.approx((y * y * y).sum().item(), rel=1e-4, abs=1e-2)
+      np.testing.assert_allclose(first.numpy(), y[0].numpy(), rtol=1e-4, atol=1e-5)
+      np.testing.assert_allclose(gradient.numpy()[:n], (y * y * y).sum().gradient(part)[0].numpy(), rtol=1e-3, atol=1e-3)
+      assert not gradient.numpy()[n:].any()
+      if layer == "BatchNorm":
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+          np.testing.assert_allclose(getattr(mine, name).numpy(), getattr(theirs, name).numpy(), rtol=1e-5, atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import GlobalCounters, Tensor, TinyJit, nn
+from tinygrad_cpp import Context, GlobalCounters, Tensor, TinyJit, nn
 
 
 def test_the_random_sequence_goes_on_where_its_state_was_taken():
@@ -74,3 +74,37 @@ def test_fresh_weights_are_made_once():
   GlobalCounters.reset()
   np.testing.assert_array_equal(call(x).numpy(), y.numpy())
   assert GlobalCounters.kernel_count == 1
+
+
+def test_keccak_of_a_rate_and_a_suffix() -> None:
+  import hashlib
+
+  for message in (b"", b"abc", bytes(range(200))):
+    x = Tensor(list(message), dtype="uint8") if message else Tensor.empty(0, dtype="uint8")
+    assert bytes(x.keccak((136, 6)).tolist()) == bytes(x.keccak().tolist()) == hashlib.sha3_256(message).digest()
+    assert bytes(x.keccak(cfg=(144, 6)).tolist()) == hashlib.sha3_224(message).digest()
+    assert bytes(x.keccak((168, 31)).tolist()) == hashlib.shake_128(message).digest(16)
+  for cfg, error in (((137, 6), "rate"), ((136, 0), "suffix"), ("md5", "md5")):
+    with pytest.raises(tg.ValueError, match=error):
+      Tensor([1], dtype="uint8").keccak(cfg)
+
+
+def test_products_by_images() -> None:
+  x, w = (Tensor(np.random.default_rng(i).standard_normal(s).astype(np.float32)) for i, s in enumerate(((2, 4, 6, 8), (8, 4, 3, 3))))
+  for image in (0, 1):
+    with Context(IMAGE=image):
+      np.testing.assert_allclose(x.image_conv2d(w, padding=1).numpy(), x.conv2d(w, padding=1).numpy(), rtol=1e-5, atol=1e-5)
+      np.testing.assert_allclose(x.image_dot(x.transpose(-1, -2)).numpy(), x.numpy() @ x.numpy().swapaxes(-1, -2), rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_jit_captured() -> None:
+  f = TinyJit(lambda x: (x + 1).contiguous() * 2)
+  x = Tensor([1.0, 2.0]).realize()
+  assert f.captured is None
+  for _ in range(4):
+    assert f(x).tolist() == [4, 6]
+  assert f.captured is not None and f.captured
+  f.captured.free_intermediates()
+  assert f(x).tolist() == [4, 6]
+  f.reset()
+  assert f.captured is None

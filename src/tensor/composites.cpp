@@ -120,6 +120,7 @@ SVD Tensor::svd(bool full_matrices) const {
 Tensor Tensor::newton_schulz(int64_t steps, const std::vector<double>& params, double eps) const {
   return wrap(ops::newton_schulz(uop(), steps, params, eps, context()));
 }
+Tensor Tensor::keccak(int64_t rate, uint8_t suffix) const { return wrap(ops::keccak(uop(), ops::KeccakConfig::of(rate, suffix))); }
 Tensor Tensor::keccak(std::string_view name) const { return wrap(ops::keccak(uop(), ops::KeccakConfig::named(name))); }
 Tensor Tensor::hash() const { return wrap(ops::hash(uop())); }
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, std::optional<DType> dtype) const {

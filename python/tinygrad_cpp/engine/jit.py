@@ -38,6 +38,16 @@ class Capture:
     return self._jit.call_as(*self.state[1:], args, kwargs)
 
 
+class Captured:
+  """What a function was captured as."""
+
+  def __init__(self, function: JittedFunction[..., Any]):
+    self._function = function
+
+  def free_intermediates(self) -> None:
+    self._function.free_intermediates()
+
+
 def unpickled(*state: Any) -> JittedFunction[..., Any]:
   return JittedFunction(None, capture=Capture(*state))
 
@@ -104,9 +114,9 @@ class JittedFunction(Generic[P, R]):
       self._jit.save(path)
 
   @property
-  def captured(self) -> bool:
-    """Whether the next call replays."""
-    return self._capture is not None or self._jit.captured
+  def captured(self) -> Captured | None:
+    """What the next call replays; None if it captures."""
+    return Captured(self) if self._capture is not None or self._jit.captured else None
 
 
 @overload
