@@ -12,13 +12,29 @@ namespace tinygrad {
 
 static_assert(std::endian::native == std::endian::little, "elements are little-endian in memory");
 
+namespace {
+
+// The layouts of 8 bits share their code: a copy of each in every loop would be a percent of a small program.
+[[gnu::noinline]] uint64_t encode_fp8(DType d, double value) { return encode_float(format_of(d), value); }
+[[gnu::noinline]] double decode_fp8(DType d, uint64_t bits) { return decode_float(format_of(d), bits); }
+
+void widen_fp8(DType d, uint64_t* wide, const std::byte* bytes, size_t n) {
+  for (size_t i = 0; i < n; ++i) wide[i] = std::bit_cast<uint64_t>(decode_fp8(d, std::to_integer<uint64_t>(bytes[i])));
+}
+void narrow_fp8(DType d, std::byte* bytes, const uint64_t* wide, size_t n) {
+  for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(encode_fp8(d, std::bit_cast<double>(wide[i])));
+}
+
+}  // namespace
+
 template <DType D, class Bits>
 SmallFloat<D, Bits>::SmallFloat(float value) : SmallFloat(static_cast<double>(value)) {}
 template <DType D, class Bits>
-SmallFloat<D, Bits>::SmallFloat(double value) : bits(static_cast<Bits>(encode_float<format_of(D)>(value))) {}
+SmallFloat<D, Bits>::SmallFloat(double value)
+    : bits(static_cast<Bits>(is_fp8(D) ? encode_fp8(D, value) : encode_float(format_of(D), value))) {}
 template <DType D, class Bits>
 SmallFloat<D, Bits>::operator float() const {
-  return static_cast<float>(decode_float<format_of(D)>(bits));
+  return static_cast<float>(is_fp8(D) ? decode_fp8(D, bits) : decode_float(format_of(D), bits));
 }
 
 template struct SmallFloat<DType::fp8e4m3, uint8_t>;
@@ -121,6 +137,7 @@ void convert_array(DType to, void* dst, DType from, const void* src, size_t coun
   for (size_t done = 0; done < count; done += block) {
     const size_t n = std::min(block, count - done);
     visit_dtype(from, [&]<class T>(std::type_identity<T>) {
+      if constexpr (is_fp8(dtype_of<T>())) return widen_fp8(from, wide, in + done, n);
       InMemory<T> elements[block];
       std::memcpy(elements, in + done * sizeof(T), n * sizeof(T));
       for (size_t i = 0; i < n; ++i) wide[i] = widen_element<T>(elements[i]);
@@ -129,6 +146,7 @@ void convert_array(DType to, void* dst, DType from, const void* src, size_t coun
       for (size_t i = 0; i < n; ++i) wide[i] = change_form(to, from, wide[i]);
     }
     visit_dtype(to, [&]<class T>(std::type_identity<T>) {
+      if constexpr (is_fp8(dtype_of<T>())) return narrow_fp8(to, out + done, wide, n);
       InMemory<T> elements[block];
       for (size_t i = 0; i < n; ++i) elements[i] = narrow_element<T>(wide[i]);
       std::memcpy(out + done * sizeof(T), elements, n * sizeof(T));

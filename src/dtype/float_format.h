@@ -54,25 +54,24 @@ constexpr FloatFormat format_of(DType d) {
   }
 }
 
-/// The number as bits of layout F (at most float32's widths), rounded once to nearest, ties to even; past half an ulp beyond the
+/// The number as bits of layout f (at most float32's widths), rounded once to nearest, ties to even; past half an ulp beyond the
 /// largest finite number it is infinity, or NaN where the layout has none (as PyTorch's float8_e4m3fn: it does not saturate).
 /// A NaN keeps its sign, where the layout has one of each, and loses its payload.
-template <FloatFormat F>
-constexpr uint64_t encode_float(double value) {
+[[gnu::always_inline]] constexpr uint64_t encode_float(const FloatFormat& f, double value) {
   const uint64_t bits = std::bit_cast<uint64_t>(value);
-  const uint64_t sign = (bits >> 63) << F.sign_bit();
+  const uint64_t sign = (bits >> 63) << f.sign_bit();
   const uint64_t magnitude = bits & ~(uint64_t{1} << 63);
-  if (magnitude > 0x7ff0000000000000u) return sign | F.nan;
+  if (magnitude > 0x7ff0000000000000u) return sign | f.nan;
 
   // The 53-bit significand is shifted to the target's place, further for a subnormal result. A subnormal double needs no care: it
   // has a shift of hundreds.
-  int exponent = static_cast<int>(magnitude >> 52) - 1023 + F.bias();
-  int shift = 52 - F.mantissa_bits;
+  int exponent = static_cast<int>(magnitude >> 52) - 1023 + f.bias();
+  int shift = 52 - f.mantissa_bits;
   if (exponent < 1) {
     shift += 1 - exponent;
     exponent = 1;
   }
-  const uint64_t zero = F.fnuz ? 0 : sign;
+  const uint64_t zero = f.fnuz ? 0 : sign;
   if (shift > 53) return zero;  // below half of the least subnormal
   const uint64_t significand = (magnitude & 0x000fffffffffffffu) | 0x0010000000000000u;
   const uint64_t rest = significand & ((uint64_t{1} << shift) - 1), half = uint64_t{1} << (shift - 1);
@@ -80,32 +79,31 @@ constexpr uint64_t encode_float(double value) {
   if (rest > half || (rest == half && (kept & 1))) ++kept;
 
   // The leading bit of `kept` counts as one step of the exponent, so a carry out of the mantissa needs no special case.
-  const uint64_t result = (static_cast<uint64_t>(exponent - 1) << F.mantissa_bits) + kept;
+  const uint64_t result = (static_cast<uint64_t>(exponent - 1) << f.mantissa_bits) + kept;
   if (result == 0) return zero;
-  if (result < F.first_non_finite()) return sign | result;
-  return sign | (F.has_infinity ? F.first_non_finite() : F.nan);
+  if (result < f.first_non_finite()) return sign | result;
+  return sign | (f.has_infinity ? f.first_non_finite() : f.nan);
 }
 
-/// The number that bits of layout F stand for; exact. A NaN keeps its sign and loses its payload.
-template <FloatFormat F>
-constexpr double decode_float(uint64_t bits) {
-  const uint64_t sign = ((bits >> F.sign_bit()) & 1) << 63;
-  const uint64_t magnitude = bits & F.magnitude_mask();
-  if (F.fnuz && bits == F.nan) return std::bit_cast<double>(uint64_t{0x7ff8000000000000u});
-  if (magnitude >= F.first_non_finite()) {
-    const bool infinite = F.has_infinity && magnitude == F.first_non_finite();
+/// The number that bits of layout f stand for; exact. A NaN keeps its sign and loses its payload.
+[[gnu::always_inline]] constexpr double decode_float(const FloatFormat& f, uint64_t bits) {
+  const uint64_t sign = ((bits >> f.sign_bit()) & 1) << 63;
+  const uint64_t magnitude = bits & f.magnitude_mask();
+  if (f.fnuz && bits == f.nan) return std::bit_cast<double>(uint64_t{0x7ff8000000000000u});
+  if (magnitude >= f.first_non_finite()) {
+    const bool infinite = f.has_infinity && magnitude == f.first_non_finite();
     return std::bit_cast<double>(sign | (infinite ? 0x7ff0000000000000u : 0x7ff8000000000000u));
   }
-  int exponent = static_cast<int>(magnitude >> F.mantissa_bits);
-  uint64_t mantissa = magnitude & F.mantissa_mask();
+  int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
+  uint64_t mantissa = magnitude & f.mantissa_mask();
   if (exponent == 0) {
     if (mantissa == 0) return std::bit_cast<double>(sign);
-    const int shift = F.mantissa_bits + 1 - std::bit_width(mantissa);
-    mantissa = (mantissa << shift) & F.mantissa_mask();
+    const int shift = f.mantissa_bits + 1 - std::bit_width(mantissa);
+    mantissa = (mantissa << shift) & f.mantissa_mask();
     exponent = 1 - shift;
   }
-  const uint64_t biased = static_cast<uint64_t>(exponent - F.bias() + 1023);
-  return std::bit_cast<double>(sign | (biased << 52) | (mantissa << (52 - F.mantissa_bits)));
+  const uint64_t biased = static_cast<uint64_t>(exponent - f.bias() + 1023);
+  return std::bit_cast<double>(sign | (biased << 52) | (mantissa << (52 - f.mantissa_bits)));
 }
 
 }  // namespace tinygrad

@@ -12,10 +12,10 @@ namespace {
 
 // Conversions of halves for processors without F16C, and from double, rounded once. In the calling convention a half is the low 16 bits
 // of a vector register, as a float's low bits are; the rest is unspecified.
-float half_in_register(double value) { return std::bit_cast<float>(static_cast<uint32_t>(encode_float<formats::float16>(value))); }
+float half_in_register(double value) { return std::bit_cast<float>(static_cast<uint32_t>(encode_float(formats::float16, value))); }
 float truncate_double(double value) { return half_in_register(value); }
 float truncate_float(float value) { return half_in_register(static_cast<double>(value)); }
-float extend_half(float half) { return static_cast<float>(decode_float<formats::float16>(std::bit_cast<uint32_t>(half) & 0xffffu)); }
+float extend_half(float half) { return static_cast<float>(decode_float(formats::float16, std::bit_cast<uint32_t>(half) & 0xffffu)); }
 
 template <class F>
 void* address(F* function) {
