@@ -1,6 +1,7 @@
 // UOp: for looking at graphs, and for writing kernels by hand.
 #include <algorithm>
 #include <map>
+#include <numbers>
 
 #include "common.h"
 
@@ -191,12 +192,20 @@ std::vector<nb::object> filled_key(nb::handle key, size_t axes) {
   return out;
 }
 
+/// Memory that begins and goes on where these axes say.
+UOp part_of(const UOp& u, const UOp& offset, const std::vector<Axes::Axis>& axes) {
+  UOps sources{is_part(u) ? u.src(0) : u, offset};
+  for (const auto& [size, step] : axes)
+    for (const int64_t n : {size, step}) sources.push_back(index_const(n));
+  return UOp(Op::TUPLE, u.dtype(), sources);
+}
+
 /// The element of a kernel's memory at an index for each axis; with fewer of them, or slices, a part of the memory.
 UOp element(const UOp& memory, nb::handle key) {
   const Axes axes = axes_of(memory, "indexing");
   const std::vector<nb::object> keys = filled_key(key, axes.list.size());
   UOp at = axes.offset;
-  UOps left;
+  std::vector<Axes::Axis> left;
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto [size, step] = axes.list[i];
     if (!PySlice_Check(keys[i].ptr())) {
@@ -208,23 +217,51 @@ UOp element(const UOp& memory, nb::handle key) {
     const Py_ssize_t count = PySlice_AdjustIndices(size, &begin, &end, stride);
     if (count == 0) throw IndexError("a slice of a kernel's memory has no elements");
     at = at + index_const(begin * step);
-    for (const int64_t n : {int64_t(count), step * stride}) left.push_back(index_const(n));
+    left.push_back({count, step * stride});
   }
   if (left.empty()) return is_part(memory) ? UOp(Op::TUPLE, memory.dtype(), {memory, at}) : index(flat(memory), at);
-  UOps sources{is_part(memory) ? memory.src(0) : memory, at};
-  sources.append(left.begin(), left.end());
-  return UOp(Op::TUPLE, memory.dtype(), sources);
+  return part_of(memory, at, left);
 }
 
-/// Memory with a single axis. A part must lie together.
-UOp flattened(const UOp& u) {
-  const Axes axes = axes_of(u, "flatten");
-  if (!is_part(u)) return flat(u);
-  int64_t step = axes.list.back().step, size = 1;
+/// Memory with other axes. The elements of a part must lie at equal steps.
+UOp reshaped(const UOp& u, Sizes sizes) {
+  const Axes axes = axes_of(u, "reshape");
+  int64_t step = axes.list.empty() ? 1 : axes.list.back().step, size = 1, wanted = 1;
   for (size_t i = axes.list.size(); i-- > 0; size *= axes.list[i].size)
-    if (axes.list[i].step != step * size)
-      throw ValueError("flatten: the elements of this part of a kernel's memory do not lie at equal steps");
-  return UOp(Op::TUPLE, u.dtype(), {u.src(0), axes.offset, index_const(size), index_const(step)});
+    if (axes.list[i].size > 1 && axes.list[i].step != step * size)
+      throw ValueError("reshape: the elements of this part of a kernel's memory do not lie at equal steps");
+  int64_t* rest = nullptr;
+  for (int64_t& n : sizes) n == -1 && !rest ? (void)(rest = &n) : (void)(wanted *= n);
+  if (rest && wanted > 0) wanted *= * rest = size / wanted;
+  if (wanted != size)
+    throw ShapeError("reshape: a kernel's memory of " + std::to_string(size) + " elements is not one of " + std::to_string(wanted));
+  std::vector<Axes::Axis> list;
+  for (size_t i = sizes.size(); i-- > 0; step *= sizes[i]) list.insert(list.begin(), {sizes[i], step});
+  return part_of(u, axes.offset, list);
+}
+
+UOp permuted(const UOp& u, const Sizes& order) {
+  const Axes axes = axes_of(u, "permute");
+  std::vector<Axes::Axis> list;
+  std::vector<bool> taken(axes.list.size());
+  for (int64_t a : order) {
+    if (a < 0) a += int64_t(axes.list.size());
+    if (a < 0 || size_t(a) >= axes.list.size() || taken[size_t(a)])
+      throw ValueError("permute: the order must name each axis of a kernel's memory once");
+    taken[size_t(a)] = true;
+    list.push_back(axes.list[size_t(a)]);
+  }
+  if (list.size() != axes.list.size()) throw ValueError("permute: the order must name each axis of a kernel's memory once");
+  return part_of(u, axes.offset, list);
+}
+
+/// f(2, 3), f((2, 3)) and f([2, 3]).
+Sizes sizes_given(nb::handle first, const nb::args& more) {
+  Sizes out;
+  if (!to_ints(first, out))
+    throw nb::type_error((std::string("a kernel's memory has axes of integers, got ") + nb::repr(first).c_str()).c_str());
+  for (nb::handle n : more) out.push_back(nb::cast<int64_t>(n));
+  return out;
 }
 
 /// A loop; one that was cast to a dtype of values is still that loop.
@@ -303,12 +340,31 @@ UOp set_element(const UOp& given, nb::handle x, nb::handle end) {
   return is_element_of_part(given) ? in_state(given.src(0), after) : after;
 }
 
+UOp scaled(const UOp& x, double factor) {
+  if (!is_float(x.dtype())) throw DTypeError("a kernel computes a function of " + std::string(repr(x.dtype())) + "; cast() it to a float");
+  return x * constant(x.dtype(), factor);
+}
+
 void bind_kernels(nb::class_<UOp>& uop) {
   uop.def_prop_ro("shape", [](const UOp& u) { return to_tuple(sizes_of(u, "shape")); })
       .def("numel", [](const UOp& u) { return elements_of(u, "numel"); })
       .def_prop_ro("size", [](const UOp& u) { return elements_of(u, "size"); })
       .def_prop_ro("ndim", [](const UOp& u) { return sizes_of(u, "ndim").size(); })
-      .def("flatten", &flattened)
+      .def("flatten",
+           [](const UOp& u) {
+             const int64_t n = elements_of(u, "flatten");
+             return is_part(u) ? reshaped(u, {n}) : flat(u);
+           })
+      .def(
+          "reshape", [](const UOp& u, nb::handle shape, const nb::args& args) { return reshaped(u, sizes_given(shape, args)); },
+          "shape"_a.none() = nb::none(), "args"_a, "A kernel's memory with other axes, of as many elements.")
+      .def(
+          "permute", [](const UOp& u, nb::handle order, const nb::args& args) { return permuted(u, sizes_given(order, args)); },
+          "order"_a.none() = nb::none(), "args"_a)
+      .def(
+          "index", [](const UOp& u, const nb::args& srcs) { return element(u, srcs); }, "srcs"_a, "An element of a kernel's memory.")
+      .def(
+          "load", [](const UOp& u) { return value_of(u); }, "What an element of a kernel's memory is.")
       .def("__getitem__", &element, "key"_a.none(), "An element of a kernel's memory; with slices or fewer indices than axes a part of it.")
       .def_static(
           "range",
@@ -362,12 +418,16 @@ void bind_kernels(nb::class_<UOp>& uop) {
           "shape"_a, "dtype"_a, "slot"_a = nb::none(), "addrspace"_a = "GLOBAL", "Memory of a kernel: an argument, or in registers (REG).")
       .def(
           "store",
-          [](const UOp& element, nb::handle x) {
+          [](const UOp& element, nb::handle x, const std::optional<UOp>& gate) {
             const UOp at = place_of(element);
             if (!at.is(Op::INDEX)) throw nb::type_error("store: expects an element, as in C[i].store(x)");
-            return checked_store(at, to_node(x, at.dtype()));
+            const UOp value = to_node(x, at.dtype());
+            if (!gate) return checked_store(at, value);
+            if (!is_bool(gate->dtype()))
+              throw DTypeError("store: the gate is " + std::string(repr(gate->dtype())) + ", expects dtypes.bool");
+            return checked_store(index_valid(at.src(0), at.src(1), value_of(*gate)), value);
           },
-          "src"_a)
+          "src"_a, "gate"_a = nb::none(), "Writes an element, where the gate holds if there is one.")
       .def(
           "end",
           [](const UOp& effect, const nb::args& ranges) {
@@ -413,6 +473,29 @@ void bind_kernels(nb::class_<UOp>& uop) {
             return tinygrad::where(value_of(c), a, b);
           },
           "x"_a, "y"_a)
+      .def("exp", [](const UOp& x) { return alu(Op::EXP2, {scaled(value_of(x), std::numbers::log2e)}); })
+      .def("log", [](const UOp& x) { return scaled(alu(Op::LOG2, {value_of(x)}), std::numbers::ln2); })
+      .def("relu",
+           [](const UOp& x) {
+             const UOp a = value_of(x);
+             return max(a, to_node(nb::int_(0), a.dtype()));
+           })
+      .def("abs",
+           [](const UOp& x) {
+             const UOp a = value_of(x);
+             return max(a, -a);
+           })
+      .def("square",
+           [](const UOp& x) {
+             const UOp a = value_of(x);
+             return a * a;
+           })
+      .def("rsqrt", [](const UOp& x) { return alu(Op::RECIPROCAL, {alu(Op::SQRT, {value_of(x)})}); })
+      .def("sigmoid",
+           [](const UOp& x) {
+             const UOp e = alu(Op::EXP2, {scaled(value_of(x), -std::numbers::log2e)});
+             return alu(Op::RECIPROCAL, {e + constant(e.dtype(), 1.0)});
+           })
       .def("__neg__", [](const UOp& x) { return -value_of(x); })
       .def("neg", [](const UOp& x) { return -value_of(x); })
       .def_static(

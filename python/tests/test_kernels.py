@@ -199,3 +199,54 @@ def test_calls_of_formulas() -> None:
     Tensor([1.0]).call(fxn=b.as_param(0))
   with pytest.raises(TypeError, match="as_param"):
     a.call(fxn=3)  # type: ignore[arg-type]
+
+
+def test_memory_with_other_axes() -> None:
+  def transposed(C: UOp, X: UOp) -> UOp:
+    C, X = C.reshape(4, 7), X.reshape((7, -1)).permute(1, 0)
+    assert C.shape == (4, 7) and X.shape == (4, 7)
+    i, j = UOp.range(4, 0), UOp.range(7, 1)
+    return C.index(i, j).store(X[i][j].load()).end(i, j).sink()
+
+  np.testing.assert_array_equal(run(Tensor.empty(28), B.ravel(), kernel=transposed).reshape(4, 7), B.T)
+
+  def block(C: UOp, X: UOp) -> UOp:
+    part = C.reshape(2, 14)[1].reshape(2, 7)
+    i, j = UOp.range(2, 0), UOp.range(7, 1)
+    return part[i, j].set(X[i, j] * 2, end=(i, j)).sink()
+
+  want = np.zeros((4, 7), np.float32)
+  want[2:] = A[:2] * 2
+  np.testing.assert_array_equal(run(Tensor(np.zeros((4, 7), np.float32)).realize(), A, kernel=block), want)
+  for call, error in ((lambda X: X.reshape(6, 6), "elements"), (lambda X: X[:, :2].reshape(10), "equal steps"), (lambda X: X.permute(0, 0), "once"),
+                      (lambda X: X.permute(1), "once")):
+    with pytest.raises((tg.ValueError, tg.ShapeError), match=error):
+      run(Tensor.empty(5), A, kernel=lambda C, X, call=call: call(X))
+
+
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+def test_stores_where_a_gate_holds(device: str) -> None:
+  def kernel(C: UOp, X: UOp) -> UOp:
+    i = UOp.range(C.size, 0)
+    return C[i].store(X[i] * 2, X[i] > 0).end(i).sink()
+
+  x = A.ravel()
+  c = Tensor(np.full(35, 9, np.float32), device=device).realize()
+  got = c.custom_kernel(Tensor(x, device=device), fxn=kernel)[0].numpy()
+  np.testing.assert_array_equal(got, np.where(x > 0, x * 2, 9))
+  with pytest.raises(tg.DTypeError, match="gate"):
+    run(Tensor.empty(35), x, kernel=lambda C, X: C[0].store(1.0, X[0]).sink())
+
+
+def test_functions_of_elements() -> None:
+  functions = {"exp": np.exp, "log": np.log, "relu": lambda x: np.maximum(x, 0), "abs": np.abs, "square": np.square,
+               "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "neg": np.negative}
+  x = np.abs(A.ravel()) + 0.1
+  for name, f in functions.items():
+    def kernel(C: UOp, X: UOp, name: str = name) -> UOp:
+      i = UOp.range(C.size, 0)
+      return C[i].store(getattr(X[i], name)()).end(i).sink()
+
+    np.testing.assert_allclose(run(Tensor.empty(35), x, kernel=kernel), f(x), rtol=1e-5, err_msg=name)
+  with pytest.raises(tg.DTypeError, match="float"):
+    run(Tensor.empty(35, dtype=dtypes.int32), x, kernel=lambda C, X: C[0].store(C[1].exp()).sink())

@@ -45,11 +45,11 @@ class SortTest : public OpsTest {
 
 TEST_F(SortTest, LongAxesOfEveryDtype) {
   using enum DType;
-  for (DType d : {float32, float16, bfloat16, fp8e4m3}) {
+  for (DType d : {float32, float16, bfloat16, fp8e4m3, fp8e5m2fnuz}) {
     Values in = numbers(length, -8, 8);
     for (size_t i = 0; i < in.size(); i += 37) in[i] = nan;
     for (size_t i = 5; i < in.size(); i += 41) in[i] = i % 2 ? -0.0 : 0.0;
-    if (d != fp8e4m3) in[100] = in[900] = inf, in[200] = in[800] = -inf;
+    if (max_value(d).is_inf()) in[100] = in[900] = inf, in[200] = in[800] = -inf;
     check(in, d);
     check(in, d, true);
   }
@@ -86,6 +86,17 @@ TEST_F(SortTest, OtherAxes) {
       }
     }
   expect_values(argsort(ops::transpose(tensor({2, 2}, {4, 1, 3, 2})), 0), {1, 1, 0, 0});  // rows (4, 3), (1, 2)
+}
+
+// Comparing each of these indices with each position would be more than 64 bits count.
+TEST_F(SortTest, HugeShapes) {
+  for (const Shape& shape : {Shape{2, (int64_t{1} << 31) + 5}, Shape{(int64_t{1} << 31) + 5, 3}}) {
+    const UOp x = ops::expand(tensor({1, 1}, {3}, DType::int8), shape);
+    const auto got = sort(x, shape[0].value() == 2 ? 1 : 0);
+    EXPECT_EQ(shape_of(got.values), shape);
+    EXPECT_EQ(shape_of(got.indices), shape);
+    EXPECT_EQ(got.indices.dtype(), DType::int64);
+  }
 }
 
 TEST_F(SortTest, SmallShapes) {

@@ -266,6 +266,33 @@ TEST_P(MethodsOn, ExponentialsOfAnySize) {
   EXPECT_TRUE(std::isnan(Tensor({std::nanf(""), 1.0f}).exp().tolist()[0]));
 }
 
+TEST_P(MethodsOn, Fp8OfOneZero) {
+  const float nan = std::nanf("");
+  const Tensor x({1000.0, -1000.0, 248.0, 247.0, -247.0, 0.3, -0x1p-10, 0x1p-12, 0.0, -0.0, double(INFINITY), double(nan)});
+  const auto expect_same = [](const Tensor& got, const Floats& want) {
+    const Floats values = got.cast(DType::float32).tolist();
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(std::isnan(want[i]) ? std::isnan(values[i]) : values[i] == want[i] && !(values[i] == 0 && std::signbit(values[i])))
+          << i << ": " << values[i] << ", expected " << want[i];
+  };
+  const Tensor e4m3 = x.cast(dtypes::fp8e4m3fnuz), e5m2 = x.cast(dtypes::fp8e5m2fnuz);
+  expect_same(e4m3, {nan, nan, nan, 240, -240, 0.3125, -0x1p-10, 0, 0, 0, nan, nan});
+  expect_same(x.cast(dtypes::fp8e4m3fnuz, true), {240, -240, 240, 240, -240, 0.3125, -0x1p-10, 0, 0, 0, 240, nan});
+  expect_same(e5m2, {1024, -1024, 256, 256, -256, 0.3125, -0x1p-10, 0x1p-12, 0, 0, nan, nan});
+  expect_same(-e4m3, {nan, nan, nan, -240, 240, -0.3125, 0x1p-10, 0, 0, 0, nan, nan});
+  EXPECT_EQ(e5m2.bitcast(DType::uint8).tolist<int>()[9], 0);
+  EXPECT_EQ((e4m3 + e5m2).dtype(), DType::float16);
+  EXPECT_EQ((e4m3 * 2).dtype(), DType::fp8e4m3fnuz);
+  EXPECT_EQ(repr(parse_dtype("fp8e4m3fnuz")), "dtypes.fp8e4m3fnuz");
+}
+
+TEST_P(MethodsOn, RandomIntegersAreInt32) {
+  const Context wide{{.default_int = "int64"}};
+  EXPECT_EQ(Tensor::randint({3}).dtype(), DType::int32);
+  EXPECT_EQ(Tensor::randperm(3).dtype(), DType::int32);
+  EXPECT_EQ(Tensor::randint({3}, 0, int64_t{1} << 40, {.dtype = DType::int64}).dtype(), DType::int64);
+}
+
 TEST_P(MethodsOn, DecomposedAndHashed) {
   const auto [q, r] = m_.qr();
   expect_near(q.matmul(r), m_.tolist(), 1e-5f);
@@ -276,6 +303,8 @@ TEST_P(MethodsOn, DecomposedAndHashed) {
   const std::vector<uint8_t> digest = Tensor(std::vector<uint8_t>{'a', 'b', 'c'}).keccak("sha3_256").tolist<uint8_t>();
   EXPECT_EQ(digest[0], 0x3a);  // FIPS 202: 3a985da7...
   EXPECT_EQ(digest[31], 0x32);
+  EXPECT_EQ(Tensor(std::vector<uint8_t>{'a', 'b', 'c'}).keccak(136, 6).tolist<uint8_t>(), digest);
+  EXPECT_THROW(m_.keccak(137, 6), ValueError);
   EXPECT_THROW(m_.keccak("md5"), ValueError);
 }
 
