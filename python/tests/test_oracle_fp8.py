@@ -14,6 +14,7 @@ TORCH = {"fp8e4m3": "float8_e4m3fn", "fp8e5m2": "float8_e5m2", "fp8e4m3fnuz": "f
 FILES = {"fp8e4m3": "F8_E4M3", "fp8e5m2": "F8_E5M2", "fp8e4m3fnuz": "F8_E4M3FNUZ", "fp8e5m2fnuz": "F8_E5M2FNUZ"}
 # As the device has it, and emulated by what every device has.
 WAYS = [("CPU", ""), ("INTERP", ""), ("INTERP", ",".join(LAYOUTS))]
+CASTS = [pytest.param(name, marks=pytest.mark.covers("cast", "bitcast", dtype=name)) for name in LAYOUTS]
 
 
 def value_of(code: int, name: str) -> float:
@@ -68,7 +69,7 @@ def samples(name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("device, emulated", WAYS)
-@pytest.mark.parametrize("name", list(LAYOUTS))
+@pytest.mark.parametrize("name", CASTS)
 def test_all_codes_and_rounding(name: str, device: str, emulated: str) -> None:
   with Context(EMULATED_DTYPES=emulated):
     codes = Tensor(np.arange(256, dtype=np.uint8), device=device).realize()
@@ -83,7 +84,7 @@ def test_all_codes_and_rounding(name: str, device: str, emulated: str) -> None:
       check(wide.cast(name).cast("float32").numpy(), nearest(wide.cast("float64").numpy(), name))
 
 
-@pytest.mark.parametrize("name", list(LAYOUTS))
+@pytest.mark.parametrize("name", CASTS)
 def test_as_pytorch(name: str) -> None:
   torch = pytest.importorskip("torch")
   theirs = getattr(torch, TORCH[name])
@@ -99,7 +100,7 @@ def test_as_pytorch(name: str) -> None:
 
 
 @pytest.mark.parametrize("device, emulated", WAYS)
-@pytest.mark.parametrize("name", list(LAYOUTS))
+@pytest.mark.parametrize("name", CASTS)
 def test_casts_among_all_dtypes(name: str, device: str, emulated: str) -> None:
   small = [0, 1, 2, 3, 7, 16, 100]
   with Context(EMULATED_DTYPES=emulated):
@@ -157,3 +158,26 @@ def test_dtypes_of_fp8_together() -> None:
       made = Tensor([1.0]).cast(a) + Tensor([1.0]).cast(b)
       assert str(made.dtype) == f"dtypes.{a if a == b else 'float16'}"
       assert dtypes.fp8s and made.tolist() == [2]
+
+
+FUNCTIONS = {
+  "softmax": lambda x: x.softmax(-1), "logsumexp": lambda x: x.logsumexp(-1), "layernorm": lambda x: x.layernorm(), "std": lambda x: x.std(-1),
+  "normalize": lambda x: x.normalize(), "max_pool2d": lambda x: x.reshape(1, 1, 8, 8).max_pool2d(3, stride=2, padding=1), "cumsum": lambda x: x.cumsum(1),
+  "cummax": lambda x: x.cummax(1)[0], "topk": lambda x: x.topk(3)[0], "matmul": lambda x: x @ x, "prod": lambda x: x.prod(1), "mean": lambda x: x.mean(1),
+  "attention": lambda x: (h := x.reshape(1, 1, 8, 8)).scaled_dot_product_attention(h, h, is_causal=True), "gelu": lambda x: x.gelu(),
+  "tanh": lambda x: x.tanh(), "exp": lambda x: x.exp(), "log": lambda x: x.abs().log(), "remainder": lambda x: x % 2, "floor": lambda x: x // 0.75,
+  "copysign": lambda x: x.copysign(-1), "masked": lambda x: (x > 0).where(x, float("-inf")), "interpolate": lambda x: x.reshape(1, 1, 8, 8).interpolate((5, 5)),
+  "gradient": lambda x: (x * x).sum().gradient(x)[0], "amax": lambda x: x.scatter_reduce(1, Tensor([[0, 1, 1, 2, 2, 2, 7, 7]] * 8), x, "amax"),
+}
+
+
+@pytest.mark.parametrize("name", list(LAYOUTS))
+@pytest.mark.parametrize("function", list(FUNCTIONS))
+def test_functions_are_computed_in_float32_and_rounded_once(function: str, name: str) -> None:
+  values = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32) * 3
+  values[0, 0] = 0
+  x = Tensor(values).cast(name).realize()
+  got = FUNCTIONS[function](x)
+  wide = FUNCTIONS[function](x.float().realize())
+  assert str(got.dtype) == f"dtypes.{name}"
+  np.testing.assert_array_equal(got.float().numpy(), wide.cast(name).float().numpy())
