@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from oracle.known import DIFFERENT, FORMS  # noqa: E402
 from oracle.names import GRADIENTS_ABSENT, REASONS, SECTIONS  # noqa: E402
 
 
@@ -49,6 +50,9 @@ def main(paths: list[str]) -> None:
       print(f"| {name} | {cell(forward)} | {cell(gradient) if gradient else '-'} |")
   print("\n## Gaps\n\n| function | section | reason |\n| --- | --- | --- |")
   print("\n".join(f"| `{name}` | {section} | {reason} |" for name, section, reason in gaps))
+  print("\n## What differs from tinygrad\n\nShapes and dtypes of all other results are compared with tinygrad's where it is installed (`test_oracle_dtypes.py`).\n")
+  print("| what | how and why |\n| --- | --- |")
+  print("\n".join(f"| `{name}` | {text} |" for name, text in {**DIFFERENT, **FORMS}.items()))
   known = sorted({(f["name"], f["id"]) for found in results.values() for f in found if f["outcome"] == "xfailed"})
   if known:
     from oracle.known import reason

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 from conftest import SEED
 from oracle import core, tables  # noqa: F401
+from oracle.known import DIFFERENT
 
 import tinygrad_cpp
 
 tinygrad = pytest.importorskip("tinygrad", reason="tinygrad is not installed: shapes and dtypes of results were not compared with its")
 DEFAULTS = {"weakint": "int32", "weakfloat": "float32"}  # what they become in memory
-# Ours on purpose, or known to be wrong: these must differ, so that a repair shows.
-DIFFERENT = {
-  "round": "PyTorch's: a whole number rounds to itself",
-  "argmax": "PyTorch's: keepdim without an axis keeps all",
-  "argmin": "PyTorch's: keepdim without an axis keeps all",
-}
 
 
 def results(check: core.Check, inputs: core.Inputs, lib: Any) -> list[tuple[str, tuple[int, ...]]] | None:
