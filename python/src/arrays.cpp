@@ -80,7 +80,9 @@ bool reached_by_host(std::string_view device) { return device == "CPU" || device
 
 /// An array of NumPy, PyTorch, ... with memory the host reaches. Memory that may be written, row-major and aligned is used in place where
 /// nothing is to be converted; else it is copied.
-std::optional<Tensor> from_array(nb::handle data, const TensorOptions& options) {
+std::optional<Tensor> from_array(nb::handle given, const TensorOptions& options) {
+  // PyTorch may negate lazily, which DLPack does not tell.
+  const nb::object data = nb::hasattr(given, "resolve_neg") ? given.attr("resolve_neg")() : nb::borrow(given);
   AnyArray a;
   if (!nb::try_cast(data, a) || !a.is_valid()) return {};
   if (a.device_type() != nb::device::cpu::value)
@@ -95,8 +97,7 @@ std::optional<Tensor> from_array(nb::handle data, const TensorOptions& options) 
   const bool in_place = a.size() != 0 && a.ndim() != 0 && is_row_major(a) && reached_by_host(device) &&
                         options.dtype.value_or(*dtype) == *dtype && reinterpret_cast<uintptr_t>(a.data()) % itemsize(*dtype) == 0 &&
                         nb::try_cast(data, writable);
-  if (in_place)
-    return Tensor::from_blob(writable.data(), shape, {.dtype = dtype, .device = options.device}, shared_object(nb::borrow(data)));
+  if (in_place) return Tensor::from_blob(writable.data(), shape, {.dtype = dtype, .device = options.device}, shared_object(data));
   if (is_row_major(a))
     return Tensor(std::span(static_cast<const std::byte*>(a.data()), a.size() * itemsize(*dtype)), *dtype, shape, options);
   return Tensor(packed(a, itemsize(*dtype)), *dtype, shape, options);

@@ -142,7 +142,8 @@ void bind_random(TensorClass& tensor) {
 /// What assign() writes: a tensor, or data of this one's dtype and device, broadcast to its shape.
 Tensor assigned(nb::handle x, const Tensor& to) {
   const Tensor value = to_tensor_like(x, to);
-  return value.shape() == to.shape() ? value : value.expand(to.shape());
+  const Extents shape = to.symbolic_shape();
+  return value.symbolic_shape() == shape ? value : value.expand(shape);
 }
 
 void compute(std::span<const Tensor> tensors) {

@@ -261,3 +261,8 @@ def test_handles() -> None:
   assert u.to_("INTERP").device.startswith("INTERP") and u.tolist() == t.tolist()
   big = Tensor(np.arange(3000, dtype=np.uint8))
   assert big.hash().tolist() == big.clone().hash().tolist() and big.hash().tolist() != (big + 1).hash().tolist()
+
+
+@needs_torch
+def test_a_tensor_that_is_negated_lazily() -> None:
+  assert Tensor(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]

@@ -180,3 +180,27 @@ def test_normalizations_of_a_symbolic_batch(layer: str, jitted: bool) -> None:
       if layer == "BatchNorm":
         for name in ("running_mean", "running_var", "num_batches_tracked"):
           np.testing.assert_allclose(getattr(mine, name).numpy(), getattr(theirs, name).numpy(), rtol=1e-5, atol=1e-6)
+
+
+PLACE, COUNT = Variable("place", 0, 8), Variable("count", 1, 4)
+
+
+@pytest.mark.parametrize("write", [
+  lambda c, x, p, n: c.__setitem__(slice(p, p + n), x[:n]), lambda c, x, p, n: c[p:p + n].assign(x[:n]), lambda c, x, p, n: c[p:p + n].assign(2),
+  lambda c, x, p, n: c.assign(c.scatter(0, Tensor.arange(12).reshape(12, 1)[:n], 2))])
+def test_writes_of_any_size(write: Any) -> None:
+  x = np.arange(1, 9, dtype=np.float32).reshape(4, 2)
+  eager, jitted = Tensor.zeros(12, 2).contiguous().realize(), Tensor.zeros(12, 2).contiguous().realize()
+
+  def run(rows: Tensor, p: Variable, n: Variable) -> Tensor:
+    write(jitted, rows, p, n)
+    return jitted[:p + n].sum().realize()
+
+  step = TinyJit(run)
+  for p, n in ((0, 2), (2, 3), (5, 1), (6, 4), (1, 2)):
+    rows = Tensor(x + p).realize()
+    write(eager, rows, PLACE.bind(p), COUNT.bind(n))
+    got = step(rows, PLACE.bind(p), COUNT.bind(n)).item()
+    np.testing.assert_array_equal(jitted.numpy(), eager.numpy())
+    assert got == eager.numpy()[:p + n].sum() and eager.numpy().any()
+  assert step.captured

@@ -107,7 +107,7 @@ constexpr Known table[] = {
      return Expr(normal_cdf(x)) + held(x, 40) * bell(x, 0.5) * (1 / (std::numbers::sqrt2 * sqrt_pi)); }},
   {"mish", [](const Expr&, const Expr& x, const UOp&) { return mish_slope(x); }},
   {"softsign", [](const Expr&, const Expr& x, const UOp&) { return Expr(square(reciprocal(Expr(abs(x)) + 1))); }},
-  {"log of probability", [](const Expr&, const Expr& x, const UOp&) { return Expr(reciprocal(maximum(x, 1e-12))); }},
+  {"log of probability", [](const Expr&, const Expr& x, const UOp& node) { return Expr(reciprocal(maximum(x, node.src(2)))); }},
   {"equal", [](const Expr& u, const Expr&, const UOp&) { return Expr(as_node(1, u.dtype())); }},
   {"root", [](const Expr& u, const Expr&, const UOp&) { return Expr(ops::where(ops::eq(u, 0), 0, 0.5 / u)); }},
 };

@@ -164,15 +164,21 @@ UOp reduced(const UOp& losses, Reduction reduction, const UOp& counted) {
   return reduction == Reduction::mean && counted ? div(sum(losses), sum(counted)) : reduced(losses, reduction);
 }
 
-/// log(p), but not below -100, so that a probability of 0 that has no weight costs nothing.
-UOp log_of_probability(const UOp& p) { return known("log of probability", maximum(log(p), -100), p); }
+/// log(p), but not below -100, so that a probability of 0 that has no weight costs nothing. Below `least` its slope does not grow further.
+UOp log_of_probability(const UOp& p, double least) {
+  return known("log of probability", maximum(log(p), -100), p, UOps{constant(p.dtype(), least)});
+}
 
 }  // namespace
 
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
   check_shape("binary_crossentropy", y, shape_of(x));
   const Expr p = to_float32(x, ctx), t = to_float32(y, ctx);
-  return tinygrad::cast(reduced(-t * log_of_probability(p) - (1 - t) * log_of_probability(1 - p), reduction),
+  const DType rounded_to = is_float(x.dtype()) ? x.dtype() : p.dtype();
+  constexpr double least = 1e-12;
+  // A p that was rounded to 1 is any number that near to it, and what it was computed from may have a slope still.
+  const double least_complement = std::max(least, std::ldexp(1.0, -finfo(rounded_to).mantissa_bits - 1));
+  return tinygrad::cast(reduced(-t * log_of_probability(p, least) - (1 - t) * log_of_probability(1 - p, least_complement), reduction),
                         common_dtype(to_float(x, ctx), to_float(y, ctx)));
 }
 

@@ -61,9 +61,9 @@ CallArguments::Value prepare_argument(const Tensor& t) {
     out.buffer = state_of_view(out.node);
     return out;
   }
+  out.copied_from = state_of_view(out.node);
   out.node = wrap(UOp(Op::CONTIGUOUS, out.node.dtype(), {out.node})).realize().uop();
   out.buffer = whole_buffer(out.node);
-  out.is_copy = true;
   return out;
 }
 
@@ -148,7 +148,7 @@ UOp CapturedCall::node_of(const UOp& form, const UOp& buffer, const Shape& shape
 void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) const {
   const Argument& a = arguments_[i];
   if (!a.slot) return;
-  if (value.is_copy && capture_->written(*a.slot))
+  if (value.copied_from && capture_->written(*a.slot))
     throw JitError(
         fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole tensor, "
                     "or a clone()",
@@ -162,15 +162,19 @@ void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) c
 
 void CapturedCall::check_aliases(const CallArguments& arguments) const {
   const auto memory = [](const Buffer& b) { return &b.origin(); };
+  const auto is_in = [&](const Buffer* whose, size_t i) {
+    const CallArguments::Value& v = arguments.values[i];
+    return memory(buffer_of(v.buffer)) == whose || (v.copied_from && memory(buffer_of(v.copied_from)) == whose);
+  };
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (!arguments_[i].slot) continue;
     const Buffer* mine = memory(buffer_of(arguments.values[i].buffer));
     const bool written = capture_->written(*arguments_[i].slot);
     for (size_t j = 0; j < arguments_.size(); ++j)
-      if (written && j != i && arguments_[j].slot && memory(buffer_of(arguments.values[j].buffer)) == mine)
+      if (written && j != i && arguments_[j].slot && is_in(mine, j))
         throw JitError(fmt::format("jit: arguments {} and {} share memory, and the function assigns to one of them; pass a clone()", i, j));
     for (size_t s : fixed_slots_)
-      if ((written || capture_->written(s)) && memory(*slots_[s].buffer) == mine)
+      if ((written || capture_->written(s)) && is_in(memory(*slots_[s].buffer), i))
         throw JitError(
             fmt::format("jit: argument {} shares memory with a tensor that the function finds outside of its arguments, and one of "
                         "them is assigned to; pass a clone()",

@@ -20,9 +20,9 @@ namespace tinygrad::tensor {
 /// Arguments of a call with memory that can be bound.
 struct CallArguments {
   struct Value {
-    UOp node;    ///< a view of `buffer`; null for no tensor
-    UOp buffer;  ///< null for an empty tensor
-    bool is_copy = false;
+    UOp node;              ///< a view of `buffer`; null for no tensor
+    UOp buffer;            ///< null for an empty tensor
+    UOp copied_from = {};  ///< the BUFFER of which a part was copied to `buffer`; null where that is the caller's memory
     bool is_param = true;
   };
   std::vector<Value> values;

@@ -100,8 +100,9 @@ std::vector<ops::Index> without_masks(const Tensor& x, std::span<const Index> in
 
 /// The only entry, if it is a mask and one number is written: then nothing need be read back.
 const Tensor* only_mask(std::span<const Index> indices, const Operand& value) {
-  const Tensor* tensor = value.tensor();
-  return indices.size() == 1 && (!tensor || tensor->numel() == 1) ? mask_of(indices[0]) : nullptr;
+  const Tensor* mask = indices.size() == 1 ? mask_of(indices[0]) : nullptr;
+  const Tensor* tensor = mask ? value.tensor() : nullptr;
+  return tensor && numel(shape_of(tensor->uop())) != 1 ? nullptr : mask;
 }
 
 }  // namespace

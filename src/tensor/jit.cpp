@@ -127,7 +127,7 @@ std::vector<RecordedArgument> rename(const CallArguments& arguments) {
     if (!v.buffer) continue;
     const auto& b = v.buffer.arg_as<BufferArg>();
     r = {buffer(v.buffer.dtype(), {.id = next_buffer_id(), .size = b.size, .device = b.device, .resource = b.resource}), v.buffer,
-         v.is_copy};
+         v.copied_from};
   }
   return out;
 }

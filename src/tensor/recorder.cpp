@@ -112,23 +112,28 @@ void Recorder::check(const UOp& sink) {
     written.insert(buffer_of_state(state));
     stored_to_.insert(id_of(buffer_of_state(state)));
   }
-  for (const UOp& b : buffers) {
-    // Only memory that was there before can be reached twice.
-    if (made_in_call(id_of(b))) continue;
-    Access& access = accesses_.try_emplace(&buffer_of(b).base(), Access{id_of(b)}).first->second;
-    access.several = access.several || access.first_id != id_of(b);
-    access.written = access.written || written.contains(b);
+  const auto note_access = [&](const UOp& memory, const UOp& as, bool is_written) {
+    Access& access = accesses_.try_emplace(&buffer_of(memory).origin(), Access{id_of(as)}).first->second;
+    access.several = access.several || access.first_id != id_of(as);
+    access.written = access.written || is_written;
     if (access.several && access.written)
       throw JitError(
           "jit: the function writes memory that it reaches in two ways: two arguments share it, or it also finds the argument outside of "
           "its arguments. Pass it once, or a clone()");
-    if (!written.contains(b)) continue;
-    for (size_t i = 0; i < arguments_.size(); ++i)
-      if (arguments_[i].buffer == b && arguments_[i].is_copy)
+  };
+  for (const UOp& b : buffers) {
+    // Only memory that was there before can be reached twice.
+    if (made_in_call(id_of(b))) continue;
+    note_access(b, b, written.contains(b));
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (arguments_[i].buffer != b || !arguments_[i].copied_from) continue;
+      note_access(arguments_[i].copied_from, b, false);
+      if (written.contains(b))
         throw JitError(
             fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole "
                         "tensor, or a clone()",
                         i));
+    }
   }
 }
 

@@ -69,7 +69,7 @@ std::string difference(const Recording& before, const Recording& now);
 struct RecordedArgument {
   UOp buffer;            ///< the BUFFER that the function sees; null for an empty tensor
   UOp original;          ///< the caller's, which has the same memory
-  bool is_copy = false;  ///< of a part of the caller's memory
+  UOp copied_from = {};  ///< where the original is a copy of a part of the caller's memory: that memory's BUFFER
 };
 
 /// Records what the thread does until it goes out of scope.

@@ -74,6 +74,21 @@ TEST_P(DefinedOn, ProbabilitiesOfZeroAndOne) {
   for (const float g : slope(p.binary_crossentropy(y), p)) EXPECT_TRUE(std::isfinite(g));
 }
 
+TEST_P(DefinedOn, ProbabilitiesThatWereRoundedToOne) {
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    std::vector<double> logits;
+    for (double z = -120; z <= 120; z += 0.5) logits.push_back(z);
+    const Tensor z = Tensor(logits).cast(dtype), y = z.full_like(0.25);
+    const Tensor loss = z.sigmoid().binary_crossentropy(y, Reduction::sum);
+    const auto slopes = slope(loss.cast(DType::float32), z);
+    for (size_t i = 0; i < slopes.size(); ++i) {
+      const double exact = 1 / (1 + std::exp(-logits[i])) - 0.25;
+      EXPECT_LE(std::abs(slopes[i]), 1.1 * std::abs(exact) + 0.02) << repr(dtype) << " at " << logits[i];
+      if (std::abs(logits[i]) <= 3) EXPECT_NEAR(slopes[i], exact, 0.02) << repr(dtype) << " at " << logits[i];
+    }
+  }
+}
+
 TEST_P(DefinedOn, GradientsOfOneElement) {
   const Tensor x({1.0, 2.0}), other({3.0, 4.0}), loss = (x * x).sum();
   EXPECT_EQ(loss.gradient({x}, Tensor({2.0}))[0].tolist(), (Floats{4, 8}));

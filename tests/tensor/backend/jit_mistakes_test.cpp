@@ -1,6 +1,8 @@
 // What other JITs get wrong without saying so: here each gives the right answer or a named error.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <tinygrad/tinygrad.h>
 
 #include "ops/movement.h"
@@ -97,6 +99,35 @@ TEST_P(JitMistake, OneTensorAsTwoArguments) {
   EXPECT_TRUE(f.captured());
   EXPECT_EQ(f(x, Tensor({3.0, 4.0})).tolist(), (Floats{31, 42}));
   EXPECT_EQ(f(Tensor({3.0, 4.0}), x).tolist(), (Floats{13, 24}));
+}
+
+TEST_P(JitMistake, APartOfATensorThatIsAssigned) {
+  const auto function = [](Tensor a, const Tensor& part) {
+    a.assign(a + 1).realize();
+    return part.sum();
+  };
+  const std::function<Tensor(const Tensor&)> views[] = {[](const Tensor& x) { return x.T(); }, [](const Tensor& x) { return x.flip(0); },
+                                                        [](const Tensor& x) { return x[{Slice{}, Slice{1}}]; }};
+  for (const auto& view : views) {
+    const Tensor x = Tensor({{1.0, 2.0}, {3.0, 4.0}}).realize(), other = Tensor({{5.0, 6.0}, {7.0, 8.0}}).realize();
+    const auto f = jit(function);
+    EXPECT_JIT_ERROR(f(x, view(x)), "two arguments share it");
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(f(x, view(other)).item(), view(other).sum().item());
+    EXPECT_TRUE(f.captured());
+    EXPECT_JIT_ERROR(f(x, view(x)), "arguments 0 and 1 share memory");
+  }
+}
+
+TEST_P(JitMistake, APartOfATensorThatTheFunctionFindsAndAssigns) {
+  const Tensor x = Tensor({{1.0, 2.0}, {3.0, 4.0}}).realize(), other = Tensor({{5.0, 6.0}, {7.0, 8.0}}).realize();
+  const auto f = jit([x](const Tensor& part) {
+    Tensor(x).assign(x + 1).realize();
+    return part.sum();
+  });
+  EXPECT_JIT_ERROR(f(x[{Slice{}, Slice{1}}]), "it also finds the argument outside");
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(other[{Slice{}, Slice{1}}]).item(), 14);
+  EXPECT_TRUE(f.captured());
+  EXPECT_JIT_ERROR(f(x[{Slice{}, Slice{1}}]), "argument 0 shares memory");
 }
 
 TEST_P(JitMistake, OneTensorAsTwoArgumentsOneOfWhichIsAssigned) {
