@@ -122,6 +122,17 @@ TEST(Opts, StagesGiveTheSame) {
   for (const Case& c : cases) expect_right(c, interp_target());
 }
 
+// The last iterations of a loop that is run ahead have loops of their own, and so have these whatever is inside of them.
+TEST(Opts, StagesAheadOfLoopsInLoopsGiveTheSame) {
+  const UOp i = test::loop(3, 0), j = test::reduce_loop(7, 1), k = test::reduce_loop(7, 2), x = test::arg(1, 21);
+  const UOp at = test::read(x, j * 3 + i), top = test::reduce_over(Op::MAX, test::read(x, k * 3 + i), {k});
+  const UOp sum = test::reduce_over(Op::ADD, where(eq(at, top), test::read(test::arg(2, 21), j * 3 + i), constant(DType::float32, 0)), {j});
+  const UOp kernel = test::kernel({test::ended(test::write(test::arg(0, 3), i, sum), {i})});
+  for (const char* opts : {"OUTER(1,0)", "OUTER(1,0) STAGE(1,1,thread,2)", "OUTER(1,0) STAGE(1,1,thread,2) STAGE(1,2,thread,2)",
+                           "OUTER(1,0) STAGE(1,2,thread,3)"})
+    expect_right_on_cpu({"sums of what is greatest", kernel, opts});
+}
+
 TEST(Opts, TensorCoresGiveTheSame) {
   const UOp half = test::half_matmul(32, 16, 32), odd = test::half_matmul(21, 13, 35), single = test::matmul(16, 24, 32);
   const Case cases[] = {

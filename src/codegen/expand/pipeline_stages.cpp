@@ -95,10 +95,15 @@ class Pipelining {
     const UOp body = a.inner.empty() ? a.end.src(0) : end(a.end.src(0), a.inner);
     NodeMap<UOp> fresh;
     std::vector<UOp> held;
-    if (c.own_loops)
-      for (const UOp& u : toposort(body))
-        if (u.is(Op::END) && is_open_over(u, std::span(&a.loop, 1)))
-          for (const UOp& r : closed_ranges(u)) own_range(r, fresh, held);
+    if (c.own_loops) {
+      // Outer loops come first: one inside of what is another loop now is another too.
+      UOps others{a.loop};
+      const std::vector<UOp> nodes = toposort(body);
+      for (auto u = nodes.rbegin(); u != nodes.rend(); ++u)
+        if (u->is(Op::END) && is_open_over(*u, others))
+          for (const UOp& r : closed_ranges(*u))
+            if (own_range(r, fresh, held)) others.push_back(r);
+    }
     const UOp copy = floor_mod(c.at, a.depth);
     return rebuild(body, [&](const UOp& u, const UOps& sources) -> UOp {
       if (u == a.loop) return c.at;
@@ -116,12 +121,13 @@ class Pipelining {
     });
   }
 
-  void own_range(const UOp& r, NodeMap<UOp>& fresh, std::vector<UOp>& held) {
-    if (contains(items_, r) || is_lane(r) || fresh.contains(r)) return;
+  bool own_range(const UOp& r, NodeMap<UOp>& fresh, std::vector<UOp>& held) {
+    if (contains(items_, r) || is_lane(r) || fresh.contains(r)) return false;
     RangeArg arg = r.arg_as<RangeArg>();
     arg.id = next_range_++;
     held.push_back(range(r.src(0), arg));
     fresh[r] = held.back();
+    return true;
   }
 
   /// Fills the tile of the iteration `at`.

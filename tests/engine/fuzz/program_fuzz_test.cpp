@@ -38,8 +38,8 @@ bool run_program(uint64_t program, const Runs& runs) {
   // Every kernel is met once; half of the programs run without optimizations, a quarter without narrow floats, a quarter without 64-bit
   // integers, and a quarter computes transcendental functions by itself: other ways through code generation.
   const uint64_t kind = program / 8 % 4;
-  const char* emulated[] = {"", "float16,bfloat16,fp8e4m3,fp8e5m2", program / 32 % 2 ? "float16,bfloat16,fp8e4m3,fp8e5m2,int64" : "",
-                            "int64,uint64"};
+  const char* emulated[] = {"", "float16,bfloat16,fp8e4m3,fp8e5m2,fp8e4m3fnuz,fp8e5m2fnuz",
+                            program / 32 % 2 ? "float16,bfloat16,fp8e4m3,fp8e5m2,fp8e4m3fnuz,fp8e5m2fnuz,int64" : "", "int64,uint64"};
   const Context options{
       {.ccache = false, .emulated_dtypes = emulated[kind], .noopt = program / 4 % 2 == 0, .transcendental = kind == 2 ? 2 : 1}};
   Program p;

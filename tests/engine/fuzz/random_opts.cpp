@@ -83,6 +83,8 @@ class OptGenerator {
       return true;
     } catch (const ValueError&) {
       return false;
+    } catch (const InternalError&) {
+      return true;  // the run reports it, with these opts
     }
   }
 

@@ -65,7 +65,7 @@ class ProgramGenerator {
     if (kind == Kind::fractions) return (dice_.fraction() * 2 - 1) * double(most);
     constexpr double inf = std::numeric_limits<double>::infinity();
     if (kind == Kind::special && dice_.chance(8))
-      return dice_.pick({std::nan(""), d == DType::fp8e4m3 ? 1.0 : inf, d == DType::fp8e4m3 ? -1.0 : -inf, -0.0});
+      return dice_.pick({std::nan(""), max_value(d).is_inf() ? inf : 1.0, max_value(d).is_inf() ? -inf : -1.0, -0.0});
     return double(dice_.number(-most, most));
   }
 

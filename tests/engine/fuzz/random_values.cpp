@@ -42,8 +42,8 @@ std::optional<Value> made(UOp u, bool exact, double bound, int fraction, bool ma
 Value view(const Value& of, UOp u) { return {std::move(u), of.exact, of.bound, of.fraction}; }
 
 DType random_float(Dice& dice) {
-  return dice.pick(
-      {DType::float32, DType::float32, DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2});
+  return dice.pick({DType::float32, DType::float32, DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::fp8e4m3,
+                    DType::fp8e5m2, DType::fp8e4m3fnuz, DType::fp8e5m2fnuz});
 }
 
 DType random_dtype(Dice& dice) {
