@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import tinygrad_cpp as tg
-from tinygrad_cpp import Context, Tensor, nn
+from tinygrad_cpp import Context, Tensor, TinyJit, nn
 
 
 def failing(f) -> str:
@@ -68,3 +68,19 @@ def test_threads_tell_their_own_lines():
     t.join(60)
   assert len(texts[0]) == len(texts[1]) == 200
   assert all(": x * 3" in t for t in texts[0]) and all(": x - 7" in t for t in texts[1])
+
+
+def test_replays_name_the_line_of_the_function():
+  @TinyJit
+  def step(x: Tensor) -> Tensor:
+    h = (x @ x).realize()
+    return (h + 1).relu().realize()
+
+  for size in (64, 64, 64):
+    step(Tensor.ones(size, size).contiguous().realize())
+  x = Tensor.ones(64, 64).contiguous().realize()
+  text = failing(lambda: step(x))
+  assert "in a replay of a jitted function" in text and "test_origin.py" in text
+  assert "while computing relu: (64, 64) dtypes.float32 of (64, 64)" in text and "in step: (h + 1).relu()" in text
+  assert "live tensors have" in text
+  assert step(x).tolist()[0][0] == 65

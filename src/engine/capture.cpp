@@ -109,6 +109,7 @@ void Capture::add_variable(Symbol name, const RecordedCall& call, Step& step) {
 
 void Capture::add_step(const RecordedCall& call, std::shared_ptr<const Program> program) {
   Step& step = steps_.emplace_back();
+  step.part = call.part;
   if (!program) {
     step.to = call.slots[0];
     step.from = call.slots[1];
@@ -272,6 +273,7 @@ void Capture::patch(Lease& lease, std::span<Buffer* const> buffers, std::span<co
 
 void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables,
                   FunctionRef<void(size_t number)> look) {
+  lease.step = steps_.size();
   with_host_memory([&] {
     patch(lease, buffers, variables);
     prepared_.refresh();
@@ -290,6 +292,12 @@ void Capture::run(Lease& lease, std::span<Buffer* const> buffers, std::span<cons
     poison(buffers, e.what());
     throw;
   }
+}
+
+Capture::Failed Capture::failed(const Lease& lease) const {
+  if (lease.step >= steps_.size()) return {};
+  const Step& s = steps_[lease.step];
+  return {s.program ? s.program->info.name : std::string(), s.part};
 }
 
 /// It can be cancelled until it writes what lasts.
@@ -318,6 +326,7 @@ void Capture::run_all(Lease& lease, FunctionRef<void(size_t number)> look) const
   };
   for (size_t i = 0; i < steps_.size();) {
     look_before(i);
+    lease.step = i;
     if (!timed && batch != batches_.end() && batch->first == i) {
       begin(i + batch->count);
       run_batch(lease, *batch, lease.graphs[size_t(batch - batches_.begin())]);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Capture {
     std::vector<void*> handles;      ///< of all launches after one another
     std::vector<int64_t> variables;  ///< the same
     std::vector<LeasedGraph> graphs;
+    size_t step = 0;               ///< that runs, or has failed; as many as there are steps for none
     std::vector<uint8_t> changed;  ///< steps whose handles or variables are not those of their graph's last run; if there are graphs
   };
   /// Memory that nobody else uses until it is given back. Throws OutOfMemoryError.
@@ -67,6 +69,12 @@ class Capture {
   void run(
       Lease& lease, std::span<Buffer* const> buffers, std::span<const int64_t> variables,
       FunctionRef<void(size_t number)> look = [](size_t) {});
+  /// What the last run of a lease, which threw, was at.
+  struct Failed {
+    std::string kernel = {};  ///< empty for a copy, and before all calls
+    uint32_t part = 0;        ///< RecordedCall::part
+  };
+  Failed failed(const Lease& lease) const;
 
  private:
   struct Use {
@@ -83,6 +91,7 @@ class Capture {
     bool dims_known = true;
     LaunchDims dims;
     uint32_t to = 0, from = 0;  ///< slots of a copy
+    uint32_t part = 0;
   };
   /// A value to be put in a list for each run: at `index`, number `source`.
   struct Patch {

@@ -33,6 +33,7 @@ struct RecordedCall {
   UOp body;
   SmallVector<uint32_t, 8> slots;
   SmallVector<UOp, 1> bound = {};
+  uint32_t part = 0;  ///< of what was recorded, for errors: a number that the caller gives
 };
 
 /// The value that one of these sources of a call binds to the variable.

@@ -289,7 +289,23 @@ detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   };
   const auto used = [&](uint64_t id) { return used_.contains(id) || assigned(id); };
   const std::unique_lock lock = settle({.used = used, .written = assigned, .writes_any = writes_any_});
+  Capture::Failed failed;
+  try {
+    return run(arguments, failed);
+  } catch (const IndexError&) {  // it says all
+    throw;
+  } catch (const Error&) {
+    rethrow_failed(failed);
+  }
+}
 
+void CapturedCall::rethrow_failed(const Capture::Failed& failed) const {
+  const auto& parts = recording_.schedules;  // none of a call from a file
+  const std::string kernel = failed.kernel.empty() ? "" : ", kernel " + failed.kernel;
+  rethrow_in_replay(kernel, parts.empty() ? Computed() : failed.part ? parts[failed.part - 1].computed : parts.back().computed);
+}
+
+detail::JitResults CapturedCall::run(const CallArguments& arguments, Capture::Failed& failed) {
   std::vector<Buffer*> buffers(slots_.size());
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (arguments_[i].slot) buffers[*arguments_[i].slot] = &buffer_of(arguments.values[i].buffer);
@@ -311,9 +327,13 @@ detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   }
   SmallVector<int64_t, 4> values;
   for (const auto& v : arguments.variables) values.push_back(v.second);
-  capture_->run(*leased.lease, buffers, values,
-                [&](size_t i) { look(checks_[i], Capture::buffer(*leased.lease, checks_[i].slot), arguments); });
-
+  try {
+    capture_->run(*leased.lease, buffers, values,
+                  [&](size_t i) { look(checks_[i], Capture::buffer(*leased.lease, checks_[i].slot), arguments); });
+  } catch (...) {
+    failed = capture_->failed(*leased.lease);
+    throw;
+  }
   detail::JitResults out{.tensors = {}, .skeleton = skeleton_};
   for (const Result& r : results_) out.tensors.push_back(result(r, made, arguments));
   return out;

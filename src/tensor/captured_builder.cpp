@@ -195,12 +195,14 @@ void CapturedCall::Builder::add_uploads() {
 }
 
 void CapturedCall::Builder::add_calls() {
+  uint32_t part = 0;
   for (const RecordedSchedule& s : recorder_.recording().schedules) {
+    ++part;
     std::vector<uint32_t> slots = s.inputs;
     for (const schedule::Temporary& t : s.plan->temporaries)
       slots.push_back(add_slot({.dtype = t.dtype, .size = t.size, .device = s.plan->arenas[t.arena].device}));
     for (const UOp& call : s.plan->linear.src()) {
-      engine::RecordedCall& out = calls_.emplace_back(engine::RecordedCall{call.src(0), {}});
+      engine::RecordedCall& out = calls_.emplace_back(engine::RecordedCall{.body = call.src(0), .slots = {}, .bound = {}, .part = part});
       for (const UOp& a : call.src().subspan(1)) {
         if (a.is(Op::PARAM)) out.slots.push_back(slots[size_t(a.arg_as<ParamArg>().slot)]);
         if (a.is(Op::BIND)) out.bound.push_back(a);

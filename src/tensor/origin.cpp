@@ -118,13 +118,39 @@ std::string largest_tensors() {
 
 std::string explanation(const UOp& sink, bool memory, FunctionRef<void(const UOp&)> compile) {
   const UOp culprit = memory ? UOp() : first_uncompilable(sink, compile);
-  std::vector<UOp> tensors = culprit ? std::vector{culprit} : tensors_below(std::span(&sink, 1));
-  std::erase_if(tensors, [](const UOp& t) { return !is_computed(t); });
-  std::string out;
-  constexpr size_t most = 3;
-  for (size_t i = tensors.size(); i-- > 0 && tensors.size() - i <= most;) out += "\n  while computing " + describe(tensors[i]);
-  if (tensors.size() > most) out += fmt::format("\n  and {} more", tensors.size() - most);
-  return memory ? out + largest_tensors() : out;
+  if (culprit) return "\n  while computing " + describe(culprit);
+  return Computed(sink).text() + (memory ? largest_tensors() : "");
+}
+
+bool is_out_of_memory() {
+  try {
+    throw;
+  } catch (const OutOfMemoryError&) {
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// rethrow_as(), with more text behind what the error says.
+[[noreturn]] void rethrow_with(FunctionRef<std::string()> more) {
+  rethrow_as([&](std::string_view what) {
+    try {
+      return std::string(what) + more();
+    } catch (const std::bad_alloc&) {
+      return std::string(what);
+    }
+  });
+}
+
+/// "matmul: (8, 4) float32 of (8, 16) and (16, 4)"
+std::string what_text(const UOp& tensor) {
+  std::string out = fmt::format("{}: {}", origin_of(tensor).operation, shape_and_dtype(tensor));
+  constexpr size_t most = 4;
+  const std::vector<UOp> sources = tensors_below(tensor.src());
+  for (size_t i = 0; i < std::min(most, sources.size()); ++i) out += (i ? ", " : " of ") + tinygrad::to_string(shape_of(sources[i]));
+  if (sources.size() > most) out += fmt::format(" and {} more", sources.size() - most);
+  return out;
 }
 
 }  // namespace
@@ -145,30 +171,31 @@ std::string place_text(const ValueOrigin& origin) {
   return out;
 }
 
-std::string describe(const UOp& tensor) {
-  const ValueOrigin& origin = origin_of(tensor);
-  std::string out = fmt::format("{}: {}", origin.operation, shape_and_dtype(tensor));
-  constexpr size_t most = 4;
-  const std::vector<UOp> sources = tensors_below(tensor.src());
-  for (size_t i = 0; i < std::min(most, sources.size()); ++i) out += (i ? ", " : " of ") + tinygrad::to_string(shape_of(sources[i]));
-  if (sources.size() > most) out += fmt::format(" and {} more", sources.size() - most);
-  return out + place_text(origin);
+std::string describe(const UOp& tensor) { return what_text(tensor) + place_text(origin_of(tensor)); }
+
+Computed::Computed(const UOp& sink) {
+  constexpr size_t most = 3;
+  std::vector<UOp> tensors = tensors_below(std::span(&sink, 1));
+  std::erase_if(tensors, [](const UOp& t) { return !is_computed(t); });
+  for (size_t i = tensors.size(); i-- > 0 && last_.size() < most;) last_.push_back({what_text(tensors[i]), origin_of(tensors[i])});
+  more_ = tensors.size() - last_.size();
+}
+
+std::string Computed::text() const {
+  std::string out;
+  for (const Value& v : last_) out += "\n  while computing " + v.what + place_text(v.origin);
+  return more_ ? out + fmt::format("\n  and {} more", more_) : out;
+}
+
+void rethrow_in_replay(std::string_view where, const Computed& computed) {
+  const bool memory = is_out_of_memory();
+  rethrow_with(
+      [&] { return fmt::format("\n  in a replay of a jitted function{}{}{}", where, computed.text(), memory ? largest_tensors() : ""); });
 }
 
 void rethrow_explained(const UOp& sink, FunctionRef<void(const UOp& sink)> compile) {
-  bool memory = false;
-  try {
-    throw;
-  } catch (const OutOfMemoryError&) {
-    memory = true;
-  } catch (const Error&) {}
-  rethrow_as([&](std::string_view what) {
-    try {
-      return std::string(what) + explanation(sink, memory, compile);
-    } catch (const std::bad_alloc&) {
-      return std::string(what);
-    }
-  });
+  const bool memory = is_out_of_memory();
+  rethrow_with([&] { return explanation(sink, memory, compile); });
 }
 
 }  // namespace tinygrad::tensor

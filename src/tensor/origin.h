@@ -2,6 +2,8 @@
 /// Where values come from, for errors that come only when they are computed.
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "uop/uop.h"
@@ -33,6 +35,27 @@ std::string place_text(const ValueOrigin& origin);
 
 /// "matmul: (8, 4) float32 of (8, 16) and (16, 4), at train.py:12 in forward: x @ w"; `tensor` is a TENSOR.
 std::string describe(const UOp& tensor);
+
+/// What `sink` computes, in words, without keeping it.
+class Computed {
+ public:
+  Computed() = default;
+  explicit Computed(const UOp& sink);
+  /// A line for each of the last operations, each after a line break.
+  std::string text() const;
+
+ private:
+  struct Value {
+    std::string what;
+    ValueOrigin origin;
+  };
+  std::vector<Value> last_;
+  size_t more_ = 0;
+};
+
+/// Throws the error that is being handled again: it says where in a replay it came up (", kernel E_4"), what that computes, and of an
+/// OutOfMemoryError which tensors have most of the memory.
+[[noreturn]] void rethrow_in_replay(std::string_view where, const Computed& computed);
 
 /// Throws the error that is being handled again: it says which operation of `sink`, what a realize ran, it comes from, and of an
 /// OutOfMemoryError which tensors have most of the memory. `compile`, which throws what it throws, compiles what another SINK needs.

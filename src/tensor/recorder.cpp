@@ -152,7 +152,7 @@ uint32_t Recorder::place_of(const UOp& buffer) {
 }
 
 void Recorder::ran(const UOp& sink, const schedule::Schedule& s) {
-  RecordedSchedule out{.graph = {}, .plan = s.plan, .inputs = {}};
+  RecordedSchedule out{.graph = {}, .plan = s.plan, .inputs = {}, .computed = Computed(sink)};
   NodeMap<UOp> canonical;
   for (const UOp& b : s.inputs) {
     const uint32_t place = place_of(b);

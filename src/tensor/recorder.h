@@ -15,6 +15,7 @@
 #include "schedule/schedule.h"
 #include "tensor/cell.h"
 #include "tensor/index_check.h"
+#include "tensor/origin.h"
 
 namespace tinygrad::tensor {
 
@@ -44,6 +45,7 @@ struct RecordedSchedule {
   UOp graph;
   std::shared_ptr<const schedule::Plan> plan;
   std::vector<uint32_t> inputs;  ///< places in Recording::buffers
+  Computed computed;             ///< for errors
 };
 
 struct RecordedDraw {

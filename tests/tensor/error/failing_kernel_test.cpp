@@ -9,6 +9,7 @@
 #include "runtime/backends.h"
 #include "runtime/interp/device.h"
 #include "runtime/interp/kernel.h"
+#include "support/message_of.h"
 
 namespace tinygrad {
 namespace {
@@ -117,6 +118,28 @@ TEST_F(FailingKernel, InAReplay) {
   count = Tensor({5.0}).realize();
   f(x);
   EXPECT_EQ(count.tolist(), (Floats{6}));
+}
+
+TEST_F(FailingKernel, AReplayNamesTheKernelAndWhatItComputes) {
+  const auto f = jit([&](const Tensor& x) {
+    const Tensor y = (x + 1).square().realize();
+    return y.reshape({2, 3}).sum(1).exp();
+  });
+  const Tensor x = Tensor::ones({6}).contiguous().realize();
+  for (int i = 0; i < 3; ++i) f(x);
+  ASSERT_TRUE(f.captured());
+  const auto error_after = [&](int launches) {
+    launches_left = launches;
+    const std::string text = test::message_of<DeviceError>([&] { f(x); });
+    launches_left = 1 << 30;
+    return text;
+  };
+  const std::string first = error_after(0), second = error_after(1);
+  EXPECT_NE(first.find("the device was lost\n  in a replay of a jitted function, kernel "), std::string::npos) << first;
+  EXPECT_NE(first.find("\n  while computing square: (6,) dtypes.float32 of (6,)"), std::string::npos) << first;
+  EXPECT_NE(second.find("\n  while computing exp: (2,) dtypes.float32 of (2,)"), std::string::npos) << second;
+  EXPECT_EQ(second.find("square"), std::string::npos) << second;
+  f(x);
 }
 
 }  // namespace
