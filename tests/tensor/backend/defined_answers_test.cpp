@@ -84,7 +84,9 @@ TEST_P(DefinedOn, ProbabilitiesThatWereRoundedToOne) {
     for (size_t i = 0; i < slopes.size(); ++i) {
       const double exact = 1 / (1 + std::exp(-logits[i])) - 0.25;
       EXPECT_LE(std::abs(slopes[i]), 1.1 * std::abs(exact) + 0.02) << repr(dtype) << " at " << logits[i];
-      if (std::abs(logits[i]) <= 3) EXPECT_NEAR(slopes[i], exact, 0.02) << repr(dtype) << " at " << logits[i];
+      if (std::abs(logits[i]) <= 3) {
+        EXPECT_NEAR(slopes[i], exact, 0.02) << repr(dtype) << " at " << logits[i];
+      }
     }
   }
 }
