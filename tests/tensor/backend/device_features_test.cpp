@@ -48,6 +48,34 @@ TEST_F(DeviceFeatures, ReplaysAreGraphs) {
   }
 }
 
+/// The host looks at indices between two graphs, before anything that lasts is written.
+TEST_F(DeviceFeatures, GraphsEndWhereIndicesAreLookedAt) {
+  const Context check{{.check_oob = true}};
+  for (const bool async : {false, true}) {
+    hardware_.graphs = true;
+    hardware_.async = async;
+    const Tensor words = Tensor::arange(8).reshape({4, 2}).to_float().realize(), places = Tensor({{0.0, 0.5}, {1.0, 1.5}}).realize();
+    Tensor sum = Tensor::zeros({1, 2}).contiguous().realize();
+    const auto f = jit([&](const Tensor& word, const Tensor& place) {
+      const Tensor h = chain(words[word] + places[place], 4);
+      sum += h;
+      return h;
+    });
+    const auto call = [&](int word, int place) { return f(Tensor({word}).realize(), Tensor({place}).realize()).tolist(); };
+    hardware_.graph_sizes.clear();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(call(i, 1), (Floats{2 * float(i) + 5, 2 * float(i) + 6.5f})) << async;
+    ASSERT_TRUE(f.captured());
+    EXPECT_EQ(hardware_.graph_sizes, (std::vector<size_t>{hardware_.graph_sizes.at(0), 2}));  // what computes and looks, and what lasts
+    const Floats before = sum.tolist();
+    EXPECT_THROW(call(4, 0), IndexError);
+    EXPECT_THROW(call(0, -3), IndexError);
+    EXPECT_EQ(sum.tolist(), before) << async;
+    EXPECT_EQ(call(0, 0), (Floats{4, 5.5}));
+    EXPECT_EQ(sum.tolist(), (Floats{before[0] + 4, before[1] + 5.5f})) << async;
+    Hardware::reset();
+  }
+}
+
 TEST_F(DeviceFeatures, GraphsSeeVariables) {
   hardware_.graphs = true;
   const Variable n("n", 1, 8);

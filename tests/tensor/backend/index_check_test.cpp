@@ -1,7 +1,11 @@
 // CHECK_OOB in jitted functions: in the first call, in the one that is captured, and in replays.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <tinygrad/tinygrad.h>
 
@@ -186,6 +190,30 @@ TEST_P(IndexCheckOn, SavedCallsLookToo) {
   EXPECT_EQ(call(-1), 4);
   EXPECT_NE(error_of([&] { call(-5); }).find("indexing: the index -5 is out of range for axis 0 of size 4"), std::string::npos);
   EXPECT_EQ(call(2), 3);
+}
+
+/// Each replay has what it looks at to itself.
+TEST_P(IndexCheckOn, ThreadsLookForThemselves) {
+  const Tensor x = Tensor::arange(8).to_float().realize();
+  const auto f = jit([&](const Tensor& i) { return x[i] * 2; });
+  for (int k = 0; k < 3; ++k) f(ints({k}));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const Context here{{.check_oob = true, .dev = GetParam()}};
+      for (int k = 0; k < 50; ++k) {
+        const int index = (t * 5 + k) % 12;
+        const Tensor i = ints({index});
+        try {
+          wrong += f(i).item() != 2 * index || index > 7;
+        } catch (const IndexError& e) {
+          wrong += std::string(e.what()).find("the index " + std::to_string(index) + " is") == std::string::npos || index < 8;
+        }
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 /// A computed index is not computed twice, and one that the host reaches is looked at there.
