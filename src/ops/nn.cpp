@@ -174,10 +174,11 @@ UOp log_of_probability(const UOp& p, double least) {
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction, const OpsContext& ctx) {
   check_shape("binary_crossentropy", y, shape_of(x));
   const Expr p = to_float32(x, ctx), t = to_float32(y, ctx);
-  const DType rounded_to = is_float(x.dtype()) ? x.dtype() : p.dtype();
-  constexpr double least = 1e-12;
-  // A p that was rounded to 1 is any number that near to it, and what it was computed from may have a slope still.
-  const double least_complement = std::max(least, std::ldexp(1.0, -finfo(rounded_to).mantissa_bits - 1));
+  // Slopes that the dtype of p holds. A p that was rounded to 1 is any number that near to it, and what it was computed from may have a
+  // slope still.
+  const auto [exponent, mantissa] = finfo(is_float(x.dtype()) ? x.dtype() : p.dtype());
+  const double least = std::max(1e-12, std::ldexp(1.0, 1 - (1 << (exponent - 1))));
+  const double least_complement = std::max(least, std::ldexp(1.0, -mantissa - 1));
   return tinygrad::cast(reduced(-t * log_of_probability(p, least) - (1 - t) * log_of_probability(1 - p, least_complement), reduction),
                         common_dtype(to_float(x, ctx), to_float(y, ctx)));
 }

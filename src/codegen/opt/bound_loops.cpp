@@ -186,7 +186,10 @@ std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
   const Scalar* n = const_value(kept);
   if (!n || n->as_double() / fraction > worth_bounding * double(constant_size(loop))) return {};
   const UOp shorter(Op::RANGE, DType::index, {size}, loop.arg());
-  return Split{.range = loop, .parts = {shorter}, .value = shorter + simplify(begin), .valid = {}};
+  // What moves with a loop of at most one iteration no longer depends on it and may be computed where there is none: at an iteration that
+  // the loop had, so that what is loaded is there.
+  const UOp first = simplify(min(begin, all - 1));
+  return Split{.range = loop, .parts = {shorter}, .value = shorter + first, .valid = {}};
 }
 
 /// Iterations of the loop run others.
