@@ -151,6 +151,14 @@ TEST(Opts, TensorCoresGiveTheSame) {
   for (const Case& c : cases) expect_right(c, interp_target());
 }
 
+TEST(Opts, TensorCoresLeaveAxesThatAreUnrolledAsAWhole) {
+  const UOp kernel = test::narrow_matmul(9, 8, 4, DType::float64, DType::float64, DType::float64);
+  for (const char* opts : {"UPCAST(1,0) TC(0,-1)", "UPCAST(0,0) TC(0,-1)"})
+    EXPECT_TRUE(test::difference_on_interp(kernel, parse_opts(opts), interp_target()).find("no sum of products") != std::string::npos)
+        << opts;
+  expect_right({"matmul", kernel, "UPCAST(1,4) TC(0,-1)"}, interp_target());
+}
+
 /// How far a core's rounding is from the evaluator's, which rounds each sum to the result's dtype.
 double bound_of(const TensorCore& core) { return core.out == DType::float16 ? 2e-2 : core.kept_bits != 0 ? 2e-3 : 1e-5; }
 

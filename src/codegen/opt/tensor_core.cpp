@@ -56,8 +56,9 @@ UOp last_of(std::span<const UOp> ranges, const UOp& a, const UOp& b, bool both, 
 
 std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
   std::vector<UOp> loops;
+  // What is left of an axis that was unrolled as a whole would be split into itself.
   for (const UOp& r : kernel_axes(sink))
-    if (r.arg_as<RangeArg>().kind == AxisKind::loop) loops.push_back(r);
+    if (r.arg_as<RangeArg>().kind == AxisKind::loop && constant_size(r) != 1) loops.push_back(r);
   const auto place = [&](const UOp& r) { return std::find(loops.begin(), loops.end(), r) - loops.begin(); };
   for (const UOp& u : toposort(sink)) {
     if (!u.is(Op::REDUCE)) continue;
