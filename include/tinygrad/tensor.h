@@ -217,8 +217,8 @@ class TINYGRAD_EXPORT Tensor {
   static Tensor randperm(int64_t n, const TensorOptions& options = {});  ///< of 0 to n - 1; int32 if no dtype is named
   /// `count` words (uint32) of Threefry-2x32, from two uint32 of a key and two of a counter, low words first.
   static Tensor random_bits(const Tensor& key, const Tensor& counter, int64_t count);
-  /// Indices drawn with these weights (a vector, or a row each), int32. Without replacement ValueError unless as many weights as samples
-  /// are above 0, which is read here: a jitted function does not check it.
+  /// Indices drawn with these weights (a vector, or a row each), int32. ValueError for weights that are negative or not finite, and unless
+  /// as many as samples are above 0 (with replacement: one), which is read here: a jitted function does not check it.
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
   Tensor rand_like(std::optional<DType> dtype = {}) const { return rand_like({.dtype = dtype}); }
   Tensor rand_like(const TensorOptions& options) const;
@@ -534,7 +534,8 @@ class TINYGRAD_EXPORT Tensor {
   // Running: element i combines elements 0 ... i of the axis.
   Tensor cumsum(int axis = 0) const;
   Tensor cumprod(int axis = 0) const;
-  /// The running maximum (minimum) and the last index where it was reached.
+  /// The running maximum (minimum) and the last index where it was reached. Elements that are the same share the gradient, as those of
+  /// max().
   ValuesAndIndices cummax(int axis = 0) const;
   ValuesAndIndices cummin(int axis = 0) const;
   Tensor logcumsumexp(int axis = 0) const;

@@ -93,7 +93,7 @@ struct CrossEntropyOptions {
 };
 
 struct SparseCrossEntropyOptions {
-  int64_t ignore_index = -1;  ///< a class index that does not count; -1: that is -100
+  std::optional<int64_t> ignore_index = {};  ///< a class index that does not count; by default -100
   double label_smoothing = 0.0;
   Reduction reduction = Reduction::mean;
 };

@@ -74,8 +74,8 @@ void bind_arithmetic(nb::class_<C>& type) {
     return x && y ? nb::cast(f(*x, *y)) : nb::borrow(Py_NotImplemented);
   };
   for (const auto& [name, f] : operators) {
-    type.def((std::string("__") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, a, b); });
-    type.def((std::string("__r") + name + "__").c_str(), [f = f, apply](nb::handle a, nb::handle b) { return apply(f, b, a); });
+    type.def((std::string("__") + name + "__").c_str(), [op = f, apply](nb::handle a, nb::handle b) { return apply(op, a, b); });
+    type.def((std::string("__r") + name + "__").c_str(), [op = f, apply](nb::handle a, nb::handle b) { return apply(op, b, a); });
   }
   type.def("__neg__", [](nb::handle a) { return Extent(0) - *to_extent(a); });
   // True or False where the bounds decide; else a tensor, as values differ from call to call.

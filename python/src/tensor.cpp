@@ -174,9 +174,11 @@ void bind_running(TensorClass& tensor) {
           [](nb::handle self, nb::handle x) {
             Tensor& t = *nb::inst_ptr<Tensor>(self);
             const Tensor value = assigned(x, t);
-            const Interruptible interruptible;
-            const Released released;
-            t.assign(value);
+            {
+              const Interruptible interruptible;
+              const Released released;
+              t.assign(value);
+            }
             return nb::borrow(self);
           },
           "x"_a)
@@ -235,9 +237,11 @@ void bind_gradients(TensorClass& tensor) {
           "backward",
           [](nb::handle self, const std::optional<Tensor>& gradient) {
             const Tensor& t = *nb::inst_ptr<Tensor>(self);
-            const Interruptible interruptible;
-            const Released released;
-            t.backward(gradient.value_or(Tensor()));
+            {
+              const Interruptible interruptible;
+              const Released released;
+              t.backward(gradient.value_or(Tensor()));
+            }
             return nb::borrow(self);
           },
           "gradient"_a = nb::none())

@@ -246,7 +246,7 @@ void bind_unary(TensorClass& tensor) {
   tensor.def("contiguous", [](const Tensor& t, nb::handle) { return t.contiguous(); }, nb::kw_only(), "arg"_a = nb::none());
   const std::pair<const char*, DType> casts[] = {{"float", DType::float32},  {"int", DType::int32},  {"bool", DType::bool_},
                                                  {"double", DType::float64}, {"long", DType::int64}, {"short", DType::int16}};
-  for (const auto& [name, dtype] : casts) tensor.def(name, [dtype = dtype](const Tensor& t) { return t.cast(dtype); });
+  for (const auto& [name, dtype] : casts) tensor.def(name, [to = dtype](const Tensor& t) { return t.cast(to); });
   tensor
       .def(
           "cast", [](const Tensor& t, const DTypeArg& dtype, bool saturate) { return t.cast(dtype.get(), saturate); }, "dtype"_a,

@@ -108,11 +108,11 @@ void bind_losses(TensorClass& tensor) {
           "Y"_a, "reduction"_a = "mean", "pos_weight"_a = nb::none())
       .def(
           "sparse_categorical_crossentropy",
-          [](const Tensor& t, const Tensor& y, int64_t ignore_index, double label_smoothing, const std::string& reduction) {
+          [](const Tensor& t, const Tensor& y, std::optional<int64_t> ignore_index, double label_smoothing, const std::string& reduction) {
             return t.sparse_categorical_crossentropy(
                 y, {.ignore_index = ignore_index, .label_smoothing = label_smoothing, .reduction = reduction_of(reduction)});
           },
-          "Y"_a, "ignore_index"_a = -1, "label_smoothing"_a = 0.0, "reduction"_a = "mean")
+          "Y"_a, nb::arg("ignore_index").sig("-1") = nb::none(), "label_smoothing"_a = 0.0, "reduction"_a = "mean")
       .def(
           "cross_entropy",
           [](const Tensor& t, const Tensor& y, const std::string& reduction, double label_smoothing) {

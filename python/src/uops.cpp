@@ -660,9 +660,11 @@ void bind_graph(TensorClass& tensor) {
           "callify",
           [](nb::handle self, const nb::args& lst) {
             const std::vector<Tensor> all = to_tensors(self, lst, "callify");
-            const Interruptible interruptible;
-            const Released released;
-            Tensor::callify(all);
+            {
+              const Interruptible interruptible;
+              const Released released;
+              Tensor::callify(all);
+            }
             return nb::borrow(self);
           },
           "lst"_a, "Gives these tensors memory, into which they are computed when they are needed.")

@@ -266,3 +266,12 @@ def test_handles() -> None:
 @needs_torch
 def test_a_tensor_that_is_negated_lazily() -> None:
   assert Tensor(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]
+
+
+def test_an_ignored_class_index_of_minus_one() -> None:
+  x, y = Tensor([[1.0, 2.0], [3.0, 1.0]]), Tensor([1, -1])
+  alone = x[:1].sparse_categorical_crossentropy(y[:1]).item()
+  for labels in (y, y * 1):
+    assert x.sparse_categorical_crossentropy(labels, ignore_index=-1).item() == pytest.approx(alone)
+  with pytest.raises(tg.IndexError):
+    x.sparse_categorical_crossentropy(y)

@@ -195,8 +195,8 @@ UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction, 
   return tinygrad::cast(reduced(-((pos_weight ? positive * pos_weight : positive) + negative), reduction), result);
 }
 
-UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_index, double label_smoothing, Reduction reduction,
-                                    const OpsContext& ctx) {
+UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index, double label_smoothing,
+                                    Reduction reduction, const OpsContext& ctx) {
   const Shape& in = shape_of(x);
   if (in.empty()) throw ShapeError("sparse_categorical_crossentropy: got (), expects (..., classes)");
   check_smoothing("sparse_categorical_crossentropy", label_smoothing);
@@ -205,7 +205,7 @@ UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_i
     const UOp log_probs = log_softmax(v, -1);
     Expr likelihood = sum(ops::where(one_hot(y, in.back(), DType::bool_), log_probs, 0), -1);
     if (label_smoothing != 0) likelihood = likelihood * (1 - label_smoothing) + Expr(mean(log_probs, -1)) * label_smoothing;
-    const UOp counted = counts(y, ignore_index == -1 ? std::nullopt : std::optional(ignore_index));
+    const UOp counted = counts(y, ignore_index);
     return neg(reduced(of_targets(likelihood, y, in.back(), counted), reduction, counted));
   });
 }

@@ -95,8 +95,9 @@ UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction =
                                const OpsContext& ctx = {});
 /// The class index that does not count where no other one is named, as PyTorch's. Any other index that is no class has the loss NaN.
 inline constexpr int64_t ignored_target = -100;
-/// Of logits (..., classes) against class indices (...). The mean is over the targets that are not `ignore_index` (-1: `ignored_target`).
-UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, int64_t ignore_index = -1, double label_smoothing = 0.0,
+/// Of logits (..., classes) against class indices (...). The mean is over the targets that are not `ignore_index`, by default
+/// `ignored_target`.
+UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index = {}, double label_smoothing = 0.0,
                                     Reduction reduction = Reduction::mean, const OpsContext& ctx = {});
 /// Of logits (batch, classes, ...) against class indices (batch, ...) or probabilities of x's shape.
 UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index = {}, Reduction reduction = Reduction::mean,

@@ -195,8 +195,7 @@ void check_labels(const char* op, const Tensor& y, std::optional<int64_t> ignore
 }  // namespace
 
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
-  check_labels("sparse_categorical_crossentropy", y, o.ignore_index == -1 ? std::nullopt : std::optional(o.ignore_index), *this,
-               ndim() - 1);
+  check_labels("sparse_categorical_crossentropy", y, o.ignore_index, *this, ndim() - 1);
   return wrap(
       ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context()));
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <mutex>
 
 #include <tinygrad/errors.h>
@@ -16,6 +17,8 @@
 #include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "tensor/random.h"
+
+#include <limits>
 #include "tensor/recorder.h"
 
 namespace tinygrad {
@@ -150,11 +153,17 @@ Tensor Tensor::random_bits(const Tensor& key, const Tensor& counter, int64_t cou
 }
 namespace {
 
-/// Draws without replacement need as many weights that are not 0. They are counted on the host, which a replay could not do.
-void check_enough_weights(const Tensor& weights, int64_t samples) {
-  if (Recorder::current() || weights.ndim() < 1 || weights.ndim() > 2 || weights.size(-1) < samples) return;
-  const auto least = (weights > 0).sum({-1}, {.dtype = DType::int64}).min().item<int64_t>();
-  if (least < samples) throw ValueError(fmt::format("multinomial: {} samples without replacement from {} weights above 0", samples, least));
+/// Draws need a weight above 0 each, or one where they are put back. That is looked at on the host, which a replay could not do.
+void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
+  const int64_t needed = replacement ? 1 : samples;
+  if (Recorder::current() || weights.ndim() < 1 || weights.ndim() > 2 || samples < 1 || weights.size(-1) < needed) return;
+  const Tensor usable = (weights >= 0) & (weights < std::numeric_limits<double>::infinity());
+  const Tensor drawable = (weights > 0).sum({-1}, {.dtype = DType::int64}).min();
+  const auto least = usable.min().where(drawable, int64_t{-1}).item<int64_t>();
+  if (least < 0) throw ValueError("multinomial: the weights must be finite and at least 0");
+  if (least < needed)
+    throw ValueError(replacement ? std::string("multinomial: none of the weights of a row is above 0")
+                                 : fmt::format("multinomial: {} samples without replacement from {} weights above 0", samples, least));
 }
 
 }  // namespace
@@ -162,7 +171,7 @@ void check_enough_weights(const Tensor& weights, int64_t samples) {
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   const int64_t rows = ndim() == 2 ? size(0) : 1;
   if (rows == 0 && samples > 0) return zeros({0, samples}, {.dtype = DType::int32, .device = device()});
-  if (!replacement && samples > 1) check_enough_weights(*this, samples);
+  check_weights(*this, samples, replacement);
   return drawn({replacement || samples == 1 ? rows * std::max<int64_t>(samples, 1) : numel()}, DType::float32, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
 }

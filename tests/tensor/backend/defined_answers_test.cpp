@@ -122,6 +122,11 @@ TEST_P(DefinedOn, DrawsWithoutReplacementNeedWeights) {
   EXPECT_THROW(w.multinomial(3), ValueError);
   EXPECT_THROW(Tensor({{1.0, 1.0}, {1.0, 0.0}}).multinomial(2), ValueError);
   EXPECT_EQ(w.multinomial(5, true).shape(), Sizes{5});
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const bool replacement : {false, true})
+    for (const Tensor& bad :
+         {Tensor({0.0, 0.0}), Tensor({-1.0, 2.0}), Tensor({std::nan(""), 1.0}), Tensor({infinite, 1.0}), Tensor({{1.0, 1.0}, {0.0, 0.0}})})
+      EXPECT_THROW(bad.multinomial(1, replacement), ValueError);
   const auto drawn = jit([](const Tensor& t) { return t.multinomial(2); });  // a replay counts nothing
   for (int i = 0; i < 4; ++i) EXPECT_EQ(drawn(w).shape(), Sizes{2});
 }
