@@ -11,7 +11,7 @@ set(TG_TEST_SHARDS 0 CACHE STRING
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
 
-set(TG_TEST_COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")  # what is tested is in the libraries, except:
+set(TG_TEST_COMPILE_OPTIONS -O0)  # what is tested is in the libraries, except:
 set(TG_OPTIMIZED_TESTS dtype runtime schedule)  # these compute what to expect millions of times
 
 # A driver without its hardware, tests/support/fake_NAME/, as the library TG_FAKE_NAME. Further arguments are libraries that it needs.
@@ -40,28 +40,38 @@ function(tg_chosen_sources out name label)
   set(${out} "${chosen}" PARENT_SCOPE)
 endfunction()
 
-# Tests of an executable that tests/deep.txt names: they have the label "deep", and those that it calls sampled are there a second time,
-# with one of 8 cases. `filter` gets the filter of the others.
-function(tg_deep_tests target label filter)
+# Sets `out` to the filters of an executable's lines of tests/deep.txt that have a word behind the filter, joined; for "", of all lines.
+function(tg_deep_filters out target word)
   set(file "${PROJECT_SOURCE_DIR}/tests/deep.txt")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(STRINGS "${file}" lines REGEX "^${target} ")
-  list(TRANSFORM lines REPLACE "^${target} +" "")
-  set(sampled ${lines})
-  list(FILTER sampled INCLUDE REGEX " sampled$")
-  list(TRANSFORM lines REPLACE " sampled$" "")
-  list(TRANSFORM sampled REPLACE " sampled$" "")
-  list(JOIN lines ":" deep)
-  list(JOIN sampled ":" sampled)
+  if(word)
+    list(FILTER lines INCLUDE REGEX " ${word}$")
+  endif()
+  list(TRANSFORM lines REPLACE "^${target} +([^ ]+).*" "\\1")
+  list(JOIN lines ":" joined)
+  set(${out} "${joined}" PARENT_SCOPE)
+endfunction()
+
+# Tests of an executable that tests/deep.txt names: they have the label "deep". Those that it calls halved take every second case, and
+# those that it calls sampled are there a second time, with one of 8 cases. `filter` gets the filter of the others.
+function(tg_deep_tests target label filter)
+  tg_deep_filters(all ${target} "")
+  tg_deep_filters(halved ${target} halved)
+  tg_deep_filters(sampled ${target} sampled)
   set(how TEST_PREFIX "${target}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
-  if(deep)
-    gtest_discover_tests(${target} TEST_FILTER "${deep}" TEST_LIST ${target}_DEEP ${how} PROPERTIES LABELS deep)
+  if(all)
+    gtest_discover_tests(${target} TEST_FILTER "${all}-${halved}" TEST_LIST ${target}_DEEP ${how} PROPERTIES LABELS deep)
+  endif()
+  if(halved)
+    gtest_discover_tests(${target} TEST_FILTER "${halved}" TEST_LIST ${target}_HALVED ${how}
+                         PROPERTIES LABELS deep ENVIRONMENT TG_TEST_SAMPLE=2)
   endif()
   if(sampled)
     gtest_discover_tests(${target} TEST_FILTER "${sampled}" TEST_LIST ${target}_SAMPLED TEST_SUFFIX .sampled ${how}
                          PROPERTIES LABELS "${label}" ENVIRONMENT TG_TEST_SAMPLE=8)
   endif()
-  set(${filter} "*-${deep}" PARENT_SCOPE)
+  set(${filter} "*-${all}" PARENT_SCOPE)
 endfunction()
 
 function(tg_add_test target label room)

@@ -39,9 +39,9 @@ inline std::uint64_t seed() {
   return value;
 }
 
-/// Of how many cases a sampled test takes one: 1, or what TG_TEST_SAMPLE says (`make test`, see tests/deep.txt).
+/// Of how many cases a sampled test takes one: 1, or what TG_TEST_SAMPLE says (see tests/deep.txt) unless the scale asks for more.
 inline std::size_t sample_of() {
-  static const auto of = static_cast<std::size_t>(env_number("TG_TEST_SAMPLE", 1));
+  static const auto of = test_scale() > 1 ? 1 : static_cast<std::size_t>(env_number("TG_TEST_SAMPLE", 1));
   return of < 1 ? 1 : of;
 }
 
