@@ -345,6 +345,7 @@ def own(f: Any) -> ast.arguments:
   made = f.__init__ if isinstance(f, type) and hasattr(f.__init__, "__nb_signature__") else f
   if hasattr(made, "__nb_signature__"):
     text, _, defaults = made.__nb_signature__[0]
+    text = re.sub(r"\\=(\d+)", lambda shown: defaults[int(shown[1])], text)  # what a binding shows of a default
     text = re.sub(r"\\(\d+)", r"_[\1]", text).replace("tinygrad_cpp._core.", "").removeprefix("def ")
     arguments = parsed(text, defaults or ())
     arguments.args = [a for a in arguments.args if a.arg != "self"]
