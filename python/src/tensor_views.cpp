@@ -194,8 +194,8 @@ void bind_lookups(TensorClass& tensor) {
                 choose<ScatterMode>("scatter: reduce", *reduce, {{"add", ScatterMode::sum}, {"multiply", ScatterMode::prod}});
             const Operand& x = src;
             const Tensor* given = x.tensor();
-            return t.scatter_reduce(dim, index, given ? *given : Tensor::full(index.symbolic_shape(), x, {.dtype = t.dtype(), .device = t.device()}),
-                                    mode);
+            return t.scatter_reduce(
+                dim, index, given ? *given : Tensor::full(index.symbolic_shape(), x, {.dtype = t.dtype(), .device = t.device()}), mode);
           },
           "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none())
       .def(

@@ -1,6 +1,7 @@
 #include "codegen/expand/pipeline_stages.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "codegen/expand/stage_memory.h"
 #include "codegen/opt/kernel_axes.h"
@@ -99,9 +100,9 @@ class Pipelining {
       // Outer loops come first: one inside of what is another loop now is another too.
       UOps others{a.loop};
       const std::vector<UOp> nodes = toposort(body);
-      for (auto u = nodes.rbegin(); u != nodes.rend(); ++u)
-        if (u->is(Op::END) && is_open_over(*u, others))
-          for (const UOp& r : closed_ranges(*u))
+      for (const UOp& u : std::views::reverse(nodes))
+        if (u.is(Op::END) && is_open_over(u, others))
+          for (const UOp& r : closed_ranges(u))
             if (own_range(r, fresh, held)) others.push_back(r);
     }
     const UOp copy = floor_mod(c.at, a.depth);
