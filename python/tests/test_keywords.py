@@ -135,6 +135,25 @@ def test_fetch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
   assert fetch(url, name="d.tar", sha256=right).read_bytes() == source.read_bytes()
 
 
+@pytest.mark.parametrize("has_filter", [True, False])
+def test_hostile_tar_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, has_filter: bool) -> None:
+  if not has_filter:  # Python before 3.11.4
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  for i, (name, kind) in enumerate([("in/file", tarfile.REGTYPE), ("../../out", tarfile.REGTYPE), ("link", tarfile.SYMTYPE), ("pipe", tarfile.FIFOTYPE)]):
+    source = tmp_path / f"{i}.tar"
+    with tarfile.open(source, "w") as tar:
+      info = tarfile.TarInfo(name)
+      info.type, info.linkname = kind, "/etc"
+      tar.addfile(info)
+    if i == 0:
+      assert (fetch(source.as_uri(), name=f"{i}", extract=True) / name).is_file()
+    else:
+      with pytest.raises((tarfile.TarError, tg.FormatError)):
+        fetch(source.as_uri(), name=f"{i}", extract=True)
+  assert not list(tmp_path.rglob("out"))
+
+
 def test_a_context_takes_dtypes_and_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
   with Context(DEFAULT_FLOAT=dtypes.half):
     assert Tensor([1.5]).dtype is dtypes.half and dtypes.default_float is dtypes.half

@@ -18,6 +18,7 @@ from tinygrad_cpp import _core
 
 if TYPE_CHECKING:
   import pathlib
+  import tarfile
 
 T = TypeVar("T")
 
@@ -226,6 +227,16 @@ def _download(url: str, path: pathlib.Path, headers: Mapping[str, str], gunzip: 
   part.rename(path)
 
 
+def _extract_files(tar: tarfile.TarFile, folder: pathlib.Path) -> None:
+  """What can do no harm: files and folders inside of the folder."""
+  folder.mkdir()
+  root = folder.resolve()
+  for member in tar.getmembers():
+    if not (member.isfile() or member.isdir()) or not (root / member.name).resolve().is_relative_to(root):
+      raise _core.FormatError(f"fetch: {member.name!r} in the tar file is no file or folder inside of it")
+    tar.extract(member, root, set_attrs=False)
+
+
 def _extracted(path: pathlib.Path, anew: bool) -> pathlib.Path:
   """The folder beside a tar file with what is in it."""
   import shutil
@@ -236,7 +247,10 @@ def _extracted(path: pathlib.Path, anew: bool) -> pathlib.Path:
     part = path.with_name(f"{path.name}.{os.getpid()}.extract.part")
     shutil.rmtree(part, ignore_errors=True)
     with tarfile.open(path) as tar:
-      tar.extractall(part, filter="data")
+      if hasattr(tarfile, "data_filter"):
+        tar.extractall(part, filter="data")
+      else:  # Python before 3.11.4
+        _extract_files(tar, part)
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)
   return folder

@@ -67,7 +67,7 @@ const Composite composites[] = {
   {"sparse_categorical_crossentropy", 30, [](const Tensor& x, const Tensor&) {
      return x.permute({0, 2, 1}).sparse_categorical_crossentropy(labels(), {.reduction = Reduction::none}); }},
   {"nll_loss", 30, [](const Tensor& x, const Tensor&) { return x.nll_loss(labels()); }},
-  {"binary_crossentropy", 1, [](const Tensor& x, const Tensor& y) { return (x * 0.25 + 0.5).binary_crossentropy(y); }},
+  {"binary_crossentropy", 1, [](const Tensor& x, const Tensor& y) { return (x.abs() * 0.25).binary_crossentropy(y); }},  // exact below 1
   {"binary_crossentropy_logits", 8, [](const Tensor& x, const Tensor& y) { return x.binary_crossentropy_logits(y); }},
   // Weights are rounded for their product with the values.
   {"attention", 30, [](const Tensor& x, const Tensor& y) { return (x * 16).scaled_dot_product_attention(x * 16, y); }, 1.1},
