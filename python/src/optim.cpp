@@ -347,7 +347,8 @@ void bind_optim(nb::module_& m) {
       .def(
           "__init__",
           [](Optimizer* self, nb::handle params, double lr, const Device& device, Fused fused) {
-            construct(static_cast<OwnOptimizer*>(self), params, LARSOptions{.lr = lr, .device = device.value_or(""), .fused = fused});
+            void* place = self;  // there is no object yet
+            construct(static_cast<OwnOptimizer*>(place), params, LARSOptions{.lr = lr, .device = device.value_or(""), .fused = fused});
           },
           "params"_a, "lr"_a, "device"_a = nb::none(), "fused"_a = nb::none())
       .def("zero_grad", &Optimizer::zero_grad)
