@@ -94,11 +94,16 @@ Options changed(Options options, const ContextArgs& args) {
 // The innermost Context of the thread. A plain pointer: no constructor or destructor runs for it.
 constinit thread_local Context* innermost = nullptr;
 
-/// Options outside of every Context. What they were is never freed: somebody may have a reference, and objects of the user die late.
-std::atomic<const std::shared_ptr<const Options>*>& of_process() {
-  static std::atomic<const std::shared_ptr<const Options>*> options =
-      new std::shared_ptr<const Options>(std::make_shared<Options>(Options::from_environment()));
-  return options;
+/// Options outside of every Context, and what they were before, which is never freed: somebody may have a reference, and objects of the
+/// user die late.
+struct OfProcess {
+  std::shared_ptr<const Options> options;
+  OfProcess* before = nullptr;
+};
+
+std::atomic<OfProcess*>& of_process() {
+  static std::atomic<OfProcess*> last = new OfProcess{std::make_shared<Options>(Options::from_environment())};
+  return last;
 }
 
 }  // namespace
@@ -121,7 +126,7 @@ ContentKey Options::code_key() const {
   return hasher.finish();
 }
 
-const std::shared_ptr<const Options>& Context::pointer() { return innermost ? innermost->options_ : *of_process(); }
+const std::shared_ptr<const Options>& Context::pointer() { return innermost ? innermost->options_ : of_process().load()->options; }
 
 const Options& current_options() { return *Context::pointer(); }
 
@@ -137,10 +142,12 @@ std::shared_ptr<const Options> Context::current() { return pointer(); }
 void Context::set(const ContextArgs& args) {
   auto next = std::make_shared<const Options>(changed(current_options(), args));
   if (*next == current_options()) return;
-  if (innermost)
+  if (innermost) {
     innermost->before_.push_back(std::exchange(innermost->options_, std::move(next)));
-  else
-    of_process() = new std::shared_ptr<const Options>(std::move(next));
+    return;
+  }
+  auto* added = new OfProcess{std::move(next), of_process()};
+  while (!of_process().compare_exchange_weak(added->before, added)) {}
 }
 
 std::span<const OptionInfo> option_table() {
