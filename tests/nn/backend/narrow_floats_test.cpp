@@ -49,7 +49,7 @@ const Composite composites[] = {
   {"softmin", 8, [](const Tensor& x, const Tensor&) { return x.softmin({1}); }},
   {"log_softmax", 300, [](const Tensor& x, const Tensor&) { return x.log_softmax(); }},
   {"layernorm", 3e4, [](const Tensor& x, const Tensor&) { return x.layernorm(); }},
-  {"LayerNorm", 300, [](const Tensor& x, const Tensor&) { return in_dtype(nn::LayerNorm({8}), x.dtype())(x); }},
+  {"LayerNorm", 300, [](const Tensor& x, const Tensor&) { return in_dtype(nn::LayerNorm(8), x.dtype())(x); }},
   {"GroupNorm", 300, [](const Tensor& x, const Tensor&) { return in_dtype(nn::GroupNorm(2, 6), x.dtype())(x); }},
   {"InstanceNorm", 300, [](const Tensor& x, const Tensor&) { return in_dtype(nn::InstanceNorm(6), x.dtype())(x); }},
   {"BatchNorm", 300, [](const Tensor& x, const Tensor&) {
