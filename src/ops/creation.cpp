@@ -29,13 +29,17 @@ UOp full_of(const Shape& shape, const UOp& value) {
   return broadcast_to(value, shape);
 }
 
-/// ceil((stop - start) / step), at least 0.
+/// ceil((stop - start) / step), at least 0 and less than 2^63.
 int64_t arange_length(const Scalar& start, const Scalar& stop, const Scalar& step, bool ints) {
-  if (ints) {
-    const int64_t d = step.as_int(), span = stop.as_int() - start.as_int();
-    return (span > 0) == (d > 0) && span != 0 ? (std::abs(span) + std::abs(d) - 1) / std::abs(d) : 0;
-  }
-  return std::max<int64_t>(0, int64_t(std::ceil((stop.as_double() - start.as_double()) / step.as_double())));
+  if (!ints) return std::max<int64_t>(0, int64_t(std::ceil((stop.as_double() - start.as_double()) / step.as_double())));
+  const auto is_huge = [](const Scalar& s) { return is_unsigned(s.dtype()) && s.as_int() < 0; };  // 2^63 and more
+  const auto less = [&](const Scalar& a, const Scalar& b) { return is_huge(a) == is_huge(b) ? a.as_int() < b.as_int() : is_huge(b); };
+  const bool up = is_huge(step) || step.as_int() > 0;
+  if (!(up ? less(start, stop) : less(stop, start))) return 0;
+  const auto difference = [](const Scalar& a, const Scalar& b) { return uint64_t(a.as_int()) - uint64_t(b.as_int()); };
+  const uint64_t span = up ? difference(stop, start) : difference(start, stop);
+  const uint64_t by = up ? uint64_t(step.as_int()) : 0 - uint64_t(step.as_int());
+  return int64_t((span - 1) / by + 1);
 }
 
 DType arange_dtype(double first, double last, bool ints, const OpsContext& ctx) {
@@ -90,7 +94,7 @@ UOp ones_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 1,
 UOp arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, const OpsContext& ctx) {
   const bool ints = !is_float(start.dtype()) && !is_float(stop.dtype()) && !is_float(step.dtype());
   if (step.is_zero() || step.is_nan()) throw ValueError("arange: the step is 0 or NaN");
-  if (!ints && !(std::abs((stop.as_double() - start.as_double()) / step.as_double()) < 0x1p62))
+  if (!(std::abs((stop.as_double() - start.as_double()) / step.as_double()) < 0x1p62))
     throw ValueError(fmt::format("arange: {} to {} by {} has no number of elements that could be counted", start.as_double(),
                                  stop.as_double(), step.as_double()));
   const int64_t n = arange_length(start, stop, step, ints);

@@ -161,7 +161,7 @@ UOp gather_rows(const UOp& x, int axis, const UOp& index) {
   const Shape& xs = shape_of(x);
   const auto a = size_t(resolve_axis("gather", axis, xs.size()));
   check_index("gather", index);
-  if (!is_float(x.dtype()) || !worth_ordering(numel(xs) * numel(shape_of(index)))) return compared_rows(x, a, index);
+  if (!is_float(x.dtype()) || !worth_ordering(numel(shape_of(index)), numel(xs))) return compared_rows(x, a, index);
   return with_gradient<GatherRowsGradient>(x, index, a, [&](const UOp& v, const UOp& i) { return compared_rows(v, a, i); });
 }
 
@@ -173,7 +173,7 @@ UOp scatter_rows(const UOp& x, int axis, const UOp& index, const UOp& rows) {
   Shape flat = xs;
   flat[a] = count;
   UOp is_named, last;
-  if (worth_ordering(count * xs[a])) {
+  if (worth_ordering(count, xs[a])) {
     const Runs runs = ordered_runs(signed_index(flat_index), xs[a].value());
     is_named = gt(runs.count, 0);
     last = gather_rows(runs.order, 0, runs.last);
@@ -203,8 +203,7 @@ UOp gather(const UOp& x, int axis, const UOp& index) {
   check_index("gather", index);
   const int a = resolve_axis("gather", axis, rank_of(x));
   check_within("gather", x, index, a);
-  const SInt work = numel(shape_of(index)) * shape_of(x)[size_t(a)];
-  if (!is_float(x.dtype()) || !worth_ordering(work)) return compared(x, a, index);
+  if (!is_float(x.dtype()) || !worth_ordering(numel(shape_of(index)), shape_of(x)[size_t(a)])) return compared(x, a, index);
   return with_gradient<GatherGradient>(x, index, size_t(a), [&](const UOp& v, const UOp& i) { return compared(v, a, i); });
 }
 
@@ -291,7 +290,7 @@ Arrived arrived(std::string_view op, const UOp& x, int axis, const UOp& index, c
   check_index(op, index);
   check_within(op, x, index, axis);
   check_within(op, src, index, -1);
-  const bool ordering = all_known(shape_of(index)) && worth_ordering(numel(shape_of(x)) * shape_of(index)[size_t(axis)]);
+  const bool ordering = all_known(shape_of(index)) && worth_ordering(shape_of(index)[size_t(axis)], numel(shape_of(x)));
   return ordering ? arrived_by_ordering(x, axis, index, src, combine) : arrived_by_comparing(x, axis, index, src, combine);
 }
 
@@ -331,7 +330,7 @@ Kept kept_by(std::string_view op, const UOp& mask, int64_t size) {
   if (size < 0) throw ValueError(fmt::format("{}: the size {}, expects at least 0", op, size));
   const SInt& n = shape_of(mask)[0];
   const UOp kept = cumsum(mask, 0, index_dtype(n + 1)), is_there = lt(iota(size), count(mask));
-  if (worth_ordering(n * SInt(size))) return {count_at_most(contiguous(kept), iota(size)), is_there};
+  if (worth_ordering(n, size)) return {count_at_most(contiguous(kept), iota(size)), is_there};
   const UOp matches = bitwise_and(mask, ops::eq(add(iota_along(0, 2, size), 1), kept));  // (size, n)
   return {sum(ops::where(matches, iota(n), 0), -1, false, index_dtype(n)), is_there};
 }

@@ -17,10 +17,10 @@
 
 namespace tinygrad::ops {
 
-bool worth_ordering(const SInt& work) {
+bool worth_ordering(const SInt& indices, const SInt& positions) {
   // A core compares this many in some milliseconds, which the kernels of a sort take as well.
-  constexpr int64_t most_compared = int64_t{1} << 24;
-  return work.known() && work.value() > most_compared;
+  constexpr double most_compared = 0x1p24;
+  return indices.known() && positions.known() && double(indices.value()) * double(positions.value()) > most_compared;
 }
 
 UOp count_at_most(const UOp& sorted, const UOp& value) {

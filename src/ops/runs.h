@@ -5,9 +5,8 @@
 
 namespace tinygrad::ops {
 
-/// Whether comparing every index with every position, `work` comparisons in all, costs more than ordering the indices. Unknown sizes are
-/// compared.
-bool worth_ordering(const SInt& work);
+/// Whether comparing every index with every position costs more than ordering the indices. Unknown numbers of them are compared.
+bool worth_ordering(const SInt& indices, const SInt& positions);
 
 /// Positions of equal keys side by side. Arrays of (..., m) or (..., n), the axes before as those of the index.
 struct Runs {

@@ -369,6 +369,8 @@ UOps size_nodes(const Shape& shape) {
 }
 
 SInt numel(const Shape& shape) {
+  // Of those of nothing the other sizes may be more than 64 bits count.
+  if (std::any_of(shape.begin(), shape.end(), [](const SInt& s) { return s.known() && s.value() == 0; })) return 0;
   SInt n = 1;
   for (const SInt& s : shape) n *= s;
   return n;

@@ -1,5 +1,6 @@
 #include "shape/sint.h"
 
+#include <fmt/core.h>
 #include <tinygrad/errors.h>
 
 #include <algorithm>
@@ -105,7 +106,11 @@ bool SInt::equal(const SInt& a, const SInt& b) {
   return difference.known() && difference.value_ == 0;
 }
 
-SInt SInt::combine(Op op, const SInt& a, const SInt& b) { return normalized(alu(op, {a.uop(), b.uop()})); }
+SInt SInt::combine(Op op, const SInt& a, const SInt& b) {
+  if (a.known() && b.known())
+    throw ShapeError(fmt::format("sizes beyond 64 bits: {} {} {}", a.value_, op == Op::ADD ? "+" : op == Op::SUB ? "-" : "*", b.value_));
+  return normalized(alu(op, {a.uop(), b.uop()}));
+}
 
 namespace {
 

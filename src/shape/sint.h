@@ -15,7 +15,7 @@ struct SizeBounds {
 };
 
 /// A size or an offset: a number, or else an index expression. Sums, differences and products are kept in a normal form (a polynomial
-/// in structural order), so that `n + 1 - n` is the number 1 and (n + 1) * 2 equals 2 * n + 2.
+/// in structural order), so that `n + 1 - n` is the number 1 and (n + 1) * 2 equals 2 * n + 2. ShapeError for numbers beyond 64 bits.
 class SInt {
  public:
   SInt() = default;
@@ -36,13 +36,16 @@ class SInt {
   /// True where both are the same for all values of their variables, as far as algebra on sums and products can tell.
   friend bool operator==(const SInt& a, const SInt& b) { return a.known() && b.known() ? a.value_ == b.value_ : equal(a, b); }
   friend SInt operator+(const SInt& a, const SInt& b) {
-    return a.known() && b.known() ? SInt(a.value_ + b.value_) : combine(Op::ADD, a, b);
+    int64_t sum = 0;
+    return a.known() && b.known() && !__builtin_add_overflow(a.value_, b.value_, &sum) ? SInt(sum) : combine(Op::ADD, a, b);
   }
   friend SInt operator-(const SInt& a, const SInt& b) {
-    return a.known() && b.known() ? SInt(a.value_ - b.value_) : combine(Op::SUB, a, b);
+    int64_t difference = 0;
+    return a.known() && b.known() && !__builtin_sub_overflow(a.value_, b.value_, &difference) ? SInt(difference) : combine(Op::SUB, a, b);
   }
   friend SInt operator*(const SInt& a, const SInt& b) {
-    return a.known() && b.known() ? SInt(a.value_ * b.value_) : combine(Op::MUL, a, b);
+    int64_t product = 0;
+    return a.known() && b.known() && !__builtin_mul_overflow(a.value_, b.value_, &product) ? SInt(product) : combine(Op::MUL, a, b);
   }
   SInt& operator+=(const SInt& o) { return *this = *this + o; }
   SInt& operator-=(const SInt& o) { return *this = *this - o; }

@@ -34,6 +34,10 @@ TEST_F(CreationTest, Arange) {
   expect_values(arange(number(0.0), number(1.0), number(0.25)), {0, 0.25, 0.5, 0.75});
   EXPECT_EQ(arange(number(0.0), number(1), number(1)).dtype(), DType::float32);
   expect_shape(arange(number(3), number(3), number(1)), "(0,)");
+  constexpr int64_t far = int64_t{1} << 62;
+  expect_shape(arange(number(-far), number(far), number(far / 2)), "(4,)");
+  expect_shape(arange(number(far), number(-far), number(-far - 1)), "(2,)");
+  EXPECT_THROW(arange(number(-far), number(far), number(1)), ValueError);
   expect_shape(arange(number(3), number(1), number(1)), "(0,)");
   expect_values(arange(number(int64_t{3000000000}), number(int64_t{3000000002}), number(1)), {3000000000.0, 3000000001.0});
   expect_values(arange(number(250), number(256), number(2), DType::uint8), {250, 252, 254});

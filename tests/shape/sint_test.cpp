@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <tinygrad/errors.h>
 
+#include <limits>
+
 #include "shape/shape.h"
 #include "uop/build.h"
 
@@ -60,6 +62,16 @@ TEST(SInt, Errors) {
   EXPECT_THROW(SInt(n()).value(), ValueError);
   EXPECT_EQ(SInt(constant(DType::int32, 3)), SInt(3));  // as linear programs have it
   EXPECT_THROW(SInt(constant(DType::float32, 3.0)), DTypeError);
+}
+
+TEST(SInt, NumbersBeyond64BitsAreAnError) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(SInt(most - 1) + 1, most);
+  EXPECT_EQ(SInt(int64_t{1} << 31) * (int64_t{1} << 31), int64_t{1} << 62);
+  EXPECT_THROW(SInt(most) + 1, ShapeError);
+  EXPECT_THROW(SInt(-most) - 2, ShapeError);
+  EXPECT_THROW(SInt(int64_t{1} << 32) * (int64_t{1} << 31), ShapeError);
+  EXPECT_EQ(numel({int64_t{1} << 40, int64_t{1} << 40, 0}), 0);
 }
 
 TEST(SInt, Printing) {
