@@ -152,6 +152,7 @@ def parse():
     names = [g.name for g in rows.GROUPS]
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"by default all: {', '.join(names)}")
     parser.add_argument("--build", default="build/release")
+    parser.add_argument("--before", default=None, metavar="BUILD", help="a peer too: another commit's build, where its own bench/kernels has run")
     parser.add_argument("--rounds", type=int, default=None, help="turns of each side, by default 15")
     parser.add_argument("--quick", action="store_true", help="by default 5 turns and no random sizes")
     parser.add_argument("--random", type=int, default=None, help="random sizes a group, by default 3")
@@ -183,7 +184,8 @@ def command(arguments):
 
 
 def wanted_peers(options, group):
-    return tuple(p for p in group.peers if not options.peers or p in options.peers.split(","))
+    before = ("before",) if options.before else ()
+    return before + tuple(p for p in group.peers if not options.peers or p in options.peers.split(","))
 
 
 def selected(options):
@@ -197,20 +199,20 @@ def selected(options):
 def main():
     options = parse()
     cpus = set(sorted(os.sched_getaffinity(0))[:options.threads])
-    ours, peers = sides.ours(options.build, cpus), sides.peers(options.build, cpus)
+    peers = sides.peers(options.build, cpus)
     print(f"{len(cpus)} threads, {options.rounds} rounds, seed {options.seed} of the random sizes (*); in parentheses our speed / the peer's")
     done = []
     try:
         for group in selected(options):
             # The same sizes for a seed, whatever else is selected.
             generator = random.Random(f"{options.seed} {group.name}")
-            if group.environment:
-                with contextlib.closing(sides.ours(options.build, cpus, **group.environment)) as other:
-                    done += measure_group(group, other, peers, generator, options)
-            else:
+            with contextlib.ExitStack() as stack:
+                ours = stack.enter_context(contextlib.closing(sides.ours("tg", options.build, cpus, **group.environment)))
+                if options.before:
+                    peers["before"] = stack.enter_context(contextlib.closing(sides.ours("before", options.before, cpus, **group.environment)))
                 done += measure_group(group, ours, peers, generator, options)
     finally:
-        for side in (ours, *peers.values()):
+        for side in peers.values():
             side.close()
     result = {"command": command(sys.argv[1:]), "seed": options.seed, "rounds": options.rounds, "threads": len(cpus),
               "versions": {name: peer.version for name, peer in peers.items() if peer.version},

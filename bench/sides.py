@@ -134,8 +134,8 @@ def peers(build, cpus):
     return {side.name: side for side in sides}
 
 
-def ours(build, cpus, **environment):
-    return Side("tg", [os.path.join(build, "bench", "kernels_ours")], environment, cpus=cpus)
+def ours(name, build, cpus, **environment):
+    return Side(name, [os.path.join(build, "bench", "kernels_ours")], environment, cpus=cpus)
 
 
 def time_in_turns(sides, first, rounds):
