@@ -6,7 +6,10 @@ set(TG_TESTS "" CACHE STRING
     "Tests to make: executables without their test_, single files of them, and labels (base;tensor_backend/disk_test;fuzz), empty for all")
 
 set(TG_TEST_SHARDS 0 CACHE STRING
-    "Processes that the tests of an executable are dealt out to; 0: one for each test. Under a sanitizer a process takes long to begin")
+    "Processes that the tests of an executable, but deep ones, are dealt out to; 0: one for each test. Under a sanitizer one takes long to begin")
+
+# Graphs of a million nodes are about recursion and time, and take minutes under a sanitizer with verifiers.
+set(TG_NOT_IN_SHARDS *Million*)
 
 # Folder name = CTest label; everything else is "unit".
 set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
@@ -133,11 +136,12 @@ function(tg_add_test target label room)
     add_dependencies(${target} tg-worker)
   endif()
   if(TG_TEST_SHARDS)
+    tg_deep_filters(deep ${target} "")
     math(EXPR last "${TG_TEST_SHARDS} - 1")
     foreach(shard RANGE ${last})
       add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
       set_tests_properties(${target}.${shard} PROPERTIES LABELS "${label}"
-                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+                           ENVIRONMENT "GTEST_FILTER=*-${TG_NOT_IN_SHARDS}:${deep};GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
     endforeach()
   else()
     tg_deep_tests(${target} "${label}" others)
@@ -145,9 +149,6 @@ function(tg_add_test target label room)
                          PROPERTIES LABELS "${label}")
   endif()
   add_dependencies(tests ${target})
-  if(label STREQUAL "unit")
-    add_dependencies(tests_unit ${target})
-  endif()
 endfunction()
 
 # What runs in the build folder finds there what tools/venv --webgpu installed.
@@ -265,7 +266,6 @@ endfunction()
 function(tg_tests)
   include(GoogleTest)
   add_custom_target(tests)
-  add_custom_target(tests_unit)
   tg_precompile_for_tests()
   tg_record_tests()
   tg_find_test_libraries(tinygrad)
