@@ -44,6 +44,7 @@ COPIES: dict[str, Callable[[Any, Any], Any]] = {
   "clone": lambda x, y: x.clone(),
   "sum": lambda x, y: x + x.sum(),
   "where": lambda x, y: where(x > 0, x, y.reshape(6)[2]),
+  "none of it": lambda x, y: y.reshape(6) + x.flatten()[9:].sum(),
 }
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
   "number": lambda x, y, of: x.__setitem__(0, 3),

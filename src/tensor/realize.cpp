@@ -113,7 +113,14 @@ class Realization {
   bool empty() const { return effects_.empty(); }
   /// The live tensors that it computes only because a store replaces what they read.
   const std::vector<CellPtr>& readers() const { return readers_; }
-  UOp sink() const { return tinygrad::sink(effects_); }
+  /// With the states that its stores leave: a value may turn out not to need one that it is written with, as `y[0:0].sum()` does not, and
+  /// publish() takes all as run.
+  UOp sink() const {
+    std::vector<UOp> all = effects_;
+    for (const UOp& a : stores_)
+      if (!replaced_.contains(a) && !added_.contains(a)) all.push_back(a);
+    return tinygrad::sink(all);
+  }
 
   /// Memory that was lost and has been written as a whole can be read again.
   void restore_written() const {

@@ -55,6 +55,30 @@ TEST(SizeZero, ProductsOverNothing) {
   EXPECT_EQ(rows.matmul(columns.matmul(rows).T()).shape(), (Sizes{0, 2}));
 }
 
+TEST(SizeZero, WritesToWhatNothingIsReadOfAreDone) {
+  const Floats start{0, 1, 2, 3}, written{1, 3, 5, 7};
+  const auto add = [](Tensor& y) { y += Tensor({1.f, 2.f, 3.f, 4.f}); };
+  Tensor y = Tensor(start).clone().realize();
+  add(y);
+  EXPECT_EQ((y[Slice{0, 0}].sum() + 1).item<float>(), 1);
+  EXPECT_EQ(y.tolist<float>(), written);
+
+  Tensor x({4.f, 5.f}), from_nothing = x[Slice{0, 0}].pad({{0, 4}}) * 1;
+  add(from_nothing);
+  EXPECT_EQ((from_nothing * from_nothing).sum().gradient({x})[0].tolist<float>(), (Floats{0, 0}));
+  EXPECT_EQ(from_nothing.tolist<float>(), (Floats{1, 2, 3, 4}));
+
+  Tensor state = Tensor(Floats(4, 0)).realize();
+  const auto step = jit([&](const Tensor& a) {
+    state += a;
+    return (state[Slice{4, 4}].sum() + a).realize();
+  });
+  for (int i = 1; i < 5; ++i) {
+    EXPECT_EQ(step(Tensor(start).realize()).tolist<float>(), start);
+    EXPECT_EQ(state.tolist<float>(), (Floats{0, 1.f * float(i), 2.f * float(i), 3.f * float(i)})) << i;
+  }
+}
+
 TEST(SizeZero, AttentionToNothingIsNothing) {
   const Tensor q = Tensor::ones({2, 2, 3, 4}).contiguous(), k = Tensor::ones({2, 2, 0, 4}).contiguous();
   const Tensor y = q.scaled_dot_product_attention(k, k);
