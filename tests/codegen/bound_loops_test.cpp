@@ -91,6 +91,18 @@ TEST(BoundLoops, WindowsEndAtTheEdges) {
   EXPECT_EQ(rows(bounded(windows(100, 16)), 0), 5) << "few rows are at an edge";
 }
 
+// Where a bound is computed of numbers that nothing is known of, what is made for the loop has room for as many iterations as it had.
+TEST(BoundLoops, HaveNoMoreIterationsThanTheyHad) {
+  const UOp sums = bounded(masked_sums(7, 8, [](const UOp& i, const UOp& k) {
+    const UOp place = cast(cast(cast(cast(i, DType::int32), DType::float32) * constant(DType::float32, 0.5), DType::int32), DType::index);
+    const UOp near = place * 2 + k;
+    return (near < 9) & logical_not(near < 1) & (place < 3) & logical_not(place < 0);
+  }));
+  const UOp loop = kernel_axes(sums).back();
+  EXPECT_EQ(constant_size(loop), 0) << "it is bounded";
+  EXPECT_EQ(most_iterations(loop), 8);
+}
+
 TEST(BoundLoops, LittleThatIsLeftOutStays) {
   const UOp sums = masked_sums(32, 32, [](const UOp& i, const UOp& k) { return k < i + 25; });
   EXPECT_EQ(steps(bounded(sums), 0), 32);

@@ -175,11 +175,14 @@ UOp with_any_variables(const UOp& u) {
   return substitute(u, loops);
 }
 
+/// The lesser, in a form that no simplification hides the upper bounds of: what is made for a loop has room for as many iterations.
+UOp lesser(const UOp& a, const UOp& b) { return -max(-a, -b); }
+
 std::optional<Split> bounded(const UOp& loop, const Limits& limits) {
   const UOp all = index_const(constant_size(loop));
   UOp begin = index_const(0), end = all;
   for (const UOp& b : limits.begins) begin = max(begin, b);
-  for (const UOp& e : limits.ends) end = min(e, end);
+  for (const UOp& e : limits.ends) end = lesser(e, end);
   const UOp size = simplify(max(end - begin, index_const(0)));
   constexpr int64_t fraction = 64;
   const UOp kept = symbolic::mean(with_any_variables(size * fraction));

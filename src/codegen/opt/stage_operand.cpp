@@ -217,7 +217,7 @@ class OperandStaging {
     UOp at = index_const(0), valid;
     int64_t elements = 1;
     for (const WindowAxis& a : axes) {
-      if (a.size == 0) opt_error(opt_, "the size of a loop inside is not known before launch");
+      if (a.size == 0 || a.size > int64_t{1} << 32) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t lanes = vectors_in_fill(a, axes, apart);
       if (a.is_window() || lanes > 1) {
         const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, inside, fresh, sources, valid);
