@@ -160,6 +160,10 @@ class NestedList {
     return Tensor(std::span<const T>(values), shape_, options);
   }
 
+  [[noreturn]] static void refuse(nb::handle x) {
+    throw nb::type_error((std::string("Tensor: cannot be made of ") + nb::repr(x.type()).c_str() + ": " + nb::repr(x).c_str()).c_str());
+  }
+
   void add(nb::handle x, size_t depth) {
     if (add_number(x, depth)) return;
     if (depth > 64) throw ShapeError("Tensor: lists are nested more than 64 deep");
@@ -167,7 +171,7 @@ class NestedList {
     nb::object items = nb::steal(PySequence_Check(x.ptr()) && !PyUnicode_Check(x.ptr()) ? PySequence_Fast(x.ptr(), "") : nullptr);
     if (!items.is_valid()) {
       PyErr_Clear();
-      throw nb::type_error((std::string("Tensor: cannot be made of ") + nb::repr(x.type()).c_str() + ": " + nb::repr(x).c_str()).c_str());
+      refuse(x);
     }
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
     if (depth == shape_.size() && !flat_known_)
@@ -186,7 +190,7 @@ class NestedList {
           nb::cast<int>(x.attr("ndim")) != 0)
         return false;
       number = x.attr("item")();
-      if (!PyBool_Check(number.ptr()) && !PyLong_Check(number.ptr()) && !PyFloat_Check(number.ptr())) return false;
+      if (!PyBool_Check(number.ptr()) && !PyLong_Check(number.ptr()) && !PyFloat_Check(number.ptr())) refuse(x);
       kept_.push_back(number);
     }
     if (depth != shape_.size()) throw ShapeError("Tensor: numbers and lists at the same depth");

@@ -1,4 +1,6 @@
 // The class Tensor: creation, what a tensor is, running, changing and gradients.
+#include <limits>
+
 #include "common.h"
 
 namespace tinygrad::python {
@@ -119,8 +121,14 @@ void bind_random(TensorClass& tensor) {
   Distribution<double, double>{"uniform", &Tensor::uniform}.bind(tensor, "low"_a = 0.0, "high"_a = 1.0);
   Distribution<double>{"kaiming_uniform", &Tensor::kaiming_uniform}.bind(tensor, "a"_a = 0.01);
   Distribution<double>{"kaiming_normal", &Tensor::kaiming_normal}.bind(tensor, "a"_a = 0.01);
-  tensor.def_static(
-            "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0)
+  tensor
+      .def_static(
+          "manual_seed",
+          [](const nb::int_& seed) {
+            const auto low_bits = nb::int_(std::numeric_limits<uint64_t>::max());
+            Tensor::manual_seed(nb::cast<uint64_t>(seed & low_bits));
+          },
+          "seed"_a = 0, "Starts the sequence of random numbers by the seed modulo 2^64.")
       .def_static("get_rng_state", &Tensor::get_rng_state,
                   "Where the sequence of random numbers is, a tensor of two uint64 for set_rng_state().")
       .def_static(

@@ -184,6 +184,15 @@ def test_randint_uses_enough_bits() -> None:
   assert counts.min() > 9500 and counts.max() < 10500
 
 
+def test_any_integer_is_a_seed() -> None:
+  def drawn(seed: int) -> list[float]:
+    Tensor.manual_seed(seed)
+    return Tensor.rand(3).tolist()
+
+  assert drawn(-1) == drawn(2**64 - 1) != drawn(1)
+  assert drawn(2**70 + 5) == drawn(5)
+
+
 def test_bytes_are_interpolated_as_pytorch_does() -> None:
   torch = pytest.importorskip("torch")
   seed = 7

@@ -19,6 +19,7 @@ CREATION = [
   (lambda t: Tensor([2 ** 40], dtype="int32"), tg.ValueError, "Tensor: 1099511627776 does not fit dtypes.int32, which holds -2147483648 to 2147483647"),
   (lambda t: Tensor(np.array([1j])), tg.DTypeError, "Tensor: an array of dtype('complex128'); no tensor has such elements"),
   (lambda t: Tensor(np.array(["a"])), TypeError, "Tensor: cannot be made of <class 'numpy.str_'>: np.str_('a')"),
+  (lambda t: Tensor(np.zeros(2, [("a", "i4")])), TypeError, "Tensor: cannot be made of <class 'numpy.void'>: "),
   (lambda t: Tensor(np.array(["2020-01-01"], dtype="datetime64[D]")), TypeError, "Tensor: cannot be made of <class 'numpy.datetime64'>:"),
   (lambda t: Tensor([t, t]), TypeError, "Tensor: a list of tensors; use Tensor.stack"),
   (lambda t: Tensor([1.0], dtype="float33"), tg.DTypeError, "parse_dtype: unknown dtype 'float33', expects a name such as float32,"),
