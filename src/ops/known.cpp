@@ -109,7 +109,9 @@ constexpr Known table[] = {
   {"softsign", [](const Expr&, const Expr& x, const UOp&) { return Expr(square(reciprocal(Expr(abs(x)) + 1))); }},
   {"log of probability", [](const Expr&, const Expr& x, const UOp& node) { return Expr(reciprocal(maximum(x, node.src(2)))); }},
   {"equal", [](const Expr& u, const Expr&, const UOp&) { return Expr(as_node(1, u.dtype())); }},
-  {"root", [](const Expr& u, const Expr&, const UOp&) { return Expr(ops::where(ops::eq(u, 0), 0, 0.5 / u)); }},
+  {"root", [](const Expr& u, const Expr&, const UOp&) {  // so that its own derivative is 0 there too
+     const Expr at_zero = ops::eq(u, 0);
+     return Expr(ops::where(at_zero, 0, 0.5 / Expr(ops::where(at_zero, 1, u)))); }},
 };
 // clang-format on
 

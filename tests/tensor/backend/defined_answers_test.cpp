@@ -53,6 +53,7 @@ TEST_P(DefinedOn, NormsOfZeros) {
   EXPECT_EQ(same.std().item(), 0);
   EXPECT_EQ(slope(same.std(), same), Floats(6, 0));
   EXPECT_EQ(slope(same.std({1}), same), Floats(6, 0));
+  EXPECT_EQ(slope(same.std({1}).sum().gradient({same})[0] * Tensor({1.f, 2.f, 3.f}), same), Floats(6, 0)) << "second order";
 }
 
 TEST_P(DefinedOn, RowsOfAttentionWithoutAKey) {
