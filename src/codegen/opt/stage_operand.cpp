@@ -215,9 +215,10 @@ class OperandStaging {
     NodeMap<UOp> fresh;
     UOps sources{apart};
     UOp at = index_const(0), valid;
+    constexpr int64_t too_many = int64_t{1} << 28;  // for any target; its square, in bytes, does not overflow
     int64_t elements = 1;
     for (const WindowAxis& a : axes) {
-      if (a.size == 0 || a.size > int64_t{1} << 32) opt_error(opt_, "the size of a loop inside is not known before launch");
+      if (a.size == 0 || a.size > too_many) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t lanes = vectors_in_fill(a, axes, apart);
       if (a.is_window() || lanes > 1) {
         const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, inside, fresh, sources, valid);
@@ -229,7 +230,7 @@ class OperandStaging {
         at = at * size + a.parts[0].range;
         elements *= size;
       }
-      if (elements > int64_t{1} << 32) break;
+      if (elements > too_many) break;
     }
     check_size(elements * int64_t(itemsize(value.dtype())) * stage_.depth);
     sources[0] = substitute(apart, fresh);
