@@ -12,6 +12,7 @@
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/memory.h"
+#include "tensor/realize.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -45,6 +46,14 @@ bool has_only(const detail::CellPtr& cell, long handles, std::chrono::microsecon
   return false;
 }
 
+/// Before an error. Other threads that were interrupted with a share get time to go on, however long they compile.
+bool surely_has_more(const detail::CellPtr& cell, long handles) {
+  if (has_only(cell, handles)) return false;
+  bool more = true;
+  while_nothing_realizes([&] { more = !has_only(cell, handles, std::chrono::milliseconds(200)); });
+  return more;
+}
+
 }  // namespace
 
 void CapturedCall::Builder::build(const CallArguments& arguments, const detail::JitResults& results) {
@@ -69,9 +78,8 @@ void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
     // The caller has the results twice: in the list here, and as the function gave them. `cell` is one more.
     const auto found = handles.find(cell.get());
     const long of_call = found == handles.end() ? 1 : 2 * found->second + 1;
-    // Before an error, other threads that were interrupted with a share get some time to go on.
     for (size_t i = 0; i < recorder_.arguments().size(); ++i)
-      if (recorder_.arguments()[i].buffer == state && !has_only(cell, of_call, std::chrono::milliseconds(200)))
+      if (recorder_.arguments()[i].buffer == state && surely_has_more(cell, of_call))
         throw JitError(fmt::format("jit: something keeps argument {} after the call, where a replay would not put it; keep a clone()", i));
     if (!recorder_.made_in_call(id_of(state)) || has_only(cell, of_call)) continue;
     kept_[id_of(state)] = BufferPtr(&buffer_of(state));
