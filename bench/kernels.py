@@ -167,6 +167,8 @@ def parse():
         parser.error(f"unknown peer {', '.join(sorted(unknown))}; known are {', '.join(sorted({p for g in rows.GROUPS for p in g.peers}))} and none")
     if unknown := set(options.groups) - set(names):
         parser.error(f"unknown group {', '.join(sorted(unknown))}; known are {', '.join(names)}")
+    if options.before and not os.path.exists(sides.program(options.before)):
+        parser.error(f"--before: {sides.program(options.before)} is not there; run that commit's bench/kernels once")
     options.rounds = options.rounds or (5 if options.quick else 15)
     if options.random is None:
         options.random = 0 if options.quick else 3

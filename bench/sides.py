@@ -134,8 +134,12 @@ def peers(build, cpus):
     return {side.name: side for side in sides}
 
 
+def program(build):
+    return os.path.join(build, "bench", "kernels_ours")
+
+
 def ours(name, build, cpus, **environment):
-    return Side(name, [os.path.join(build, "bench", "kernels_ours")], environment, cpus=cpus)
+    return Side(name, [program(build)], environment, cpus=cpus)
 
 
 def time_in_turns(sides, first, rounds):

@@ -1,6 +1,4 @@
 // The class Tensor: creation, what a tensor is, running, changing and gradients.
-#include <limits>
-
 #include "common.h"
 
 namespace tinygrad::python {
@@ -124,11 +122,15 @@ void bind_random(TensorClass& tensor) {
   tensor
       .def_static(
           "manual_seed",
-          [](const nb::int_& seed) {
-            const auto low_bits = nb::int_(std::numeric_limits<uint64_t>::max());
-            Tensor::manual_seed(nb::cast<uint64_t>(seed & low_bits));
+          [](nb::handle seed) {
+            const uint64_t low_bits = PyLong_AsUnsignedLongLongMask(seed.ptr());
+            if (PyErr_Occurred()) {
+              PyErr_Clear();
+              throw nb::type_error((std::string("manual_seed: expects an integer, got ") + nb::repr(seed).c_str()).c_str());
+            }
+            Tensor::manual_seed(low_bits);
           },
-          "seed"_a = 0, "Starts the sequence of random numbers by the seed modulo 2^64.")
+          "seed"_a = 0, nb::sig("def manual_seed(seed: int = 0) -> None"), "Starts the sequence of random numbers by the seed modulo 2^64.")
       .def_static("get_rng_state", &Tensor::get_rng_state,
                   "Where the sequence of random numbers is, a tensor of two uint64 for set_rng_state().")
       .def_static(

@@ -190,7 +190,10 @@ def test_any_integer_is_a_seed() -> None:
     return Tensor.rand(3).tolist()
 
   assert drawn(-1) == drawn(2**64 - 1) != drawn(1)
-  assert drawn(2**70 + 5) == drawn(5)
+  assert drawn(2**70 + 5) == drawn(5) == drawn(np.int64(5))
+  for no_integer in ("5", 5.0, None):
+    with pytest.raises(TypeError):
+      Tensor.manual_seed(no_integer)
 
 
 def test_bytes_are_interpolated_as_pytorch_does() -> None:
