@@ -12,7 +12,7 @@ set(TG_TEST_SHARDS 0 CACHE STRING
 set(TG_NOT_IN_SHARDS *Million*)
 
 # Folder name = CTest label; everything else is "unit".
-set(TG_TEST_KINDS fuzz error backend app oracle replay corpus long)
+set(TG_TEST_KINDS fuzz error backend app oracle corpus long)
 
 set(TG_TEST_COMPILE_OPTIONS -O0)  # what is tested is in the libraries, except:
 set(TG_OPTIMIZED_TESTS dtype runtime schedule)  # these compute what to expect millions of times
@@ -110,8 +110,8 @@ function(tg_add_test target label room)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE TINYGRAD_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   tg_find_test_libraries(${target})
-  if(label STREQUAL "replay")
-    target_compile_definitions(${target} PRIVATE TG_REPLAY_RECORD="${PROJECT_SOURCE_DIR}/tests/${room}/replay/kernels.txt")
+  if(room STREQUAL "corpus")
+    target_compile_definitions(${target} PRIVATE TG_RECORD_FOLDER="${PROJECT_SOURCE_DIR}/tests/corpus/record")
   endif()
   if(room STREQUAL "apps")
     target_compile_definitions(${target} PRIVATE TG_PROGRAM="$<TARGET_FILE:tg>")

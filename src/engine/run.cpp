@@ -193,7 +193,7 @@ RenderReport render_schedule(const schedule::Schedule& s, const Options& options
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
     std::vector<codegen::Step> steps;
     const auto& [kernel, device] = kernels[i];
-    programs[i] = lower_program(search::known_best(kernel, *device, options), *device, options, opts ? &steps : nullptr);
+    programs[i] = lower_program(search::known_best(kernel, *device, options), device->target(), options, opts ? &steps : nullptr);
     if (opts) report.opts[i] = opts_of(steps);
   });
   report.lower_s = seconds_since(start);

@@ -122,9 +122,9 @@ void forget_own_reads(KernelInfo& info, const UOp& sink) {
 
 }  // namespace
 
-RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps) {
+RenderedProgram lower_program(const UOp& sink, const Target& target, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;
-  p.linear = codegen::full_rewrite(sink, device.target(), codegen::CodegenOptions::from(options), steps);
+  p.linear = codegen::full_rewrite(sink, target, codegen::CodegenOptions::from(options), steps);
   p.info = describe_kernel(p.linear, sink.arg_as<KernelArg>().name.str());
   forget_own_reads(p.info, sink);
   return p;
@@ -133,7 +133,7 @@ RenderedProgram lower_program(const UOp& sink, const Device& device, const Optio
 void render_source(RenderedProgram& program, Device& device) { program.source = device.render(program.linear, program.info); }
 
 RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps) {
-  RenderedProgram p = lower_program(sink, device, options, steps);
+  RenderedProgram p = lower_program(sink, device.target(), options, steps);
   render_source(p, device);
   return p;
 }

@@ -42,7 +42,7 @@ struct RenderedProgram {
 };
 RenderedProgram render_program(const UOp& sink, Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
 /// The two halves of render_program(): all but the source, then the source.
-RenderedProgram lower_program(const UOp& sink, const Device& device, const Options& options, std::vector<codegen::Step>* steps = nullptr);
+RenderedProgram lower_program(const UOp& sink, const Target& target, const Options& options, std::vector<codegen::Step>* steps = nullptr);
 void render_source(RenderedProgram& program, Device& device);
 
 /// The opts that were applied, as text, from the steps of a kernel; "" for one without.

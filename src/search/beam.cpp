@@ -97,7 +97,7 @@ class Search {
   /// False for one that does not fit, or is too long.
   bool prepare(Candidate& c) const {
     try {
-      RenderedProgram p = lower_program(optimized(sink_, c.how), device_, options_);
+      RenderedProgram p = lower_program(optimized(sink_, c.how), device_.target(), options_);
       c.cost = program_cost(p.linear, target_);
       if (!c.how.heuristic && c.cost.size > std::max(short_program, times_as_long * heuristic_.cost.size)) return false;
       render_source(p, device_);

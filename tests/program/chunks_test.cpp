@@ -21,7 +21,7 @@ using codegen::test::transpose;
 class Chunks : public testing::TestWithParam<const char*> {
  protected:
   int64_t of(const UOp& kernel) const {
-    return lower_program(kernel, runtime::open_device("NULL"), current_options()).info.launch_dims({}).chunks;
+    return lower_program(kernel, runtime::open_device("NULL").target(), current_options()).info.launch_dims({}).chunks;
   }
   double cycles(const UOp& kernel) const {
     return codegen::heuristic_cost(codegen::simplified_kernel(kernel), runtime::open_device("NULL").target()).value();

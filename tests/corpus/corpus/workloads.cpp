@@ -1,5 +1,6 @@
 #include "corpus/workloads.h"
 
+#include <fmt/format.h>
 #include <tinygrad/tinygrad.h>
 
 #include "support/test_scale.h"
@@ -64,10 +65,10 @@ const std::vector<Corpus>& corpus() {
     for (const std::string& model : apps::model_names())
       for (const std::string& d : dtypes_of(model)) list->push_back({model + " " + d, d, [model] { return apps::make_workload(model); }});
     for (const DType d : {DType::float32, DType::float16, DType::bfloat16})
-      list->push_back({"detector", "float32", [d] { return apps::Workload{detector(d)}; }});
+      list->push_back({fmt::format("detector {}", repr(d).substr(7)), "float32", [d] { return apps::Workload{detector(d)}; }});
     list->push_back({"quantized", "float32", [] { return apps::Workload{quantized()}; }});
     for (const DType d : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2})
-      list->push_back({"pieces", "float32", [d] { return apps::Workload{pieces(d)}; }});
+      list->push_back({fmt::format("pieces {}", repr(d).substr(7)), "float32", [d] { return apps::Workload{pieces(d)}; }});
     list->push_back({.name = "pieces with TF32",
                      .default_float = "float32",
                      .make = [] { return apps::Workload{pieces(DType::float32)}; },
