@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
-set(TG_SMALL_ROOMS spec target ops renderer compiler search nn frontend)
+set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
 set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp
     tensor/graph_file.cpp tensor/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp

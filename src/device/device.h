@@ -4,7 +4,7 @@
 
 #include <tinygrad/device.h>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "target/target.h"
 
 namespace tinygrad {

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/recently_used.h"
 #include "base/thread_pool.h"
-#include "codegen/late/accessed_memory.h"
+#include "kernel/describe_kernel.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/stored_programs.h"
 #include "uop/graph.h"
@@ -108,25 +108,10 @@ std::string opts_of(const std::vector<codegen::Step>& steps) {
   return applied == steps.end() ? "" : codegen::to_string(applied->result.arg_as<KernelArg>().opts);
 }
 
-namespace {
-
-/// What a kernel loads that it stored itself (keep_terms.h) need not have been there before.
-void forget_own_reads(KernelInfo& info, const UOp& sink) {
-  std::vector<int32_t> slots;
-  for (const UOp& u : toposort(sink)) {
-    const UOp memory = u.is(Op::LOAD) ? codegen::memory_of(u.src(0)) : UOp();
-    if (memory && memory.is(Op::PARAM)) slots.push_back(memory.arg_as<ParamArg>().slot);
-  }
-  for (KernelParam& p : info.params) p.read = p.read && std::ranges::find(slots, p.slot) != slots.end();
-}
-
-}  // namespace
-
 RenderedProgram lower_program(const UOp& sink, const Target& target, const Options& options, std::vector<codegen::Step>* steps) {
   RenderedProgram p;
   p.linear = codegen::full_rewrite(sink, target, codegen::CodegenOptions::from(options), steps);
-  p.info = describe_kernel(p.linear, sink.arg_as<KernelArg>().name.str());
-  forget_own_reads(p.info, sink);
+  p.info = describe_kernel(p.linear, sink);
   return p;
 }
 

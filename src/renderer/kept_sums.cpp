@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 #include "uop/arg.h"
 #include "uop/build.h"
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 
 namespace tinygrad::runtime {
 

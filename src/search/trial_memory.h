@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/memory_file.h"
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "search/worker_protocol.h"
 
 namespace tinygrad::search {

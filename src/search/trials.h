@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "search/trial_memory.h"
 #include "search/worker.h"
 

@@ -7,7 +7,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/opt/heuristic_opts.h"
 #include "codegen/opt/parse_opts.h"
 #include "target/target.h"

@@ -11,6 +11,7 @@
 #include "codegen/kernels.h"
 #include "compiler/clang/clang.h"
 #include "compiler/code_object.h"
+#include "kernel/describe_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "support/temp_folder.h"
 #include "uop/graph.h"

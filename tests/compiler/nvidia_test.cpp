@@ -17,6 +17,7 @@
 #include "compiler/nvidia/assemble.h"
 #include "compiler/nvidia/nvrtc.h"
 #include "compiler/nvidia/toolkit.h"
+#include "kernel/describe_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/ptx/ptx.h"
 #include "support/message_of.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "search/trial_memory.h"
 #include "target/target.h"
 #include "uop/uop.h"

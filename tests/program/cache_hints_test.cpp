@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 
 namespace tinygrad::codegen {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/clang/clang.h"
+#include "kernel/describe_kernel.h"
 #include "program/cpu_items.h"
 #include "renderer/cstyle/cstyle.h"
 

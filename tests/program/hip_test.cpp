@@ -1,6 +1,7 @@
 // Rendered HIP runs on the CPU, a thread for each item, with AMD's builtins as functions, beside the evaluator.
 #include <gtest/gtest.h>
 
+#include "kernel/describe_kernel.h"
 #include "program/cpu_items.h"
 #include "renderer/cstyle/cstyle.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/decomp/emulate_dtypes.h"
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "target/target.h"

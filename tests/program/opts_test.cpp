@@ -10,6 +10,7 @@
 
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"

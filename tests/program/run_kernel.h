@@ -14,6 +14,7 @@
 #include "codegen/kernels.h"
 #include "codegen/opt/parse_opts.h"
 #include "device/device.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/backends.h"
 #include "runtime/interp/kernel.h"
 #include "shape/shape.h"

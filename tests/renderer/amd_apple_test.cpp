@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "kernel/describe_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "uop/build.h"
 

@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "kernel/describe_kernel.h"
 #include "uop/build.h"
 
 namespace tinygrad {

@@ -1,4 +1,4 @@
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 namespace tinygrad {
 namespace {
 
-using renderer::address_parts;
 using renderer::llvmir::Liveness;
 
 UOp number(int64_t n) { return constant(DType::int32, n); }

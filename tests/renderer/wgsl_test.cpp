@@ -15,6 +15,7 @@
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
 #include "codegen/opt/parse_opts.h"
+#include "kernel/describe_kernel.h"
 #include "target/webgpu.h"
 #include "uop/build.h"
 

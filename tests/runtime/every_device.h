@@ -14,6 +14,7 @@
 #include "base/subprocess.h"
 #include "device/buffer.h"
 #include "device/launch_log.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/backends.h"
 #include "spec/evaluate.h"
 #include "uop/graph.h"

@@ -13,7 +13,7 @@
 
 #include "base/dylib.h"
 #include "device/device.h"
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "support/device_events.h"
 #include "support/fake_hip/fake_hip.h"
 

@@ -6,7 +6,7 @@
 #include "device/buffer.h"
 #include "device/device.h"
 #include "device/launch_log.h"
-#include "renderer/kernel_info.h"
+#include "kernel/describe_kernel.h"
 #include "uop/build.h"
 
 namespace tinygrad::test {

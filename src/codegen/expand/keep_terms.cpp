@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/repeated_terms.h"
 #include "shape/ranges.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <deque>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
 #include "shape/shape.h"
 #include "symbolic/known_divisors.h"

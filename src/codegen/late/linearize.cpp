@@ -9,7 +9,7 @@
 
 #include <tinygrad/errors.h>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 #include "uop/node_map.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/opt/kernel_axes.h"
 #include "shape/shape.h"
 #include "uop/build.h"

@@ -1,6 +1,6 @@
 #include "codegen/late/speculate_loads.h"
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
 #include "shape/shape.h"
 #include "uop/build.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
 #include "shape/shape.h"
 #include "symbolic/known_divisors.h"

@@ -3,7 +3,7 @@
 
 #include <tinygrad/render.h>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "target/target.h"
 
 namespace tinygrad::renderer {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "renderer/cstyle/expression.h"
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "target/target.h"
 #include "uop/uop.h"
 

@@ -16,7 +16,7 @@
 #include "renderer/cstyle/private_memory.h"
 #include "renderer/cstyle/value.h"
 #include "renderer/exact.h"
-#include "renderer/scratch.h"
+#include "kernel/scratch_layout.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 

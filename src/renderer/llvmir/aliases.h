@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 
 namespace tinygrad::renderer::llvmir {
 

@@ -1,6 +1,6 @@
 #include "renderer/llvmir/liveness.h"
 
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 #include "renderer/exact.h"
 
 namespace tinygrad::renderer::llvmir {

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 #include "renderer/exact.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
@@ -14,7 +14,7 @@
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/llvmir/memory.h"
 #include "renderer/llvmir/vectors.h"
-#include "renderer/scratch.h"
+#include "kernel/scratch_layout.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "target/target.h"
 
 namespace tinygrad::renderer {

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 #include "renderer/async_products.h"
 #include "renderer/kept_sums.h"
 #include "renderer/ptx/emitter.h"

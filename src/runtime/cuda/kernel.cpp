@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "runtime/check_groups.h"
 
 namespace tinygrad::runtime::cuda {

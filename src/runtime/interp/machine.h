@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 #include "runtime/interp/program.h"
 #include "runtime/interp/shadow.h"
 

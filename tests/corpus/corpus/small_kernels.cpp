@@ -14,6 +14,7 @@
 #include "corpus/compile_all.h"
 #include "corpus/shrink.h"
 #include "corpus/workloads.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/interp/kernel.h"
 #include "search/accuracy.h"
 #include "search/exact_kernel.h"

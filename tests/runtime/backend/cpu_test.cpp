@@ -10,6 +10,7 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/cpu/cpu_code.h"
 #include "runtime/every_device.h"
 #include "runtime/program_builder.h"

@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/backends.h"
 #include "runtime/emulated/image.h"
 #include "runtime/emulated/shared_heap.h"

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 #include "runtime/every_device.h"
 

@@ -6,6 +6,7 @@
 
 #include "compiler/clang/clang.h"
 #include "compiler/llvm/llvm.h"
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"

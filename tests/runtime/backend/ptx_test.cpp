@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "kernel/describe_kernel.h"
 #include "program/run_kernel.h"
 #include "runtime/backend/ptx_device.h"
 #include "support/programs.h"

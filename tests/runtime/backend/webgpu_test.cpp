@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "kernel/describe_kernel.h"
 #include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "runtime/webgpu/api.h"

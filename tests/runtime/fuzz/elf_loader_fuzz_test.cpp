@@ -7,6 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/llvm/llvm.h"
+#include "kernel/describe_kernel.h"
 #include "renderer/llvmir/llvmir.h"
 #include "runtime/cpu/elf_loader.h"
 #include "runtime/cpu/symbols.h"

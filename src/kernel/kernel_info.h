@@ -1,15 +1,10 @@
 #pragma once
-#include <string_view>
-
 #include <tinygrad/kernel_info.h>
 
 #include "target/target.h"
 #include "uop/uop.h"
 
 namespace tinygrad {
-
-/// Reads a linear program (docs/architecture.md): its PARAMs, VARs, launch dimensions and cost.
-KernelInfo describe_kernel(const UOp& linear, std::string_view name);
 
 /// Of a BUFFER that a group shares, with what is left free behind it.
 int64_t group_bytes(const UOp& buffer);

@@ -1,8 +1,8 @@
-#include "codegen/late/accessed_memory.h"
+#include "kernel/accessed_memory.h"
 
 #include "shape/shape.h"
 
-namespace tinygrad::codegen {
+namespace tinygrad {
 
 UOp memory_of(const UOp& place) {
   const UOp* m = &place;
@@ -16,4 +16,4 @@ int64_t memory_bytes(const UOp& memory) {
   return shape.size() == 1 && shape[0].known() ? shape[0].value() * int64_t(itemsize(memory.dtype())) : 0;
 }
 
-}  // namespace tinygrad::codegen
+}  // namespace tinygrad

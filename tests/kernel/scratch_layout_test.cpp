@@ -1,4 +1,4 @@
-#include "renderer/scratch.h"
+#include "kernel/scratch_layout.h"
 
 #include <gtest/gtest.h>
 

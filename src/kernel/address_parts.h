@@ -7,7 +7,7 @@
 
 #include "uop/uop.h"
 
-namespace tinygrad::renderer {
+namespace tinygrad {
 
 /// An index is `base` plus a number, or plus a number for each lane.
 struct AddressParts {
@@ -18,4 +18,4 @@ struct AddressParts {
 /// None for lanes that differ by more than numbers.
 std::optional<AddressParts> address_parts(const UOp& at);
 
-}  // namespace tinygrad::renderer
+}  // namespace tinygrad

@@ -1,4 +1,4 @@
-#include "renderer/kernel_info.h"
+#include "kernel/describe_kernel.h"
 
 #include <gtest/gtest.h>
 

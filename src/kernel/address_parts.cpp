@@ -1,4 +1,4 @@
-#include "renderer/address_parts.h"
+#include "kernel/address_parts.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "symbolic/bounds.h"
 #include "uop/build.h"
 
-namespace tinygrad::renderer {
+namespace tinygrad {
 namespace {
 
 /// True if no lane of the sum leaves the dtype: an address is wider, and does not wrap where the index would.
@@ -58,4 +58,4 @@ std::optional<AddressParts> address_parts(const UOp& at) {
   return AddressParts{.base = at, .offsets = {0}};
 }
 
-}  // namespace tinygrad::renderer
+}  // namespace tinygrad
