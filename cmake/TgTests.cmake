@@ -1,5 +1,6 @@
 # Tests: tests/ROOM/**/*.cpp is the executable test_ROOM; a folder of a kind below (tests/ROOM/fuzz, ...) is one of its own.
-# tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers; tests/package holds whole projects.
+# tests/apps links the apps, tests/public what a user has: libtinygrad.so and the public headers; tests/package holds whole projects;
+# tests/docs checks pages of docs/.
 include_guard(GLOBAL)
 
 set(TG_TESTS "" CACHE STRING
@@ -236,6 +237,33 @@ function(tg_test_packaging)
   set_property(TEST package.add_subdirectory package.fetch_content PROPERTY LABELS deep)  # they compile the library once more
 endfunction()
 
+# Snippets of the users' guide do what it says, a test for each page; links of all pages lead somewhere.
+function(tg_test_docs)
+  if(NOT TG_BUILD_PYTHON)
+    find_package(Python 3.10 COMPONENTS Interpreter)
+    if(NOT Python_Interpreter_FOUND)
+      message(STATUS "No Python 3.10: the users' guide is not tested")
+      return()
+    endif()
+  endif()
+  set(folder "${PROJECT_SOURCE_DIR}/docs")
+  set(checker "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tests/docs/check_page.py")
+  set(how --max-words 90 --build "${PROJECT_BINARY_DIR}" --cxx "${CMAKE_CXX_COMPILER}")
+  if(TG_BUILD_PYTHON)
+    list(APPEND how --python "${Python_EXECUTABLE}")
+  endif()
+  file(GLOB pages CONFIGURE_DEPENDS RELATIVE "${folder}/guide" "${folder}/guide/*.md")
+  foreach(page IN LISTS pages)
+    string(REGEX REPLACE "\\.md$" "" name "${page}")
+    add_test(NAME guide.${name} COMMAND ${checker} "${folder}/guide/${page}" ${how})
+    set_property(TEST guide.${name} PROPERTY LABELS guide)
+  endforeach()
+  file(GLOB pages CONFIGURE_DEPENDS "${folder}/*.md")
+  add_test(NAME docs.links COMMAND ${checker} "${PROJECT_SOURCE_DIR}/README.md" ${pages})
+  add_test(NAME docs.checker COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tests/docs/test_check_page.py")
+  set_tests_properties(docs.links docs.checker PROPERTIES LABELS guide ENVIRONMENT "TG_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endfunction()
+
 # A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with
 # TG_ALL_BACKENDS.
 function(tg_add_oclgrind_test name label program filter passed)
@@ -274,6 +302,7 @@ function(tg_tests)
     if(NOT TG_SANITIZE)
       tg_test_programs()
       tg_test_packaging()
+      tg_test_docs()
     endif()
   endif()
   if(TG_BUILD_PYTHON)
@@ -283,7 +312,7 @@ function(tg_tests)
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/tests/*")
   foreach(room IN LISTS entries)
     set(dir "${PROJECT_SOURCE_DIR}/tests/${room}")
-    if(NOT IS_DIRECTORY "${dir}" OR room MATCHES "^(support|package)$")
+    if(NOT IS_DIRECTORY "${dir}" OR room MATCHES "^(support|package|docs)$")
       continue()
     endif()
     file(GLOB_RECURSE unit CONFIGURE_DEPENDS "${dir}/*.cpp")
