@@ -192,8 +192,11 @@ def matches(expected: list[str], got: list[str]) -> bool:
 
 
 def compare(page: Page, line: int, expected: str, got: str) -> None:
-  if not matches(tidy(expected), tidy(got)):
-    page.fail(line, "expected\n" + indented(expected) + "\ngot\n" + indented(got))
+  """Fails at the first line of the expected ones, which begin at `line`, that is not there."""
+  wanted, lines = tidy(expected), tidy(got)
+  if not matches(wanted, lines):
+    good = max(n for n in range(len(wanted)) if matches(wanted[:n] + ["..."], lines))
+    page.fail(line + good, "expected\n" + indented(expected) + "\ngot\n" + indented(got))
 
 
 def indented(text: str) -> str:

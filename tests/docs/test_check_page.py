@@ -91,6 +91,7 @@ class Checker(unittest.TestCase):
     self.assertEqual(self.check("```python\nprint(1)\n```\n```output\n1\n```\n\n```python\nprint(2)\n```\n```output\n3\n```\n"),
                      ["12: expected", "    3", "got", "    2"])
     self.assertEqual(self.check("```console\n$ echo a\na\n$ echo b\nc\n```\n"), ["5: expected", "    c", "got", "    b"])
+    self.assertEqual(self.check("```console\n$ echo a; echo b; echo d\na\n...\nc\n```\n")[0], "5: expected")
 
   def test_a_program_that_fails(self) -> None:
     lines = self.check("```python\nprint(1)\n```\n\n```python\nx = 1\nx.y\n```\n")
