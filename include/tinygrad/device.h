@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tinygrad/allocator.h>
+#include <tinygrad/code_path.h>
 #include <tinygrad/dtype.h>
 #include <tinygrad/export.h>
 #include <tinygrad/kernel_info.h>
@@ -101,7 +102,8 @@ struct TINYGRAD_EXPORT DeviceChoice {
 
 class LaunchLog;
 
-/// An opened device: memory, and the way from a linear program to a kernel that runs. Safe for several threads; never destroyed.
+/// An opened device: it has memory, loads binaries and runs kernels; what makes binaries is its code path. Safe for several threads; never
+/// destroyed.
 class TINYGRAD_EXPORT Device {
  public:
   virtual ~Device();
@@ -123,18 +125,18 @@ class TINYGRAD_EXPORT Device {
   bool supports(DType dtype) const { return target_.supports(dtype); }
   Allocator& allocator() { return *allocator_; }
 
-  // From a linear program to a kernel. The first two are pure functions of their arguments and the target.
-  /// The source text of a linear program, as DEBUG=4 shows it.
-  virtual std::string render(const UOp& linear, const KernelInfo& info) = 0;
-  /// The binary of a source text, from the disk cache where it is known. Throws CompileError. A device that interprets programs
-  /// returns an empty binary.
-  virtual std::string compile(const std::string& source) = 0;
-  /// The kernel of a binary (an interpreting device uses the program itself).
+  // From a linear program to a kernel.
+  /// How code for it is made. Throws DeviceError for a device that only holds data.
+  const CodePath& code_path() const;
+  /// By its code path: a text, the binary of a text (or the text itself, where the driver compiles), the instructions of a binary.
+  std::string render(const UOp& linear, const KernelInfo& info) const { return code_path().render(target_, linear, info); }
+  std::string compile(const std::string& source) const;
+  std::string disassemble(const std::string& binary) const;
+  /// The kernel of a binary, or of a text where the driver compiles; from an empty one, a device that interprets takes the program itself.
+  /// Throws DeviceError, and CompileError with what the driver says of a text.
   virtual std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) = 0;
   /// Whether a tg-worker on this machine can run a binary, given its description and buffers alone.
   virtual bool runs_in_worker() const { return false; }
-  /// What DEBUG=7 shows of a binary; empty if there is nothing to show.
-  virtual std::string disassemble(const std::string& binary);
 
   // What a device may have besides.
   /// Whether launches and graphs may return before what they run has finished, and fail after that.
@@ -157,21 +159,15 @@ class TINYGRAD_EXPORT Device {
   LaunchLog& launches() const { return *launches_; }
 
  protected:
-  Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator);
+  /// A code path without a renderer: it only holds data.
+  Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator, const CodePath& code);
 
  private:
   const Symbol name_;
   const Target target_;
+  const CodePath code_;
   const std::unique_ptr<Allocator> allocator_;
   const std::unique_ptr<LaunchLog> launches_;
-};
-
-/// A renderer and its compiler.
-struct CodePath {
-  std::string_view renderer;  ///< "LLVM"
-  /// Why kernels that are not in the disk cache cannot be compiled; empty if they can. May take long.
-  std::string (*missing_compiler)() = nullptr;
-  std::string_view arch = {};  ///< of a processor that is emulated; empty: the machine's
 };
 
 /// A kind of device that can be opened. What it names must live as long as the process.
@@ -180,7 +176,7 @@ struct Backend {
   bool may_be_default = true;  ///< the default device is the first of the known ones that works
   /// Why no device of this kind can be opened here, and what to install; empty if one can. Must be quick and quiet.
   std::string (*unavailable)() = nullptr;
-  /// How code for it can be made; the first is what a plain NAME means. Empty where there is nothing to choose or to miss.
+  /// How code for it can be made; the first is what a plain NAME means. Empty for what only holds data.
   std::span<const CodePath> code_paths = {};
   /// Throws DeviceError.
   std::unique_ptr<Device> (*open)(const DeviceChoice& choice) = nullptr;

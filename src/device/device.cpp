@@ -117,11 +117,25 @@ DeviceChoice with_option(DeviceChoice choice) {
 Kernel::~Kernel() = default;
 Graph::~Graph() = default;
 
-Device::Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator)
-    : name_(name), target_(target), allocator_(std::move(allocator)), launches_(std::make_unique<LaunchLog>()) {}
+Device::Device(std::string_view name, const Target& target, std::unique_ptr<Allocator> allocator, const CodePath& code)
+    : name_(name), target_(target), code_(code), allocator_(std::move(allocator)), launches_(std::make_unique<LaunchLog>()) {}
 Device::~Device() = default;
 
-std::string Device::disassemble(const std::string&) { return {}; }
+const CodePath& Device::code_path() const {
+  if (!code_.render)
+    throw DeviceError(fmt::format("{}: it only holds data; copy that to a device that computes, with to(\"CPU\")", name_.str()));
+  return code_;
+}
+
+std::string Device::compile(const std::string& source) const {
+  const CodePath& code = code_path();
+  return code.compile ? code.compile(target_, source) : source;
+}
+
+std::string Device::disassemble(const std::string& binary) const {
+  return code_.disassemble ? code_.disassemble(target_, binary) : std::string();
+}
+
 std::unique_ptr<Graph> Device::make_graph(std::span<const GraphLaunch>) { return nullptr; }
 bool Device::copy_from_peer(void*, Device&, void*, size_t) { return false; }
 
@@ -235,7 +249,7 @@ std::vector<DeviceStatus> registered_devices() {
   for (const Backend& b : backends()) {
     std::string unavailable = b.unavailable();
     if (const std::string prefix = fmt::format("{}: ", b.name); unavailable.starts_with(prefix)) unavailable.erase(0, prefix.size());
-    const auto reason = [&](const CodePath& c) { return unavailable.empty() ? c.missing_compiler() : unavailable; };
+    const auto reason = [&](const CodePath& c) { return unavailable.empty() && c.missing_compiler ? c.missing_compiler() : unavailable; };
     add(std::string(b.name), b.code_paths.empty() ? unavailable : reason(b.code_paths[0]));
     for (size_t i = 1; i < b.code_paths.size(); ++i) {
       const CodePath& c = b.code_paths[i];

@@ -1,8 +1,8 @@
 #include "runtime/backends.h"
 
-#include "compiler/clang/clang.h"
-#include "compiler/llvm/llvm.h"
-#include "compiler/nvidia/nvrtc.h"
+#include <vector>
+
+#include "compiler/code_paths.h"
 #include "runtime/cl/cl.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
@@ -18,38 +18,43 @@
 namespace tinygrad::runtime {
 namespace {
 
-std::string always_there() { return {}; }  // the driver has an assembler
+/// A code path for a processor that is emulated.
+CodePath emulated(CodePath code, std::string_view arch, std::string (*missing)()) {
+  code.arch = arch;
+  code.missing_compiler = missing;
+  return code;
+}
 
-constexpr CodePath kCudaCodePaths[] = {{"CUDA", compiler::nvrtc_missing}, {"PTX", always_there}};
-constexpr CodePath kHipCodePaths[] = {{"HIP", compiler::clang_missing}};
-constexpr CodePath kCpuCodePaths[] = {{"LLVM", compiler::llvm_missing},
-                                      {"CLANG", compiler::clang_missing},
-                                      {"LLVM", [] { return emulated_cpu_missing("neoverse-n1"); }, "neoverse-n1"},
-                                      {"LLVM", [] { return emulated_cpu_missing("rv64gcv"); }, "rv64gcv"}};
-constexpr CodePath kDspCodePaths[] = {{"CLANG", dsp_compiler_missing}};
-constexpr CodePath kNullCodePaths[] = {{"LLVM", null_unavailable}, {"CUDA", null_unavailable},  {"PTX", null_unavailable},
-                                       {"HIP", null_unavailable},  {"METAL", null_unavailable}, {"OPENCL", null_unavailable},
-                                       {"WGSL", null_unavailable}};  // renders, and compiles nothing
-
-// In order of preference.
-constexpr Backend kBackends[] = {
-    {.name = "CUDA", .unavailable = cuda_unavailable, .code_paths = kCudaCodePaths, .open = open_cuda},
-    {.name = "HIP", .unavailable = hip_unavailable, .code_paths = kHipCodePaths, .open = open_hip},
-    {.name = "METAL", .unavailable = metal_unavailable, .open = open_metal},
-    {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = kCpuCodePaths, .open = open_cpu},
-    {.name = "CL", .unavailable = cl_unavailable, .open = open_cl},
-    {.name = "WEBGPU", .unavailable = webgpu_unavailable, .open = open_webgpu},
-    {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .open = open_interp},
-    {.name = "DSP", .may_be_default = false, .unavailable = dsp_unavailable, .code_paths = kDspCodePaths, .open = open_dsp},
-    {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = kNullCodePaths, .open = open_null},
-    {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
-    {.name = "NPY", .may_be_default = false, .unavailable = npy_unavailable, .open = open_npy},
+struct CodePaths {
+  std::vector<CodePath> cuda{compiler::cuda_path, compiler::ptx_path}, hip{compiler::hip_path}, metal{compiler::metal_path},
+      cpu{compiler::llvm_path, compiler::clang_path,
+          emulated(compiler::llvm_path, "neoverse-n1", [] { return emulated_cpu_missing("neoverse-n1"); }),
+          emulated(compiler::llvm_path, "rv64gcv", [] { return emulated_cpu_missing("rv64gcv"); })},
+      cl{compiler::opencl_path}, webgpu{compiler::wgsl_path}, interp{interp_path}, dsp{compiler::hexagon_path};
 };
+
+/// In order of preference.
+std::vector<Backend> backends() {
+  static const CodePaths& code = *new CodePaths;
+  return {
+      {.name = "CUDA", .unavailable = cuda_unavailable, .code_paths = code.cuda, .open = open_cuda},
+      {.name = "HIP", .unavailable = hip_unavailable, .code_paths = code.hip, .open = open_hip},
+      {.name = "METAL", .unavailable = metal_unavailable, .code_paths = code.metal, .open = open_metal},
+      {.name = "CPU", .unavailable = cpu_unavailable, .code_paths = code.cpu, .open = open_cpu},
+      {.name = "CL", .unavailable = cl_unavailable, .code_paths = code.cl, .open = open_cl},
+      {.name = "WEBGPU", .unavailable = webgpu_unavailable, .code_paths = code.webgpu, .open = open_webgpu},
+      {.name = "INTERP", .may_be_default = false, .unavailable = interp_unavailable, .code_paths = code.interp, .open = open_interp},
+      {.name = "DSP", .may_be_default = false, .unavailable = dsp_unavailable, .code_paths = code.dsp, .open = open_dsp},
+      {.name = "NULL", .may_be_default = false, .unavailable = null_unavailable, .code_paths = compiler::text_paths(), .open = open_null},
+      {.name = "DISK", .may_be_default = false, .unavailable = disk_unavailable, .open = open_disk},
+      {.name = "NPY", .may_be_default = false, .unavailable = npy_unavailable, .open = open_npy},
+  };
+}
 
 }  // namespace
 
 void install_backends() {
-  static const bool once = (register_backends(kBackends), true);
+  static const bool once = (register_backends(backends()), true);
   (void)once;
 }
 

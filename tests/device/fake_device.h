@@ -41,14 +41,17 @@ class CountingAllocator final : public HostMemory<LruAllocator> {
   bool retry_fails_ = false;
 };
 
+/// Of devices that run the program itself, or nothing.
+inline constexpr CodePath no_code{.renderer = "FAKE",
+                                  .render = [](const Target&, const UOp&, const KernelInfo&) { return std::string(); },
+                                  .compile = [](const Target&, const std::string&) { return std::string(); }};
+
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(std::string_view name, bool host_visible = true)
-      : Device(name, interp_target(), std::make_unique<CountingAllocator>(std::string(name), host_visible)) {}
+      : Device(name, interp_target(), std::make_unique<CountingAllocator>(std::string(name), host_visible), no_code) {}
 
   CountingAllocator& counting() { return static_cast<CountingAllocator&>(allocator()); }
-  std::string render(const UOp&, const KernelInfo&) override { return {}; }
-  std::string compile(const std::string&) override { return {}; }
   std::unique_ptr<Kernel> load(const KernelInfo&, const UOp&, const std::string&) override { return nullptr; }
 };
 

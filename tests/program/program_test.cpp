@@ -23,36 +23,47 @@ class NoMemory final : public HostMemory<Allocator> {
 };
 
 /// Compiles for as long as it is told to.
-class SlowCompiler final : public Device {
- public:
-  SlowCompiler() : Device("SLOW", interp_target(), std::make_unique<NoMemory>("SLOW")) {}
-  std::string render(const UOp&, const KernelInfo&) override { return "source"; }
-  std::string compile(const std::string&) override {
-    if (!is_slow) return "binary";
-    started.set_value();
-    go_on.get_future().wait();
-    return "binary";
-  }
-  std::unique_ptr<Kernel> load(const KernelInfo&, const UOp&, const std::string&) override { return nullptr; }
-
+struct SlowCompiler {
   std::atomic<bool> is_slow{true};
   std::promise<void> started, go_on;
 };
+SlowCompiler& slow_compiler() {
+  static SlowCompiler& one = *new SlowCompiler;
+  return one;
+}
+
+constexpr CodePath slow_path{.renderer = "SLOW",
+                             .render = [](const Target&, const UOp&, const KernelInfo&) { return std::string("source"); },
+                             .compile =
+                                 [](const Target&, const std::string&) {
+                                   if (slow_compiler().is_slow) {
+                                     slow_compiler().started.set_value();
+                                     slow_compiler().go_on.get_future().wait();
+                                   }
+                                   return std::string("binary");
+                                 }};
+
+class SlowDevice final : public Device {
+ public:
+  SlowDevice() : Device("SLOW", interp_target(), std::make_unique<NoMemory>("SLOW"), slow_path) {}
+  std::unique_ptr<Kernel> load(const KernelInfo&, const UOp&, const std::string&) override { return nullptr; }
+};
 
 TEST(Program, AForkedChildMakesWhatAThreadOfItsParentIsMaking) {
-  static SlowCompiler& device = *new SlowCompiler;
+  static SlowDevice& device = *new SlowDevice;
+  SlowCompiler& compiler = slow_compiler();
   const UOp sink = codegen::test::elementwise(64);
   std::thread other([&] { get_program(sink, device, current_options()); });
-  device.started.get_future().wait();
+  compiler.started.get_future().wait();
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);  // a deadlock would keep the test forever
-    device.is_slow = false;
+    compiler.is_slow = false;
     _exit(get_program(sink, device, current_options()) ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);
-  device.go_on.set_value();
+  compiler.go_on.set_value();
   other.join();
   EXPECT_EQ(status, 0);
 }

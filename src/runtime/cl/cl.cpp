@@ -8,7 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/log.h"
-#include "renderer/cstyle/cstyle.h"
+#include "compiler/code_paths.h"
 #include "runtime/check_groups.h"
 #include "runtime/cl/cl_image.h"
 #include "runtime/cl/cl_memory.h"
@@ -142,8 +142,8 @@ std::unique_ptr<Opened> open(const DeviceChoice& choice) {
 
 class ClKernel final : public Kernel {
  public:
-  ClKernel(const Opened& device, const Target& target, const ClAllocator& memory, const KernelInfo& info, const std::string& binary)
-      : device_(device), target_(target), memory_(memory), info_(info), program_(cl::load(device.build, binary)) {
+  ClKernel(const Opened& device, const Target& target, const ClAllocator& memory, const KernelInfo& info, const std::string& source)
+      : device_(device), target_(target), memory_(memory), info_(info), program_(cl::build_program(device.build, source)) {
     int32_t error = success;
     id_ = api().CreateKernel(program_.get(), kernel_symbol(info.name).c_str(), &error);
     check(error, name(), fmt::format("loading {}", info.name));
@@ -242,13 +242,11 @@ class ClDevice final : public Device {
  public:
   explicit ClDevice(std::unique_ptr<Opened> opened)
       : Device(opened->build.name, opencl_target(opened->limits),
-               std::make_unique<ClAllocator>(opened->build.name, opened->context, opened->queue, opened->profile)),
+               std::make_unique<ClAllocator>(opened->build.name, opened->context, opened->queue, opened->profile), compiler::opencl_path),
         opened_(std::move(opened)) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_opencl(target(), linear, info); }
-  std::string compile(const std::string& source) override { return cl::compile(opened_->build, source); }
-  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<ClKernel>(*opened_, target(), static_cast<const ClAllocator&>(allocator()), info, binary);
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& source) override {
+    return std::make_unique<ClKernel>(*opened_, target(), static_cast<const ClAllocator&>(allocator()), info, source);
   }
   bool is_async() const override { return true; }
   bool records_profile() const override { return true; }

@@ -10,8 +10,7 @@
 namespace tinygrad::runtime::cl {
 namespace {
 
-constexpr std::string_view kVersion = "cl-1";  // part of every cache key
-constexpr char kBinary = 'B', kSource = 'S';   // the first byte of what compile() gives
+constexpr std::string_view kTable = "cl_program", kVersion = "cl-2";  // of the disk cache; part of every key
 
 std::string build_log(const BuildFor& to, ProgramId program) {
   size_t size = 0;
@@ -50,28 +49,25 @@ std::string binary_of(ProgramId program) {
   return api().GetProgramInfo(program, program_binaries, sizeof(to), &to, nullptr) == success ? binary : std::string();
 }
 
-}  // namespace
-
-std::string compile(const BuildFor& to, const std::string& source) {
-  const std::string key = ContentHasher().add(kVersion).add(to.key).add(to.options).add(source).finish().to_hex();
-  if (std::optional<std::string> known = disk_cache().get("cl_program", key)) return std::move(*known);
-  ProfileSpan span("opencl", "compile");
-  const std::string binary = binary_of(build_source(to, source).get());
-  std::string result = binary.empty() ? kSource + source : kBinary + binary;
-  disk_cache().put("cl_program", key, result);
-  return result;
-}
-
-ProgramPtr load(const BuildFor& to, const std::string& binary) {
-  if (binary.empty()) throw DeviceError(fmt::format("{}: a kernel's binary is empty", to.name));
-  if (binary[0] == kSource) return build_source(to, binary.substr(1));
-  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data()) + 1;
-  const size_t size = binary.size() - 1;
+/// Null where the driver does not take what it once gave.
+ProgramPtr load_binary(const BuildFor& to, const std::string& binary) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  const size_t size = binary.size();
   int32_t error = success, of_binary = success;
   ProgramPtr program(api().CreateProgramWithBinary(to.context, 1, &to.device, &size, &bytes, &of_binary, &error));
-  check(error, to.name, "loading a kernel");
-  check(of_binary, to.name, "loading a kernel");
-  check(build(to, program.get()), to.name, "loading a kernel");
+  if (error != success || of_binary != success || build(to, program.get()) != success) return nullptr;
+  return program;
+}
+
+}  // namespace
+
+ProgramPtr build_program(const BuildFor& to, const std::string& source) {
+  const std::string key = ContentHasher().add(kVersion).add(to.key).add(to.options).add(source).finish().to_hex();
+  if (const std::optional<std::string> known = disk_cache().get(kTable, key); known && !known->empty())
+    if (ProgramPtr program = load_binary(to, *known)) return program;
+  ProfileSpan span("opencl", "compile");
+  ProgramPtr program = build_source(to, source);
+  if (const std::string binary = binary_of(program.get()); !binary.empty()) disk_cache().put(kTable, key, binary);
   return program;
 }
 

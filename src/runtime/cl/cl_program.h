@@ -20,10 +20,8 @@ struct BuildFor {
   std::string key;  ///< stands for the driver and the device in the disk cache
 };
 
-/// What the driver makes of a source, from the disk cache where it is known; the source itself where a driver gives no binaries. Throws
-/// CompileError with the driver's log.
-std::string compile(const BuildFor& to, const std::string& source);
-/// A built program from the result of compile(). Throws DeviceError.
-ProgramPtr load(const BuildFor& to, const std::string& binary);
+/// The built program of a source: what the driver made of it before, from the disk cache, or built now. Throws CompileError with the
+/// driver's log.
+ProgramPtr build_program(const BuildFor& to, const std::string& source);
 
 }  // namespace tinygrad::runtime::cl

@@ -6,11 +6,8 @@
 #include <tinygrad/errors.h>
 
 #include "base/thread_pool.h"
-#include "compiler/clang/clang.h"
+#include "compiler/code_paths.h"
 #include "compiler/image/image.h"
-#include "compiler/llvm/llvm.h"
-#include "renderer/cstyle/cstyle.h"
-#include "renderer/llvmir/llvmir.h"
 #include "runtime/cpu/cpu_code.h"
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/emulated/device.h"
@@ -38,34 +35,15 @@ class CpuKernel final : public Kernel {
   const PromisedAlignment promised_;
 };
 
-/// On a CPU that is here or one that is emulated.
-template <class Base>
-class CpuDevice : public Base {
+class HostCpu final : public Device {
  public:
-  using Base::Base;
-  using Base::target;
+  HostCpu(const DeviceChoice& choice, const Target& target, const CodePath& code)
+      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical()), code) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) final {
-    return is_c() ? renderer::render_c(target(), linear, info) : renderer::render_llvmir(target(), linear, info);
-  }
-  std::string compile(const std::string& source) final {
-    return is_c() ? compiler::compile_c(source, target()) : compiler::compile_llvmir(source, target().arch.str());
-  }
-
- private:
-  bool is_c() const { return target().renderer == Symbol("CLANG"); }
-};
-
-class HostCpu : public Device {
- public:
-  HostCpu(const DeviceChoice& choice, const Target& target)
-      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical())) {}
-
-  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) final {
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<CpuKernel>(info, binary);
   }
-  bool runs_in_worker() const final { return true; }
-  std::string disassemble(const std::string& binary) final { return compiler::disassemble_llvm(binary, target().arch.str()); }
+  bool runs_in_worker() const override { return true; }
 };
 
 bool is_of_host(const Target& target) {
@@ -108,10 +86,11 @@ std::string emulated_cpu_missing(std::string_view arch) {
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   if (choice.index != 0)
     throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
+  const CodePath& code = choice.renderer == "CLANG" ? compiler::clang_path : compiler::llvm_path;
   Target target = runnable_target(choice.arch);
-  set_renderer(target, choice.renderer.empty() ? "LLVM" : choice.renderer);
-  if (is_of_host(target)) return std::make_unique<CpuDevice<HostCpu>>(choice, target);
-  return std::make_unique<CpuDevice<EmulatedDevice>>(choice, target);
+  set_renderer(target, code.renderer);
+  if (is_of_host(target)) return std::make_unique<HostCpu>(choice, target, code);
+  return std::make_unique<EmulatedDevice>(choice, target, code);
 }
 
 }  // namespace tinygrad::runtime

@@ -3,33 +3,13 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "compiler/nvidia/assemble.h"
-#include "compiler/nvidia/nvrtc.h"
-#include "renderer/cstyle/cstyle.h"
-#include "renderer/ptx/ptx.h"
+#include "compiler/code_paths.h"
 #include "runtime/cuda/device.h"
 
 namespace tinygrad::runtime {
 namespace {
 
 using cuda::Gpu;
-
-class CudaDevice final : public cuda::DriverDevice {
- public:
-  using DriverDevice::DriverDevice;
-
-  std::string render(const UOp& linear, const KernelInfo& info) override {
-    return is_ptx() ? renderer::render_ptx(target(), linear, info) : renderer::render_cuda(target(), linear, info);
-  }
-  std::string compile(const std::string& source) override {
-    if (!is_ptx()) return compiler::compile_cuda(source, target().arch.str());
-    // Without an assembler of ours the driver takes the text.
-    return compiler::ptx_assembler_missing().empty() ? compiler::assemble_ptx(source, target().arch.str()) : source;
-  }
-
- private:
-  bool is_ptx() const { return target().renderer == Symbol("PTX"); }
-};
 
 /// "sm_90a": of newer ones with the instructions that are the architecture's own.
 std::string native_arch(const Gpu& gpu) {
@@ -46,10 +26,10 @@ bool runs_on(const std::string& arch, const std::string& native) {
   return code / 10 == device / 10 && (is_special ? code == device : code <= device);
 }
 
-Target target_for(const DeviceChoice& choice, const Gpu& gpu) {
+Target target_for(const DeviceChoice& choice, const CodePath& code, const Gpu& gpu) {
   const std::string native = native_arch(gpu);
   try {
-    Target target = cuda_target(choice.arch.empty() ? native : choice.arch);
+    Target target = code.target(choice.arch.empty() ? native : choice.arch);
     if (!choice.arch.empty() && !runs_on(choice.arch, native))
       throw DeviceError(fmt::format("{}: the device is {}; it cannot run code for {}", choice.canonical(), native, choice.arch));
     return target;
@@ -71,9 +51,8 @@ std::string cuda_unavailable() {
 
 std::unique_ptr<Device> open_cuda(const DeviceChoice& choice) {
   const auto gpu = std::make_shared<const Gpu>(cuda::driver(), choice.index);
-  Target target = target_for(choice, *gpu);
-  if (!choice.renderer.empty()) target.renderer = Symbol(choice.renderer);
-  return std::make_unique<CudaDevice>(choice, target, gpu);
+  const CodePath& code = choice.renderer == "PTX" ? compiler::ptx_path : compiler::cuda_path;
+  return std::make_unique<cuda::DriverDevice>(choice, target_for(choice, code, *gpu), code, gpu);
 }
 
 }  // namespace tinygrad::runtime

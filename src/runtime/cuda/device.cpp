@@ -7,8 +7,8 @@
 
 namespace tinygrad::runtime::cuda {
 
-DriverDevice::DriverDevice(const DeviceChoice& choice, const Target& target, std::shared_ptr<const Gpu> gpu)
-    : Device(choice.canonical(), target, std::make_unique<CudaAllocator>(choice.canonical(), gpu)), gpu_(std::move(gpu)) {}
+DriverDevice::DriverDevice(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<const Gpu> gpu)
+    : Device(choice.canonical(), target, std::make_unique<CudaAllocator>(choice.canonical(), gpu), code), gpu_(std::move(gpu)) {}
 
 std::unique_ptr<Kernel> DriverDevice::load(const KernelInfo& info, const UOp&, const std::string& binary) {
   return std::make_unique<CudaKernel>(gpu_, target(), info, binary);

@@ -9,10 +9,10 @@
 
 namespace tinygrad::runtime::cuda {
 
-/// A device of a driver: memory, launches, graphs and peers. How code for it is made is left to the backend.
-class DriverDevice : public Device {
+/// A device of a driver: memory, launches, graphs and peers.
+class DriverDevice final : public Device {
  public:
-  DriverDevice(const DeviceChoice& choice, const Target& target, std::shared_ptr<const Gpu> gpu);
+  DriverDevice(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<const Gpu> gpu);
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) override;
   bool is_async() const override { return true; }

@@ -1,5 +1,8 @@
 #include "runtime/disk/disk.h"
 
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
 #include <filesystem>
 #include <string_view>
 

@@ -3,9 +3,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "compiler/clang/clang.h"
-#include "compiler/image/image.h"
-#include "renderer/cstyle/cstyle.h"
+#include "compiler/code_paths.h"
 #include "runtime/emulated/device.h"
 
 namespace tinygrad::runtime {
@@ -13,25 +11,16 @@ namespace {
 
 constexpr std::string_view kEmulated = "v66";  // qemu has no floats in vectors
 
-class DspDevice final : public EmulatedDevice {
- public:
-  using EmulatedDevice::EmulatedDevice;
-
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_hexagon(target(), linear, info); }
-  std::string compile(const std::string& source) override { return compiler::compile_c(source, target()); }
-};
-
 }  // namespace
 
 std::string dsp_unavailable() { return emulator_missing(dsp_target(kEmulated)); }
-std::string dsp_compiler_missing() { return compiler::image_missing(); }
 
 std::unique_ptr<Device> open_dsp(const DeviceChoice& choice) {
   if (choice.index != 0) throw DeviceError(fmt::format("{}: there is one DSP", choice.canonical()));
   const Target target = dsp_target(choice.arch.empty() ? kEmulated : std::string_view(choice.arch));
   if (target.arch != Symbol(kEmulated))
     throw DeviceError(fmt::format("DSP: what stands for it is a {}; it cannot run code for {}", kEmulated, target.arch.str()));
-  return std::make_unique<DspDevice>(choice, target);
+  return std::make_unique<EmulatedDevice>(choice, target, compiler::hexagon_path);
 }
 
 }  // namespace tinygrad::runtime

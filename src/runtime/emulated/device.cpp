@@ -8,7 +8,6 @@
 
 #include "base/subprocess.h"
 #include "compiler/image/image.h"
-#include "compiler/llvm/llvm.h"
 #include "runtime/promised_alignment.h"
 
 namespace tinygrad::runtime {
@@ -121,16 +120,14 @@ class EmulatedKernel final : public Kernel {
 
 }  // namespace
 
-EmulatedDevice::EmulatedDevice(const DeviceChoice& choice, const Target& target)
-    : Device(choice.canonical(), target, std::make_unique<SharedAllocator>(choice.canonical(), heap())),
+EmulatedDevice::EmulatedDevice(const DeviceChoice& choice, const Target& target, const CodePath& code)
+    : Device(choice.canonical(), target, std::make_unique<SharedAllocator>(choice.canonical(), heap()), code),
       runner_(target.name(), heap(), emulator_command(target), [this] { return compiler::compile_runner(this->target()); }) {}
 
 std::unique_ptr<Kernel> EmulatedDevice::load(const KernelInfo& info, const UOp&, const std::string& binary) {
   const std::string image = compiler::link_image(binary, kernel_symbol(info.name), target());
   return std::make_unique<EmulatedKernel>(name().str(), heap(), runner_, info, image);
 }
-
-std::string EmulatedDevice::disassemble(const std::string& binary) { return compiler::disassemble_llvm(binary, target().arch.str()); }
 
 std::string emulator_missing(const Target& target) {
   if (!find_emulator(target).empty()) return {};

@@ -26,16 +26,19 @@ class InterpAllocator final : public HostMemory<Allocator> {
 
 class InterpDevice final : public Device {
  public:
-  explicit InterpDevice(const std::string& name) : Device(name, interp_target(), std::make_unique<InterpAllocator>(name)) {}
+  explicit InterpDevice(const std::string& name) : Device(name, interp_target(), std::make_unique<InterpAllocator>(name), interp_path) {}
 
-  std::string render(const UOp& linear, const KernelInfo&) override { return print_graph(linear); }
-  std::string compile(const std::string&) override { return {}; }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
     return interp::make_kernel(info, linear);
   }
 };
 
 }  // namespace
+
+constinit const CodePath interp_path{.renderer = "INTERP",
+                                     .target = [](std::string_view) { return interp_target(); },
+                                     .render = [](const Target&, const UOp& linear, const KernelInfo&) { return print_graph(linear); },
+                                     .compile = [](const Target&, const std::string&) { return std::string(); }};
 
 std::string interp_unavailable() { return {}; }
 

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "compiler/code_paths.h"
 #include "device/host_memory.h"
-#include "renderer/cstyle/cstyle.h"
 #include "runtime/metal/kernel.h"
 
 namespace tinygrad::runtime {
@@ -42,13 +42,12 @@ class MetalAllocator final : public HostMemory<LruAllocator> {
 class MetalDevice final : public Device {
  public:
   MetalDevice(const DeviceChoice& choice, const std::shared_ptr<Gpu>& gpu)
-      : Device(choice.canonical(), metal_target(), std::make_unique<MetalAllocator>(choice.canonical(), gpu)), gpu_(gpu) {}
+      : Device(choice.canonical(), metal_target(), std::make_unique<MetalAllocator>(choice.canonical(), gpu), compiler::metal_path),
+        gpu_(gpu) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_metal(target(), linear, info); }
-  // The system compiles when a kernel is loaded, and keeps what it made.
-  std::string compile(const std::string& source) override { return source; }
-  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<metal::MetalKernel>(gpu_, target(), info, binary);
+  /// The system compiles, and keeps what it made.
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& source) override {
+    return std::make_unique<metal::MetalKernel>(gpu_, target(), info, source);
   }
   bool is_async() const override { return true; }
   bool records_profile() const override { return true; }

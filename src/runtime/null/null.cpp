@@ -3,14 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include <fmt/core.h>
-#include <tinygrad/errors.h>
-
-#include "renderer/cstyle/cstyle.h"
-#include "renderer/llvmir/llvmir.h"
-#include "renderer/ptx/ptx.h"
-#include "renderer/wgsl/wgsl.h"
-#include "target/webgpu.h"
+#include "compiler/code_paths.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -42,46 +35,12 @@ class NullKernel final : public Kernel {
   }
 };
 
-/// A language that kernels may be rendered in, and for which machines.
-struct Language {
-  std::string_view renderer;
-  Target (*target)(std::string_view arch);
-  std::string (*render)(const Target& target, const UOp& linear, const KernelInfo& info);
-};
-
-/// The host's without a name.
-Target cpu_or_host(std::string_view arch) { return arch.empty() ? host_cpu_target() : cpu_target(arch); }
-Target amd_or_oldest(std::string_view arch) { return amd_target(arch.empty() ? "gfx90a" : arch); }
-Target metal(std::string_view) { return metal_target(); }
-Target cuda_or_oldest(std::string_view arch) { return cuda_target(arch.empty() ? "sm_80" : arch); }
-Target opencl(std::string_view) { return opencl_target({.has_double = true}); }
-Target webgpu(std::string_view arch) { return webgpu_target({.has_float16 = arch == "f16"}); }
-
-// The first is what a plain NULL means.
-constexpr Language kLanguages[] = {
-    {"LLVM", cpu_or_host, renderer::render_llvmir}, {"CUDA", cuda_or_oldest, renderer::render_cuda},
-    {"PTX", cuda_or_oldest, renderer::render_ptx},  {"HIP", amd_or_oldest, renderer::render_hip},
-    {"METAL", metal, renderer::render_metal},       {"OPENCL", opencl, renderer::render_opencl},
-    {"WGSL", webgpu, renderer::render_wgsl},
-};
-
-const Language& language_of(const DeviceChoice& choice) {
-  for (const Language& l : kLanguages)
-    if (l.renderer == choice.renderer) return l;
-  return kLanguages[0];
-}
-
 class NullDevice final : public Device {
  public:
-  NullDevice(const DeviceChoice& choice, const Language& language, const Target& target)
-      : Device(choice.canonical(), target, std::make_unique<NullAllocator>(choice.canonical())), language_(language) {}
+  NullDevice(const DeviceChoice& choice, const Target& target, const CodePath& code)
+      : Device(choice.canonical(), target, std::make_unique<NullAllocator>(choice.canonical()), code) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return language_.render(target(), linear, info); }
-  std::string compile(const std::string&) override { return {}; }
   std::unique_ptr<Kernel> load(const KernelInfo&, const UOp&, const std::string&) override { return std::make_unique<NullKernel>(); }
-
- private:
-  const Language& language_;
 };
 
 }  // namespace
@@ -89,10 +48,8 @@ class NullDevice final : public Device {
 std::string null_unavailable() { return {}; }
 
 std::unique_ptr<Device> open_null(const DeviceChoice& choice) {
-  const Language& language = language_of(choice);
-  Target target = language.target(choice.arch);
-  set_renderer(target, language.renderer);
-  return std::make_unique<NullDevice>(choice, language, target);
+  const CodePath& code = find_code_path(compiler::text_paths(), choice.renderer);
+  return std::make_unique<NullDevice>(choice, code.target(choice.arch), code);
 }
 
 }  // namespace tinygrad::runtime

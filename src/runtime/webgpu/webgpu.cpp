@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/wgsl/wgsl.h"
+#include "compiler/code_paths.h"
 #include "runtime/webgpu/kernel.h"
 #include "target/webgpu.h"
 
@@ -27,16 +27,11 @@ Target target_of(const Gpu& gpu) {
 class WebGpuDevice final : public Device {
  public:
   WebGpuDevice(const DeviceChoice& choice, std::unique_ptr<Gpu> gpu)
-      : Device(choice.canonical(), target_of(*gpu), std::make_unique<WebGpuAllocator>(*gpu)), gpu_(std::move(gpu)) {}
+      : Device(choice.canonical(), target_of(*gpu), std::make_unique<WebGpuAllocator>(*gpu), compiler::wgsl_path), gpu_(std::move(gpu)) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_wgsl(target(), linear, info); }
-  /// The text itself, once the library has accepted it: drivers have no binaries that could be kept.
-  std::string compile(const std::string& source) override {
-    gpu_->make_module(source);
-    return source;
-  }
-  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<WebGpuKernel>(*gpu_, static_cast<const WebGpuAllocator&>(allocator()), info, binary);
+  /// Drivers have no binaries that could be kept.
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& source) override {
+    return std::make_unique<WebGpuKernel>(*gpu_, static_cast<const WebGpuAllocator&>(allocator()), info, source);
   }
   bool is_async() const override { return true; }
   bool records_profile() const override { return gpu_->has_clock(); }

@@ -83,41 +83,48 @@ class ToyKernel final : public Kernel {
   size_t scratch_bytes_;
 };
 
+std::string compile(const Target& target, const std::string& source) {
+  const TemporaryFile text(source), binary("");
+  const std::string command =
+      "clang-19 -x c -std=c2x -w -O2 -ffp-contract=on -fno-math-errno -fno-strict-overflow -fno-strict-aliasing -shared -fPIC -march=" +
+      std::string(target.arch.str()) + " -o " + binary.path() + " " + text.path();
+  if (std::system(command.c_str()) != 0) throw CompileError("TOY: failed: " + command + "\n" + source);
+  std::ifstream file(binary.path(), std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Target target_of(std::string_view arch) {
+  Target target = arch.empty() ? host_cpu_target() : cpu_target(arch);
+  target.device = "TOY";
+  target.renderer = "C";
+  target.drop_dtype(DType::float64);  // pretend: the library computes around what is missing
+  return target;
+}
+
+std::string missing_compiler() {
+  return std::system("command -v clang-19 >/dev/null") == 0 ? "" : "there is no clang-19 in PATH (`apt-get install clang-19`)";
+}
+
+constexpr CodePath code_paths[] = {
+    {.renderer = "C", .target = target_of, .render = renderer::render_c, .compile = compile, .missing_compiler = missing_compiler}};
+
 class ToyDevice final : public Device {
  public:
-  ToyDevice(const std::string& name, const Target& target) : Device(name, target, std::make_unique<ToyAllocator>(name)) {}
-
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_c(target(), linear, info); }
-
-  std::string compile(const std::string& source) override {
-    const TemporaryFile text(source), binary("");
-    const std::string command =
-        "clang-19 -x c -std=c2x -w -O2 -ffp-contract=on -fno-math-errno -fno-strict-overflow -fno-strict-aliasing -shared -fPIC -march=" +
-        std::string(target().arch.str()) + " -o " + binary.path() + " " + text.path();
-    if (std::system(command.c_str()) != 0) throw CompileError("TOY: failed: " + command + "\n" + source);
-    std::ifstream file(binary.path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  ToyDevice(const std::string& name, const Target& target) : Device(name, target, std::make_unique<ToyAllocator>(name), code_paths[0]) {}
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<ToyKernel>(info, binary);
   }
 };
 
-std::string unavailable() {
-  return std::system("command -v clang-19 >/dev/null") == 0 ? "" : "there is no clang-19 in PATH (`apt-get install clang-19`)";
-}
+std::string unavailable() { return {}; }
 
-std::unique_ptr<Device> open(const DeviceChoice& choice) {
-  Target target = choice.arch.empty() ? host_cpu_target() : cpu_target(choice.arch);
-  target.device = "TOY";
-  target.renderer = "C";
-  target.drop_dtype(DType::float64);  // pretend: the library computes around what is missing
-  return std::make_unique<ToyDevice>(choice.canonical(), target);
-}
+std::unique_ptr<Device> open(const DeviceChoice& choice) { return std::make_unique<ToyDevice>(choice.canonical(), target_of(choice.arch)); }
 
 }  // namespace
 
-void register_toy() { register_backend({.name = "TOY", .may_be_default = false, .unavailable = unavailable, .open = open}); }
+void register_toy() {
+  register_backend({.name = "TOY", .may_be_default = false, .unavailable = unavailable, .code_paths = code_paths, .open = open});
+}
 
 long toy_launches() { return launches; }

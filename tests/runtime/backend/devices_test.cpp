@@ -148,7 +148,7 @@ TEST_P(DeviceTest, MoreMemoryThanThereIs) {
 
 TEST_P(DeviceTest, TextThatIsNoProgram) {
   if (interprets()) GTEST_SKIP() << "it has no compiler";
-  EXPECT_THROW(device().compile("nonsense {"), CompileError);
+  EXPECT_THROW(device().load(program(elementwise(4)).info, {}, device().compile("nonsense {")), CompileError);
 }
 
 TEST_P(DeviceTest, BinariesThatAreNone) {

@@ -44,18 +44,19 @@ class PtxAllocator final : public HostMemory<Allocator> {
   void give_back(void* handle, size_t, const BufferSpec&) noexcept override { std::free(handle); }
 };
 
+/// PTX that nothing assembles.
+inline constexpr CodePath ptx{.renderer = "PTX", .render = renderer::render_ptx};
+
 class PtxDevice final : public Device {
  public:
-  PtxDevice(const std::string& name, const Target& target) : Device(name, target, std::make_unique<PtxAllocator>(name)) {}
-  std::string render(const UOp& linear, const KernelInfo& info) override { return renderer::render_ptx(target(), linear, info); }
-  std::string compile(const std::string& source) override { return source; }
+  PtxDevice(const std::string& name, const Target& target) : Device(name, target, std::make_unique<PtxAllocator>(name), ptx) {}
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<PtxKernel>(target(), info, binary);
   }
 };
 
 inline void register_ptx_device() {
-  static constexpr CodePath kPaths[] = {{"PTX", [] { return std::string(); }}};
+  static constexpr CodePath kPaths[] = {ptx};
   runtime::install_backends();
   static constexpr Backend kBackend{.name = "PTXSIM",
                                     .may_be_default = false,

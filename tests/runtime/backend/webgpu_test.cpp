@@ -209,7 +209,7 @@ class WebGpuErrors : public WebGpu {
 
 TEST_F(WebGpuErrors, BadTextIsACompileErrorThatShowsIt) {
   try {
-    gpu().compile("fn nonsense( {");
+    gpu().load({}, {}, "fn nonsense( {");
     ADD_FAILURE() << "no error";
   } catch (const CompileError& e) {
     EXPECT_NE(std::string(e.what()).find("nonsense"), std::string::npos) << e.what();

@@ -121,10 +121,9 @@ class FakeGraph final : public Graph {
 
 class FakeHardware : public Device {
  public:
-  explicit FakeHardware(const std::string& name) : FakeHardware(name, interp_target(), std::make_unique<CountingAllocator>(name, false)) {}
+  explicit FakeHardware(const std::string& name)
+      : FakeHardware(name, interp_target(), std::make_unique<CountingAllocator>(name, false), no_code) {}
 
-  std::string render(const UOp&, const KernelInfo&) override { return {}; }
-  std::string compile(const std::string&) override { return {}; }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
     return std::make_unique<FakeKernel>(runtime::interp::make_kernel(info, linear));
   }
@@ -147,8 +146,8 @@ class FakeHardware : public Device {
   }
 
  protected:
-  FakeHardware(const std::string& name, const Target& target, std::unique_ptr<Allocator> allocator)
-      : Device(name, target, std::move(allocator)) {}
+  FakeHardware(const std::string& name, const Target& target, std::unique_ptr<Allocator> allocator, const CodePath& code)
+      : Device(name, target, std::move(allocator), code) {}
   virtual bool is_peer(const Device& other) const { return dynamic_cast<const FakeHardware*>(&other) != nullptr; }
   virtual void copy_memory(void* to, void* from, size_t bytes) { std::memcpy(to, from, bytes); }
 };
@@ -188,10 +187,8 @@ class AllocatorOver final : public Allocator {
 class HardwareOver final : public FakeHardware {
  public:
   HardwareOver(const std::string& name, Device& under)
-      : FakeHardware(name, under.target(), std::make_unique<AllocatorOver>(name, under.allocator())), under_(under) {}
+      : FakeHardware(name, under.target(), std::make_unique<AllocatorOver>(name, under.allocator()), under.code_path()), under_(under) {}
 
-  std::string render(const UOp& linear, const KernelInfo& info) override { return under_.render(linear, info); }
-  std::string compile(const std::string& source) override { return under_.compile(source); }
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) override {
     return std::make_unique<FakeKernel>(under_.load(info, linear, binary));
   }

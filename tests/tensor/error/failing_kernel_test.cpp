@@ -34,9 +34,8 @@ class FaultyKernel final : public Kernel {
 
 class FaultyDevice final : public Device {
  public:
-  explicit FaultyDevice(const std::string& name) : Device(name, interp_target(), std::make_unique<test::CountingAllocator>(name, true)) {}
-  std::string render(const UOp&, const KernelInfo&) override { return {}; }
-  std::string compile(const std::string&) override { return {}; }
+  explicit FaultyDevice(const std::string& name)
+      : Device(name, interp_target(), std::make_unique<test::CountingAllocator>(name, true), test::no_code) {}
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string&) override {
     return std::make_unique<FaultyKernel>(runtime::interp::make_kernel(info, linear));
   }
