@@ -16,7 +16,7 @@ namespace {
 
 /// Median nanoseconds of a call, of batches of them.
 double nanoseconds(const std::function<void()>& call) {
-  constexpr int batch = 200, batches = 501;
+  constexpr int batch = 50, batches = 501;
   std::vector<double> times;
   for (int i = 0; i < batches; ++i) {
     const auto start = Clock::now();
@@ -40,6 +40,18 @@ double replay(uint64_t kernels) {
   chain(x);
   if (GlobalCounters::kernel_count != kernels) std::abort();
   return nanoseconds([&] { chain(x); });
+}
+
+/// A realize, in a loop without jit, of this many kernels on NULL.
+double eager(int kernels) {
+  Tensor x = Tensor::rand({16, 16}).realize();
+  const auto step = [&] {
+    Tensor y = x;
+    for (int i = 0; i < kernels; ++i) y = y.matmul(x);
+    y.realize();
+  };
+  for (int i = 0; i < 3; ++i) step();
+  return nanoseconds(step);
 }
 
 /// Taking and giving back `sizes` blocks of different sizes in turn. All of them are in use at first, as no more is kept than was needed.
@@ -66,7 +78,7 @@ int main() {
   const Context on_null{{.dev = "NULL"}};
   available_devices();
   const double one = replay(1), hundred = replay(100);
-  std::printf(R"({"tensor": %.0f, "kernel": %.1f, "call": %.0f, "same": %.1f, "sizes": %.1f})"
+  std::printf(R"({"tensor": %.0f, "kernel": %.1f, "call": %.0f, "eager": %.0f, "eager_kernel": %.0f, "same": %.1f, "sizes": %.1f})"
               "\n",
-              tensor, (hundred - one) / 99, one, allocation(1), allocation(100));
+              tensor, (hundred - one) / 99, one, eager(1), (eager(20) - eager(1)) / 19, allocation(1), allocation(100));
 }

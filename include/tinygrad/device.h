@@ -16,6 +16,7 @@
 #include <tinygrad/dtype.h>
 #include <tinygrad/export.h>
 #include <tinygrad/kernel_info.h>
+#include <tinygrad/queue.h>
 #include <tinygrad/render.h>
 #include <tinygrad/symbol.h>
 #include <tinygrad/target.h>
@@ -46,6 +47,7 @@ struct DeviceStatistics {
   std::string name, target;  ///< "CPU", "CPU:LLVM:znver4"
   size_t in_use = 0, peak = 0, cached = 0;
   uint64_t kernels = 0;  ///< launches
+  uint64_t waits = 0;    ///< times that the host waited for it
 };
 /// Opens the device if it is not. Throws DeviceError.
 TINYGRAD_EXPORT DeviceStatistics device_statistics(std::string_view device);
@@ -147,9 +149,8 @@ class TINYGRAD_EXPORT Device {
   virtual bool has_graphs() const { return false; }
   /// The list as one object; null where these launches are better made one by one.
   virtual std::unique_ptr<Graph> make_graph(std::span<const GraphLaunch> launches);
-  /// Copies from memory of another device, after what both have launched so far, without the host. False, and nothing has happened, where
-  /// the two have no such way.
-  virtual bool copy_from_peer(void* to, Device& source, void* from, size_t bytes);
+  /// What its launches go through, for copies within lists and between devices; null where these wait for the host.
+  virtual Queue* queue() { return nullptr; }
   /// Whether it records, with PROFILE on, each launch and copy by its own timestamps, by the end of synchronize(); else each launch is
   /// waited for and timed.
   virtual bool records_profile() const { return false; }

@@ -7,6 +7,7 @@
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
 
+#include "device/device.h"
 #include "device/launch_log.h"
 #include "uop/graph.h"
 
@@ -64,10 +65,22 @@ void Buffer::ensure_allocated() {
   if (device_.target().computes()) GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
 }
 
+namespace {
+
+/// Before memory goes that is somebody else's.
+void wait_for_users(Device& device) {
+  if (device.is_async()) try {
+      device.wait();
+    } catch (const std::exception&) {}  // whoever reads what was lost is told
+}
+
+}  // namespace
+
 void Buffer::deallocate() {
   Buffer& b = base();
   std::lock_guard lock(b.mutex_);
   void* memory = b.memory_.exchange(nullptr);
+  if (memory && b.spec_.external_ptr) wait_for_users(device_);
   if (!memory || b.spec_.external_ptr) return;
   device_.allocator().deallocate(memory, b.nbytes(), b.spec_);
   if (device_.target().computes()) GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
@@ -81,6 +94,7 @@ void* Buffer::handle() {
 
 std::byte* Buffer::data() {
   std::byte* host = device_.allocator().host_pointer(handle());
+  if (host && device_.is_async()) device_.wait();
   if (!host) throw DeviceError(fmt::format("{}: its memory is not visible to the host; copy it out", describe()));
   origin().shown_.store(true, std::memory_order_release);
   return host;
@@ -113,7 +127,7 @@ void Buffer::copy_from(Buffer& from) {
   from.check_readable();
   void* to = handle();
   void* source = from.handle();
-  if (&from.device_ != &device_ && copy_from_peer(to, from, source)) return;
+  if (copy_by_queues(to, from, source)) return;
   from.device_.wait();
   if (&from.device_ != &device_) device_.wait();
   from.check_readable();  // what was launched may have failed
@@ -129,11 +143,11 @@ void Buffer::copy_from(Buffer& from) {
   written_whole();
 }
 
-bool Buffer::copy_from_peer(void* to, Buffer& from, void* source) {
+bool Buffer::copy_by_queues(void* to, Buffer& from, void* source) {
   const uint64_t number = device_.launches().begin();
   bool copied = false;
   try {
-    copied = device_.copy_from_peer(to, from.device_, source, nbytes());
+    copied = tinygrad::copy_by_queues(device_, to, from.device_, source, nbytes());
   } catch (...) {
     device_.launches().end();
     throw;

@@ -79,7 +79,7 @@ class Buffer final : public Resource {
 
  private:
   Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset);
-  bool copy_from_peer(void* to, Buffer& from, void* source);
+  bool copy_by_queues(void* to, Buffer& from, void* source);
   void copy_through_host(void* to, Buffer& from, void* source);
   std::string describe() const;
 

@@ -137,9 +137,9 @@ std::string Device::disassemble(const std::string& binary) const {
 }
 
 std::unique_ptr<Graph> Device::make_graph(std::span<const GraphLaunch>) { return nullptr; }
-bool Device::copy_from_peer(void*, Device&, void*, size_t) { return false; }
 
 void Device::wait() {
+  if (is_async()) launches_->add_wait();
   const uint64_t mark = launches_->mark();
   try {
     synchronize();
@@ -266,7 +266,8 @@ DeviceStatistics statistics_of(Device& device) {
           .in_use = a.bytes_in_use(),
           .peak = a.peak_bytes(),
           .cached = a.bytes_cached(),
-          .kernels = device.launches().kernels()};
+          .kernels = device.launches().kernels(),
+          .waits = device.launches().waits()};
 }
 
 std::vector<DeviceStatistics> opened_devices() {

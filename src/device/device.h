@@ -15,4 +15,8 @@ void register_backends(std::span<const Backend> backends);
 std::vector<DeviceStatus> registered_devices();
 DeviceStatistics statistics_of(Device& device);
 
+/// Copies between memory of two devices, or of one, by their queues, behind all that both were given so far: what is given to them from
+/// now on runs behind it. False, and nothing has happened, where their queues have no such way.
+bool copy_by_queues(Device& target, void* to, Device& source, void* from, size_t bytes);
+
 }  // namespace tinygrad

@@ -32,6 +32,8 @@ class LaunchLog {
   std::string why_lost(uint64_t number) const;
 
   void add_kernels(uint64_t count) { kernels_.fetch_add(count, std::memory_order_relaxed); }
+  void add_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   uint64_t kernels() const { return kernels_.load(std::memory_order_relaxed); }
 
  private:
@@ -39,7 +41,7 @@ class LaunchLog {
     uint64_t after, last;
     std::string why;
   };
-  std::atomic<uint64_t> running_{0}, last_{0}, good_{0}, kernels_{0};
+  std::atomic<uint64_t> running_{0}, last_{0}, good_{0}, kernels_{0}, waits_{0};
   std::atomic<bool> has_losses_{false};
   mutable std::mutex mutex_;
   std::vector<Loss> losses_;

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <optional>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
-#include "base/interrupt.h"
+#include "base/recently_used.h"
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "engine/command_list.h"
 #include "engine/host_memory.h"
-#include "engine/launch.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
 #include "runtime/backends.h"
@@ -24,41 +25,6 @@ namespace tinygrad::engine {
 
 namespace {
 
-/// One call with everything it needs.
-struct Job {
-  std::shared_ptr<const Program> program;  // null: a copy
-  SmallVector<Buffer*, 8> buffers;
-  SmallVector<int64_t, 4> variables;  // those that the program has: simplification may have removed some of the call's
-
-  SmallVector<Buffer*, 8> written() const { return used_as(&KernelParam::written, 0); }
-  SmallVector<Buffer*, 8> read() const { return used_as(&KernelParam::read, 1); }
-
- private:
-  SmallVector<Buffer*, 8> used_as(bool KernelParam::* use, size_t copy_slot) const {
-    if (!program) return {buffers[copy_slot]};
-    SmallVector<Buffer*, 8> out;
-    for (const KernelParam& p : program->info.params)
-      if (p.*use) out.push_back(buffers[size_t(p.slot)]);
-    return out;
-  }
-};
-
-/// The memory behind the slots of a plan: the inputs, then the temporaries.
-struct Memory {
-  std::vector<BufferPtr> arenas, temporaries;
-  std::vector<Buffer*> slots;
-
-  Memory(const schedule::Schedule& s) {
-    for (const UOp& b : s.inputs) slots.push_back(&buffer_of(b));
-    for (const auto& a : s.plan->arenas)
-      arenas.push_back(Buffer::make(runtime::open_device(a.device.str()), std::max<int64_t>(a.bytes, 1), DType::uint8));
-    for (const auto& t : s.plan->temporaries) {
-      temporaries.push_back(arenas[t.arena]->view(t.offset, t.size, t.dtype));
-      slots.push_back(temporaries.back().get());
-    }
-  }
-};
-
 int64_t value_of(Symbol variable, const UOp& call, const schedule::Schedule& s) {
   if (const auto own = value_bound_to(variable, call.src())) return *own;
   for (const auto& [var, value] : s.variables)
@@ -66,45 +32,109 @@ int64_t value_of(Symbol variable, const UOp& call, const schedule::Schedule& s) 
   throw ValueError(fmt::format("realize: variable {} has no value; use bind()", variable.str()));
 }
 
-Job bind(const UOp& call, const Memory& memory, const schedule::Schedule& s) {
-  Job job;
-  for (const UOp& a : call.src().subspan(1)) {
-    if (a.is(Op::PARAM))
-      job.buffers.push_back(memory.slots[size_t(a.arg_as<ParamArg>().slot)]);
-    else if (a.is(Op::VAR))
-      value_of(a.arg_as<VarArg>().name, call, s);  // that it has one
+/// The calls of a plan, whose slots are the inputs, then the temporaries.
+std::vector<RecordedCall> calls_of(const schedule::Plan& plan) {
+  std::vector<RecordedCall> calls;
+  for (const UOp& call : plan.linear.src()) {
+    RecordedCall& c = calls.emplace_back(RecordedCall{.body = call.src(0), .slots = {}});
+    for (const UOp& a : call.src().subspan(1)) {
+      if (a.is(Op::PARAM)) c.slots.push_back(uint32_t(a.arg_as<ParamArg>().slot));
+      if (a.is(Op::BIND)) c.bound.push_back(a);
+    }
   }
-  return job;
+  return calls;
 }
 
-std::vector<Job> prepare_jobs(const schedule::Schedule& s, const Memory& memory, const Options& options) {
-  const auto calls = s.plan->linear.src();
-  std::vector<Job> jobs;
-  for (const UOp& c : calls) jobs.push_back(bind(c, memory, s));
-  std::vector<KernelOn> kernels;
-  for (size_t i = 0; i < jobs.size(); ++i) kernels.push_back({calls[i].src(0), &jobs[i].buffers[0]->device()});
-  const auto programs = search::searched_programs(kernels, options);
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    if (!programs[i]) continue;
-    jobs[i].program = programs[i];
-    for (Symbol v : programs[i]->info.variables) jobs[i].variables.push_back(value_of(v, calls[i], s));
-  }
-  return jobs;
+/// Throws ValueError for a variable of a call, even one that its kernel has no use for.
+void check_variables(const schedule::Schedule& s) {
+  for (const UOp& call : s.plan->linear.src())
+    for (const UOp& a : call.src().subspan(1))
+      if (a.is(Op::VAR)) value_of(a.arg_as<VarArg>().name, call, s);
 }
 
-void run_job(const Job& job) {
-  if (!job.program) {
-    job.buffers[0]->copy_from(*job.buffers[1]);
-    return;
+/// A plan's list, for the devices that its memory is on.
+struct PlannedList {
+  std::vector<Device*> arenas;
+  CommandList list;
+
+  PlannedList(const schedule::Schedule& s, std::span<Device* const> inputs, const Options& options)
+      : arenas(devices_of_arenas(*s.plan)), list(calls_of(*s.plan), slots_of(*s.plan, inputs, arenas), variables_of(s), options) {}
+
+ private:
+  static std::vector<Device*> devices_of_arenas(const schedule::Plan& plan) {
+    std::vector<Device*> out;
+    for (const schedule::Arena& a : plan.arenas) out.push_back(&runtime::open_device(a.device.str()));
+    return out;
   }
-  SmallVector<void*, 8> handles;
-  for (Buffer* b : job.buffers) handles.push_back(b->handle());
-  Device& device = job.buffers[0]->device();
-  if (!device.is_async()) return launch(*job.program, device, handles, job.variables);
-  const LaunchScope scope(device);
-  launch(*job.program, device, handles, job.variables);
-  for (Buffer* b : job.written()) b->written_by(scope.number());
-}
+  static std::vector<ListSlot> slots_of(const schedule::Plan& plan, std::span<Device* const> inputs, std::span<Device* const> arenas) {
+    std::vector<ListSlot> out;
+    for (Device* d : inputs) out.push_back({d, SlotKind::call});
+    for (const schedule::Temporary& t : plan.temporaries) out.push_back({arenas[t.arena], SlotKind::temporary});
+    return out;
+  }
+  static ListVariables variables_of(const schedule::Schedule& s) {
+    ListVariables out;
+    for (const auto& [var, value] : s.variables) out.emplace_back(var.arg_as<VarArg>().name, std::nullopt);
+    return out;
+  }
+};
+
+/// The lists of the plans that ran last, so that a loop of realizes looks no kernel up. Each keeps its programs.
+class PlannedLists {
+ public:
+  static PlannedLists& instance() {
+    static PlannedLists* lists = new PlannedLists;
+    return *lists;
+  }
+
+  std::shared_ptr<const PlannedList> get(const schedule::Schedule& s, const Options& options) {
+    Key key{s.plan, options.code_key(), {}};
+    for (const UOp& b : s.inputs) key.inputs.push_back(&buffer_of(b).device());
+    const bool keeps = s.plan->linear.src_count() <= most_calls && options.beam == 0;  // what a search finds may get better
+    if (keeps) {
+      const std::lock_guard lock(mutex_);
+      if (const auto* known = lists_.find(key)) return *known;
+    }
+    check_variables(s);
+    auto made = std::make_shared<const PlannedList>(s, key.inputs, options);
+    if (!keeps) return made;
+    Lists::Dropped dropped;  // kernels may wait for their devices when they go
+    const std::lock_guard lock(mutex_);
+    dropped = lists_.add(key, made);
+    return made;
+  }
+
+ private:
+  struct Key {
+    std::shared_ptr<const schedule::Plan> plan;
+    ContentKey code;
+    std::vector<Device*> inputs;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const { return hash_combine(std::hash<const void*>()(k.plan.get()), k.code.lo); }
+  };
+  static constexpr size_t most_lists = 64, most_calls = 64;
+  using Lists = RecentlyUsed<Key, std::shared_ptr<const PlannedList>, Hash>;
+  std::mutex mutex_;
+  Lists lists_{most_lists};
+};
+
+/// The memory behind the slots of a plan.
+struct Memory {
+  std::vector<BufferPtr> arenas, temporaries;
+  std::vector<Buffer*> slots;
+
+  Memory(const schedule::Schedule& s, std::span<Device* const> devices) {
+    for (const UOp& b : s.inputs) slots.push_back(&buffer_of(b));
+    for (size_t i = 0; i < devices.size(); ++i)
+      arenas.push_back(Buffer::make(*devices[i], std::max<int64_t>(s.plan->arenas[i].bytes, 1), DType::uint8));
+    for (const auto& t : s.plan->temporaries) {
+      temporaries.push_back(arenas[t.arena]->view(t.offset, t.size, t.dtype));
+      slots.push_back(temporaries.back().get());
+    }
+  }
+};
 
 /// The device that a call runs on, known without memory: that of its first buffer.
 Device& device_of_call(const UOp& call, const schedule::Schedule& s) {
@@ -123,47 +153,37 @@ const Target& target_of(Symbol device) { return runtime::open_device(device.str(
 
 namespace {
 
-/// Whether it writes to memory that something is in already, which a part of a run would leave changed.
-bool changes_memory(const Job& job) {
-  return std::ranges::any_of(job.written(), [](const Buffer* b) { return b->is_allocated(); });
-}
-
-void poison_written(std::span<const Job> begun, const char* why) {
-  const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", why);
-  for (const Job& job : begun)
-    for (Buffer* b : job.written()) b->poison(reason);
-}
-
 /// It can be cancelled until it changes memory that was there before.
-void run_jobs(const schedule::Schedule& s, const Options& options) {
-  Memory memory(s);
-  const std::vector<Job> jobs = prepare_jobs(s, memory, options);
-  std::vector<char> changes;
-  for (const Job& job : jobs) changes.push_back(changes_memory(job));
-  for (const Job& job : jobs) {
-    for (Buffer* b : job.written()) b->ensure_allocated();
-    for (Buffer* b : job.read()) b->check_readable();
+void run_list(const schedule::Schedule& s, const Options& options) {
+  const std::shared_ptr<const PlannedList> planned = PlannedLists::instance().get(s, options);
+  const CommandList& list = planned->list;
+  Memory memory(s, planned->arenas);
+  const size_t lasting_from = list.first_write([&](uint32_t slot) { return memory.slots[slot]->is_allocated(); });
+  const auto uses = list.uses();
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].written) memory.slots[i]->ensure_allocated();
+    if (uses[i].read) memory.slots[i]->check_readable();
   }
-  std::optional<Uninterruptible> to_the_end;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    check_interrupt();
-    if (changes[i] && !to_the_end) to_the_end.emplace();
-    try {
-      run_job(jobs[i]);
-      for (Buffer* b : jobs[i].written()) b->note_write();
-    } catch (const Cancelled&) {
-      throw;
-    } catch (const std::exception& e) {
-      poison_written(std::span(jobs).first(i + 1), e.what());
-      throw;
-    }
+  SmallVector<int64_t, 4> values;
+  for (const auto& [var, value] : s.variables) values.push_back(value);
+  CommandList::Binding binding = list.bind(memory.slots, values);
+  try {
+    list.run(binding, lasting_from, [](size_t) {});
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const std::exception& e) {
+    const std::string reason = joined("a kernel that writes it, or uses what it wrote, failed: ", e.what());
+    list.for_each_written(binding.begun, [&](uint32_t slot) { memory.slots[slot]->poison(reason); });
+    throw;
   }
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].written) memory.slots[i]->note_write();
 }
 
 }  // namespace
 
 void run_schedule(const schedule::Schedule& s, const Options& options) {
-  with_host_memory([&] { run_jobs(s, options); });
+  with_host_memory([&] { run_list(s, options); });
 }
 
 void compile_schedule(const schedule::Schedule& s, const Options& options) {

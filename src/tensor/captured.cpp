@@ -289,7 +289,7 @@ detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   };
   const auto used = [&](uint64_t id) { return used_.contains(id) || assigned(id); };
   const std::unique_lock lock = settle({.used = used, .written = assigned, .writes_any = writes_any_});
-  Capture::Failed failed;
+  engine::CommandList::Failed failed;
   try {
     return run(arguments, failed);
   } catch (const IndexError&) {  // it says all
@@ -299,13 +299,13 @@ detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   }
 }
 
-void CapturedCall::rethrow_failed(const Capture::Failed& failed) const {
+void CapturedCall::rethrow_failed(const engine::CommandList::Failed& failed) const {
   const auto& parts = recording_.schedules;  // none of a call from a file
   const std::string kernel = failed.kernel.empty() ? "" : ", kernel " + failed.kernel;
   rethrow_in_replay(kernel, parts.empty() ? Computed() : failed.part ? parts[failed.part - 1].computed : parts.back().computed);
 }
 
-detail::JitResults CapturedCall::run(const CallArguments& arguments, Capture::Failed& failed) {
+detail::JitResults CapturedCall::run(const CallArguments& arguments, engine::CommandList::Failed& failed) {
   std::vector<Buffer*> buffers(slots_.size());
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (arguments_[i].slot) buffers[*arguments_[i].slot] = &buffer_of(arguments.values[i].buffer);

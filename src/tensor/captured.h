@@ -121,8 +121,8 @@ class CapturedCall {
   /// Of an index expression; null if a variable in it is not one of the call.
   std::optional<int64_t> value_of(const UOp& expression, const CallArguments& arguments) const;
   /// What a replay does under the lock of what it writes. If it throws, `failed` says where.
-  detail::JitResults run(const CallArguments& arguments, engine::Capture::Failed& failed);
-  [[noreturn]] void rethrow_failed(const engine::Capture::Failed& failed) const;
+  detail::JitResults run(const CallArguments& arguments, engine::CommandList::Failed& failed);
+  [[noreturn]] void rethrow_failed(const engine::CommandList::Failed& failed) const;
   std::vector<uint32_t> looked_at() const;
   void look(const Check& check, Buffer& largest, const CallArguments& arguments) const;
   UOp form_of(const UOp& node, const UOp& buffer) const;

@@ -216,7 +216,7 @@ TEST_F(Hip, PeersCopyWithoutTheHost) {
   y.set({1, 1, 1, 1});
   void* buffers[] = {sum.handle, x.handle, y.handle};
   add->launch(buffers, four, {}, false);
-  EXPECT_TRUE(two->copy_from_peer(there.handle, *one, sum.handle, 16));
+  EXPECT_TRUE(copy_by_queues(*two, there.handle, *one, sum.handle, 16));
   buffers[1] = sum.handle;
   add->launch(buffers, four, {}, false);  // overwrites what is copied, after the copy
   EXPECT_EQ(there.get(), (std::vector<float>{2, 3, 4, 5}));
@@ -239,7 +239,7 @@ TEST_F(Hip, ProfilesWithoutWaiting) {
   const KernelInfo info = info_of("add");
   const int64_t before = profile_now_ns();
   for (int i = 0; i < 2; ++i) add->launch(buffers, four, {}, false);
-  two->copy_from_peer(there.handle, *one, sum.handle, 16);
+  copy_by_queues(*two, there.handle, *one, sum.handle, 16);
   EXPECT_EQ(fake().waits, waits);
   EXPECT_TRUE(profile_events().empty());
   two->synchronize();
@@ -268,7 +268,7 @@ std::vector<float> scenario() {
   one->make_graph(launches)->launch(launches, changed, false);
   add->launch(buffers, four, {}, true);
   one->allocator().copy(x.handle, sum.handle, 16);
-  two->copy_from_peer(there.handle, *one, x.handle, 16);
+  copy_by_queues(*two, there.handle, *one, x.handle, 16);
   one->synchronize();
   return there.get();
 }

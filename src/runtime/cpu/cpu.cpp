@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/options.h"
 #include "base/thread_pool.h"
 #include "compiler/code_paths.h"
 #include "compiler/image/image.h"
@@ -35,6 +36,47 @@ class CpuKernel final : public Kernel {
   const PromisedAlignment promised_;
 };
 
+/// One whose launches a queue runs.
+class QueuedKernel final : public Kernel {
+ public:
+  QueuedKernel(std::shared_ptr<HostQueue> queue, const KernelInfo& info, const std::string& binary)
+      : queue_(std::move(queue)), kernel_(info, binary) {}
+  ~QueuedKernel() override { queue_->drain(); }
+  QueuedKernel(const QueuedKernel&) = delete;
+  QueuedKernel& operator=(const QueuedKernel&) = delete;
+
+  std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                               bool wait) override {
+    if (wait) {
+      queue_->drain();
+      return kernel_.launch(buffers, variables, dims, true);
+    }
+    const Command command = LaunchCommand{&kernel_, buffers, variables, dims};
+    queue_->submit(std::span(&command, 1));
+    return std::nullopt;
+  }
+
+ private:
+  const std::shared_ptr<HostQueue> queue_;
+  CpuKernel kernel_;
+};
+
+/// Memory that commands of a queue may still use when nobody else does.
+class QueuedAllocator final : public HostAllocator {
+ public:
+  QueuedAllocator(std::string device, std::shared_ptr<HostQueue> queue) : HostAllocator(std::move(device)), queue_(std::move(queue)) {}
+  ~QueuedAllocator() override { empty_cache(); }
+
+ protected:
+  void system_free(void* handle, size_t bytes, const BufferSpec& spec) noexcept override {
+    queue_->drain();
+    HostAllocator::system_free(handle, bytes, spec);
+  }
+
+ private:
+  const std::shared_ptr<HostQueue> queue_;
+};
+
 class HostCpu final : public Device {
  public:
   HostCpu(const DeviceChoice& choice, const Target& target, const CodePath& code)
@@ -44,6 +86,27 @@ class HostCpu final : public Device {
     return std::make_unique<CpuKernel>(info, binary);
   }
   bool runs_in_worker() const override { return true; }
+};
+
+/// The host again, beside the caller.
+class QueuedCpu final : public Device {
+ public:
+  QueuedCpu(const DeviceChoice& choice, const Target& target, const CodePath& code)
+      : QueuedCpu(choice, target, code, std::make_shared<HostQueue>(choice.canonical())) {}
+
+  std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
+    return std::make_unique<QueuedKernel>(queue_, info, binary);
+  }
+  bool runs_in_worker() const override { return true; }
+  bool is_async() const override { return true; }
+  void synchronize() override { queue_->synchronize(); }
+  Queue* queue() override { return queue_.get(); }
+
+ private:
+  QueuedCpu(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<HostQueue> queue)
+      : Device(choice.canonical(), target, std::make_unique<QueuedAllocator>(choice.canonical(), queue), code), queue_(std::move(queue)) {}
+
+  const std::shared_ptr<HostQueue> queue_;
 };
 
 bool is_of_host(const Target& target) {
@@ -84,12 +147,12 @@ std::string emulated_cpu_missing(std::string_view arch) {
 }
 
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
-  if (choice.index != 0)
-    throw DeviceError(fmt::format("{}: there is one CPU device; more threads are NUM_CPU_THREADS", choice.canonical()));
   const CodePath& code = choice.renderer == "CLANG" ? compiler::clang_path : compiler::llvm_path;
   Target target = runnable_target(choice.arch);
   set_renderer(target, code.renderer);
+  if (is_of_host(target) && (choice.index > 0 || current_options().cpu_queue)) return std::make_unique<QueuedCpu>(choice, target, code);
   if (is_of_host(target)) return std::make_unique<HostCpu>(choice, target, code);
+  if (choice.index != 0) throw DeviceError(fmt::format("{}: there is one emulated processor of a kind", choice.canonical()));
   return std::make_unique<EmulatedDevice>(choice, target, code);
 }
 

@@ -1,11 +1,9 @@
 #pragma once
 #include <memory>
-#include <mutex>
-#include <set>
 
 #include <tinygrad/device.h>
 
-#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/queue.h"
 
 namespace tinygrad::runtime::cuda {
 
@@ -19,16 +17,12 @@ class DriverDevice final : public Device {
   void synchronize() override { gpu_->wait(); }
   bool has_graphs() const override { return true; }
   std::unique_ptr<tinygrad::Graph> make_graph(std::span<const GraphLaunch> launches) override;
-  bool copy_from_peer(void* to, Device& source, void* from, size_t bytes) override;
+  Queue* queue() override { return &queue_; }
   bool records_profile() const override { return true; }
 
  private:
-  /// Whether the device can reach memory of the other one.
-  bool reaches(const DriverDevice& other);
-
   const std::shared_ptr<const Gpu> gpu_;
-  std::mutex mutex_;
-  std::set<const DriverDevice*> reached_;
+  StreamQueue queue_;
 };
 
 }  // namespace tinygrad::runtime::cuda

@@ -108,13 +108,42 @@ std::string missing_compiler() {
 constexpr CodePath code_paths[] = {
     {.renderer = "C", .target = target_of, .render = renderer::render_c, .compile = compile, .missing_compiler = missing_compiler}};
 
+/// Its launches return early: the queue runs them one after another.
+class QueuedKernel final : public Kernel {
+ public:
+  QueuedKernel(HostQueue& queue, const KernelInfo& info, const std::string& binary) : queue_(queue), kernel_(info, binary) {}
+  ~QueuedKernel() override { queue_.drain(); }
+
+  std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                               bool wait) override {
+    if (wait) {
+      queue_.drain();
+      return kernel_.launch(buffers, variables, dims, true);
+    }
+    const Command command = LaunchCommand{&kernel_, buffers, variables, dims};
+    queue_.submit({&command, 1});
+    return std::nullopt;
+  }
+
+ private:
+  HostQueue& queue_;
+  ToyKernel kernel_;
+};
+
 class ToyDevice final : public Device {
  public:
-  ToyDevice(const std::string& name, const Target& target) : Device(name, target, std::make_unique<ToyAllocator>(name), code_paths[0]) {}
+  ToyDevice(const std::string& name, const Target& target)
+      : Device(name, target, std::make_unique<ToyAllocator>(name), code_paths[0]), queue_(name) {}
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
-    return std::make_unique<ToyKernel>(info, binary);
+    return std::make_unique<QueuedKernel>(queue_, info, binary);
   }
+  bool is_async() const override { return true; }
+  void synchronize() override { queue_.synchronize(); }
+  Queue* queue() override { return &queue_; }
+
+ private:
+  HostQueue queue_;
 };
 
 std::string unavailable() { return {}; }

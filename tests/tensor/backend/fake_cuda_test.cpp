@@ -191,6 +191,22 @@ TEST_F(FakeCudaTest, DevicesCopyFromEachOther) {
   EXPECT_EQ(control().peer_copies, before + 1);
 }
 
+TEST_F(FakeCudaTest, ReplaysOverTwoDevicesDoNotWait) {
+  const auto waits = [] { return device_statistics("CUDA").waits + device_statistics("CUDA:1").waits; };
+  const auto f = jit([](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 3; ++i) y = ((y + 1).to("CUDA:1") * 2).to("CUDA");
+    return y.realize();
+  });
+  const Tensor a = Tensor({1.0f, 2.0f}).realize(), b = Tensor({3.0f, 4.0f}).realize();
+  for (int i = 0; i < 3; ++i) f(i % 2 ? a : b);
+  std::vector<Tensor> results;
+  const uint64_t before = waits();
+  for (int i = 0; i < 10; ++i) results.push_back(f(i % 2 ? a : b));
+  EXPECT_EQ(waits(), before);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(results[size_t(i)].tolist(), i % 2 ? (Floats{22, 30}) : (Floats{38, 46})) << i;
+}
+
 TEST_F(FakeCudaTest, MemoryThatIsUsedUp) {
   Device& device = runtime::open_device("CUDA");
   device.allocator().empty_cache();

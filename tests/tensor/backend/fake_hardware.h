@@ -137,19 +137,40 @@ class FakeHardware : public Device {
     h.graph_sizes.push_back(launches.size());
     return std::make_unique<FakeGraph>(launches);
   }
-  bool copy_from_peer(void* to, Device& source, void* from, size_t bytes) override {
-    Hardware& h = Hardware::get();
-    if (!h.peers || !is_peer(source)) return false;
-    ++h.peer_copies;
-    h.submit([this, to, from, bytes] { copy_memory(to, from, bytes); });
-    return true;
-  }
+  Queue* queue() override { return Hardware::get().peers ? &queue_ : nullptr; }
 
  protected:
   FakeHardware(const std::string& name, const Target& target, std::unique_ptr<Allocator> allocator, const CodePath& code)
       : Device(name, target, std::move(allocator), code) {}
   virtual bool is_peer(const Device& other) const { return dynamic_cast<const FakeHardware*>(&other) != nullptr; }
   virtual void copy_memory(void* to, void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+
+ private:
+  struct NoSignal final : Signal {
+    void wait() override { Hardware::get().drain(); }
+  };
+  /// All hardware has one queue, in which everything is in order.
+  class OneQueue final : public Queue {
+   public:
+    explicit OneQueue(FakeHardware& device) : device_(device) {}
+    void submit(std::span<const Command> commands) override {
+      Hardware& h = Hardware::get();
+      for (const Command& command : commands) {
+        if (const auto* l = std::get_if<LaunchCommand>(&command)) l->kernel->launch(l->buffers, l->variables, l->dims);
+        const auto* c = std::get_if<CopyCommand>(&command);
+        if (!c) continue;
+        if (c->source != &device_) ++h.peer_copies;
+        h.submit([this, copy = *c] { device_.copy_memory(copy.to, copy.from, copy.bytes); });
+      }
+    }
+    SignalPtr make_signal() override { return std::make_shared<NoSignal>(); }
+    bool can_wait_for(const Queue& other) const override { return dynamic_cast<const OneQueue*>(&other); }
+    bool can_copy_from(Device& source) override { return &source == &device_ || device_.is_peer(source); }
+
+   private:
+    FakeHardware& device_;
+  };
+  OneQueue queue_{*this};
 };
 
 /// Memory of another device, given back once what was launched has run.
