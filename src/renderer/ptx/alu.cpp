@@ -21,9 +21,9 @@ class Alu {
       case Op::CMPLT: return compare("lt");
       case Op::CMPNE: return compare(is_float(d_) ? "neu" : "ne");
       case Op::CMPEQ: return compare("eq");
-      case Op::ADD: return wrapped(typed("add"));
-      case Op::SUB: return wrapped(typed("sub"));
-      case Op::MUL: return wrapped(typed(is_float(d_) ? "mul" : "mul.lo"));
+      case Op::ADD: return wrapped(typed(rounded("add")));
+      case Op::SUB: return wrapped(typed(rounded("sub")));
+      case Op::MUL: return wrapped(typed(is_float(d_) ? rounded("mul") : "mul.lo"));
       case Op::MULACC: return wrapped(multiply_add());
       case Op::FDIV: return typed("div.rn");
       case Op::RECIPROCAL: return typed("rcp.rn");
@@ -51,6 +51,8 @@ class Alu {
   }
   std::string emit(std::string_view instruction) { return out_.define(dtype_, instruction, operands()); }
   std::string typed(std::string_view instruction) { return emit(fmt::format("{}.{}", instruction, type_name(d_))); }
+  /// Assemblers fuse a product with a sum unless both say how they round. Halves are rounded after each op.
+  std::string rounded(std::string_view instruction) const { return fmt::format("{}{}", instruction, d_ == DType::float16 ? ".rn" : ""); }
   std::string by_bits(std::string_view instruction) { return emit(fmt::format("{}.{}", instruction, bits_name(d_))); }
   std::string compare(std::string_view how) {
     const std::string_view type = is_float(d_) || how == "lt" ? type_name(d_) : bits_name(d_);

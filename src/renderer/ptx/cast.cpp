@@ -16,6 +16,7 @@ class Cast {
     if (is_bool(to_)) return to_bool();
     if (is_bool(from_)) return from_bool();
     if (is_float(from_)) return is_float(to_) ? float_to_float() : float_to_int();
+    if (only_converts(to_)) return through(DType::float32);
     return is_float(to_) ? convert("cvt.rn.{0}.{1}") : int_to_int();
   }
 

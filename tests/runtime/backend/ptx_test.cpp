@@ -320,6 +320,17 @@ TEST(Ptx, NarrowFloats) {
     }
 }
 
+TEST(Ptx, IntegersBecomeNarrowFloats) {
+  for (const DType from :
+       {DType::int8, DType::uint8, DType::int16, DType::uint16, DType::int32, DType::uint32, DType::int64, DType::uint64})
+    for (const DType to : {DType::float16, DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2}) {
+      const UOp i = loop(64, 0);
+      const UOp k = kernel({ended(write(arg(0, 64, to), i, cast(read(arg(1, 64, from), i), to)), {i})});
+      expect_right({"cast", k, "LOCAL(0,8)"});
+      expect_right({"cast", k, "LOCAL(0,8)"}, "sm_80");
+    }
+}
+
 /// Every number that a narrow float has, and what lies between and beyond.
 TEST(Ptx, ConversionsOfNarrowFloats) {
   for (const DType d : {DType::bfloat16, DType::fp8e4m3, DType::fp8e5m2}) {

@@ -189,6 +189,7 @@ uint64_t PtxMachine::converted(const Instruction& i, std::span<const uint64_t> s
     return half(s[0] & 255) | half(s[0] >> 8 & 255) << 16;
   }
   const Type from = i.type, to = type_of(to_name);
+  if (from.kind == 'b' || to.kind == 'b') fail(i.line, "there is no conversion of mere bits");
   if (from.is_real()) {
     const double x = real(s[0], from.kind, from.bits);
     if (to.is_real()) return real_bits(has("rzi") ? std::trunc(x) : x, to.kind, to.bits);
@@ -257,6 +258,8 @@ void PtxMachine::understand(Instruction& i) {
   const auto alu = kAlus.find(i.name[0]);
   if (alu == kAlus.end()) fail(i.line, i.name[0] + " is unknown");
   i.alu = alu->second;
+  const bool may_fuse = i.alu == Alu::add || i.alu == Alu::sub || i.alu == Alu::mul;
+  if (may_fuse && i.name.back() == "f16" && i.name[1] != "rn") fail(i.line, "an assembler may fuse this with another one");
   if (i.name.size() > 2 && i.name[1] == "wide") i.alu = Alu::mad_wide;
   if (i.name.size() > 2 && i.name[1] == "NaN") i.alu = Alu::max_nan;
 }
