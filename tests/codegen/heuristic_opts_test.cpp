@@ -253,6 +253,41 @@ TEST(HeuristicOpts, RowsOneAfterAnother) {
     }
 }
 
+/// What is chosen for the first kernel of a result on an NVIDIA GPU, and how many work-items a group has then.
+std::pair<std::vector<Opt>, int64_t> on_a_gpu(const UOp& result) {
+  const Target target = cuda_target("sm_90a");
+  const UOp kernel = simplified_kernel(kernels_of({output(result)}, target).front());
+  const std::vector<Opt> opts = heuristic_opts(kernel, target);
+  int64_t items = 1;
+  for (const UOp& r : item_ranges(apply_opts(kernel, opts, target))) items *= constant_size(r);
+  return {opts, items};
+}
+int64_t count_of(OptOp op, const std::vector<Opt>& opts) { return std::ranges::count(opts, op, &Opt::op); }
+
+// Neighbouring items read what lies together, and the same ones share both sums of a softmax.
+TEST(HeuristicOpts, ItemsShareRows) {
+  for (const auto& [rows, columns] : {std::pair{4096, 4096}, {4096, 1000}, {4096, 777}, {333, 777}, {100, 4096}}) {
+    const UOp x = tensor({rows, columns});
+    for (const UOp& result : {softmax(x, -1), layernorm(x)}) {
+      const auto& [opts, items] = on_a_gpu(result);
+      EXPECT_EQ(count_of(OptOp::GROUP, opts), 2) << to_string(opts);
+      EXPECT_EQ(items, 256) << to_string(opts);
+    }
+  }
+  const auto& [opts, items] = on_a_gpu(softmax(tensor({4096, 4096}), 0));
+  EXPECT_EQ(count_of(OptOp::GROUP, opts), 0) << to_string(opts) << ": neighbouring rows lie together";
+}
+
+// Sizes without powers of two have groups as well.
+TEST(HeuristicOpts, GroupsOfOddSizes) {
+  for (const Shape& shape : {Shape{258741}, Shape{333, 777}, Shape{777, 331}}) {
+    const auto& [opts, items] = on_a_gpu(relu(tensor(shape)));
+    EXPECT_GE(items, 32) << to_string(opts);
+  }
+  const auto& [opts, items] = on_a_gpu(matmul(tensor({1000, 1000}), tensor({1000, 1000})));
+  EXPECT_GE(items, 64) << to_string(opts);
+}
+
 // The terms are two times an odd number: of a block that is one of the two, no tensor core takes pairs.
 TEST(HeuristicOpts, BlocksOfATensorCoreAreWholeSteps) {
   expect_choices_fit(test::narrow_matmul(19, 4888, 38262, DType::bfloat16, DType::bfloat16, DType::float32), cpu_target("znver4"));

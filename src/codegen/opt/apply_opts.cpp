@@ -45,6 +45,21 @@ bool meets_lane(const UOp& sink, const UOp& range) {
   return false;
 }
 
+/// Work-items that share another reduction already and can share that over `range`, too: as many, where no value depends on both.
+UOp items_to_reuse(const UOp& sink, const UOp& range, const UOp& items) {
+  std::vector<UOp> known;
+  for (const UOp& r : item_ranges(sink))
+    if (r.arg_as<RangeArg>().kind == AxisKind::group && r.src(0) == items.src(0)) known.push_back(r);
+  for (const UOp& u : toposort(sink)) {
+    if (known.empty()) break;
+    const OpenRanges open = ranges_of(u);
+    const std::span<const UOp> closed = u.is(Op::REDUCE) ? closed_ranges(u) : std::span<const UOp>();
+    const auto has = [&](const UOp& r) { return std::ranges::find(open, r) != open.end() || std::ranges::find(closed, r) != closed.end(); };
+    if (has(range)) std::erase_if(known, has);
+  }
+  return known.empty() ? items : known.front();
+}
+
 /// The kind of the part that an opt takes from an axis.
 AxisKind kind_of_part(const Opt& opt, bool reduced) {
   switch (opt.op) {
@@ -69,22 +84,43 @@ AxisKind kind_of_part(const Opt& opt, bool reduced) {
   }
 }
 
-/// The loops of a REDUCE that are inside of `outer` become a REDUCE of their own, whose results the outer one adds up.
-UOp split_reduce(const UOp& sink, const UOp& outer) {
+/// A REDUCE becomes two where `split` parts its loops so: one over those inside, and one around it that adds up its results.
+template <class Split>
+UOp split_reduces(const UOp& sink, Split&& split) {
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     UOp reduce = u.with_src(sources);
     if (!u.is(Op::REDUCE)) return reduce;
     UOps around, inside;
+    if (!split(closed_ranges(reduce), around, inside)) return reduce;
+    const UOp first = reduce_partials(reduce, reduce_results(make_reduce(reduce, reduced_values(reduce), inside)), around)[0];
+    return is_general_reduce(reduce) ? first.src(0) : first;
+  });
+}
+
+/// The loops of a REDUCE that are inside of `outer` become a REDUCE of their own, whose results the outer one adds up.
+UOp split_reduce(const UOp& sink, const UOp& outer) {
+  return split_reduces(sink, [&](std::span<const UOp> closed, UOps& around, UOps& inside) {
     bool closes = false, loops = false;
-    for (const UOp& r : closed_ranges(reduce)) {
+    for (const UOp& r : closed) {
       closes = closes || r == outer;
       const bool within = r.arg_as<RangeArg>().order > outer.arg_as<RangeArg>().order && !is_lane(r);
       loops = loops || (within && is_reduced(r));
       (within ? inside : around).push_back(r);
     }
-    if (!closes || !loops) return reduce;
-    const UOp first = reduce_partials(reduce, reduce_results(make_reduce(reduce, reduced_values(reduce), inside)), around)[0];
-    return is_general_reduce(reduce) ? first.src(0) : first;
+    return closes && loops;
+  });
+}
+
+/// What a work-item of a group has added up in several sums is one before the group adds up what its items have.
+UOp join_sums_of_items(const UOp& sink) {
+  return split_reduces(sink, [](std::span<const UOp> closed, UOps& around, UOps& inside) {
+    bool unrolled = false;
+    for (const UOp& r : closed) {
+      const AxisKind kind = r.arg_as<RangeArg>().kind;
+      unrolled = unrolled || kind == AxisKind::unroll;
+      (kind == AxisKind::group ? around : inside).push_back(r);
+    }
+    return unrolled && !around.empty();
   });
 }
 
@@ -94,6 +130,7 @@ class Application {
 
   UOp run(std::span<const Opt> opts) {
     for (const Opt& opt : opts) apply(opt);
+    kernel_ = join_sums_of_items(kernel_);
     // Tiles are of the kernel as all other opts leave it; their own loops have no numbers.
     std::vector<std::pair<Opt, UOp>> loaded, computed;
     for (const Opt& opt : opts)
@@ -198,7 +235,8 @@ class Application {
     const int64_t inner = outside ? (size + arg - 1) / arg : arg;
     const UOp rounds = rounds_of(range, inner);
     const UOp kept(Op::RANGE, DType::index, {outside ? index_const(inner) : rounds}, old);
-    const UOp made = tinygrad::range(outside ? rounds : index_const(inner), other);
+    UOp made = tinygrad::range(outside ? rounds : index_const(inner), other);
+    if (kind == AxisKind::group) made = items_to_reuse(kernel_, range, made);
     const UOp &first = outside ? made : kept, &second = outside ? kept : made;
     split.parts = {first, second};
     split.value = first * inner + second;

@@ -17,7 +17,9 @@ namespace tinygrad::codegen {
 ///                              have two such axes
 ///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel of one nest
 ///   LOCAL(loop axis, n)        n neighbouring elements are work-items of a group
-///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step
+///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step; the same ones where they share
+///   another
+///                              reduction already that is done before or behind this one
 ///   GROUPTOP(reduce axis, n)   the same, each taking a run of steps
 ///   PADTO(axis, n)             the axis is made a multiple of n long, its end masked; one of a size known at launch gets a constant size
 ///   BLOCK(axis, n)             the axis becomes two, blocks and the n iterations of one, which is the next axis. Where n does not divide a

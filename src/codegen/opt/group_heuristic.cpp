@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t few_outputs = 2048;  // less than the work-items that a device runs at once
 constexpr int64_t long_reduction = 32;
-constexpr int64_t texel = 4;  // elements
+constexpr int64_t row_items = 64;  // that share a row, several rows a group
+constexpr int64_t texel = 4;       // elements
 constexpr int tiles_ahead = 2;
 constexpr int64_t most_sums = 64;     // of a tensor core that an item holds, where two groups share the registers
 constexpr int64_t many_groups = 256;  // give each part of the largest devices two, one after another
@@ -132,21 +133,39 @@ class GroupHeuristic {
     }
   }
 
-  /// Where the outputs are too few to fill the device, the items of a group share each.
+  /// Where the outputs are too few to fill the device, the items of a group share each; where rows of memory are reduced, some items share
+  /// one, as items that had rows of their own would read far apart. Reductions behind each other are shared by the same items.
   bool share_reduction() {
-    if (outputs() > few_outputs || updates_in_place(sink_)) return false;
-    for (size_t i = nest_.axes.size(); i-- > 0;) {
-      if (!nest_.axes[i].is_reduce || left_[i] < long_reduction) continue;
-      const int64_t vector = moves_by_one(i) ? vector_elements() : 1;
-      for (int64_t n = most_items(); n >= 8; n /= 2) {
-        if (left_[i] % n != 0 || left_[i] < 2 * n) continue;
-        if (vector > 1 && left_[i] % (n * vector) == 0) add(OptOp::UNROLL, i, vector);
+    if (updates_in_place(sink_)) return false;
+    const bool few = outputs() <= few_outputs;
+    std::vector<size_t> shared;
+    for (size_t i = nest_.axes.size(); i-- > 0;)
+      if (nest_.axes[i].is_reduce && left_[i] >= long_reduction && (few || reads_rows(i))) shared.push_back(i);
+    // Masks cost little, but where there are enough items without.
+    const auto masked = [&](size_t i) { return !few || left_[i] % 8 != 0; };
+    for (int64_t n = few ? most_items() : std::min(most_items(), row_items); n >= 8; n /= 2) {
+      const auto fits = [&](size_t i) { return left_[i] >= 2 * n && (masked(i) || left_[i] % n == 0); };
+      if (shared.empty() || !fits(shared.front())) continue;
+      for (const size_t i : shared) {
+        if (!fits(i)) continue;
+        const int64_t vector = moves_by_one(i) ? vector_elements() : 1;
+        if (vector > 1 && left_[i] >= n * vector && left_[i] % (masked(i) ? vector : n * vector) == 0) add(OptOp::UNROLL, i, vector);
         add(OptOp::GROUP, i, n);
-        items_ *= n;
-        return true;
       }
+      items_ *= n;
+      return true;
     }
     return false;
+  }
+
+  /// What is reduced along the axis lies behind each other in memory, and no other output reads it.
+  bool reads_rows(size_t axis) const {
+    uint64_t all = uint64_t{1} << axis;
+    for (size_t i = 0; i < nest_.axes.size(); ++i)
+      if (!nest_.axes[i].is_reduce && nest_.axes[i].size != 1) all |= uint64_t{1} << i;
+    return std::ranges::any_of(nest_.works, [&](const NestedWork& w) {
+      return w.node.is(Op::LOAD) && (all & ~w.depends) == 0 && stride(w.node, nest_.axes[axis].range) == 1;
+    });
   }
 
   /// Copies along an axis share the loads in a reduction that do not move with it.
@@ -195,21 +214,25 @@ class GroupHeuristic {
   /// dimension of the group.
   void spread() {
     std::vector<Opt> local;
-    const int64_t most = most_items();
     for (const size_t i : axes_to_spread()) {
-      if (local.size() == 2) break;
+      if (local.size() == 3 || (local.size() == 2 && (uses_core_ || items_ >= 32))) break;
       // The tiles of a tensor core's items are squares already.
-      const int64_t wanted = uses_core_ && may_fetch() ? 2 : local.empty() ? 32 : 8;
-      for (int64_t n = wanted; n > 1; n /= 2)
-        if (left_[i] % n == 0 && items_ * n <= most) {
-          local.insert(local.begin(), {OptOp::LOCAL, int32_t(nest_.axes[i].number), int32_t(n)});
-          items_ *= n;
-          left_[i] /= n;
-          spread_ |= uint64_t{1} << i;
-          break;
-        }
+      const int64_t n = items_along(i, uses_core_ && may_fetch() ? 2 : local.empty() ? 32 : local.size() == 1 ? 8 : 16);
+      if (n == 1) continue;
+      local.insert(local.begin(), {OptOp::LOCAL, int32_t(nest_.axes[i].number), int32_t(n)});
+      items_ *= n;
+      left_[i] = (left_[i] + n - 1) / n;
+      spread_ |= uint64_t{1} << i;
     }
     opts_.insert(opts_.end(), local.begin(), local.end());
+  }
+
+  /// As many as are wanted or a power of two less that divides the axis. Where only few do, the last groups of a long axis are masked.
+  int64_t items_along(size_t axis, int64_t wanted) const {
+    wanted = std::min(wanted, most_items() / items_);
+    int64_t n = std::max<int64_t>(wanted, 1);
+    while (left_[axis] % n != 0) n /= 2;
+    return n * 4 <= wanted && left_[axis] >= 4 * wanted && !uses_core_ ? wanted : n;
   }
 
   /// A core takes the terms of one sum: where others have the same axis, it has one more, and those behind it have other numbers.

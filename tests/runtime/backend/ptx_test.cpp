@@ -57,6 +57,10 @@ TEST(Ptx, GroupMemoryAndBarriers) {
   for (const Case& c :
        {Case{"matmul", product, "GROUP(2,4)"},
         {"matmul", product, "GROUP(2,2) GROUPTOP(2,2) LOCAL(0,2) LOCAL(1,2)"},
+        {"softmax", softmax(6, 37), "GROUP(2,8) LOCAL(0,2)"},
+        {"softmax", softmax(6, 64), "UNROLL(2,4) GROUP(2,8)"},
+        {"nested sums", nested_sums(6, 12), "GROUP(1,4) GROUP(2,4)"},
+        {"argmax", argmax(5, 50), "UNROLL(1,2) GROUP(1,8)"},
         {"matmul", product, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,4) STAGE(2,1,group,1) STAGE(2,2,group,1)"},
         {"matmul", even_product, "LOCAL(0,4) LOCAL(1,4) UPCAST(0,2) UPCAST(1,2) UNROLL(2,2) STAGE(2,1,group,3) STAGE(2,2,group,3)"},
         {"matmul", even_product, "LANE(1,4) LOCAL(0,4) UNROLL(2,4) STAGE(2,2,group,2)"},
@@ -67,6 +71,27 @@ TEST(Ptx, GroupMemoryAndBarriers) {
         {"transpose", transpose(30, 17), "LOCAL(0,8) LOCAL(1,8) STAGE(1,1,group,1)"},
         {"convolution", convolution(3, 9, 4, 3), "LOCAL(0,3) LOCAL(1,4) STAGE(2,1,group,2) STAGE(2,2,group,2)"}})
     expect_right(c);
+}
+
+/// out[i] = sum over k of a[i, k] less the largest a[i, j]
+UOp rows_below_their_largest(int64_t m, int64_t n) {
+  const UOp i = loop(m, 0), j = reduce_loop(n, 1), k = reduce_loop(n, 2), a = arg(1, m * n);
+  const UOp most = reduce_over(Op::MAX, read(a, i * n + j), {j});
+  return kernel({ended(write(arg(0, m), i, reduce_over(Op::ADD, read(a, i * n + k) - most, {k})), {i})});
+}
+
+TEST(Ptx, ItemsShareSeveralReductions) {
+  const Target target = cuda_target("sm_90a");
+  for (const auto& [opts, size] : {std::pair("GROUP(1,8) GROUP(2,8)", "8, 1, 1"),
+                                   {"UNROLL(1,2) GROUP(1,8) UNROLL(2,4) GROUP(2,8) LOCAL(0,3)", "3, 8, 1"},
+                                   {"GROUPTOP(1,8) GROUP(2,8)", "8, 1, 1"},
+                                   {"GROUP(1,4) GROUP(2,8)", "8, 4, 1"}}) {
+    const UOp sums = rows_below_their_largest(6, 72);
+    expect_right({"rows", sums, opts});
+    const UOp linear = codegen::full_rewrite(codegen::test::with_opts(sums, parse_opts(opts)), target, {.noopt = true});
+    const std::string text = renderer::render_ptx(target, linear, describe_kernel(linear, "k"));
+    EXPECT_NE(text.find(fmt::format(".reqntid {}\n", size)), text.npos) << opts << "\n" << text.substr(0, 600);
+  }
 }
 
 TEST(Ptx, SizesKnownAtLaunch) {
