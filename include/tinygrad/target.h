@@ -30,11 +30,12 @@ struct TINYGRAD_EXPORT TensorCore {
   struct Layout {
     std::vector<Bit> row, column;
     /// The matrix lies in memory of the work-group: an element's number is its place there, but for `gap` places that are left free behind
-    /// each `run` of them.
+    /// each `run` of them, or for pieces of `run` that are swizzled.
     bool in_memory = false;
     int run = 1, gap = 0;
+    int swizzle = 1;       ///< pieces that change places: of 8 pieces, the number of each is xored with that of the 8, modulo this
     int elements() const;  ///< that an item holds, or that are in memory
-    int64_t place_of(int64_t element) const { return element + element / run * gap; }
+    int64_t place_of(int64_t element) const { return (element ^ element / (8 * run) % swizzle * run) + element / run * gap; }
     int64_t row_of(int64_t item, int64_t element) const;
     int64_t column_of(int64_t item, int64_t element) const;
     friend bool operator==(const Layout&, const Layout&) = default;

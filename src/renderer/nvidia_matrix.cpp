@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/kernel_info.h"
+
 namespace tinygrad::renderer {
 namespace {
 
@@ -44,13 +46,28 @@ std::string_view element_name(DType d, bool is_factor) {
 }
 
 // Without swizzling both offsets are those of core matrices: the leading one of the next along k, the stride one of the next across it.
+// Swizzled, the stride one is that of eight rows, and the leading one, of what does not lie along k, of the next columns.
 uint64_t matrix_descriptor(const TensorCore& core, int factor) {
   const Factor f(core, factor);
+  if (f.layout.swizzle > 1) {
+    constexpr uint64_t swizzles_32 = 3, swizzles_128 = 1;
+    const auto& rows = f.lies_along_k() ? f.across() : f.along_k();
+    const size_t row_elements = size_t(f.layout.swizzle) * size_t(piece) / itemsize(f.dtype),
+                 next = size_t(std::bit_width(row_elements) - 1);
+    const bool has_next = !f.lies_along_k() && next < f.across().size();
+    const int64_t leading = has_next ? f.bytes_to(f.across()[next]) : piece;
+    return uint64_t(leading / piece) << 16 | uint64_t(f.bytes_to(rows[rows_bit]) / piece) << 32 |
+           (f.layout.swizzle == 2 ? swizzles_32 : swizzles_128) << 62;
+  }
   const auto piece_bit = size_t(std::bit_width(size_t(piece) / itemsize(f.dtype)) - 1);
   const int64_t leading = f.bytes_to(f.along_k()[f.lies_along_k() ? piece_bit : rows_bit]);
   const int64_t stride = f.bytes_to(f.across()[f.lies_along_k() ? rows_bit : piece_bit]);
   const uint64_t version = core.keeps_sums ? 1 : 0;
   return uint64_t(leading / piece) << 16 | uint64_t(stride / piece) << 32 | version << 46;
+}
+
+bool is_whole_pattern(const UOp& buffer) {
+  return buffer.is(Op::BUFFER) && buffer.arg_as<BufferArg>().scope == Scope::group && group_bytes(buffer) % swizzle_pattern_bytes == 0;
 }
 
 std::string wgmma_instruction(const TensorCore& core, std::string_view d, std::string_view a, std::string_view b, std::string_view adds) {

@@ -8,6 +8,7 @@
 #include <tinygrad/kernel_info.h>
 
 #include "target/target.h"
+#include "uop/uop.h"
 
 namespace tinygrad::renderer {
 
@@ -17,6 +18,13 @@ std::string_view element_name(DType d, bool is_factor);
 /// The descriptor of a factor in shared memory, 0 or 1, but for the address / 16, which is to be added (PTX ISA, 9.7.15.5.1.2.2 and, of
 /// cores that keep their sums, 9.7.16.4.1).
 uint64_t matrix_descriptor(const TensorCore& core, int factor);
+
+/// Bytes after which a swizzle repeats: what is swizzled begins at a multiple.
+inline constexpr int64_t swizzle_pattern_bytes = 1024;
+/// True for an array of the group that may be swizzled. It comes in front of others, so that it begins where a pattern does.
+bool is_whole_pattern(const UOp& buffer);
+/// Of an array of the group, or all its memory.
+constexpr int group_alignment(bool is_swizzled) { return is_swizzled ? int(swizzle_pattern_bytes) : 16; }
 
 /// `wgmma.mma_async D, A, B, ...;`: adds the product to D where the predicate `adds` holds. A and B are descriptors, or registers in braces
 /// of what items hold.

@@ -121,6 +121,7 @@ struct StageArg {
   uint8_t depth = 1;
   SmallVector<int32_t, 6> layout = {};  ///< order of the ranges in memory, outermost first; empty: as listed
   int32_t run = 1, gap = 0;             ///< behind each `run` of places `gap` are left free
+  int32_t swizzle = 1;                  ///< pieces of `run` places that change places (TensorCore::Layout)
   auto operator<=>(const StageArg&) const = default;
 };
 /// RANGE: `id` splits identity; `order` is the loop-order key: a range with a smaller key is outside one with a larger.

@@ -62,8 +62,9 @@ std::string to_string(const Arg& arg) {
           },
           [](const DeviceArg& a) { return std::string(a.device.str()); },
           [](const StageArg& a) {
-            const std::string gaps = a.gap == 0 ? std::string() : fmt::format(" run {} gap {}", a.run, a.gap);
-            return fmt::format("{} depth {} layout ({}){}", name(a.scope), a.depth, join(a.layout), gaps);
+            std::string runs = a.gap == 0 ? std::string() : fmt::format(" run {} gap {}", a.run, a.gap);
+            if (a.swizzle > 1) runs += fmt::format(" run {} swizzle {}", a.run, a.swizzle);
+            return fmt::format("{} depth {} layout ({}){}", name(a.scope), a.depth, join(a.layout), runs);
           },
           [](const RangeArg& a) {
             return fmt::format("r{} {}", a.id, name(a.kind)) + (a.order ? fmt::format(" order {}", a.order) : std::string());
@@ -100,7 +101,7 @@ uint64_t hash_arg(const Arg& arg) {
                      [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
                      [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
                      [](const DeviceArg& a) { return hash_all(a.device); },
-                     [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap); },
+                     [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap, a.swizzle); },
                      [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },
                      [](const SpecialArg& a) { return hash_all(a.kind, a.dim); },
                      [](const KernelArg& a) {

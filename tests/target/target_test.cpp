@@ -183,6 +183,15 @@ TEST(Target, WarpgroupsReadCoreMatrices) {
       }
       const bool along_k = (at[{1, 0}]) == each;
       EXPECT_TRUE(along_k || (each == 2 && at[{0, 1}] == each));
+      if (!core.keeps_sums) {
+        EXPECT_EQ(layout.swizzle, along_k ? 2 : 8);
+        for (const auto& [where, place] : at) {
+          const int64_t far = along_k ? where.second : where.first, off = (along_k ? where.first : where.second) * each;
+          const int64_t row = along_k ? 32 : 128, steps = along_k ? far : far + off / row * 32 / each, plain = steps * row + off % row;
+          EXPECT_EQ(place, plain ^ (plain / 128 % layout.swizzle * 16)) << where.first << " along k, " << where.second << " across";
+        }
+        continue;
+      }
       const auto place = [&](int64_t far, int64_t off) { return along_k ? at[{far, off}] : at[{off, far}]; };
       for (int64_t i = 0; i < piece; ++i)
         for (int64_t row = 0; row < 8; ++row) EXPECT_EQ(place(i, row), i * each + row * 16);

@@ -71,7 +71,7 @@ StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, const Tar
   fetched_ = shared && target.async_copy_bytes != 0 && loads_argument(stage.src(0));
   if (!arg.layout.empty()) {
     steps_ = steps_in_order(ranges_, arg.layout);
-    row_ = arg.run, padding_ = arg.gap;
+    row_ = arg.run, padding_ = arg.gap, swizzle_ = arg.swizzle;
   } else if (fetched_) {
     choose_pitch();
   }
@@ -102,9 +102,20 @@ void StageMemory::choose_pitch() {
 }
 
 UOp StageMemory::place(const UOp& copy, const UOp& element) const {
-  const UOp at = flat(own_items_) * elements_ + in_memory_order(element);
-  if (padding_ == 0) return copy * copy_size_ + (at * lane_count_ + flat(lanes_));
+  const UOp at = swizzled(flat(own_items_) * elements_ + in_memory_order(element));
+  if (padding_ == 0 && swizzle_ == 1) return copy * copy_size_ + (at * lane_count_ + flat(lanes_));
   return simplify(copy * copy_size_ + at + floor_div(at, row_) * padding_);
+}
+
+/// Bit by bit, so that bounds and what does not change them are seen. Copies of a tile are whole patterns.
+UOp StageMemory::swizzled(const UOp& at) const {
+  UOp out = at;
+  for (int64_t bit = 1; bit < swizzle_; bit *= 2) {
+    const int64_t step = bit * row_;
+    const UOp piece = floor_mod(floor_div(at, step), 2), eight = floor_mod(floor_div(at, 8 * step), 2);
+    out = out + (floor_mod(piece + eight, 2) - piece) * step;
+  }
+  return out;
 }
 
 /// From the number of an element, in the order of the ranges, to its place in theirs in memory.

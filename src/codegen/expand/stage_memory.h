@@ -33,6 +33,7 @@ class StageMemory {
  private:
   UOp place(const UOp& copy, const UOp& element) const;
   UOp in_memory_order(const UOp& element) const;
+  UOp swizzled(const UOp& at) const;
   void choose_pitch();
   int64_t row_length(const UOp& value, NodeMap<UOp>* first = nullptr) const;
   std::vector<int32_t> nesting_of(const UOp& value) const;
@@ -48,6 +49,7 @@ class StageMemory {
   std::vector<int64_t> steps_;                   ///< of each, in memory; empty where the last one is the innermost, ...
   int64_t elements_ = 1, lane_count_ = 1, copy_size_ = 1;
   int64_t row_ = 1, padding_ = 0;  ///< elements after which others are left free, and how many
+  int64_t swizzle_ = 1;            ///< pieces of `row_` elements that change places
 };
 
 }  // namespace tinygrad::codegen

@@ -238,7 +238,7 @@ class OperandStaging {
     StageArg arg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)};
     if (operand) {
       arg.layout = order_for_core(axes, taken_together);
-      arg.run = operand->layout->run, arg.gap = operand->layout->gap;
+      arg.run = operand->layout->run, arg.gap = operand->layout->gap, arg.swizzle = operand->layout->swizzle;
     }
     const UOp tile(Op::STAGE, value.dtype(), sources, arg);
     return UOp(Op::INDEX, value.dtype(), {tile, substitute(at, digits)}, IndexArg{});

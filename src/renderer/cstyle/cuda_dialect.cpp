@@ -193,10 +193,10 @@ std::string kernel(const KernelText& text) {
     parameters.push_back(p.is_memory ? fmt::format("{}* {}{}", p.type, p.is_restricted ? "__restrict__ " : "", p.name)
                                      : fmt::format("{} {}", p.type, p.name));
   std::string arrays;
-  if (text.is_memory_given) arrays += "  extern __shared__ __align__(16) unsigned char given[];\n";
+  if (text.is_memory_given) arrays += fmt::format("  extern __shared__ __align__({}) unsigned char given[];\n", text.memory_alignment);
   for (const GroupArray& a : text.arrays)
     arrays += text.is_memory_given ? fmt::format("  {0}* const {1} = ({0}*)(given + {2});\n", a.type, a.name, a.place)
-                                   : fmt::format("  __shared__ __align__(16) {} {}[{}];\n", a.type, a.name, a.size);
+                                   : fmt::format("  __shared__ __align__({}) {} {}[{}];\n", a.alignment, a.type, a.name, a.size);
   const std::string bounds = text.items == 0 ? "" : fmt::format("__launch_bounds__({}) ", text.items);
   return fmt::format("extern \"C\" __global__ void {}{}({}) {{\n{}{}}}\n", bounds, kernel_symbol(text.info.name),
                      fmt::join(parameters, ", "), arrays, text.body);

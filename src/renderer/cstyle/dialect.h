@@ -36,6 +36,7 @@ struct GroupArray {
   std::string type, name;
   int64_t size = 0;   ///< elements
   int64_t place = 0;  ///< in memory that the launch gives, in bytes
+  int alignment = 16;
 };
 
 /// What a kernel is written from.
@@ -53,6 +54,7 @@ struct KernelText {
   // In work-groups:
   std::vector<GroupArray> arrays = {};
   bool is_memory_given = false;  ///< by the launch: the arrays are places in it
+  int memory_alignment = 16;     ///< of it
 };
 
 /// What a language for work-groups has beside C. Its kernels take memory and then all variables of KernelInfo, 64 bits each. Vectors are

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "kernel/scratch_layout.h"
 #include "renderer/async_products.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/cstyle/inlining.h"
@@ -16,7 +17,7 @@
 #include "renderer/cstyle/private_memory.h"
 #include "renderer/cstyle/value.h"
 #include "renderer/exact.h"
-#include "kernel/scratch_layout.h"
+#include "renderer/nvidia_matrix.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -57,6 +58,8 @@ class Renderer {
   }
 
   std::string render() {
+    for (const UOp& u : linear_.src())
+      if (is_whole_pattern(u)) group_bytes_ += group_bytes(u);
     for (size_t i = 0; i < linear_.src_count(); ++i) {
       declare_private(static_cast<int32_t>(i));
       visit(linear_.src(i));
@@ -99,12 +102,13 @@ class Renderer {
     }
     text.body = converted + text.body;
     if (kept_sums_) {
-      const GroupArray own{"unsigned long", names_.fresh("own"), kept_sums_group_bytes / 8, group_bytes_};
+      const GroupArray own{"unsigned long", names_.fresh("own"), kept_sums_group_bytes / 8, group_bytes_, group_alignment(false)};
       arrays_.push_back(own);
       text.body = kept_sums_->prologue(own.name) + text.body + kept_sums_->epilogue();
     }
     text.arrays = std::move(arrays_);
     text.is_memory_given = given_group_bytes(target_, info_) != 0;
+    text.memory_alignment = group_alignment(products_.any());
     text.items = 1;
     for (const IndexExpr& n : info_.local) text.items *= n.is_constant() ? n.evaluate({}) : 0;
   }
@@ -387,10 +391,13 @@ class Renderer {
   void private_memory(const UOp& u) {
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::group) {
-      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, group_bytes_};
+      const bool is_whole = is_whole_pattern(u);
+      int64_t& place = is_whole ? whole_bytes_ : group_bytes_;
+      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, place,
+                             group_alignment(is_whole && products_.any())};
       if (!groups_) throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
       arrays_.push_back(array);
-      group_bytes_ += group_bytes(u);
+      place += group_bytes(u);
       return keep(u, {.expr = {array.name}, .dtype = u.dtype()});
     }
     if (arg.scope == Scope::device) throw InternalError(fmt::format("C: the memory of kernel {} must be arguments", info_.name));
@@ -583,7 +590,7 @@ class Renderer {
   std::vector<GroupArray> arrays_;
   std::vector<UOp> variables_, late_;
   std::string body_, chunk_type_, declared_by_store_;
-  int64_t group_bytes_ = 0;
+  int64_t whole_bytes_ = 0, group_bytes_ = 0;  ///< where the next array of a group is: of whole patterns, and of others behind those
   int depth_ = 0;
   bool streams_ = false;
 };

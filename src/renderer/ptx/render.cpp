@@ -8,6 +8,7 @@
 #include "kernel/address_parts.h"
 #include "renderer/async_products.h"
 #include "renderer/kept_sums.h"
+#include "renderer/nvidia_matrix.h"
 #include "renderer/ptx/emitter.h"
 #include "renderer/ptx/memory.h"
 #include "renderer/ptx/mma.h"
@@ -74,6 +75,7 @@ class Renderer {
       : target_(target), linear_(linear), info_(info), is_given_(given_group_bytes(target, info) != 0), products_(linear), kept_(linear) {
     for (const UOp& u : linear.src()) {
       if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
+      if (is_given_ && is_whole_pattern(u)) given_bytes_ += group_bytes(u);
       if (const TensorCore* core = u.is(Op::WMMA) ? AsyncProducts::core_of(u) : nullptr; core && core->keeps_sums && !tensor_memory_)
         tensor_memory_.emplace(out_, info_);
     }
@@ -91,7 +93,7 @@ class Renderer {
     std::vector<std::string> parameters;
     for (const KernelParam& p : info_.params) parameters.push_back(fmt::format("  .param .u64 buffer{}", p.slot));
     for (size_t i = 0; i < info_.variables.size(); ++i) parameters.push_back(fmt::format("  .param .s64 variable{}", i));
-    const std::string given = is_given_ ? ".extern .shared .align 16 .b8 given[];\n\n" : "";
+    const std::string given = is_given_ ? fmt::format(".extern .shared .align {} .b8 given[];\n\n", group_alignment(products_.any())) : "";
     return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n{}.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}{}{}{}  ret;\n}}\n",
                        info_.name, version_for(target_.arch.str()), target_.arch.str(), given, kernel_symbol(info_.name),
                        fmt::join(parameters, ",\n"), group_size(), out_.declarations(), memories_, out_.entry(), prologue, out_.body(),
@@ -365,20 +367,21 @@ class Renderer {
     m.space = arg.scope == Scope::group ? "shared" : "local";
     const int64_t bytes = arg.size * int64_t(itemsize(u.dtype()));
     const std::string name = fmt::format("{}{}", m.space, memory_.size());
-    m.base = arg.scope == Scope::group ? group_memory(name, bytes) : declared_memory("local", name, bytes);
+    m.base = arg.scope == Scope::group ? group_memory(name, bytes, is_whole_pattern(u)) : declared_memory("local", name, bytes);
   }
-  std::string declared_memory(std::string_view space, const std::string& name, int64_t bytes) {
-    memories_ += fmt::format("  .{} .align 16 .b8 {}[{}];\n", space, name, bytes);
+  std::string declared_memory(std::string_view space, const std::string& name, int64_t bytes, int alignment = group_alignment(false)) {
+    memories_ += fmt::format("  .{} .align {} .b8 {}[{}];\n", space, alignment, name, bytes);
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, {};", base, name));
     return base;
   }
-  std::string group_memory(const std::string& name, int64_t bytes) {
-    if (!is_given_) return declared_memory("shared", name, bytes);
+  std::string group_memory(const std::string& name, int64_t bytes, bool is_whole = false) {
+    if (!is_given_) return declared_memory("shared", name, bytes, group_alignment(is_whole && products_.any()));
+    int64_t& place = is_whole ? whole_bytes_ : given_bytes_;
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, given;", base));
-    if (given_bytes_ > 0) out_.entry_line(fmt::format("add.s64 {0}, {0}, {1};", base, given_bytes_));
-    given_bytes_ += group_array_bytes(bytes);
+    if (place > 0) out_.entry_line(fmt::format("add.s64 {0}, {0}, {1};", base, place));
+    place += group_array_bytes(bytes);
     return base;
   }
 
@@ -568,8 +571,8 @@ class Renderer {
   const Target& target_;
   const UOp& linear_;
   const KernelInfo& info_;
-  const bool is_given_;  ///< the group's memory, by the launch
-  int64_t given_bytes_ = 0;
+  const bool is_given_;                        ///< the group's memory, by the launch
+  int64_t whole_bytes_ = 0, given_bytes_ = 0;  ///< where the next of it is: of whole patterns, and of others behind those
   AsyncProducts products_;
   std::vector<Product> begun_;  ///< that are under way
   const KeptSums kept_;

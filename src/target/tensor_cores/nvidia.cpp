@@ -68,8 +68,8 @@ TensorCore mma_8x8x4_f64() {
           .c = {bits("i2 i3 i4"), bits("e0 i0 i1")}};
 }
 
-// wgmma.mma_async (9.7.15): four warps multiply 64 rows, and both factors lie in shared memory as core matrices, eight rows of 16 bytes. A
-// row of them lies along k, or, of 16-bit numbers, along m or n.
+// wgmma.mma_async (9.7.15): four warps multiply 64 rows, and both factors lie in shared memory, as core matrices of eight rows of 16 bytes
+// or swizzled. A row lies along k, or, of 16-bit numbers, along m or n.
 
 Bits element_bits(int first, int count) {
   Bits out;
@@ -82,12 +82,22 @@ Bits joined(Bits a, const Bits& b) {
   return a;
 }
 
-/// Where the 2^length rows of a, or columns of b, lie of which each has 32 bytes along k. The core matrices that follow each other along
-/// the rows of 16 bytes are an odd number of such rows apart, so that what is copied there comes to other banks.
+/// Where the 2^length rows of a, or columns of b, lie of which each has 32 bytes along k.
 struct SharedMatrix {
   Bits across, along_k;
-  int run, gap;
+  int run, gap, swizzle = 1;
+  TensorCore::Layout layout(bool is_first) const {
+    return {.row = is_first ? across : along_k,
+            .column = is_first ? along_k : across,
+            .in_memory = true,
+            .run = run,
+            .gap = gap,
+            .swizzle = swizzle};
+  }
 };
+
+/// The core matrices that follow each other along the rows of 16 bytes are an odd number of such rows apart, so that what is copied there
+/// comes to other banks.
 SharedMatrix shared_matrix(int length, DType d, bool lies_along_k) {
   const int piece = std::bit_width(16 / itemsize(d)) - 1, whole = 1 << piece;  // of 16 bytes
   if (lies_along_k)
@@ -101,10 +111,23 @@ SharedMatrix shared_matrix(int length, DType d, bool lies_along_k) {
           .gap = whole};
 }
 
+/// Neighbours in the argument lie together, 32 bytes along k or 128 across it, as cp.async fetches what goes to one place in lines at a
+/// time: on an H100 products of large matrices are copied in a third of the time. Swizzled, so that eight rows are in other banks.
+SharedMatrix swizzled_matrix(int length, DType d, bool lies_along_k) {
+  const int piece = std::bit_width(16 / itemsize(d)) - 1, row = lies_along_k ? piece + 1 : piece + 3;
+  if (lies_along_k)
+    return {.across = element_bits(row, length), .along_k = element_bits(0, row), .run = 1 << piece, .gap = 0, .swizzle = 2};
+  const int steps = piece + 1;
+  return {.across = joined(element_bits(0, row), element_bits(row + steps, length - row)),
+          .along_k = element_bits(row, steps),
+          .run = 1 << piece,
+          .gap = 0,
+          .swizzle = 8};
+}
+
 /// `lie` says along what a and b lie: "kn" is a along k, b along n.
 TensorCore wgmma(int n, DType a, DType b, DType out, std::string_view types, std::string_view lie) {
   const int k = 32 / int(itemsize(a)), columns = std::bit_width(unsigned(n)) - 1;
-  const SharedMatrix x = shared_matrix(6, a, lie[0] == 'k'), y = shared_matrix(columns, b, lie[1] == 'k');
   return {.name = Symbol(fmt::format("wgmma_m64n{}k{}_{}_{}", n, k, lie, types)),
           .m = 64,
           .n = n,
@@ -113,8 +136,8 @@ TensorCore wgmma(int n, DType a, DType b, DType out, std::string_view types, std
           .b_type = b,
           .out = out,
           .items = 128,
-          .a = {.row = x.across, .column = x.along_k, .in_memory = true, .run = x.run, .gap = x.gap},
-          .b = {.row = y.along_k, .column = y.across, .in_memory = true, .run = y.run, .gap = y.gap},
+          .a = swizzled_matrix(6, a, lie[0] == 'k').layout(true),
+          .b = swizzled_matrix(columns, b, lie[1] == 'k').layout(false),
           .c = {bits("i2 i3 i4 e1 i5 i6"), joined(bits("e0 i0 i1"), element_bits(2, columns - 3))}};
 }
 
@@ -165,8 +188,8 @@ std::vector<TensorCore> tensor_memory_cores(bool tf32) {
     std::string name(w.name.str());
     core.name = Symbol("tcgen05_m128" + name.substr(name.find('n')));
     core.m = 128;
-    const SharedMatrix a = shared_matrix(7, w.a_type, w.a.column[0].n == 0);
-    core.a = {.row = a.across, .column = a.along_k, .in_memory = true, .run = a.run, .gap = a.gap};
+    core.a = shared_matrix(7, w.a_type, w.a.column[0].n == 0).layout(true);
+    core.b = shared_matrix(std::bit_width(unsigned(w.n)) - 1, w.b_type, w.b.row[0].n == 0).layout(false);
     core.c = {bits("i0 i1 i2 i3 i4 i5 i6"), element_bits(0, std::bit_width(unsigned(w.n)) - 1)};
     core.keeps_sums = true;
     cores.push_back(std::move(core));

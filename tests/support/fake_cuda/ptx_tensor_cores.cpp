@@ -38,17 +38,29 @@ struct MatrixSizes {
 }  // namespace
 
 /// By the descriptor, as rows along k. Without swizzling a matrix is made of core matrices: eight rows of 16 bytes, one behind the other.
-/// Of one that lies along k these are rows of the factor, else eight steps along k.
+/// Of one that lies along k these are rows of the factor, else eight steps along k. Swizzled, the rows of 16 bytes that follow each other
+/// along k, or across it, lie together, 2 or 8 of them; bits 4 to 6 of an address are xored with bits 7 to 9 then.
 std::vector<double> PtxMachine::shared_factor(const Group& group, const Instruction& i, uint64_t descriptor, bool lies_along_k,
                                               size_t across, DType dtype) {
   const auto field = [&](int first) { return size_t(descriptor >> first & 0x3fff) * 16; };
-  if (descriptor >> 46 != 0) fail(i.line, "the descriptor has a base offset or swizzles: not known");
+  const uint64_t swizzles = descriptor >> 62;
+  if ((descriptor >> 46 & 0xffff) != 0 || swizzles == 2) fail(i.line, "the descriptor has a base offset or swizzles 64 bytes: not known");
+  const size_t together = swizzles == 1 ? 8 : swizzles == 3 ? 2 : 1, row_bytes = together * 16;  // rows of 16 bytes
+  if (field(0) % (8 * row_bytes) != 0 && together > 1) fail(i.line, "what is swizzled begins inside of a pattern");
+  if (together > 1 && lies_along_k != (together == 2)) fail(i.line, "this way to lie is not known");
   const size_t begin = field(0), leading = field(16), stride = field(32), each = itemsize(dtype), piece = 16 / each, depth = 2 * piece;
   std::vector<double> out(across * depth);
   for (size_t row = 0; row < across; ++row)
     for (size_t k = 0; k < depth; ++k) {
-      const size_t at = begin + (lies_along_k ? k / piece * leading + k % piece * each + row / 8 * stride + row % 8 * 16
-                                              : row / piece * stride + row % piece * each + k / 8 * leading + k % 8 * 16);
+      size_t at = begin;
+      if (together > 1) {
+        const size_t far = lies_along_k ? row : k, off = (lies_along_k ? k : row) * each;
+        at += far / 8 * stride + far % 8 * row_bytes + off / row_bytes * leading + off % row_bytes;
+        at ^= (at >> 7) % together << 4;
+      } else {
+        at += lies_along_k ? k / piece * leading + k % piece * each + row / 8 * stride + row % 8 * 16
+                           : row / piece * stride + row % piece * each + k / 8 * leading + k % 8 * 16;
+      }
       if (at + each > group.shared.size()) fail(i.line, fmt::format("a factor reaches to {:#x}, outside of shared memory", at));
       if (std::any_of(&group.hidden[at], &group.hidden[at] + each, [](uint8_t h) { return h != 0; }))
         fail(i.line, fmt::format("what was written at {:#x} has not been made visible to it", at));
