@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/kernel_info.h"
+#include "kernel/kernel_info.h"
 
 namespace tinygrad::renderer {
 namespace {
