@@ -103,8 +103,7 @@ class Engine {
     if (options_.enter_bodies) return 0;
     switch (node->op) {
       case Op::CALL: return 1;
-      case Op::FUNCTION:
-      case Op::PROGRAM: return node->source_count;
+      case Op::FUNCTION: return node->source_count;
       default: return 0;
     }
   }

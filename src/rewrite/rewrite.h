@@ -20,7 +20,7 @@ struct RewriteOptions {
   /// Each node of the graph is matched once and a rule's result is taken as it is: no fixed point, so a rule may wrap the node it
   /// matched. Bottom-up, a node is matched with its new sources; top-down, only outermost matches are replaced and nothing below them.
   bool single_walk = false;
-  /// Also rewrite inside the bodies of FUNCTION, PROGRAM and CALL.
+  /// Also rewrite inside the bodies of FUNCTION and CALL.
   bool enter_bodies = false;
 };
 

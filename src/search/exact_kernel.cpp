@@ -9,7 +9,7 @@
 namespace tinygrad::search {
 namespace {
 
-bool looks_at_bits(const UOp& u) { return u.is(Op::CUSTOM) || (u.is(Op::BITCAST) && (is_float(u.dtype()) || is_float(u.src(0).dtype()))); }
+bool looks_at_bits(const UOp& u) { return u.is(Op::BITCAST) && (is_float(u.dtype()) || is_float(u.src(0).dtype())); }
 
 UOp widened(const UOp& root) {
   return codegen::rebuild(root, [](const UOp& u, const UOps& sources) {

@@ -62,17 +62,13 @@ Symbol infer(const UOp& u) {
     case Op::SINK:
     case Op::GROUP:
     case Op::LINEAR:
-    case Op::PROGRAM:
     case Op::TUPLE: return {};
     case Op::FUNCTION: return u.src(0).is(Op::TUPLE) ? common(u, u.src(0).src()) : stored(u.src(0));
     default: return common(u, u.src());
   }
 }
 
-std::span<const UOp> device_sources(const UOp& u) {
-  if (u.is(Op::PROGRAM)) return {};
-  return u.is(Op::CALL) && !u.src(0).is(Op::FUNCTION) ? u.src().subspan(1) : u.src();
-}
+std::span<const UOp> device_sources(const UOp& u) { return u.is(Op::CALL) && !u.src(0).is(Op::FUNCTION) ? u.src().subspan(1) : u.src(); }
 
 }  // namespace
 

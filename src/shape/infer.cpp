@@ -97,9 +97,7 @@ DType infer_dtype(Op op, std::span<const UOp> sources) {
     case Op::BIND:
     case Op::RANGE:
     case Op::SPECIAL: return DType::index;
-    case Op::TUPLE:
-    case Op::SOURCE:
-    case Op::BINARY: return DType::void_;
+    case Op::TUPLE: return DType::void_;
     case Op::INDEX:
       if (is_image(sources[0])) return DType::float32;
       if (sources.size() > 2 && !is_bool(sources[2].dtype())) fail(op, sources, "a bool validity");
@@ -115,7 +113,6 @@ DType infer_dtype(Op op, std::span<const UOp> sources) {
     case Op::PARAM:
     case Op::CAST:
     case Op::BITCAST:
-    case Op::CUSTOM:
     case Op::WMMA:
     case Op::GETTUPLE: throw InternalError(fmt::format("the dtype of {} does not follow from its sources", name(op)));
     default: return sources[0].dtype();

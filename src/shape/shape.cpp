@@ -279,8 +279,7 @@ Boxed infer(const UOp& u) {
     case Op::GETTUPLE: return tuple_element(u);
     case Op::CALL: return u.src(0).is(Op::FUNCTION) ? in_call(u, box_of(u.src(0))) : scalar_box();
     case Op::WMMA: return box_of(u.src(2));
-    case Op::MSTACK:
-    case Op::CUSTOM: return common(u, u.src());
+    case Op::MSTACK: return common(u, u.src());
     case Op::ALLREDUCE:
     case Op::COPY:
     case Op::CONTIGUOUS:
@@ -299,10 +298,7 @@ Boxed infer(const UOp& u) {
 }
 
 /// Bodies of FUNCTIONs have shapes that their CALLs need; those of kernels do not.
-std::span<const UOp> shape_sources(const UOp& u) {
-  if (u.is(Op::PROGRAM)) return {};
-  return u.is(Op::CALL) && !u.src(0).is(Op::FUNCTION) ? u.src().subspan(1) : u.src();
-}
+std::span<const UOp> shape_sources(const UOp& u) { return u.is(Op::CALL) && !u.src(0).is(Op::FUNCTION) ? u.src().subspan(1) : u.src(); }
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace {
 OpSet instructions() {
   using enum Op;
   return ops({CONST,    VAR,    SPECIAL, PARAM, BUFFER, RANGE, END,    IF,    ENDIF,  BARRIER, FETCH,
-              PREFETCH, COMMIT, WAIT,    INDEX, LOAD,   STORE, EXPAND, STACK, SHRINK, WMMA,    CUSTOM}) |
+              PREFETCH, COMMIT, WAIT,    INDEX, LOAD,   STORE, EXPAND, STACK, SHRINK, WMMA}) |
          ops(Group::elementwise);
 }
 

@@ -376,10 +376,7 @@ Result Scope::compute(const UOp& u) {
     }
     case Op::CALL: return call_node(u);
     case Op::LINEAR: return linear_node(u);
-    case Op::FUNCTION:
-    case Op::PROGRAM:
-    case Op::SOURCE:
-    case Op::BINARY: return {};
+    case Op::FUNCTION: return {};
     default: throw InternalError(fmt::format("the evaluator does not run {}: {}", name(u.op()), print_expr(u)));
   }
 }

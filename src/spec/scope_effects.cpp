@@ -340,7 +340,7 @@ Effects Scope::call_effects(const UOp& call, std::span<const WritesPtr> writes) 
 }
 
 Result Scope::call_node(const UOp& u) {
-  const UOp& body = u.src(0).is(Op::PROGRAM) || u.src(0).is(Op::FUNCTION) ? u.src(0).src(0) : u.src(0);
+  const UOp& body = u.src(0).is(Op::FUNCTION) ? u.src(0).src(0) : u.src(0);
   if (body.is(Op::COPY)) {
     const auto& to = result(u.src(1)).memory;
     if (!to) throw InternalError(fmt::format("a copy to what is no memory: {}", print_expr(u)));

@@ -31,15 +31,13 @@ Limits source_limits(Op op) {
     case Op::PARAM:
     case Op::BARRIER:
     case Op::COMMIT:
-    case Op::WAIT:
-    case Op::CUSTOM: return {};
+    case Op::WAIT: return {};
     case Op::FETCH:
     case Op::INDEX: return {2, 4};
     case Op::REALIZED: return {1, 2};
     case Op::WMMA: return {3, 4};
     case Op::LOAD: return {1, 3};
     case Op::STORE: return {2, 3};
-    case Op::PROGRAM: return {1, 4};
     case Op::AFTER:
     case Op::END: return {2, no_limit};
     default: return {1, no_limit};
@@ -63,9 +61,8 @@ Verdict has_arg(const Match& m) {
 /// Ops whose arg is not NoArg.
 OpSet ops_with_arg() {
   using enum Op;
-  return ops({CONST,   VAR,   IOTA,    PERMUTE, FLIP,    REDUCE, ALLREDUCE, BUFFER,   PARAM,    INDEX,
-              COPY,    STAGE, SINK,    LINEAR,  PROGRAM, SOURCE, BINARY,    FUNCTION, GETTUPLE, RANGE,
-              SPECIAL, WMMA,  MSELECT, UNSHARD, CUSTOM,  WAIT,   TENSOR,    REALIZED, KNOWN});
+  return ops({CONST,  VAR,      IOTA,     PERMUTE, FLIP,    REDUCE, ALLREDUCE, BUFFER,  PARAM, INDEX,  COPY,     STAGE, SINK,
+              LINEAR, FUNCTION, GETTUPLE, RANGE,   SPECIAL, WMMA,   MSELECT,   UNSHARD, WAIT,  TENSOR, REALIZED, KNOWN});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -213,8 +210,7 @@ const BorderRules<void>& typed_rules() {
       {pat(STAGE), has_arg<StageArg>, "arg"},
       {pat(SINK), has_arg<NoArg, KernelArg>, "arg"},
       {pat(LINEAR), has_arg<LinearArg>, "arg"},
-      {pat(PROGRAM), has_arg<ProgramArg>, "arg"},
-      {pat({SOURCE, BINARY, CUSTOM, KNOWN}), has_arg<TextArg>, "arg"},
+      {pat(KNOWN), has_arg<TextArg>, "arg"},
       {pat(FUNCTION), has_arg<FunctionArg>, "arg"},
       {pat({GETTUPLE, MSELECT}), has_arg<TupleArg>, "arg"},
       {pat(RANGE), has_arg<RangeArg>, "arg"},
@@ -231,8 +227,8 @@ const BorderRules<void>& typed_rules() {
       {pat({BUFFER, PARAM, CAST, BITCAST, COPY, STAGE, STACK}), is_value, "value"},
       {any_of(ops(Group::movement | Group::identity)), is_value, "value"},
       {pat({CAST, BITCAST, STACK}), takes_values, "value"},
-      {any_but(ops({VAR, BIND, RANGE, SPECIAL, CONST, IOTA, BUFFER, PARAM, CAST, BITCAST, CUSTOM, WMMA, GETTUPLE, CALL})),
-       has_inferred_dtype, "dtype"},
+      {any_but(ops({VAR, BIND, RANGE, SPECIAL, CONST, IOTA, BUFFER, PARAM, CAST, BITCAST, WMMA, GETTUPLE, CALL})), has_inferred_dtype,
+       "dtype"},
       {pat(IOTA), [](const Match& m) { return verdict(is_int(m.root().dtype()), repr(m.root().dtype()), "an integer dtype"); }, "dtype"},
       {pat(BITCAST),
        [](const Match& m) {
@@ -255,7 +251,7 @@ const BorderRules<void>& typed_rules() {
          return expect(m.root().arg_as<IndexArg>().width >= 1, [&] { return Violation{to_string(m.root().arg()), "a width from 1"}; });
        },
        "index width"},
-      {any_but(ops({LINEAR, PROGRAM, SINK})), shape_fits, "shape"},
+      {any_but(ops({LINEAR, SINK})), shape_fits, "shape"},
   };
   return table;
 }

@@ -29,7 +29,6 @@ template Arg::Arg(RangeArg);
 template Arg::Arg(SpecialArg);
 template Arg::Arg(KernelArg);
 template Arg::Arg(LinearArg);
-template Arg::Arg(ProgramArg);
 template Arg::Arg(TextArg);
 template Arg::Arg(FunctionArg);
 template Arg::Arg(TupleArg);

@@ -173,11 +173,6 @@ struct LinearArg {
   int32_t kind = 0;  ///< 0: calls of a schedule, 1: instructions of a kernel
   auto operator<=>(const LinearArg&) const = default;
 };
-struct ProgramArg {
-  Symbol name = {};
-  Symbol target = {};
-  auto operator<=>(const ProgramArg&) const = default;
-};
 struct TextArg {
   Symbol text = {};
   auto operator<=>(const TextArg&) const = default;
@@ -229,9 +224,9 @@ struct HistoryArg {
   std::strong_ordering operator<=>(const HistoryArg& o) const { return id <=> o.id; }
 };
 
-using ArgValue =
-    std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg, SpecialArg,
-                 KernelArg, LinearArg, ProgramArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg, HistoryArg>;
+/// Hashes of nodes depend on the places here, as they do on those of ops (see ops.def).
+using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
+                              SpecialArg, KernelArg, LinearArg, HistoryArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg>;
 
 namespace detail {
 template <class T, class Variant>

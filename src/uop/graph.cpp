@@ -9,8 +9,7 @@ namespace {
 
 inline std::span<const UOp> sources_in_scope(const UOp& u) {
   switch (u.op()) {
-    case Op::FUNCTION:
-    case Op::PROGRAM: return {};
+    case Op::FUNCTION: return {};
     case Op::CALL: return u.src().subspan(1);
     case Op::REALIZED: return u.src().first(1);
     default: return u.src();

@@ -8,12 +8,12 @@
 
 namespace tinygrad {
 
-/// Sources that belong to the same scope as `u`: none of a FUNCTION or PROGRAM, all but the body of a CALL, the memory of a
+/// Sources that belong to the same scope as `u`: none of a FUNCTION, all but the body of a CALL, the memory of a
 /// REALIZED, all of anything else.
 std::span<const UOp> scope_sources(const UOp& u);
 
 enum class Scopes {
-  stop,   ///< bodies of FUNCTION, PROGRAM and CALL are not entered
+  stop,   ///< bodies of FUNCTION and CALL are not entered
   enter,  ///< they are
 };
 

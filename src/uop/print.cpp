@@ -76,7 +76,6 @@ std::string to_string(const Arg& arg) {
             return s + (a.optimized ? " optimized" : "");
           },
           [](const LinearArg& a) { return std::string(a.kind == 0 ? "schedule" : "kernel"); },
-          [](const ProgramArg& a) { return fmt::format("{} for {}", a.name.str(), a.target.str()); },
           [](const TextArg& a) { return fmt::format("{} bytes", a.text.str().size()); },
           [](const FunctionArg& a) { return std::string(a.name.str()); },
           [](const TupleArg& a) { return fmt::format("{}", a.index); },
@@ -110,7 +109,6 @@ uint64_t hash_arg(const Arg& arg) {
                        return k;
                      },
                      [](const LinearArg& a) { return hash_all(a.kind); },
-                     [](const ProgramArg& a) { return hash_all(a.name, a.target); },
                      [](const TextArg& a) { return hash_all(a.text); },
                      [](const FunctionArg& a) { return hash_all(a.name, a.gradient_id); },
                      [](const TupleArg& a) { return hash_all(a.index); },

@@ -408,7 +408,7 @@ TEST_F(EvaluateTest, Copies) {
 }
 
 TEST_F(EvaluateTest, WhatNoEvaluatorRuns) {
-  EXPECT_THROW(run(UOp(Op::CUSTOM, DType::float32, {number(1)}, TextArg{"x"})), InternalError);
+  EXPECT_THROW(run(UOp(Op::WMMA, DType::float32, {number(1), number(1), number(1)}, WmmaArg{})), InternalError);
   EXPECT_THROW(run(UOp(Op::LINEAR, DType::void_, {number(1)}, LinearArg{1})), InternalError);
   EXPECT_THROW(run(range(3, 0)), InternalError);
 }

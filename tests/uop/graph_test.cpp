@@ -44,7 +44,7 @@ std::vector<UOp> zoo() {
           reduce(Op::ADD, reshape(buf, {4, 4}), {1}),
           reduce(Op::MAX, reshape(buf, {4, 4}), {1}),
           function(x + 1),
-          UOp(Op::SOURCE, DType::void_, {}, TextArg{"text"}),
+          UOp(Op::KNOWN, DType::float32, {constant(DType::float32, 3), constant(DType::float32, 9)}, TextArg{"text"}),
           sink(UOps{}, KernelArg{"k", {{OptOp::UPCAST, 0, 4}}, false})};
 }
 
