@@ -54,7 +54,7 @@ std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, con
   return program;
 }
 
-std::shared_ptr<const Program> load_program(StoredProgram stored, Device& device) {
+std::shared_ptr<const Program> load_program(StoredProgram stored, const UOp& sink, Device& device) {
   auto program = std::make_shared<Program>();
   program->kernel = device.load(stored.info, {}, stored.binary);
   program->info = std::move(stored.info);
@@ -76,6 +76,7 @@ struct ProgramCache {
   struct Hash {
     size_t operator()(const Key& k) const {
       return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo);
+  program->sink = sink;
     }
   };
   /// Each keeps memory, and on a CPU up to three of the 65,530 mappings that Linux lets a process have.
@@ -85,6 +86,7 @@ struct ProgramCache {
   Programs programs{most_programs};
 
   static ProgramCache& instance() {
+  program->sink = sink;
     static ProgramCache* cache = new ProgramCache;
     [[maybe_unused]] static const int registered = pthread_atfork([] { cache->mutex.lock(); }, [] { cache->mutex.unlock(); },
                                                                   [] {
@@ -215,8 +217,9 @@ void make_missing(std::span<const KernelOn> kernels, const ContentKey& code, con
   stored.resize(kernels.size());
   task_pool().parallel_for(kernels.size(), [&](size_t i) {
     const auto& [sink, device] = kernels[i];
-    find_or_make({sink, device, code},
-                 [&] { return known ? load_program(std::move(stored[i]), *device) : make_program(sink, *device, options, &stored[i]); });
+    find_or_make({sink, device, code}, [&] {
+      return known ? load_program(std::move(stored[i]), sink, *device) : make_program(sink, *device, options, &stored[i]);
+    });
   });
   const bool all_kept = std::ranges::none_of(stored, [](const StoredProgram& p) { return p.binary.empty(); });
   if (!known && all_kept && !key.empty()) disk_cache().put(kTable, key, pack_programs(stored));

@@ -17,6 +17,7 @@ namespace tinygrad {
 struct Program {
   KernelInfo info;
   std::unique_ptr<Kernel> kernel;
+  UOp sink = {};  ///< what it was made from
 };
 
 /// The program of a kernel's SINK on a device, from the process's cache if it was made before with options that generate the same code.
