@@ -20,6 +20,7 @@
 #include "kernel/describe_kernel.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/stored_programs.h"
+#include "symbolic/bounds.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -37,11 +38,37 @@ void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<co
   if (log_enabled(4)) log_line(p.source);
 }
 
+/// For tools/replay, which parts what is kept at these marks: the machine and the graph, by which it finds the same kernel of another
+/// version of the library, then the name, the opts and the text, or the program where that is interpreted.
+void keep_for_replay(const UOp& sink, const RenderedProgram& p, const std::vector<codegen::Step>& steps, const Target& t,
+                     const Options& options) {
+  const std::string made_from =
+      fmt::format("{} {} {}\x1e{}", t.device.str(), t.renderer.str(), t.arch.str(), print_graph(std::span(&sink, 1)));
+  const std::string key = ContentHasher().add(made_from).add(options.code_key()).finish().to_hex();
+  const std::string text = p.source.empty() ? print_graph(std::span(&p.linear, 1)) : p.source;
+  disk_cache().put("process_replay", key, fmt::format("{}\x1e{}\x1e{}\x1e{}", made_from, p.info.name, opts_of(steps), text));
+}
+
+/// MAX_BUFFER_SIZE. A size that depends on variables is that of the buffer, the greatest.
+void check_sizes(const UOp& sink, const KernelInfo& info, const Options& options) {
+  if (options.max_buffer_size == 0) return;
+  for (const UOp& u : toposort(sink)) {
+    if (!u.is(Op::PARAM) || u.src_count() == 0) continue;
+    const int64_t size = symbolic::bounds(u.src(0)).max;
+    if (size > options.max_buffer_size / int64_t(itemsize(u.dtype())))
+      throw OutOfMemoryError(
+          fmt::format("kernel {}: argument {} has {} elements of {}, and MAX_BUFFER_SIZE allows {} bytes; work on less at a time",
+                      info.name, u.arg_as<ParamArg>().slot, size, repr(u.dtype()), options.max_buffer_size));
+  }
+}
+
 /// `keep`: where what it is loaded from goes, unless that is more than a binary.
 std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, const Options& options, StoredProgram* keep) {
   std::vector<codegen::Step> steps;
   RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) ? &steps : nullptr);
   log_program(sink, rendered, steps);
+  if (options.capture_process_replay) keep_for_replay(sink, rendered, steps, device.target(), options);
+  check_sizes(sink, rendered.info, options);
   check_interrupt();
   std::string binary = device.compile(rendered.source);
   check_interrupt();

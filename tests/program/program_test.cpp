@@ -9,9 +9,11 @@
 #include <thread>
 
 #include <tinygrad/context.h>
+#include <tinygrad/errors.h>
 
 #include "codegen/kernels.h"
 #include "device/host_memory.h"
+#include "support/message_of.h"
 
 namespace tinygrad {
 namespace {
@@ -66,6 +68,18 @@ TEST(Program, AForkedChildMakesWhatAThreadOfItsParentIsMaking) {
   compiler.go_on.set_value();
   other.join();
   EXPECT_EQ(status, 0);
+}
+
+TEST(Program, MaxBufferSizeIsOfEachArgument) {
+  static SlowDevice& device = *new SlowDevice;
+  slow_compiler().is_slow = false;
+  Options options = current_options();
+  options.max_buffer_size = 1000 * 4;
+  EXPECT_TRUE(get_program(codegen::test::elementwise(1000), device, options));
+  const std::string message = test::message_of<OutOfMemoryError>([&] { get_program(codegen::test::elementwise(1001), device, options); });
+  EXPECT_NE(message.find("has 1001 elements of dtypes.float32, and MAX_BUFFER_SIZE allows 4000 bytes"), std::string::npos) << message;
+  options.max_buffer_size = 0;
+  EXPECT_TRUE(get_program(codegen::test::elementwise(1001), device, options));
 }
 
 }  // namespace
