@@ -34,6 +34,7 @@
 #include "codegen/opt/merge_ranges.h"
 #include "codegen/opt/part_wrapped_loads.h"
 #include "codegen/opt/split_divided.h"
+#include "codegen/opt/tensor_core.h"
 #include "codegen/simplify.h"
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
@@ -48,6 +49,7 @@ CodegenOptions CodegenOptions::from(const Options& options) {
   return {.noopt = options.noopt,
           .nolocals = options.nolocals,
           .tensor_cores = options.tc != 0,
+          .products = options.tc_opt,
           .tensor_core = options.tc_select,
           .allow_tf32 = options.allow_tf32,
           .images = options.image != 0,
@@ -77,6 +79,16 @@ Target choosable(Target t, const CodegenOptions& options) {
   return t;
 }
 
+Target choosable(Target t, const CodegenOptions& options, const UOp& sink) {
+  t = choosable(std::move(t), options);
+  if (options.products == 0)
+    std::erase_if(t.tensor_cores, [&](const TensorCore& core) {
+      const auto use = tensor_core_axes(sink, core);
+      return use && !use->of_arguments;
+    });
+  return t;
+}
+
 /// Near memory is estimated by the heuristics: tiles that turn out too large are left out, the kernel does without.
 UOp apply_chosen(const UOp& sink, std::vector<Opt>& opts, const Target& target) {
   for (;;) try {
@@ -93,7 +105,7 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
   KernelArg kernel = given ? *given : KernelArg{};
   if (kernel.optimized) return sink;
   const bool choose = kernel.opts.empty() && !options.noopt;
-  if (choose) kernel.opts = heuristic_opts(sink, choosable(target, options));
+  if (choose) kernel.opts = heuristic_opts(sink, choosable(target, options, sink), options.products == 2);
   kernel.optimized = true;
   const UOp optimized = choose ? apply_chosen(sink, kernel.opts, target) : apply_opts(sink, kernel.opts, target);
   return optimized.with_arg(kernel);
@@ -165,6 +177,10 @@ UOp simplified_kernel(const UOp& sink) {
 }
 
 Target choices(const Target& target, const CodegenOptions& options) { return choosable(usable(target, options), options); }
+
+Target choices(const Target& target, const CodegenOptions& options, const UOp& sink) {
+  return choosable(usable(target, options), options, sink);
+}
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const Target has = usable(target, options);

@@ -18,10 +18,11 @@ struct CodegenOptions {
   bool noopt = false;        ///< no heuristics: loops as the scheduler made them
   bool nolocals = false;     ///< the heuristics choose no work-items
   bool tensor_cores = true;  ///< they may choose tensor cores
-  int tensor_core = -1;      ///< the only one that there is, by its place in Target::tensor_cores; -1: all
-  bool allow_tf32 = false;   ///< also those that round their factors
-  bool images = false;       ///< arguments are images where the target has them and the kernel reads or writes whole texels
-  int transcendental = 1;    ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
+  int products = 1;  ///< that they may give to tensor cores. 0: of arguments; 1: of anything; 2: also, on GPUs, of sizes that need padding
+  int tensor_core = -1;     ///< the only one that there is, by its place in Target::tensor_cores; -1: all
+  bool allow_tf32 = false;  ///< also those that round their factors
+  bool images = false;      ///< arguments are images where the target has them and the kernel reads or writes whole texels
+  int transcendental = 1;   ///< EXP2, LOG2, SIN: 0 by the device, 1 by our code where the device has none, 2 always by our code
 
   std::string emulated_dtypes = {};  ///< those that the target is to do without
 
@@ -35,6 +36,8 @@ UOp simplified_kernel(const UOp& sink);
 
 /// What opts are chosen for, by the heuristics or a search: the target without what options forbid.
 Target choices(const Target& target, const CodegenOptions& options);
+/// The same for one kernel, whose products may be ones that no tensor core is to make.
+Target choices(const Target& target, const CodegenOptions& options, const UOp& sink);
 
 /// One named step of the pipeline, a graph before and after it.
 struct Step {

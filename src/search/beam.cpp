@@ -54,7 +54,7 @@ class Search {
       : sink_(sink),
         simplified_(codegen::simplified_kernel(sink)),
         device_(device),
-        target_(codegen::choices(device.target(), codegen::CodegenOptions::from(options))),
+        target_(codegen::choices(device.target(), codegen::CodegenOptions::from(options), simplified_)),
         options_(options),
         record_(record),
         hooks_(hooks),
@@ -86,7 +86,7 @@ class Search {
     seen_objects_.insert(content_key(heuristic_.kernel.object));
     if (!contest_.begin(heuristic_.kernel, hooks_.too_short_s.value_or(too_short_s))) return false;
     heuristic_.verdict.seconds = contest_.baseline_s();
-    heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_);
+    heuristic_.how.opts = codegen::heuristic_opts(simplified_, target_, options_.tc_opt == 2);
     see(heuristic_);
     beam_.push_back(heuristic_);
     return true;

@@ -301,6 +301,24 @@ std::string core_used(const CodegenOptions& options) {
   return {};
 }
 
+int tiles_of(const UOp& kernel, int products) {
+  return int(std::ranges::count_if(toposort(full_rewrite_to_sink(kernel, interp_target(), {.products = products}), Scopes::enter),
+                                   [](const UOp& u) { return u.is(Op::WMMA); }));
+}
+
+TEST(Choices, TheProductsOfTensorCores) {
+  const UOp plain = test::half_matmul(64, 64, 64), odd = test::half_matmul(60, 63, 61);
+  const auto only = [](const std::vector<UOp>& kernels) {
+    EXPECT_EQ(kernels.size(), 1u);
+    return kernels[0];
+  };
+  const UOp a = tensor({64, 64}, DType::float16), b = tensor({64, 64}, DType::float16);
+  const UOp computed = only(kernels_of({output(ops::matmul(ops::add(a, 1), b, DType::float32))}, interp_target()));
+  for (const int products : {0, 1, 2}) EXPECT_GT(tiles_of(plain, products), 0) << products;
+  for (const int products : {0, 1, 2}) EXPECT_EQ(tiles_of(computed, products) > 0, products >= 1) << products;
+  for (const int products : {0, 1, 2}) EXPECT_EQ(tiles_of(odd, products) > 0, products == 2) << products;
+}
+
 TEST(Choices, ATensorCoreByItsPlace) {
   const std::vector<TensorCore> cores = interp_target().tensor_cores;
   EXPECT_EQ(core_used({}), cores[0].name.str()) << "the first that fits";

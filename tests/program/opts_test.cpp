@@ -407,6 +407,14 @@ TEST(Opts, TensorCoresMultiply) {
   EXPECT_EQ(count(compiled(test::half_matmul(32, 16, 32), "TC(0,0) UPCAST(0,2) UPCAST(1,2)"), Op::WMMA), 4u);
 }
 
+TEST(Opts, TensorCoresArePaddedTo) {
+  for (const UOp& kernel : {test::half_matmul(60, 63, 61), test::half_matmul(33, 12, 9), test::half_matmul(16, 8, 17)}) {
+    const auto opts = heuristic_opts(kernel, choices(interp_target(), {}), true);
+    EXPECT_EQ(opts.at(0).op, OptOp::TC) << to_string(opts);
+    EXPECT_EQ(test::difference_on_interp(kernel, opts, interp_target()), "") << to_string(opts);
+  }
+}
+
 TEST(Opts, HeuristicsOfGroupsChooseByKernel) {
   const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, choices(interp_target(), {}))); };
   EXPECT_EQ(chosen(test::half_matmul(64, 64, 64)).substr(0, 7), "TC(0,0)");

@@ -23,7 +23,8 @@ constexpr int64_t many_groups = 256;  // give each part of the largest devices t
 
 class GroupHeuristic {
  public:
-  GroupHeuristic(const UOp& sink, const Nest& nest, const Target& target) : sink_(sink), nest_(nest), target_(target) {
+  GroupHeuristic(const UOp& sink, const Nest& nest, const Target& target, bool pads)
+      : sink_(sink), nest_(nest), target_(target), pads_(pads) {
     for (const NestAxis& a : nest.axes) left_.push_back(a.size);
   }
 
@@ -51,7 +52,14 @@ class GroupHeuristic {
   int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
-  /// The first core whose tile divides the sizes, with several tiles for each of its groups of items.
+  /// Whether a core's tile divides the size, or is padded to by less than half of it. What lies in memory as it is read is not padded.
+  bool fits(const UOp& range, int64_t tile, bool reads_memory) const {
+    const int64_t size = constant_size(range);
+    if (size == 0) return false;
+    return size % tile == 0 || (pads_ && !reads_memory && size * 2 > tile);
+  }
+
+  /// The first core whose tile fits the sizes, with several tiles for each of its groups of items.
   bool use_tensor_core() {
     if (nest_.reduces == 0) return false;
     for (size_t i = 0; i < target_.tensor_cores.size(); ++i) {
@@ -60,8 +68,7 @@ class GroupHeuristic {
       if (!use || core.items > target_.max_group_items) continue;
       const bool reads_memory = core.a.in_memory || core.b.in_memory;
       if (reads_memory && (!use->lie_as_read || !has_one_product())) continue;
-      if (constant_size(use->m) % core.m || constant_size(use->n) % core.n || constant_size(use->k) % core.k) continue;
-      if (constant_size(use->m) == 0 || constant_size(use->n) == 0 || constant_size(use->k) == 0) continue;
+      if (!fits(use->m, core.m, reads_memory) || !fits(use->n, core.n, reads_memory) || !fits(use->k, core.k, reads_memory)) continue;
       // Wide tiles load less for each product, and leave fewer groups, of two of them.
       fills_registers_ = core.c.elements() > most_sums;
       if (fills_registers_ && outputs() / (int64_t{2} * core.m * core.n) < many_groups) continue;
@@ -70,7 +77,8 @@ class GroupHeuristic {
       int64_t sums = core.c.elements();
       for (size_t a = 0; a < nest_.axes.size(); ++a) {
         const int64_t tile = is_axis(a, use->m) ? core.m : is_axis(a, use->n) ? core.n : is_axis(a, use->k) ? core.k : 1;
-        left_[a] /= tile;
+        // The terms that are left over are a step of their own.
+        left_[a] = nest_.axes[a].is_reduce ? std::max<int64_t>(left_[a] / tile, 1) : (left_[a] + tile - 1) / tile;
         if (tile > 1 && !nest_.axes[a].is_reduce) sums *= add_copies(a, std::min<int64_t>(may_fetch() ? 4 : 2, most_sums / sums));
       }
       core_reads_memory_ = reads_memory;
@@ -304,6 +312,7 @@ class GroupHeuristic {
   const UOp sink_;
   const Nest& nest_;
   const Target& target_;
+  const bool pads_;
   std::vector<int64_t> left_;
   std::vector<Opt> opts_;
   int64_t items_ = 1;
@@ -314,8 +323,8 @@ class GroupHeuristic {
 
 }  // namespace
 
-std::vector<Opt> group_heuristic(const UOp& sink, const Nest& nest, const Target& target) {
-  return GroupHeuristic(sink, nest, target).run();
+std::vector<Opt> group_heuristic(const UOp& sink, const Nest& nest, const Target& target, bool pads) {
+  return GroupHeuristic(sink, nest, target, pads).run();
 }
 
 }  // namespace tinygrad::codegen

@@ -294,14 +294,14 @@ auto with_heuristic(const UOp& sink, const Target& whole, Use&& use) -> decltype
 
 }  // namespace
 
-std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole) {
+std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole, bool pads) {
   const Target target = usable_target(sink, whole);
   std::vector<Opt> opts;
   const bool one_nest = sink.src_count() == 1, bounded = !target.has_groups && may_bound_loops(sink);
   for (const UOp& effect : sink.src()) {
     const Nest nest = analyze_nest(sink, effect);
     if (target.has_groups) {
-      if (one_nest) opts = group_heuristic(sink, nest, target);
+      if (one_nest) opts = group_heuristic(sink, nest, target, pads);
       continue;
     }
     const auto more = CpuHeuristic(nest, target, opts, usable_cores(sink, nest, target), bounded).run(one_nest, updates_in_place(sink));

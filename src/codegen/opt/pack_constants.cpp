@@ -135,7 +135,7 @@ std::optional<PackedKernel> pack_constants(const UOp& sink, const Target& target
   if (options.noopt || target.has_groups || (given && (given->optimized || !given->opts.empty())) || sink.src_count() != 1) return {};
   const UOp simple = simplified_kernel(sink);
   const std::vector<UOp> axes = kernel_axes(simple), loads = loads_of(simple, axes, slots);
-  const Target usable = choices(target, options);
+  const Target usable = choices(target, options, simple);
   const auto as_it_is = loads.empty() ? std::nullopt : heuristic_cost(simple, usable);
   if (!as_it_is) return {};
   double best = *as_it_is * least_gain;

@@ -89,6 +89,11 @@ bool lies_as_read(const UOp& x, const TensorCore::Layout& layout, const UOp& row
   return along == 1 && across && *across % int64_t(16 / itemsize(x.dtype())) == 0;
 }
 
+bool is_argument(UOp x) {
+  while (x.is(Op::CAST)) x = UOp(x.src(0));
+  return x.is(Op::LOAD);
+}
+
 bool lie_as_read(const Product& p, const TensorCore& core) {
   return (!core.a.in_memory || lies_as_read(p.a, core.a, p.m, p.k)) && (!core.b.in_memory || lies_as_read(p.b, core.b, p.k, p.n));
 }
@@ -308,7 +313,7 @@ UOps write_out_elements(const UOp& reduce) {
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
   const auto p = find_product(sink, core);
   if (!p) return std::nullopt;
-  return TensorCoreAxes{p->m, p->n, p->k, p->casts, lie_as_read(*p, core)};
+  return TensorCoreAxes{p->m, p->n, p->k, p->casts, is_argument(p->a) && is_argument(p->b), lie_as_read(*p, core)};
 }
 
 bool has_tensor_core(const UOp& sink) {
