@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/recently_used.h"
 #include "base/thread_pool.h"
-#include "kernel/describe_kernel.h"
 #include "codegen/opt/parse_opts.h"
+#include "kernel/describe_kernel.h"
 #include "program/stored_programs.h"
 #include "symbolic/bounds.h"
 #include "uop/graph.h"
@@ -65,7 +65,7 @@ void check_sizes(const UOp& sink, const KernelInfo& info, const Options& options
 /// `keep`: where what it is loaded from goes, unless that is more than a binary.
 std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, const Options& options, StoredProgram* keep) {
   std::vector<codegen::Step> steps;
-  RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) ? &steps : nullptr);
+  RenderedProgram rendered = render_program(sink, device, options, log_enabled(3) || options.capture_process_replay ? &steps : nullptr);
   log_program(sink, rendered, steps);
   if (options.capture_process_replay) keep_for_replay(sink, rendered, steps, device.target(), options);
   check_sizes(sink, rendered.info, options);
@@ -76,6 +76,7 @@ std::shared_ptr<const Program> make_program(const UOp& sink, Device& device, con
   auto program = std::make_shared<Program>();
   program->kernel = device.load(rendered.info, rendered.linear, binary);
   program->info = std::move(rendered.info);
+  program->sink = sink;
   made.fetch_add(1, std::memory_order_relaxed);
   if (keep && !binary.empty()) *keep = {program->info, std::move(binary)};
   return program;
@@ -85,6 +86,7 @@ std::shared_ptr<const Program> load_program(StoredProgram stored, const UOp& sin
   auto program = std::make_shared<Program>();
   program->kernel = device.load(stored.info, {}, stored.binary);
   program->info = std::move(stored.info);
+  program->sink = sink;
   made.fetch_add(1, std::memory_order_relaxed);
   return program;
 }
@@ -103,7 +105,6 @@ struct ProgramCache {
   struct Hash {
     size_t operator()(const Key& k) const {
       return hash_combine(hash_combine(k.sink->hash, std::hash<const Device*>()(k.device)), k.code.lo);
-  program->sink = sink;
     }
   };
   /// Each keeps memory, and on a CPU up to three of the 65,530 mappings that Linux lets a process have.
@@ -113,7 +114,6 @@ struct ProgramCache {
   Programs programs{most_programs};
 
   static ProgramCache& instance() {
-  program->sink = sink;
     static ProgramCache* cache = new ProgramCache;
     [[maybe_unused]] static const int registered = pthread_atfork([] { cache->mutex.lock(); }, [] { cache->mutex.unlock(); },
                                                                   [] {
@@ -217,9 +217,9 @@ std::vector<KernelOn> missing_of(std::span<const KernelOn> kernels, const Conten
   return missing;
 }
 
-/// Empty where programs are not to be read: without an identity of this build, and for those who want to see kernels on their way.
+/// Empty where programs are not to be read: without an identity of this build, and for those who want to see or keep kernels on their way.
 std::string key_of(std::span<const KernelOn> kernels, const ContentKey& code, const Options& options) {
-  if (build_id().empty() || options.spec > 0 || log_enabled(3)) return {};
+  if (build_id().empty() || options.spec > 0 || log_enabled(3) || options.capture_process_replay) return {};
   ContentHasher key;
   key.add(build_id()).add(code);
   for (const KernelOn& k : kernels) key.add(content_key(k.sink)).add(k.device->target().key());
