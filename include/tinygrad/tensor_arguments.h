@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tinygrad/dtype.h>
+#include <tinygrad/op_arguments.h>
 #include <tinygrad/variable.h>
 
 namespace tinygrad {
@@ -44,10 +45,7 @@ struct Slice {
   std::optional<Extent> start = {}, stop = {};
   int64_t step = 1;
 };
-/// A new axis of size 1 (Python's None).
-struct NewAxis {};
-/// As many whole axes as are left (Python's ...).
-struct Ellipsis {};
+
 struct ReduceOptions {
   bool keepdim = false;             ///< reduced axes stay, with size 1
   std::optional<DType> dtype = {};  ///< of accumulation and result, where the method sums
@@ -78,14 +76,6 @@ struct PoolOptions {
   bool count_include_pad = true;  ///< of averages
 };
 
-enum class Rounding : uint8_t { none, trunc, floor };
-enum class Reduction : uint8_t { mean, sum, none };
-enum class GeluForm : uint8_t { tanh, erf };
-enum class PadMode : uint8_t { constant, reflect, replicate, circular };
-
-enum class Interpolation : uint8_t { linear, nearest, nearest_exact };
-enum class ScatterMode : uint8_t { sum, prod, mean, amax, amin };
-
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0.0;
@@ -103,18 +93,8 @@ struct NllOptions {
   Reduction reduction = Reduction::mean;
 };
 
-struct InterpolateOptions {
-  Interpolation mode = Interpolation::linear;
-  bool align_corners = false;  ///< of linear: the middles of the outer elements coincide, not their edges
-};
-
 struct InfOptions {
   bool detect_positive = true, detect_negative = true;
-};
-
-struct CloseOptions {
-  double rtol = 1e-5, atol = 1e-8;
-  bool equal_nan = false;
 };
 
 }  // namespace tinygrad

@@ -62,10 +62,10 @@ UOp product(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext&
   return ops::matmul(a.node(), b.node());
 }
 
-UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }
+UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, Rounding::none, ctx); }
 
 UOp floor_quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) {
-  return ops::div(a, b, ops::Rounding::floor, ctx);
+  return ops::div(a, b, Rounding::floor, ctx);
 }
 
 Rounding rounding_of(const std::optional<std::string>& mode) {
@@ -118,7 +118,7 @@ void bind_functions(TensorClass& tensor) {
       .def(
           "div",
           [](const Tensor& t, const Value& x, bool reverse, const std::optional<std::string>& mode) {
-            const auto rounding = static_cast<ops::Rounding>(rounding_of(mode));
+            const Rounding rounding = rounding_of(mode);
             const ops::Operand other = operand_of(x, true), own = t.uop();
             return tensor::wrap(ops::div(reverse ? other : own, reverse ? own : other, rounding, tensor::context()), "div");
           },

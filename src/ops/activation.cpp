@@ -70,8 +70,8 @@ Expr gelu_argument(const Expr& x) {
   return x * (x * x * (0.044715 * k) + k);
 }
 
-UOp gelu(const UOp& x, Gelu form, const OpsContext& ctx) {
-  if (form == Gelu::erf) return known_of("gelu_erf", x, ctx, [](const Expr& v) { return v * normal_cdf(v); });
+UOp gelu(const UOp& x, GeluForm form, const OpsContext& ctx) {
+  if (form == GeluForm::erf) return known_of("gelu_erf", x, ctx, [](const Expr& v) { return v * normal_cdf(v); });
   // 0.5 (1 + tanh(z)) is sigmoid(2z), which keeps its digits where it is small.
   return known_of("gelu", x, ctx, [](const Expr& v) { return v * sigmoid(gelu_argument(v)); });
 }

@@ -1,6 +1,8 @@
 #pragma once
 /// Activation functions, element by element. Integers and bools are taken as the default float, except by relu, relu6, hardtanh.
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
@@ -14,9 +16,8 @@ UOp hardsigmoid(const UOp& x, double alpha = 1.0 / 6, double beta = 0.5, const O
 UOp hardswish(const UOp& x, const OpsContext& ctx = {});
 UOp hardtanh(const UOp& x, const Operand& min = -1, const Operand& max = 1, const OpsContext& ctx = {});
 UOp leaky_relu(const UOp& x, double neg_slope = 0.01, const OpsContext& ctx = {});
-enum class Gelu : uint8_t { tanh, erf };
 /// The Gaussian error linear unit, by the tanh formula or by erf (Hendrycks and Gimpel, 2016).
-UOp gelu(const UOp& x, Gelu form = Gelu::tanh, const OpsContext& ctx = {});
+UOp gelu(const UOp& x, GeluForm form = GeluForm::tanh, const OpsContext& ctx = {});
 /// x * sigmoid(1.702 * x).
 UOp quick_gelu(const UOp& x, const OpsContext& ctx = {});
 /// x * sigmoid(x), also called swish.

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
@@ -14,7 +16,6 @@ UOp add(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp sub(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 UOp mul(const Operand& a, const Operand& b, const OpsContext& ctx = {});
 /// None: true division, floats. Trunc and floor round the quotient; of integers they give integers, and 0 for a division by 0.
-enum class Rounding : uint8_t { none, trunc, floor };
 UOp div(const Operand& a, const Operand& b, Rounding rounding = Rounding::none, const OpsContext& ctx = {});
 /// The remainder with the sign of the divisor, as Python's %.
 UOp mod(const Operand& a, const Operand& b, const OpsContext& ctx = {});
@@ -63,10 +64,6 @@ UOp masked_fill(const UOp& x, const UOp& mask, const Operand& value, const OpsCo
 UOp isnan(const UOp& x);
 UOp isinf(const UOp& x, bool detect_positive = true, bool detect_negative = true);
 UOp isfinite(const UOp& x);
-struct CloseOptions {
-  double rtol = 1e-5, atol = 1e-8;
-  bool equal_nan = false;
-};
 /// |a - b| <= atol + rtol * |b|; equal infinities are close.
 UOp isclose(const UOp& a, const Operand& b, const CloseOptions& options = {}, const OpsContext& ctx = {});
 

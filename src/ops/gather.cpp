@@ -243,13 +243,14 @@ struct Combine {
 
 constexpr Combine sums{[](const UOp& v) { return sum(v, -1, false, v.dtype()); }, add, [](DType d) { return Scalar::of(0, d); }};
 
-Combine combine_of(Scatter reduce) {
+Combine combine_of(ScatterMode reduce) {
   switch (reduce) {
-    case Scatter::prod: return {[](const UOp& v) { return prod(v, -1, false, v.dtype()); }, mul, [](DType d) { return Scalar::of(1, d); }};
-    case Scatter::amax: return {[](const UOp& v) { return ops::max(v, -1); }, maximum, min_value};
-    case Scatter::amin: return {[](const UOp& v) { return ops::min(v, -1); }, minimum, max_value};
-    case Scatter::sum:
-    case Scatter::mean: break;
+    case ScatterMode::prod:
+      return {[](const UOp& v) { return prod(v, -1, false, v.dtype()); }, mul, [](DType d) { return Scalar::of(1, d); }};
+    case ScatterMode::amax: return {[](const UOp& v) { return ops::max(v, -1); }, maximum, min_value};
+    case ScatterMode::amin: return {[](const UOp& v) { return ops::min(v, -1); }, minimum, max_value};
+    case ScatterMode::sum:
+    case ScatterMode::mean: break;
   }
   return sums;
 }
@@ -296,9 +297,9 @@ Arrived arrived(std::string_view op, const UOp& x, int axis, const UOp& index, c
 
 }  // namespace
 
-UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self) {
+UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, ScatterMode reduce, bool include_self) {
   constexpr std::string_view op = "scatter_reduce";
-  if (is_float(x.dtype()) && bitsize(x.dtype()) < 32 && reduce != Scatter::amax && reduce != Scatter::amin) {
+  if (is_float(x.dtype()) && bitsize(x.dtype()) < 32 && reduce != ScatterMode::amax && reduce != ScatterMode::amin) {
     const auto wide = [](const UOp& u) { return tinygrad::cast(u, DType::float32); };
     return tinygrad::cast(scatter_reduce(wide(x), axis, index, wide(in_dtype_of(x, src, index, op)), reduce, include_self), x.dtype());
   }
@@ -307,7 +308,7 @@ UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Sca
   const auto [values, count] = arrived(op, x, a, index, in_dtype_of(x, src, index, op), &combine);
   const UOp comes = gt(count, 0), identity = constant(combine.identity(x.dtype()));
   UOp total = combine.two(ops::where(comes, values, identity), include_self ? x : ops::where(comes, identity, x), {});
-  if (reduce != Scatter::mean) return total;
+  if (reduce != ScatterMode::mean) return total;
   const UOp divisor = include_self ? add(count, 1) : maximum(count, 1);
   return tinygrad::cast(div(total, divisor, is_float(x.dtype()) ? Rounding::none : Rounding::floor), x.dtype());
 }

@@ -4,6 +4,8 @@
 #include <optional>
 #include <variant>
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
@@ -13,8 +15,6 @@ struct Slice {
   std::optional<SInt> start = {}, stop = {};
   int64_t step = 1;
 };
-struct NewAxis {};
-struct Ellipsis {};
 /// One entry of x[...]: an index, a slice, a new axis, "...", a tensor of integer indices or a bool mask.
 using Index = std::variant<SInt, Slice, NewAxis, Ellipsis, UOp>;
 
@@ -33,9 +33,8 @@ UOp one_hot(const UOp& indices, const SInt& classes, DType dtype = DType::int32)
 UOp gather(const UOp& x, int axis, const UOp& index);
 /// Rows of `weight` (rows, features): shape of `indices` and a last axis of features.
 UOp embedding(const UOp& weight, const UOp& indices);
-enum class Scatter : uint8_t { sum, prod, mean, amax, amin };
 /// x with src[i][j] combined into x[index[i][j]][j] (for axis 0), or only those if include_self is false.
-UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, Scatter reduce, bool include_self = true);
+UOp scatter_reduce(const UOp& x, int axis, const UOp& index, const UOp& src, ScatterMode reduce, bool include_self = true);
 /// x with x[index[i][j]][j] = src[i][j] (for axis 0); the last of several wins.
 UOp scatter(const UOp& x, int axis, const UOp& index, const Operand& src);
 /// The first `size` elements of x where the mask holds, then `fill`.

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
@@ -30,7 +32,6 @@ UOp shrink_axis(const UOp& x, int axis, const SInt& begin, const SInt& end);
 /// The leading box of these sizes; -1 keeps an axis.
 UOp shrink_to(const UOp& x, const Shape& sizes);
 
-enum class PadMode : uint8_t { constant, reflect, replicate, circular };
 /// Negative amounts cut.
 UOp pad(const UOp& x, const Pairs& amounts, const Operand& value = 0, PadMode mode = PadMode::constant);
 UOp pad_axis(const UOp& x, int axis, const SInt& before, const SInt& after, const Operand& value = 0);

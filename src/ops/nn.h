@@ -4,6 +4,8 @@
 #include <functional>
 #include <optional>
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
@@ -87,7 +89,6 @@ struct AttentionOptions {
 /// softmax(q k^T / sqrt(d)) v over the last two axes (Vaswani et al., 2017).
 UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& value, const AttentionOptions& options = {});
 
-enum class Reduction : uint8_t { mean, sum, none };
 /// Of probabilities x against targets y.
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction = Reduction::mean, const OpsContext& ctx = {});
 /// Of logits; pos_weight may be null.

@@ -3,19 +3,15 @@
 
 #include <string_view>
 
+#include <tinygrad/op_arguments.h>
+
 #include "ops/operand.h"
 
 namespace tinygrad::ops {
 
-enum class Interpolation : uint8_t { linear, nearest, nearest_exact };
 /// "linear", "nearest", "nearest-exact"; ValueError for others.
 Interpolation interpolation_named(std::string_view name);
 
-struct InterpolateOptions {
-  Interpolation mode = Interpolation::linear;
-  /// Of linear: the first and last positions of input and output coincide, instead of the outer edges of their elements.
-  bool align_corners = false;
-};
 /// The last axes of x, as many as `size` has, resized to it. Linear is bilinear over two axes and trilinear over three. Nearest takes the
 /// element where the output's begins, nearest_exact that under its middle. Sizes of x in these axes must be known. The dtype stays; float16
 /// and narrower, and integers, are interpolated in float32, which uint8 is rounded from and wider integers are cut from. ValueError for

@@ -39,9 +39,7 @@ Tensor Tensor::lt(const Operand& x) const { return wrap(ops::lt(uop(), to_operan
 Tensor Tensor::gt(const Operand& x) const { return wrap(ops::gt(uop(), to_operand(x), context())); }
 Tensor Tensor::le(const Operand& x) const { return wrap(ops::le(uop(), to_operand(x), context())); }
 Tensor Tensor::ge(const Operand& x) const { return wrap(ops::ge(uop(), to_operand(x), context())); }
-Tensor Tensor::div(const Operand& x, Rounding rounding) const {
-  return wrap(ops::div(uop(), given_operand(x), static_cast<ops::Rounding>(rounding), context()));
-}
+Tensor Tensor::div(const Operand& x, Rounding rounding) const { return wrap(ops::div(uop(), given_operand(x), rounding, context())); }
 Tensor Tensor::isclose(const Operand& x, const CloseOptions& o) const {
   return wrap(ops::isclose(uop(), to_operand(x), {o.rtol, o.atol, o.equal_nan}, context()));
 }
@@ -109,7 +107,7 @@ Tensor Tensor::silu() const { return wrap(ops::silu(uop(), context())); }
 Tensor Tensor::softsign() const { return wrap(ops::softsign(uop(), context())); }
 Tensor Tensor::mish() const { return wrap(ops::mish(uop(), context())); }
 Tensor Tensor::leaky_relu(double neg_slope) const { return wrap(ops::leaky_relu(uop(), neg_slope, context())); }
-Tensor Tensor::gelu(GeluForm form) const { return wrap(ops::gelu(uop(), static_cast<ops::Gelu>(form), context())); }
+Tensor Tensor::gelu(GeluForm form) const { return wrap(ops::gelu(uop(), form, context())); }
 Tensor Tensor::elu(double alpha) const { return wrap(ops::elu(uop(), alpha, context())); }
 Tensor Tensor::celu(double alpha) const { return wrap(ops::celu(uop(), alpha, context())); }
 Tensor Tensor::selu(double alpha, double gamma) const { return wrap(ops::selu(uop(), alpha, gamma, context())); }
@@ -125,7 +123,7 @@ Tensor Tensor::bitcast(DType dtype) const {
 }
 
 namespace {
-UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, ops::Rounding::none, ctx); }
+UOp quotient(const ops::Operand& a, const ops::Operand& b, const ops::OpsContext& ctx) { return ops::div(a, b, Rounding::none, ctx); }
 }  // namespace
 
 #define TG_TENSOR_OPERATOR(symbol, builder, operand)                                                                  \

@@ -28,7 +28,6 @@ ops::PerAxis per_axis(const Sizes& sizes) {
 ValuesAndIndices wrap_both(const ops::ValuesAndIndices& both, const char* operation = __builtin_FUNCTION()) {
   return {wrap(both.values, operation), wrap(both.indices, operation)};
 }
-ops::Reduction to_reduction(Reduction r) { return static_cast<ops::Reduction>(r); }
 ops::PoolOptions to_pool(const PoolOptions& o) {
   ops::PoolOptions out{
       .kernel_size = std::span<const int64_t>(o.kernel_size), .ceil_mode = o.ceil_mode, .count_include_pad = o.count_include_pad};
@@ -152,9 +151,7 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const PoolOptions& o, const S
   return wrap(ops::max_unpool2d(uop(), indices.uop(), to_pool(o),
                                 output_size.empty() ? std::nullopt : std::optional<Shape>(to_shape(output_size))));
 }
-Tensor Tensor::interpolate(const Sizes& size, const InterpolateOptions& o) const {
-  return wrap(ops::interpolate(uop(), size, {static_cast<ops::Interpolation>(o.mode), o.align_corners}));
-}
+Tensor Tensor::interpolate(const Sizes& size, const InterpolateOptions& o) const { return wrap(ops::interpolate(uop(), size, o)); }
 Tensor Tensor::layernorm(const std::vector<int>& axes, double eps) const { return wrap(ops::layernorm(uop(), to_axes(axes), eps)); }
 Tensor Tensor::batchnorm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& invstd, const AxisList& axes) const {
   if (!axes.get()) throw ValueError("batchnorm: expects the axes of the statistics, got none");
@@ -169,10 +166,10 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   return scaled_dot_product_attention(key, value, AttentionOptions{});
 }
 Tensor Tensor::binary_crossentropy(const Tensor& y, Reduction r) const {
-  return wrap(ops::binary_crossentropy(uop(), y.uop(), to_reduction(r), context()));
+  return wrap(ops::binary_crossentropy(uop(), y.uop(), r, context()));
 }
 Tensor Tensor::binary_crossentropy_logits(const Tensor& y, Reduction r, const Tensor& pos_weight) const {
-  return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), to_reduction(r), node_or_null(pos_weight), context()));
+  return wrap(ops::binary_crossentropy_logits(uop(), y.uop(), r, node_or_null(pos_weight), context()));
 }
 
 namespace {
@@ -196,17 +193,16 @@ void check_labels(const char* op, const Tensor& y, std::optional<int64_t> ignore
 
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& o) const {
   check_labels("sparse_categorical_crossentropy", y, o.ignore_index, *this, ndim() - 1);
-  return wrap(
-      ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, to_reduction(o.reduction), context()));
+  return wrap(ops::sparse_categorical_crossentropy(uop(), y.uop(), o.ignore_index, o.label_smoothing, o.reduction, context()));
 }
 Tensor Tensor::cross_entropy(const Tensor& y, const CrossEntropyOptions& o) const {
   if (shape_of(y.uop()) != shape_of(uop())) check_labels("cross_entropy", y, o.ignore_index, *this, ndim() == 1 ? 0 : 1);
-  return wrap(ops::cross_entropy(uop(), y.uop(), o.ignore_index, to_reduction(o.reduction), o.label_smoothing, context()));
+  return wrap(ops::cross_entropy(uop(), y.uop(), o.ignore_index, o.reduction, o.label_smoothing, context()));
 }
 
 Tensor Tensor::nll_loss(const Tensor& y, const Tensor& weight, const NllOptions& o) const {
   check_labels("nll_loss", y, o.ignore_index, *this, 1);
-  return wrap(ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, to_reduction(o.reduction), context()));
+  return wrap(ops::nll_loss(uop(), y.uop(), node_or_null(weight), o.ignore_index, o.reduction, context()));
 }
 
 }  // namespace tinygrad

@@ -32,8 +32,8 @@ ops::Index to_index(const Slice& s) {
   if (s.stop) out.stop = to_size(*s.stop);
   return out;
 }
-ops::Index to_index(NewAxis) { return ops::NewAxis{}; }
-ops::Index to_index(Ellipsis) { return ops::Ellipsis{}; }
+ops::Index to_index(NewAxis n) { return n; }
+ops::Index to_index(Ellipsis e) { return e; }
 ops::Index to_index(const Tensor& t) { return t.uop(); }
 
 }  // namespace
@@ -169,8 +169,7 @@ Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& src) const 
   return wrap(ops::scatter(uop(), axis, checked("scatter", *this, axis, index).uop(), to_operand(src)));
 }
 Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& src, ScatterMode mode, bool include_self) const {
-  return wrap(ops::scatter_reduce(uop(), axis, checked("scatter_reduce", *this, axis, index).uop(), src.uop(),
-                                  static_cast<ops::Scatter>(mode), include_self));
+  return wrap(ops::scatter_reduce(uop(), axis, checked("scatter_reduce", *this, axis, index).uop(), src.uop(), mode, include_self));
 }
 Tensor Tensor::one_hot(int64_t classes) const { return wrap(ops::one_hot(uop(), classes)); }
 

@@ -91,7 +91,7 @@ Tensor Tensor::transpose(int axis0, int axis1) const { return wrap_view(ops::tra
 Tensor Tensor::flip(const AxisList& axes) const { return wrap_view(ops::flip(uop(), to_axes(axes).resolve("flip", rank_of(uop())))); }
 Tensor Tensor::shrink(const ExtentPairs& bounds) const { return wrap_view(ops::shrink(uop(), to_pairs(bounds))); }
 Tensor Tensor::pad(const ExtentPairs& amounts, const Operand& value, PadMode mode) const {
-  return wrap(ops::pad(uop(), to_pairs(amounts), to_operand(value), static_cast<ops::PadMode>(mode)));
+  return wrap(ops::pad(uop(), to_pairs(amounts), to_operand(value), mode));
 }
 Tensor Tensor::shrink_to(const Extents& shape) const { return wrap_view(ops::shrink_to(uop(), to_shape(shape))); }
 Tensor Tensor::pad_to(const Extents& shape, const Operand& value) const {

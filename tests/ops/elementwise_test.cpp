@@ -217,7 +217,7 @@ TEST_F(ElementwiseTest, Activations) {
   expect(hardtanh(x), [](double v) { return std::clamp(v, -1.0, 1.0); });
   expect(leaky_relu(x), [](double v) { return v < 0 ? 0.01 * v : v; });
   expect(gelu(x), [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); });
-  expect(gelu(x, Gelu::erf), [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }, 1e-6);
+  expect(gelu(x, GeluForm::erf), [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }, 1e-6);
   expect(quick_gelu(x), [](double v) { return v * logistic(1.702 * v); });
   expect(silu(x), [](double v) { return v * logistic(v); });
   expect(elu(x), [](double v) { return v > 0 ? v : std::expm1(v); });

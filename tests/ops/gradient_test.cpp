@@ -177,7 +177,7 @@ TEST_F(GradientTest, Functions) {
   for (const auto& [n, f] : functions) check(n, x, unary(f));
   check("asin", x, unary(asin), -0.8, 0.8);
   check("gelu", x, [](const std::vector<UOp>& v) { return gelu(v[0]); }, -2, 2);
-  check("gelu erf", x, [](const std::vector<UOp>& v) { return gelu(v[0], Gelu::erf); }, -2, 2);
+  check("gelu erf", x, [](const std::vector<UOp>& v) { return gelu(v[0], GeluForm::erf); }, -2, 2);
   check("elu", x, [](const std::vector<UOp>& v) { return elu(v[0]); }, -2, 2);
   check("selu", x, [](const std::vector<UOp>& v) { return selu(v[0]); }, -2, 2);
   check("softplus", x, [](const std::vector<UOp>& v) { return softplus(v[0], 2); }, -2, 2);

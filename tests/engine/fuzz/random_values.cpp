@@ -236,8 +236,8 @@ std::optional<Value> RandomValues::integer_binary(const Value& a, const Value& b
     case 5: return made(ops::lshift(x, y), true, any_integer);
     case 6: return made(ops::rshift(x, y), true, any_integer);
     case 7: return made(ops::lshift(x, ops::bitwise_and(cast(y, least_upper_dtype(x.dtype(), y.dtype())), 7)), true, any_integer);
-    case 8: return made(ops::div(x, y, ops::Rounding::floor), true, any_integer);
-    case 9: return made(ops::div(x, y, ops::Rounding::trunc), true, any_integer);
+    case 8: return made(ops::div(x, y, Rounding::floor), true, any_integer);
+    case 9: return made(ops::div(x, y, Rounding::trunc), true, any_integer);
     case 10: return made(ops::mod(x, y), true, b.bound);
     default: return made(ops::fmod(x, y), true, b.bound);
   }
