@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -111,6 +112,14 @@ class TINYGRAD_EXPORT Tensor {
  public:
   /// No tensor: for optional arguments. Every method but defined() throws ValueError.
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  /// The handle becomes one on another tensor; nothing is written to this one.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// `x[0] = y` and `x.grad() = y` would change a handle that is gone at once: x.set_item({0}, y), x.assign(y) and x.set_grad(y) write.
+  Tensor& operator=(const Tensor&) && = delete;
 
   // From values. A literal number or list has the default dtype of its kind, integers that the default int does not hold int64 or uint64, a
   // vector or span the dtype of its elements. ValueError for a literal that a dtype of the options does not hold.
@@ -278,7 +287,7 @@ class TINYGRAD_EXPORT Tensor {
   /// The only element. ShapeError if there are several.
   template <Element E = double>
   E item() const;
-  /// "<Tensor (2, 3) dtypes.float32 on CPU>"
+  /// "<Tensor (2, 3) dtypes.float32 on CPU>"; tolist() has the values.
   std::string to_string() const;
 
   // Changing. A view shows elements of another tensor, and what is written to one of them is seen in all: reshape, permute, flip, slices,
@@ -742,6 +751,8 @@ TG_TENSOR_OPERATOR(>=)
 TG_TENSOR_OPERATOR(==)
 TG_TENSOR_OPERATOR(!=)
 #undef TG_TENSOR_OPERATOR
+/// Its to_string().
+TINYGRAD_EXPORT std::ostream& operator<<(std::ostream& out, const Tensor& x);
 TINYGRAD_EXPORT Tensor operator-(const Tensor& x);
 TINYGRAD_EXPORT Tensor operator~(const Tensor& x);
 /// In place, as assign() is.
@@ -795,7 +806,10 @@ template <class L>
 Tensor::Tensor(const L& values, const TensorOptions& options) {
   using E = typename detail::LeafOf<L>::type;
   static_assert(!detail::Text<L>, "Tensor: text is no list of numbers; Tensor::from_file() reads a file");
-  static_assert(Element<E> || detail::Text<L>, "Tensor: is made of vectors, arrays or spans of numbers, or of such lists of lists");
+  static_assert(!std::is_same_v<E, Tensor>,
+                "Tensor: Tensor::stack() joins tensors along a new axis, Tensor::cat() along one that they have");
+  static_assert(Element<E> || detail::Text<L> || std::is_same_v<E, Tensor>,
+                "Tensor: is made of vectors, arrays or spans of numbers, or of such lists of lists");
   if constexpr (!Element<E>) {
     // said above
   } else if constexpr (requires { std::span<const E>(values); }) {

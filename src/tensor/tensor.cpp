@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <ostream>
 
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
@@ -256,6 +257,8 @@ std::string Tensor::to_string() const {
   if (!defined()) return "<Tensor undefined>";
   return fmt::format("<Tensor {} {} on {}>", tinygrad::to_string(shape_of(uop())), repr(dtype()), device());
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << x.to_string(); }
 
 Context Tensor::train(bool mode) { return Context({.training = mode}); }
 bool Tensor::training() { return current_options().training; }

@@ -1,6 +1,8 @@
 // What users may write, and with TG_MISTAKES what must be refused: see refused.cmake.
 #include <functional>
+#include <iostream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <tinygrad/jit.h>
@@ -38,6 +40,10 @@ int main() {
   step(x).first.item();
   x[0][1].item();
   x[{0, 1}].item();
+  Tensor y = x[0], z;
+  y = x[1];
+  std::tie(y, z) = std::pair(x[0], x[1]);
+  std::cout << y;
 #ifdef TG_MISTAKES
   // refused: comma
   x[0, 1].item();
@@ -45,6 +51,12 @@ int main() {
   rated(x).loss.item();
   // refused: Tensor: is made of vectors, arrays or spans of numbers
   const Tensor words(std::vector<std::string>{"a", "b"});
+  // refused: Tensor: Tensor::stack() joins tensors along a new axis
+  const Tensor joined(std::vector<Tensor>{x, x});
+  // refused: use of deleted function
+  x[0] = Tensor{1.0, 1.0};
+  // refused: operator=(const tinygrad::Tensor&) &&
+  x.grad() = x;
   // refused: Tensor: text is no list of numbers
   const Tensor text(std::string("file"));
 #endif
