@@ -17,6 +17,9 @@ struct DeviceFact final : CachedFact {
 
 Symbol stored(const UOp& u) { return static_cast<const DeviceFact*>(u->fact(FactSlot::device))->device; }
 
+/// Nothing is computed in files, and this room knows of devices no more than their names.
+bool holds_files(Symbol device) { return device.str().starts_with("DISK:"); }
+
 Symbol common(const UOp& u, std::span<const UOp> sources) {
   Symbol found;
   for (const UOp& s : sources) {
@@ -24,7 +27,7 @@ Symbol common(const UOp& u, std::span<const UOp> sources) {
     if (d.empty() || d == found) continue;
     if (!found.empty())
       throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), found.str(),
-                                    d.str(), found.str()));
+                                    d.str(), holds_files(found) ? d.str() : found.str()));
     found = d;
   }
   return found;

@@ -36,6 +36,15 @@ TEST(Device, MixedSourcesAreAnError) {
   }
 }
 
+TEST(Device, TheHintIsOneThatComputes) {
+  for (const auto& [first, second] : {std::pair("DISK:/tmp/x", "CPU"), std::pair("CPU", "DISK:/tmp/x")}) try {
+      device_of(on(first, 11) + on(second, 13));
+      FAIL();
+    } catch (const DeviceError& e) {
+      EXPECT_NE(std::string_view(e.what()).find("; move one of them with .to(\"CPU\")"), std::string_view::npos) << e.what();
+    }
+}
+
 TEST(Device, Shards) {
   const UOp s(Op::MSTACK, DType::float32, {on("CPU", 11), on("CPU:1", 14)});
   EXPECT_EQ(device_of(s), Symbol("CPU,CPU:1"));
