@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
@@ -19,13 +21,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-/// The default device's name, empty when none works.
-std::string default_name() {
+bool names(std::string_view row, std::string_view target) {
+  return target.starts_with(row) && (target.size() == row.size() || target[row.size()] == ':');
+}
+
+/// The row of the list that says most of the default device: "CPU:CLANG", not "CPU", of CPU:CLANG:znver4. Empty when none works.
+std::string default_row(std::span<const DeviceStatus> all) {
+  std::string best;
   try {
-    return default_device();
-  } catch (const DeviceError&) {
-    return {};
-  }
+    const std::string target(Device::get(default_device()).target().name());
+    for (const DeviceStatus& d : all)
+      if (names(d.name, target) && d.name.size() > best.size()) best = d.name;
+  } catch (const DeviceError&) {}
+  return best;
 }
 
 std::string status_text(const DeviceStatus& d, const std::string& preferred) {
@@ -78,8 +86,8 @@ std::string text_of(const Json& value) {
 }  // namespace
 
 void list_devices(bool json) {
-  const std::string preferred = default_name();
   const std::vector<DeviceStatus> all = available_devices();
+  const std::string preferred = default_row(all);
   size_t width = 10;
   for (const DeviceStatus& d : all) width = std::max(width, d.name.size());
   for (const DeviceStatus& d : all) {
@@ -91,7 +99,11 @@ void list_devices(bool json) {
 }
 
 void describe_device(const std::string& name, bool json) {
-  const Context chosen{{.dev = name}};
+  // A plain name has the renderer and the processor that DEV chooses for it, as a tensor's device has.
+  const DeviceChoice choice = DeviceChoice::parse(name);
+  const bool is_plain = choice.renderer.empty() && choice.path.empty() && choice.canonical() == default_device();
+  std::optional<Context> chosen;
+  if (!is_plain) chosen.emplace(ContextArgs{.dev = name});
   const Json all = facts(Device::get(default_device()));
   if (json) return print_json(all);
   for (const auto& [key, value] : all.items()) fmt::print("{:<12} {}\n", key, text_of(value));

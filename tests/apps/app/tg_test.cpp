@@ -72,6 +72,18 @@ TEST(Tg, Devices) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
 }
 
+TEST(Tg, DevicesKnowTheRendererThatDevChooses) {
+  EXPECT_TRUE(std::regex_search(run_tg("devices", "DEV=CPU:CLANG").out, std::regex("(^|\n)CPU:CLANG +works \\(default\\)")));
+  EXPECT_TRUE(std::regex_search(run_tg("devices", "DEV=CPU").out, std::regex("(^|\n)CPU +works \\(default\\)")));
+  const auto target = [](const char* name, const char* environment) {
+    return Json::parse(run_tg(std::string("devices --json ") + name, environment).out)["target"].get<std::string>().substr(0, 9);
+  };
+  EXPECT_EQ(target("CPU", "DEV=CPU:CLANG"), "CPU:CLANG");
+  EXPECT_EQ(target("cpu", "DEV=CPU:CLANG"), "CPU:CLANG");
+  EXPECT_EQ(target("CPU:LLVM", "DEV=CPU:CLANG"), "CPU:LLVM:");
+  EXPECT_EQ(target("CPU", "DEV=INTERP"), "CPU:LLVM:");
+}
+
 TEST(Tg, DevicesSayWhyOneDoesNotWork) {
   const Ran ran = run_tg("devices", "LLVM_PATH=/nonexistent/libLLVM.so");
   EXPECT_EQ(ran.status, 0);
