@@ -24,9 +24,7 @@ bool is_numpy_scalar(nb::handle x) {
          nb::cast<int64_t>(x.attr("ndim")) == 0;
 }
 
-[[noreturn]] void too_large(nb::handle x) {
-  throw nb::value_error(("the integer " + std::string(nb::str(x).c_str()) + " does not fit 64 bits").c_str());
-}
+[[noreturn]] void too_large(nb::handle x) { throw ValueError("the integer " + std::string(nb::str(x).c_str()) + " does not fit 64 bits"); }
 
 }  // namespace
 

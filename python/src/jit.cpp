@@ -66,7 +66,7 @@ void visit(nb::handle x, detail::JitCollector& c, std::vector<nb::object>& objec
   } else if (PyDict_Check(x.ptr())) {
     c.open("{");
     for (const auto& [key, value] : by_name(x)) {
-      c.key(nb::repr(nb::str(key.data(), key.size())).c_str());
+      c.key(key);
       visit(value, c, objects);
     }
     c.close("}");

@@ -99,6 +99,17 @@ def test_numbers_of_numpy_are_numbers() -> None:
     f(Tensor([1.0]), np.int32(4))
 
 
+def test_keywords_are_named_as_they_are() -> None:
+  @TinyJit
+  def f(x: Tensor, k: int = 0) -> Tensor:
+    return x * k
+
+  for i in range(3):
+    f(Tensor([1.0 * i]), k=3)
+  with pytest.raises(JitError, match=r"\{k: 4\}"):
+    f(Tensor([1.0]), k=4)
+
+
 def test_training_step() -> None:
   Tensor.manual_seed(3)
   layer = nn.Linear(4, 1)

@@ -18,8 +18,9 @@ namespace tinygrad::ops {
 
 namespace {
 
-UOp binary(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
-  const auto [x, y] = broadcast_operands(a, b, ctx);
+/// `what` is whom errors name: the caller.
+UOp binary(Op op, const Operand& a, const Operand& b, const OpsContext& ctx, const char* what = __builtin_FUNCTION()) {
+  const auto [x, y] = broadcast_operands(a, b, ctx, what);
   return alu(op, {x, y});
 }
 
@@ -30,16 +31,18 @@ Operand modulo(const Operand& number, const Operand& beside) {
   return is_signed(n.dtype()) && n.as_int() < 0 ? Operand(n.cast(beside.node().dtype())) : number;
 }
 
-UOp modular(Op op, const Operand& a, const Operand& b, const OpsContext& ctx) { return binary(op, modulo(a, b), modulo(b, a), ctx); }
+UOp modular(Op op, const Operand& a, const Operand& b, const OpsContext& ctx, const char* what = __builtin_FUNCTION()) {
+  return binary(op, modulo(a, b), modulo(b, a), ctx, what);
+}
 
-UOp bits(std::string_view what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
-  const auto [x, y] = broadcast_operands(modulo(a, b), modulo(b, a), ctx);
+UOp bits(const char* what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(modulo(a, b), modulo(b, a), ctx, what);
   if (is_float(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers or bool", what, repr(x.dtype())));
   return alu(op, {x, y});
 }
 
-UOp shift(std::string_view what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
-  const auto [x, y] = broadcast_operands(a, b, ctx);
+UOp shift(const char* what, Op op, const Operand& a, const Operand& b, const OpsContext& ctx) {
+  const auto [x, y] = broadcast_operands(a, b, ctx, what);
   if (!is_int(x.dtype())) throw DTypeError(fmt::format("{}: got {}, expects integers", what, repr(x.dtype())));
   return alu(op, {x, y});
 }
@@ -310,22 +313,27 @@ UOp ne(const Operand& a, const Operand& b, const OpsContext& ctx) {
   return exact.is(Op::CMPEQ) ? alu(Op::CMPNE, {exact.src(0), exact.src(1)}) : ops::logical_not(exact);
 }
 
-UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx) {
+namespace {
+
+UOp less(const Operand& a, const Operand& b, const OpsContext& ctx, const char* what = __builtin_FUNCTION()) {
   if (const UOp exact = compare_integers(Relation::lt, a, b)) return exact;
-  return binary(Op::CMPLT, a, b, ctx);
+  return binary(Op::CMPLT, a, b, ctx, what);
 }
 
-UOp gt(const Operand& a, const Operand& b, const OpsContext& ctx) { return lt(b, a, ctx); }
-
-UOp le(const Operand& a, const Operand& b, const OpsContext& ctx) {
+UOp not_greater(const Operand& a, const Operand& b, const OpsContext& ctx, const char* what = __builtin_FUNCTION()) {
   if (const UOp exact = compare_integers(Relation::le, a, b)) return exact;
-  const auto [x, y] = broadcast_operands(a, b, ctx);
+  const auto [x, y] = broadcast_operands(a, b, ctx, what);
   // With NaN neither is less nor equal, so the negation of > will not do for floats.
   if (!is_float(x.dtype())) return ops::logical_not(lt(y, x));
   return bitwise_or(lt(x, y), ops::eq(x, y));
 }
 
-UOp ge(const Operand& a, const Operand& b, const OpsContext& ctx) { return le(b, a, ctx); }
+}  // namespace
+
+UOp lt(const Operand& a, const Operand& b, const OpsContext& ctx) { return less(a, b, ctx); }
+UOp gt(const Operand& a, const Operand& b, const OpsContext& ctx) { return less(b, a, ctx); }
+UOp le(const Operand& a, const Operand& b, const OpsContext& ctx) { return not_greater(a, b, ctx); }
+UOp ge(const Operand& a, const Operand& b, const OpsContext& ctx) { return not_greater(b, a, ctx); }
 
 UOp where(const Operand& condition, const Operand& a, const Operand& b, const OpsContext& ctx) {
   const auto [x, y] = broadcast_operands(a, b, ctx);

@@ -36,7 +36,7 @@ View whole(const SInt& n) { return {0, n, 1, n}; }
 
 View at(const SInt& i, const SInt& n, size_t axis) {
   if ((!surely_less(i, n) && surely_not_greater(n, i)) || less_now(n, i + 1) || less_now(i, -n))
-    throw IndexError(fmt::format("index {} is out of range for axis {} of size {}", to_string(i), axis, to_string(n)));
+    throw IndexError(fmt::format("indexing: index {} is out of range for axis {} of size {}", to_string(i), axis, to_string(n)));
   const SInt begin = surely_less(i, 0) ? i + n : i;
   return {begin, begin + 1, 1, 1};
 }
@@ -59,14 +59,15 @@ View known_slice(const Slice& s, int64_t n) {
 }
 
 View slice(const Slice& s, const SInt& n) {
-  if (s.step == 0) throw ValueError("a slice with a step of 0");
+  if (s.step == 0) throw ValueError("indexing: a slice has a step of 0, expects another integer");
   const bool known = n.known() && (!s.start || s.start->known()) && (!s.stop || s.stop->known());
   if (known) return known_slice(s, n.value());
-  if (s.step != 1) throw ValueError(fmt::format("a slice with symbolic bounds and a step of {}, expects 1", s.step));
+  if (s.step != 1) throw ValueError(fmt::format("indexing: a slice with symbolic bounds has a step of {}, expects 1", s.step));
   auto from_end = [&](const SInt& b) { return surely_less(b, 0) ? b + n : b; };
   const SInt begin = s.start ? from_end(*s.start) : SInt(0), end = s.stop ? from_end(*s.stop) : n;
   if (less_now(begin, 0) || less_now(end, begin) || less_now(n, end))
-    throw IndexError(fmt::format("the slice [{}, {}) is not within an axis of size {}", to_string(begin), to_string(end), to_string(n)));
+    throw IndexError(
+        fmt::format("indexing: the slice [{}, {}) is not within an axis of size {}", to_string(begin), to_string(end), to_string(n)));
   return {begin, end, 1, end - begin};
 }
 
@@ -77,8 +78,8 @@ std::vector<Index> spelled_out(const Shape& in, std::span<const Index> indices) 
     ellipses += std::holds_alternative<Ellipsis>(i);
     real += !std::holds_alternative<Ellipsis>(i) && !std::holds_alternative<NewAxis>(i);
   }
-  if (ellipses > 1) throw IndexError("an index can have only one ellipsis");
-  if (real > in.size()) throw IndexError(fmt::format("{} indices for {}, which has {} axes", real, to_string(in), in.size()));
+  if (ellipses > 1) throw IndexError("indexing: there can be only one ellipsis");
+  if (real > in.size()) throw IndexError(fmt::format("indexing: {} indices for {}, which has {} axes", real, to_string(in), in.size()));
   std::vector<Index> out;
   for (const Index& i : indices) {
     if (std::holds_alternative<Ellipsis>(i))
@@ -184,6 +185,7 @@ Rows join_tensors(const Parsed& p) {
   UOp valid;
   for (const auto& [axis, index] : p.tensors) {
     const SInt& n = p.shape[size_t(axis)];
+    if (rows.index) broadcast_shape(shape_of(rows.index), shape_of(index), "indexing");
     const UOp inside = is_unsigned(index.dtype()) ? lt(index, n) : bitwise_and(ge(index, 0), lt(index, n));
     valid = valid ? bitwise_and(valid, inside) : inside;
     rows.index = rows.index ? add(mul(rows.index, n), index) : index;

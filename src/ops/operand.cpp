@@ -110,12 +110,12 @@ UOp as_node(const Operand& x, DType dtype) {
 
 UOp as_node(const Operand& x, const OpsContext& ctx) { return x.is_weak() ? as_node(x, kind_dtype(x.number(), ctx)) : x.node(); }
 
-std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx) {
+std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx, const char* op) {
   const Promotion to = promote(a, b, ctx);
   UOp x = promoted(a, to), y = promoted(b, to);
   const Shape &xs = shape_of(x), &ys = shape_of(y);
   if (xs.empty() || ys.empty() || xs == ys) return {x, y};
-  const Shape shape = broadcast_shape(xs, ys);
+  const Shape shape = broadcast_shape(xs, ys, op);
   return {broadcast_to(x, shape), broadcast_to(y, shape)};
 }
 

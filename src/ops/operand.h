@@ -88,8 +88,10 @@ UOp strong(const UOp& x);
 UOp as_node(const Operand& x, DType dtype);
 /// The operand as a node: a number gets the dtype of its kind (bool, default int, default float).
 UOp as_node(const Operand& x, const OpsContext& ctx = {});
-/// Both as nodes of the common dtype, broadcast to one shape; an operand of shape () stays as it is, as ALU nodes allow.
-std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx = {});
+/// Both as nodes of the common dtype, broadcast to one shape; an operand of shape () stays as it is, as ALU nodes allow. ShapeError naming
+/// `op`, the caller if nothing is given.
+std::pair<UOp, UOp> broadcast_operands(const Operand& a, const Operand& b, const OpsContext& ctx = {},
+                                       const char* op = __builtin_FUNCTION());
 /// `x` cast to the default float unless it is a float.
 UOp to_float(const UOp& x, const OpsContext& ctx = {});
 

@@ -40,6 +40,7 @@ UOp pad_constant(const UOp& x, const Pairs& amounts, const Operand& value) {
   UOp padded = tinygrad::pad(x, pairs);
   if (is_zero(value)) return padded;
   const UOp inside = tinygrad::pad(tinygrad::expand(bool_const(true), shape_of(x)), pairs);
+  if (!value.is_number()) broadcast_shape(shape_of(padded), shape_of(value.node()), "pad");
   return ops::where(inside, padded, value);
 }
 

@@ -82,7 +82,7 @@ DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().de
 }  // namespace
 
 void Tensor::manual_seed(uint64_t seed) {
-  if (Recorder* r = Recorder::current()) r->used_host("manual_seed()");
+  if (Recorder* r = Recorder::current()) r->used_host("manual_seed()", "Call it before the function");
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   s.seed = seed;
@@ -90,7 +90,7 @@ void Tensor::manual_seed(uint64_t seed) {
 }
 
 Tensor Tensor::get_rng_state() {
-  if (Recorder* r = Recorder::current()) r->used_host("get_rng_state()");
+  if (Recorder* r = Recorder::current()) r->used_host("get_rng_state()", "Call it outside");
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   const uint64_t state[] = {s.seed, s.drawn};
@@ -98,7 +98,7 @@ Tensor Tensor::get_rng_state() {
 }
 
 void Tensor::set_rng_state(const Tensor& state) {
-  if (Recorder* r = Recorder::current()) r->used_host("set_rng_state()");
+  if (Recorder* r = Recorder::current()) r->used_host("set_rng_state()", "Call it before the function");
   if (state.dtype() != DType::uint64 || state.shape() != Sizes{2})
     throw ValueError(fmt::format("set_rng_state: got {}, expects what get_rng_state() gave: two uint64", state.to_string()));
   const std::vector<uint64_t> values = state.tolist<uint64_t>();

@@ -79,10 +79,8 @@ void Recorder::changed(detail::TensorCell& cell) {
   if (entry.expired()) entry = cell.weak_from_this();
 }
 
-void Recorder::used_host(const char* what) {
-  if (strict_)
-    throw JitError(fmt::format(
-        "jit: the function calls {}; a replay runs only kernels and would not do it. Return the tensor and do it outside", what));
+void Recorder::used_host(const char* what, const char* instead) {
+  if (strict_) throw JitError(fmt::format("jit: the function calls {}; a replay runs only kernels and would not do it. {}", what, instead));
   recording_.host_use = what;
 }
 

@@ -105,7 +105,7 @@ class Recorder {
   /// True for the first time, if the call has not changed it.
   bool reads(detail::TensorCell& cell);
   /// Something that a replay would leave out.
-  void used_host(const char* what);
+  void used_host(const char* what, const char* instead = "Return the tensor and do it outside");
   /// Throws JitError for a graph of stores that cannot be captured. Before it runs.
   void check(const UOp& sink);
   void ran(const UOp& sink, const schedule::Schedule& schedule);

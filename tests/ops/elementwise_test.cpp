@@ -34,7 +34,17 @@ TEST_F(ElementwiseTest, Broadcasting) {
   const UOp row = counting({3}), column = tinygrad::reshape(counting({2}), {2, 1});
   expect_values(add(row, mul(column, 10)), {0, 1, 2, 10, 11, 12});
   EXPECT_EQ(message_of<ShapeError>([&] { add(counting({2, 3}), counting({2})); }),
-            "broadcast: cannot broadcast (2, 3) with (2,): the sizes 3 and 2 differ and neither is 1");
+            "add: cannot broadcast (2, 3) with (2,): the sizes 3 and 2 differ and neither is 1");
+  const UOp a = counting({3}), b = counting({2});
+  const auto named = [&](auto&& op) {
+    const std::string message = message_of<ShapeError>([&] { op(a, b); });
+    return message.substr(0, message.find(": cannot broadcast"));
+  };
+  EXPECT_EQ(named([](const UOp& x, const UOp& y) { return gt(x, y); }), "gt");
+  EXPECT_EQ(named([](const UOp& x, const UOp& y) { return le(x, y); }), "le");
+  EXPECT_EQ(named([](const UOp& x, const UOp& y) { return div(x, y); }), "div");
+  EXPECT_EQ(named([](const UOp& x, const UOp& y) { return maximum(x, y); }), "maximum");
+  EXPECT_EQ(named([](const UOp& x, const UOp& y) { return bitwise_and(lt(x, 0), lt(y, 0)); }), "bitwise_and");
 }
 
 TEST_F(ElementwiseTest, Arithmetic) {

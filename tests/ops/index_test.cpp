@@ -32,8 +32,8 @@ TEST_F(IndexTest, Views) {
   expect_shape(get(x, {NewAxis{}, Ellipsis{}, NewAxis{}}), "(1, 3, 4, 1)");
   expect_shape(get(x, {Ellipsis{}, SInt(0)}), "(3,)");
   EXPECT_EQ(get(x, {Slice{}, Ellipsis{}}), x);
-  EXPECT_EQ(message_of<IndexError>([&] { get(x, {SInt(3)}); }), "index 3 is out of range for axis 0 of size 3");
-  EXPECT_EQ(message_of<IndexError>([&] { get(x, {SInt(0), SInt(-5)}); }), "index -5 is out of range for axis 1 of size 4");
+  EXPECT_EQ(message_of<IndexError>([&] { get(x, {SInt(3)}); }), "indexing: index 3 is out of range for axis 0 of size 3");
+  EXPECT_EQ(message_of<IndexError>([&] { get(x, {SInt(0), SInt(-5)}); }), "indexing: index -5 is out of range for axis 1 of size 4");
   EXPECT_THROW(get(x, {SInt(0), SInt(0), SInt(0)}), IndexError);
   EXPECT_THROW(get(x, {Ellipsis{}, Ellipsis{}}), IndexError);
   EXPECT_THROW(get(x, {Slice{.step = 0}}), ValueError);

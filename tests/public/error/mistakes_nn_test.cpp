@@ -247,7 +247,7 @@ std::vector<Mistake> programs() {
                           const auto f = jit([](const Tensor& x) { return x * x.item(); });
                           for (int i = 0; i < 3; ++i) f(Tensor({1.0 * i}));
                         }),
-      mistake<JitError>("jit_that_seeds", "manual_seed()",
+      mistake<JitError>("jit_that_seeds", "manual_seed(); a replay runs only kernels and would not do it. Call it before the function",
                         [](Givens& g) {
                           const auto f = jit([](const Tensor& x) {
                             Tensor::manual_seed(1);

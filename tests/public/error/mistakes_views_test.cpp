@@ -159,12 +159,12 @@ INSTANTIATE_TEST_SUITE_P(Views, Mistakes, testing::ValuesIn(views()), name_of);
 
 std::vector<Mistake> indices() {
   return {
-      mistake<IndexError>("index_too_large", "index 2 is out of range for axis 0 of size 2", [](Givens& g) { g.matrix[2]; }),
+      mistake<IndexError>("index_too_large", "indexing: index 2 is out of range for axis 0 of size 2", [](Givens& g) { g.matrix[2]; }),
       mistake<IndexError>("index_too_small", "index -4", [](Givens& g) { g.matrix[{0, -4}]; }),
-      mistake<IndexError>("too_many_indices", "3 indices for (2, 3)", [](Givens& g) { g.matrix[{0, 0, 0}]; }),
+      mistake<IndexError>("too_many_indices", "indexing: 3 indices for (2, 3)", [](Givens& g) { g.matrix[{0, 0, 0}]; }),
       mistake<IndexError>("index_of_a_scalar", "which has 0 axes", [](Givens& g) { g.scalar[0]; }),
       mistake<IndexError>("two_ellipses", "only one ellipsis", [](Givens& g) { g.matrix[{Ellipsis{}, Ellipsis{}}]; }),
-      mistake<ValueError>("slice_without_a_step", "a slice with a step of 0", [](Givens& g) { g.vector[Slice{.step = 0}]; }),
+      mistake<ValueError>("slice_without_a_step", "indexing: a slice has a step of 0", [](Givens& g) { g.vector[Slice{.step = 0}]; }),
       mistake<IndexError>("floats_as_index", "dtypes.float32 as index, expects integers", [](Givens& g) { g.matrix[g.vector]; }),
       mistake<IndexError>("a_mask_of_another_shape", "a bool mask of (3,) does not fit (2, 3)", [](Givens& g) { g.matrix[g.mask]; }),
       mistake<ShapeError>("index_tensors_of_other_shapes", "cannot broadcast", [](Givens& g) { g.image[{g.ints, Tensor({0, 1})}]; }),
