@@ -15,6 +15,7 @@ function(tg_python)
   nanobind_add_module(tinygrad_python NB_STATIC NB_DOMAIN tinygrad_cpp ${sources})
   get_property(room GLOBAL PROPERTY TG_LAST_ROOM)
   target_link_libraries(tinygrad_python PRIVATE ${room})
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/python/src/module.cpp" PROPERTIES COMPILE_DEFINITIONS "TG_VERSION=\"${PROJECT_VERSION}\"")
   target_include_directories(tinygrad_python SYSTEM PRIVATE "${nanobind_DIR}/../include" ${Python_INCLUDE_DIRS})  # their warnings are not ours
   target_compile_options(tinygrad_python PRIVATE "$<$<CONFIG:Release>:-O1>"  # what takes time is in the library
                          "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")  # optionals in variants

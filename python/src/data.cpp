@@ -42,11 +42,35 @@ Dataset dataset_of(nb::handle x) {
           }};
 }
 
+/// Arrays in a list are examples, one each; that is seldom what is meant where they differ.
+bool is_list_of_arrays(nb::handle x) {
+  if (!nb::isinstance<nb::tuple>(x) && !nb::isinstance<nb::list>(x)) return false;
+  for (nb::handle item : nb::borrow<nb::sequence>(x))
+    if (nb::isinstance<Tensor>(item) || !PyObject_HasAttrString(item.ptr(), "shape")) return false;
+  return true;
+}
+
+/// Runs it; its errors say what to do where the data set is a list of arrays.
+template <class F>
+auto with_hint(bool of_arrays, F&& f) {
+  constexpr const char* hint =
+      "; each array of the list is an example here. Of arrays whose rows are the examples: DataLoader([Tensor(a), Tensor(b)])";
+  try {
+    return f();
+  } catch (const ShapeError& e) {
+    if (of_arrays) throw ShapeError(std::string(e.what()) + hint);
+    throw;
+  } catch (const DTypeError& e) {
+    if (of_arrays) throw DTypeError(std::string(e.what()) + hint);
+    throw;
+  }
+}
+
 /// Threads of a loader may wait for Python's lock: it is not held while they end or are waited for. They end before the interpreter does,
 /// which would take them down in the middle of C++.
 class Loader {
  public:
-  Loader(nb::handle dataset, const DataLoaderOptions& options) {
+  Loader(nb::handle dataset, const DataLoaderOptions& options) : of_arrays_(is_list_of_arrays(dataset)) {
     Dataset d = dataset_of(dataset);
     {
       const Released released;
@@ -69,13 +93,13 @@ class Loader {
     const Interruptible interruptible;
     const Released released;
     const std::lock_guard lock(mutex_);
-    next_ = loader().begin();
+    next_ = with_hint(of_arrays_, [&] { return loader().begin(); });
     is_first_ = true;
     return ++loop_;
   }
   /// Threads that share a loop get each batch once.
   nb::tuple next(uint64_t loop) {
-    const std::optional<Batch> batch = [&]() -> std::optional<Batch> {
+    const std::optional<Batch> batch = with_hint(of_arrays_, [&]() -> std::optional<Batch> {
       const Interruptible interruptible;
       const Released released;
       const std::lock_guard lock(mutex_);
@@ -83,7 +107,7 @@ class Loader {
       if (loop != loop_) throw std::runtime_error("DataLoader: another loop over it has begun meanwhile; a loader has one at a time");
       if (!std::exchange(is_first_, false)) ++next_;
       return next_ == own.end() ? std::nullopt : std::optional(*next_);
-    }();
+    });
     if (!batch) throw nb::stop_iteration();
     return nb::tuple(nb::cast(*batch));
   }
@@ -105,6 +129,7 @@ class Loader {
   }
 
   std::mutex mutex_;  // never taken with Python's lock held, which decoders need
+  const bool of_arrays_;
   std::unique_ptr<DataLoader> loader_;
   DataLoader::Iterator next_;
   bool is_first_ = true;

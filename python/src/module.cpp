@@ -118,6 +118,7 @@ void bind_errors(nb::module_& m) {
 NB_MODULE(_core, m) {
   using namespace tinygrad::python;
   m.doc() = "The C++ library behind tinygrad_cpp.";
+  m.attr("version") = TG_VERSION;
   bind_errors(m);
   bind_places();
   bind_dtypes(m);

@@ -228,12 +228,15 @@ void bind_nn(nb::module_& m) {
   nb::class_<Module>(m, "Module", nb::dynamic_attr())
       .def(
           "tensors",
-          [](const Module& module) {
+          [](const Module& module, const std::string& path) {
             nn::Fields fields;
-            module.add_fields(fields);
+            if (path.empty())
+              module.add_fields(fields);
+            else
+              fields.add(path, module);
             return fields.tensors();
           },
-          "Its tensors and their names.");
+          "path"_a = "", "Its tensors and their names, below a path by which errors name the layer from now on.");
   bind_convolutions(m);
   bind_norms(m);
 

@@ -108,3 +108,24 @@ def test_what_a_jit_captured() -> None:
   assert f(x).tolist() == [4, 6]
   f.reset()
   assert f.captured is None
+
+
+def test_errors_of_layers_begin_with_their_path():
+  class Net:
+    def __init__(self):
+      self.a, self.blocks = nn.Linear(4, 3), [nn.LayerNorm(3), nn.Linear(3, 2)]
+
+  net = Net()
+  with pytest.raises(tg.ShapeError, match=r"^Linear\(4 -> 3\): matmul"):
+    net.a(Tensor.ones(2, 5))
+  assert sorted(nn.state.get_state_dict(net)) == ["a.bias", "a.weight", "blocks.0.bias", "blocks.0.weight", "blocks.1.bias", "blocks.1.weight"]
+  with pytest.raises(tg.ShapeError, match=r"^a: Linear\(4 -> 3\): matmul"):
+    net.a(Tensor.ones(2, 5))
+  with pytest.raises(tg.ShapeError, match=r"^blocks.1: Linear\(3 -> 2\): matmul"):
+    net.blocks[1](Tensor.ones(2, 5))
+  assert sorted(nn.state.get_state_dict(net.a, "net.")) == ["net.bias", "net.weight"]
+  assert sorted(nn.state.get_state_dict(net.a, "net_")) == ["net_bias", "net_weight"]
+
+
+def test_the_version():
+  assert tg.__version__.count(".") == 2

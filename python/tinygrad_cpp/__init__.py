@@ -25,8 +25,9 @@ from tinygrad_cpp.dtype import dtypes
 from tinygrad_cpp.helpers import Context, GlobalCounters, fetch, getenv
 from tinygrad_cpp.device import Device
 from tinygrad_cpp import nn
+from tinygrad_cpp._core import version as __version__
 
 __all__ = [
   "Cancelled", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
-  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "function", "getenv", "nn",
+  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn",
 ]

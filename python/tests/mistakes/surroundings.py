@@ -54,6 +54,7 @@ FILES = [
   (lambda t: DataLoader(3), TypeError, "object of type 'int' has no len()"),
   (lambda t: DataLoader(NoLength()), TypeError, "object of type 'NoLength' has no len()"),
   (lambda t: DataLoader([t, V]), tg.ShapeError, "tensor_dataset: <Tensor (3,) dtypes.float32 on CPU> has 3 rows, the"),
+  (lambda t: list(DataLoader([np.ones((4, 2)), np.ones(4)], batch_size=2)), tg.ShapeError, "Of arrays whose rows are the examples: DataLoader([Tensor(a), Tensor(b)])"),
   (lambda t: DataLoader(S), tg.ShapeError, "tensor_dataset: got <Tensor () dtypes.float32 on CPU>, expects an"),
   (lambda t: DataLoader(t, batch_size=0), tg.ValueError, "DataLoader: batch_size is 0, expects at least 1"),
   (lambda t: DataLoader(t, threads=-2), tg.ValueError, "DataLoader: threads is -2, expects -1 to 4096"),

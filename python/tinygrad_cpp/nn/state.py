@@ -80,7 +80,9 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
     return {prefix.strip("."): obj}  # type: ignore[dict-item]
   out: dict[str, Tensor] = {}
   if isinstance(obj, Module):
-    out.update({prefix + name: t for name, t in obj.tensors()})
+    # Errors of the layer will begin with the path.
+    named = obj.tensors(prefix[:-1]) if prefix.endswith(".") else [(prefix + name, t) for name, t in obj.tensors()]
+    out.update(named)
   if isinstance(obj, Optimizer):
     parts = {"optimizers": obj.optimizers} if isinstance(obj, OptimizerGroup) else {"params": obj.params, "buffers": obj.buffers}
     out.update(get_state_dict(parts, prefix, tensor_type))
