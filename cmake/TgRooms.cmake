@@ -13,7 +13,8 @@ set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/capt
 list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp tensor/recorder.cpp tensor/captured.cpp
     tensor/index_check.cpp tensor/indexing.cpp tensor/views.cpp tensor/memory.cpp tensor/arithmetic.cpp tensor/backward.cpp
     tensor/variable.cpp schedule/online_reduce.cpp schedule/argument_cuts.cpp program/program.cpp
-    program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp runtime/cpu/elf_loader.cpp)
+    program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp engine/launch.cpp
+    codegen/codegen.cpp codegen/opt/pack_constants.cpp codegen/opt/parse_opts.cpp runtime/cpu/elf_loader.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 # Backends that wait for drivers and processes.
 foreach(backend cl cuda disk dsp emulated hip metal null webgpu)
