@@ -37,6 +37,8 @@ struct Recorded {
   std::string name;  ///< of the file
   Target target;
   std::string (*render)(const Target& target, const UOp& linear, const KernelInfo& info);
+
+  friend void PrintTo(const Recorded& r, std::ostream* out) { *out << r.name; }
 };
 
 /// Of the interpreted device: its programs have no other text.
