@@ -15,6 +15,11 @@ list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.c
     tensor/variable.cpp schedule/online_reduce.cpp schedule/argument_cuts.cpp program/program.cpp
     program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp engine/launch.cpp
     codegen/codegen.cpp codegen/opt/pack_constants.cpp codegen/opt/parse_opts.cpp runtime/cpu/elf_loader.cpp)
+# What only kernels of GPUs go through, and what runs once for a list of them.
+list(APPEND TG_SMALL_SOURCES codegen/opt/group_heuristic.cpp codegen/opt/tensor_core.cpp codegen/opt/stage_operand.cpp
+    codegen/late/use_images.cpp codegen/late/fetch_copies.cpp codegen/late/coalesce.cpp codegen/expand/pipeline_stages.cpp
+    codegen/expand/stage_memory.cpp codegen/expand/lower_stages.cpp codegen/expand/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp
+    codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp engine/run.cpp engine/capture.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 # Backends that wait for drivers and processes.
 foreach(backend cl cuda disk dsp emulated hip metal null webgpu)

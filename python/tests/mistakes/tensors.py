@@ -33,7 +33,7 @@ CREATION = [
   (lambda t: Tensor.zeros(None), TypeError, "zeros: sizes are integers, or one tuple of integers; got (None,)"),
   (lambda t: Tensor.ones(2, device="CPU:x"), tg.DeviceError, "CPU: unknown renderer 'X'; known are LLVM, CLANG"),
   (lambda t: tg.Device["CPU:x"], tg.DeviceError, "CPU: unknown renderer 'X'; known are LLVM, CLANG. A device is NAME[:INDEX]"),
-  (lambda t: tg.Device["INTERP:LLVM"], tg.DeviceError, "INTERP: unknown renderer 'LLVM'; known are none"),
+  (lambda t: tg.Device["INTERP:LLVM"], tg.DeviceError, "INTERP: unknown renderer 'LLVM'; known are INTERP"),
   (lambda t: Tensor.full("2", 1), TypeError, "full: sizes are integers, or one tuple of integers; got ('2',)"),
   (lambda t: Tensor.arange(0, 10, 0), tg.ValueError, "arange: the step is 0 or NaN"),
   (lambda t: Tensor.arange("a"), TypeError, "arange: expects numbers, got 'a'"),
