@@ -253,9 +253,8 @@ TEST(HeuristicOpts, RowsOneAfterAnother) {
     }
 }
 
-/// What is chosen for the first kernel of a result on an NVIDIA GPU, and how many work-items a group has then.
-std::pair<std::vector<Opt>, int64_t> on_a_gpu(const UOp& result) {
-  const Target target = cuda_target("sm_90a");
+/// What is chosen for the first kernel of a result on a GPU, and how many work-items a group has then.
+std::pair<std::vector<Opt>, int64_t> on_a_gpu(const UOp& result, const Target& target = cuda_target("sm_90a")) {
   const UOp kernel = simplified_kernel(kernels_of({output(result)}, target).front());
   const std::vector<Opt> opts = heuristic_opts(kernel, target);
   int64_t items = 1;
@@ -276,6 +275,13 @@ TEST(HeuristicOpts, ItemsShareRows) {
   }
   const auto& [opts, items] = on_a_gpu(softmax(tensor({4096, 4096}), 0));
   EXPECT_EQ(count_of(OptOp::GROUP, opts), 0) << to_string(opts) << ": neighbouring rows lie together";
+}
+
+// A sum over rows of sums over columns: items for both would be as many as the product.
+TEST(HeuristicOpts, ReductionsInsideOfEachOtherDoNotShareItems) {
+  const auto& [opts, items] = on_a_gpu(sum(relu(sum(tensor({128, 64, 64}), 2)), 0), interp_target());
+  EXPECT_EQ(count_of(OptOp::GROUP, opts), 1) << to_string(opts);
+  EXPECT_LE(items, interp_target().max_group_items) << to_string(opts);
 }
 
 // Sizes without powers of two have groups as well.

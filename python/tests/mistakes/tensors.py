@@ -265,7 +265,7 @@ ELEMENTS = [
   (lambda t: t.sum().add(t, t), TypeError, "add(): incompatible function arguments"),
   (lambda t: t.shape[5], IndexError, "tuple index out of range"),
   (lambda t: setattr(t, "shape", (4,)), AttributeError, "property of 'Tensor' object has no setter"),
-  (lambda t: t.to("CPU:9999"), tg.DeviceError, "CPU:9999: there is one CPU device; more threads are NUM_CPU_THREADS"),
+  (lambda t: t.to("CPU:9999"), tg.DeviceError, "CPU:9999: CPU:1 to CPU:255 are the processor behind queues; more threads of one are NUM_CPU_THREADS"),
   (lambda t: t.to("CPU:-1"), tg.DeviceError, "device 'CPU:-1': expected NAME[:INDEX][:RENDERER[:ARCH]], such as"),
   (lambda t: t.to("INTERP") + t, tg.DeviceError, "ADD: the sources live on INTERP and CPU; move one of them with"),
   (lambda t: t.to("INTERP") @ t, tg.DeviceError, "MUL: the sources live on INTERP and CPU; move one of them with"),

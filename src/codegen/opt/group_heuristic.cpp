@@ -154,8 +154,10 @@ class GroupHeuristic {
     for (int64_t n = few ? most_items() : std::min(most_items(), row_items); n >= 8; n /= 2) {
       const auto fits = [&](size_t i) { return left_[i] >= 2 * n && (masked(i) || left_[i] % n == 0); };
       if (shared.empty() || !fits(shared.front())) continue;
+      std::vector<size_t> taken;
       for (const size_t i : shared) {
-        if (!fits(i)) continue;
+        if (!fits(i) || std::ranges::any_of(taken, [&](size_t t) { return meet(t, i); })) continue;
+        taken.push_back(i);
         const int64_t vector = moves_by_one(i) ? vector_elements() : 1;
         if (vector > 1 && left_[i] >= n * vector && left_[i] % (masked(i) ? vector : n * vector) == 0) add(OptOp::UNROLL, i, vector);
         add(OptOp::GROUP, i, n);
@@ -164,6 +166,18 @@ class GroupHeuristic {
       return true;
     }
     return false;
+  }
+
+  /// Whether a value depends on both axes, or is reduced along one and depends on the other: they cannot have the same items.
+  bool meet(size_t a, size_t b) const {
+    return std::ranges::any_of(toposort(sink_), [&](const UOp& u) {
+      const OpenRanges open = ranges_of(u);
+      const auto has = [&](size_t axis) {
+        const UOp& range = nest_.axes[axis].range;
+        return std::ranges::find(open, range) != open.end() || (u.is(Op::REDUCE) && closes(u, range));
+      };
+      return has(a) && has(b);
+    });
   }
 
   /// What is reduced along the axis lies behind each other in memory, and no other output reads it.

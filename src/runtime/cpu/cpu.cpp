@@ -88,6 +88,8 @@ class HostCpu final : public Device {
   bool runs_in_worker() const override { return true; }
 };
 
+constexpr int most_queues = 255;
+
 /// The host again, beside the caller.
 class QueuedCpu final : public Device {
  public:
@@ -147,6 +149,9 @@ std::string emulated_cpu_missing(std::string_view arch) {
 }
 
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
+  if (choice.index > most_queues)
+    throw DeviceError(fmt::format("{}: CPU:1 to CPU:{} are the processor behind queues; more threads of one are NUM_CPU_THREADS",
+                                  choice.canonical(), most_queues));
   const CodePath& code = choice.renderer == "CLANG" ? compiler::clang_path : compiler::llvm_path;
   Target target = runnable_target(choice.arch);
   set_renderer(target, code.renderer);

@@ -38,7 +38,7 @@ std::vector<Mistake> creation() {
       mistake<ValueError>("eye_of_negative_size", "eye: negative size (-1, -1)", [](Givens&) { Tensor::eye(-1); }),
       mistake<DeviceError>("unknown_device", "unknown device 'GPUX'; known are", [](Givens&) { Tensor({1.0}, {.device = "GPUX"}); }),
       mistake<DeviceError>("unknown_renderer", "unknown renderer 'X'; known are", [](Givens&) { Tensor::ones({2}, {.device = "CPU:X"}); }),
-      mistake<DeviceError>("only_one_cpu", "NUM_CPU_THREADS", [](Givens& g) { g.vector.to("CPU:7"); }),
+      mistake<DeviceError>("too_many_cpus", "NUM_CPU_THREADS", [](Givens& g) { g.vector.to("CPU:700"); }),
       mistake<ShapeError>("full_like_of_a_larger_tensor", "expand", [](Givens& g) { g.vector.full_like(g.square); }),
       mistake<DTypeError>("rand_of_integers", "rand: got dtypes.int32", [](Givens&) { Tensor::rand({2}, {.dtype = DType::int32}); }),
       mistake<DTypeError>("randn_of_bools", "randn: got dtypes.bool", [](Givens& g) { g.ints.randn_like(DType::bool_); }),
