@@ -111,9 +111,10 @@ TEST_P(Amd, HipOfModelsCompiles) {
   if (sample_of() > 1) return;
   EXPECT_GE(c.kernels, 300u);
   EXPECT_GT(with_cores, 0);
-  // As it was when it was last looked at: 92 kernels at most, and 1144 bytes, where waves are of 64 items, else 17 and 224.
+  // As it was when it was last looked at: 92 kernels at most, and 1588 bytes, where waves are of 64 items, else 17 and 260. A convolution
+  // whose groups have 64 items instead of 4 spills most.
   EXPECT_LE(spilled.kernels, wave_of(target) == 64 ? 96 : 18);
-  EXPECT_LE(spilled.most_bytes, wave_of(target) == 64 ? 1172 : 240) << spilled.worst;
+  EXPECT_LE(spilled.most_bytes, wave_of(target) == 64 ? 1600 : 264) << spilled.worst;
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Amd, testing::Values("gfx90a", "gfx942", "gfx1100", "gfx1201"),
