@@ -78,7 +78,7 @@ ROWS = [
         lambda: "no one: it has none", counts=False),
     Row("NPY", r"NPY\b", "Arrays of the host, such as NumPy's, in place. No kernels.", "nothing", lambda: "no one: it has none", counts=False),
     Row("CUDA", r"CUDA\S* CUDA:CUDA:",
-        "CUDA C; replays are CUDA graphs. Tensor cores are those of `mma.sync`, on sm_90a of `wgmma` and on sm_100a of `tcgen05` too. Tests of each device passed on an H100 with driver 580.159.04 (docs/architecture.md says which, and at which commit). Without a GPU: every kernel of the corpus is compiled for sm_80, "
+        "CUDA C; replays are CUDA graphs. Tensor cores are those of `mma.sync`, on sm_90a of `wgmma` and on sm_100a of `tcgen05` too. Tests of each device passed on an H100 with driver 580.159.04 (docs/backends/cuda.md says which, and at which commit). Without a GPU: every kernel of the corpus is compiled for sm_80, "
         "sm_90a and sm_100a, the text runs on the processor with a thread for each work-item, and the driver's calls go to a driver of the tests.",
         "NVIDIA's driver 525 or newer and NVRTC 12.4 or newer (`pip install nvidia-cuda-nvrtc`)", gpu,
         without="FakeCuda|CudaC|CudaOfModels|NvidiaToolkit", stand_in="no GPU: assembled, and run by stand-ins", rendered="NULL:CUDA:sm_90a"),

@@ -91,7 +91,7 @@ Function<std::decay_t<F>> function(F&& f, FunctionOptions options = {}) {
 }
 
 /// Runs a kernel written as graph nodes, on these tensors: `build` gets a PARAM for each, in their order, and gives the SINK (what a kernel
-/// is like is in docs/architecture.md). It runs at once, in place; the tensors that it writes must have memory of their own
+/// is like is in docs/ir.md). It runs at once, in place; the tensors that it writes must have memory of their own
 /// (Tensor::empty). Returns the tensors as they are after it. `gradient` gives the gradients of all tensors, from those of the ones that
 /// were written; without it, asking for a gradient throws ValueError.
 TINYGRAD_EXPORT std::vector<Tensor> custom_kernel(std::span<const Tensor> tensors, const std::function<UOp(std::span<const UOp>)>& build,

@@ -1,5 +1,5 @@
 #pragma once
-/// One kernel from the scheduler's SINK to the list of instructions that renderers print; docs/architecture.md has both formats.
+/// One kernel from the scheduler's SINK to the list of instructions that renderers print; docs/ir.md has both formats.
 
 #include <span>
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace tinygrad {
 
-/// What a launch of a linear program needs (docs/architecture.md): its PARAMs, VARs, launch dimensions and cost. `kernel` is the SINK that
+/// What a launch of a linear program needs (docs/ir.md): its PARAMs, VARs, launch dimensions and cost. `kernel` is the SINK that
 /// it was made from: it has the name, and reads an argument only if a LOAD of it does, since partial results that the program itself has
 /// put into an argument need not have been there before.
 KernelInfo describe_kernel(const UOp& linear, const UOp& kernel);

@@ -1,5 +1,5 @@
 #pragma once
-/// Verifiers: what a graph may hold at each stage border, as tables of rules. docs/architecture.md has the contracts in words.
+/// Verifiers: what a graph may hold at each stage border, as tables of rules. docs/ir.md has the contracts in words.
 ///
 /// A graph that breaks one is our own bug: InternalError naming the border, the rule, the node, what it got and what it expects. Time is
 /// linear in the nodes of the graph, without recursion.

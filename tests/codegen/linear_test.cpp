@@ -34,7 +34,7 @@ size_t count_width(const UOp& linear, Op op, int32_t width) {
                               [&](const UOp& u) { return u.is(op) && u.src(0).arg_as<IndexArg>().width == width; }));
 }
 
-/// What docs/architecture.md promises of a linear program.
+/// What docs/ir.md promises of a linear program.
 void expect_well_formed(const UOp& linear) {
   NodeSet before;
   std::vector<UOp> open;

@@ -6,7 +6,7 @@
 
 namespace tinygrad::renderer {
 
-/// PTX of a linear program (docs/architecture.md) for a GPU of NVIDIA: a pure function of its arguments. The module has one kernel of the
+/// PTX of a linear program (docs/ir.md) for a GPU of NVIDIA: a pure function of its arguments. The module has one kernel of the
 /// name kernel_symbol(); its parameters are the addresses of the buffers in the order of KernelInfo::params, then the variables as int64.
 /// Throws InternalError for an instruction that these GPUs do not have.
 std::string render_ptx(const Target& target, const UOp& linear, const KernelInfo& info);

@@ -1,4 +1,4 @@
-// Transcendental functions and roots as devices compute them, against the C library's in long double; docs/architecture.md states the
+// Transcendental functions and roots as devices compute them, against the C library's in long double; docs/numerics.md states the
 // bounds.
 #include <gtest/gtest.h>
 

@@ -130,7 +130,7 @@ void expect_right(Device& device, Work& work, const std::vector<Opt>& opts) {
     expect_right(device, work, opts, begin, std::min(work.values.size(), begin + most));
 }
 
-/// What docs/architecture.md promises of functions.
+/// What docs/numerics.md promises of functions.
 double allowed_ulps(Op op, double of_division) {
   switch (op) {
     case Op::FDIV:

@@ -1,5 +1,5 @@
 // Every function of one float, its derivative and the derivative of that, against closed forms in long double: over all exponents and
-// signs, at zeros, infinities and NaN, in all float dtypes. docs/architecture.md states the bounds. 400 numbers a function and dtype,
+// signs, at zeros, infinities and NaN, in all float dtypes. docs/numerics.md states the bounds. 400 numbers a function and dtype,
 // 8,000 with TG_TEST_SCALE=20.
 #include <gtest/gtest.h>
 

@@ -269,7 +269,7 @@ TEST(Histories, AreKeptUpToALimit) {
   EXPECT_TRUE(w.grad().defined());
 }
 
-// What is a view and what is a copy: the table of docs/architecture.md.
+// What is a view and what is a copy: the table of docs/tensors.md.
 
 struct Form {
   std::string name;
