@@ -258,10 +258,16 @@ function(tg_test_docs)
     add_test(NAME guide.${name} COMMAND ${checker} "${folder}/guide/${page}" ${how})
     set_property(TEST guide.${name} PROPERTY LABELS guide)
   endforeach()
-  file(GLOB pages CONFIGURE_DEPENDS "${folder}/*.md")
+  file(GLOB pages CONFIGURE_DEPENDS "${folder}/*.md" "${folder}/backends/*.md")
   add_test(NAME docs.links COMMAND ${checker} "${PROJECT_SOURCE_DIR}/README.md" ${pages})
+  # The map of the code and the pages behind it; their snippets are of tests and golden files, and are not run.
+  set(stages architecture ir rewriting schedule opts codegen jit tensors numerics devices benchmarking)
+  list(TRANSFORM stages PREPEND "${folder}/")
+  list(TRANSFORM stages APPEND ".md")
+  file(GLOB backends CONFIGURE_DEPENDS "${folder}/backends/*.md")
+  add_test(NAME docs.paragraphs COMMAND ${checker} ${stages} ${backends} --max-words 90)
   add_test(NAME docs.checker COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tests/docs/test_check_page.py")
-  set_tests_properties(docs.links docs.checker PROPERTIES LABELS guide ENVIRONMENT "TG_BUILD_DIR=${PROJECT_BINARY_DIR}")
+  set_tests_properties(docs.links docs.paragraphs docs.checker PROPERTIES LABELS guide ENVIRONMENT "TG_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()
 
 # A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with
