@@ -7,9 +7,9 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
-#include "kernel/accessed_memory.h"
 #include "codegen/opt/heuristic_opts.h"
 #include "codegen/opt/parse_opts.h"
+#include "kernel/accessed_memory.h"
 #include "target/target.h"
 #include "uop/graph.h"
 

@@ -30,9 +30,8 @@ std::unique_ptr<Device> open_flaky(const DeviceChoice& choice) {
   return std::make_unique<FakeDevice>(choice.canonical());
 }
 
-constexpr CodePath kCodePaths[] = {{.renderer = "X", .missing_compiler = works},
-                                   {.renderer = "Y"},
-                                   {.renderer = "X", .missing_compiler = no_emulator, .arch = "other"}};
+constexpr CodePath kCodePaths[] = {
+    {.renderer = "X", .missing_compiler = works}, {.renderer = "Y"}, {.renderer = "X", .missing_compiler = no_emulator, .arch = "other"}};
 
 constexpr Backend kFakes[] = {
     {.name = "GONE", .unavailable = absent, .open = open_fake},

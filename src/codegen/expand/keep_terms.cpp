@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "kernel/accessed_memory.h"
 #include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/repeated_terms.h"
+#include "kernel/accessed_memory.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"

@@ -4,8 +4,8 @@
 #include <bit>
 #include <deque>
 
-#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
+#include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "symbolic/known_divisors.h"
 #include "uop/build.h"

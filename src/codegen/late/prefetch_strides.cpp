@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "kernel/accessed_memory.h"
 #include "codegen/opt/kernel_axes.h"
+#include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 #include "uop/node_map.h"

@@ -1,7 +1,7 @@
 #include "codegen/late/speculate_loads.h"
 
-#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
+#include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernel/accessed_memory.h"
 #include "codegen/rebuild.h"
+#include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "symbolic/known_divisors.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "renderer/cstyle/expression.h"
 #include "kernel/kernel_info.h"
+#include "renderer/cstyle/expression.h"
 #include "target/target.h"
 #include "uop/uop.h"
 

@@ -7,6 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "kernel/address_parts.h"
+#include "kernel/scratch_layout.h"
 #include "renderer/exact.h"
 #include "renderer/llvmir/aliases.h"
 #include "renderer/llvmir/emitter.h"
@@ -14,7 +15,6 @@
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/llvmir/memory.h"
 #include "renderer/llvmir/vectors.h"
-#include "kernel/scratch_layout.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 

@@ -68,7 +68,8 @@ class Alu {
   }
 
   std::string logic() {
-    const std::string a = out_.in_register(s_[0]), b = s_.size() > 1 ? out_.in_register(s_[1]) : "";
+    std::string a = out_.in_register(s_[0]);
+    const std::string b = s_.size() > 1 ? out_.in_register(s_[1]) : "";
     const auto both = [&](std::string_view instruction) { return out_.define(DType::bool_, instruction, a + ", " + b); };
     switch (op_) {
       case Op::ADD:

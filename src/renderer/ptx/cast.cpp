@@ -121,7 +121,7 @@ std::string emit_cast(Emitter& out, const Operand& x, DType dtype) { return Cast
 
 std::string emit_bitcast(Emitter& out, const Operand& x, DType dtype) {
   if (is_bool(x.dtype) || is_bool(dtype)) return emit_cast(out, x, dtype);
-  const std::string from = out.in_register(x);
+  std::string from = out.in_register(x);
   if (kind_of(x.dtype) != kind_of(dtype)) return out.define(dtype, fmt::format("mov.{}", bits_name(dtype)), from);
   // How a register of 16 bits holds 8 depends on the sign.
   if (dtype == DType::int8 && x.dtype != DType::int8) return out.define(dtype, "cvt.s16.s8", from);
