@@ -1,11 +1,14 @@
 #include <tinygrad/queue.h>
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -95,7 +98,8 @@ struct HostQueue::State {
   std::mutex mutex;
   std::condition_variable arrived, finished;
   std::deque<Task> tasks;
-  bool has_thread = false, ends = false, is_running = false;
+  pid_t thread_in = 0;  ///< the process that has the thread; a forked child has none yet
+  bool ends = false, is_running = false;
   std::string failure;  ///< what synchronize() throws next
 
   explicit State(std::string name) : device(std::move(name)) {}
@@ -120,6 +124,25 @@ struct HostQueue::State {
     if (const std::string why = of_host ? of_host->failure() : std::string(); !why.empty()) fail(why);
   }
   void operator()(const RaiseCommand& c, const Task&) { static_cast<HostSignal&>(*c.signal).raise(failure_now()); }
+
+  /// Under the mutex. What ran at the moment of a fork has run in the parent only.
+  static void ensure_thread(const std::shared_ptr<State>& state) {
+    if (state->thread_in == ::getpid()) return;
+    if (std::exchange(state->is_running, false) && state->failure.empty()) state->failure = "the process was forked while a command ran";
+    try {
+      std::thread([state] { state->run_all(); }).detach();
+    } catch (const std::system_error& e) {
+      throw DeviceError(fmt::format("{}: no thread for its queue: {}", state->device, e.what()));
+    }
+    state->thread_in = ::getpid();
+  }
+  /// Until all has run; with the lock.
+  static std::unique_lock<std::mutex> finish(const std::shared_ptr<State>& state) {
+    std::unique_lock lock(state->mutex);
+    if (!state->is_idle()) ensure_thread(state);
+    state->finished.wait(lock, [&] { return state->is_idle(); });
+    return lock;
+  }
 
   void run(const Task& task) {
     const Context options(task.options);
@@ -161,7 +184,7 @@ void HostQueue::submit(std::span<const Command> commands) {
   std::deque<Task> tasks;
   for (const Command& c : commands) tasks.emplace_back(c);
   const std::lock_guard lock(state_->mutex);
-  if (!std::exchange(state_->has_thread, true)) std::thread([state = state_] { state->run_all(); }).detach();
+  State::ensure_thread(state_);
   for (Task& t : tasks) state_->tasks.push_back(std::move(t));
   state_->arrived.notify_one();
 }
@@ -171,13 +194,13 @@ SignalPtr HostQueue::make_signal() { return std::make_shared<HostSignal>(); }
 bool HostQueue::can_copy_from(Device& source) { return source.allocator().uses_host_memory(); }
 
 void HostQueue::drain() noexcept {
-  std::unique_lock lock(state_->mutex);
-  state_->finished.wait(lock, [&] { return state_->is_idle(); });
+  try {
+    State::finish(state_);
+  } catch (const DeviceError&) {}  // without a thread nothing uses what goes
 }
 
 void HostQueue::synchronize() {
-  std::unique_lock lock(state_->mutex);
-  state_->finished.wait(lock, [&] { return state_->is_idle(); });
+  const std::unique_lock lock = State::finish(state_);
   if (!state_->failure.empty()) throw DeviceError(fmt::format("{}: {}", state_->device, std::exchange(state_->failure, {})));
 }
 

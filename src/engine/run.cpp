@@ -10,6 +10,7 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
+#include "base/per_process.h"
 #include "base/recently_used.h"
 #include "base/thread_pool.h"
 #include "device/buffer.h"
@@ -82,10 +83,7 @@ struct PlannedList {
 /// The lists of the plans that ran last, so that a loop of realizes looks no kernel up. Each keeps its programs.
 class PlannedLists {
  public:
-  static PlannedLists& instance() {
-    static PlannedLists* lists = new PlannedLists;
-    return *lists;
-  }
+  static PlannedLists& instance() { return detail::PerProcess<PlannedLists>::get(); }
 
   std::shared_ptr<const PlannedList> get(const schedule::Schedule& s, const Options& options) {
     Key key{s.plan, options.code_key(), {}};

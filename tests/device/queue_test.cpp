@@ -1,6 +1,8 @@
 #include <tinygrad/queue.h>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -112,6 +114,24 @@ TEST_F(QueueTest, ManyThreadsSubmit) {
   for (std::thread& t : threads) t.join();
   one_.synchronize();
   EXPECT_EQ(sum, 8 * 499 * 500 / 2);
+}
+
+TEST_F(QueueTest, AForkedChildHasAThreadOfItsOwn) {
+  std::atomic<int> runs{0};
+  Calls count([&](auto, auto) { ++runs; });
+  submit(one_, {launch(count)});
+  one_.synchronize();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a deadlock would keep the test forever
+    submit(one_, {launch(count)});
+    one_.synchronize();
+    _exit(runs == 2 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(runs, 1);
 }
 
 /// A device that is a queue and memory of the host.

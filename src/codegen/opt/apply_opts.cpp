@@ -50,13 +50,7 @@ UOp items_to_reuse(const UOp& sink, const UOp& range, const UOp& items) {
   std::vector<UOp> known;
   for (const UOp& r : item_ranges(sink))
     if (r.arg_as<RangeArg>().kind == AxisKind::group && r.src(0) == items.src(0)) known.push_back(r);
-  for (const UOp& u : toposort(sink)) {
-    if (known.empty()) break;
-    const OpenRanges open = ranges_of(u);
-    const std::span<const UOp> closed = u.is(Op::REDUCE) ? closed_ranges(u) : std::span<const UOp>();
-    const auto has = [&](const UOp& r) { return std::ranges::find(open, r) != open.end() || std::ranges::find(closed, r) != closed.end(); };
-    if (has(range)) std::erase_if(known, has);
-  }
+  std::erase_if(known, [&](const UOp& r) { return meet(sink, range, r); });
   return known.empty() ? items : known.front();
 }
 

@@ -156,7 +156,8 @@ class GroupHeuristic {
       if (shared.empty() || !fits(shared.front())) continue;
       std::vector<size_t> taken;
       for (const size_t i : shared) {
-        if (!fits(i) || std::ranges::any_of(taken, [&](size_t t) { return meet(t, i); })) continue;
+        if (!fits(i) || std::ranges::any_of(taken, [&](size_t t) { return meet(sink_, nest_.axes[t].range, nest_.axes[i].range); }))
+          continue;
         taken.push_back(i);
         const int64_t vector = moves_by_one(i) ? vector_elements() : 1;
         if (vector > 1 && left_[i] >= n * vector && left_[i] % (masked(i) ? vector : n * vector) == 0) add(OptOp::UNROLL, i, vector);
@@ -166,18 +167,6 @@ class GroupHeuristic {
       return true;
     }
     return false;
-  }
-
-  /// Whether a value depends on both axes, or is reduced along one and depends on the other: they cannot have the same items.
-  bool meet(size_t a, size_t b) const {
-    return std::ranges::any_of(toposort(sink_), [&](const UOp& u) {
-      const OpenRanges open = ranges_of(u);
-      const auto has = [&](size_t axis) {
-        const UOp& range = nest_.axes[axis].range;
-        return std::ranges::find(open, range) != open.end() || (u.is(Op::REDUCE) && closes(u, range));
-      };
-      return has(a) && has(b);
-    });
   }
 
   /// What is reduced along the axis lies behind each other in memory, and no other output reads it.

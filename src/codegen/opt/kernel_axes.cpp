@@ -40,6 +40,16 @@ std::vector<UOp> nested_axes(const UOp& sink) {
   return sorted_ranges(sink, is_axis, [](const UOp& u) { return std::tuple(order_of(u), is_reduced(u), id_of(u)); });
 }
 
+bool meet(const UOp& sink, const UOp& a, const UOp& b) {
+  return std::ranges::any_of(toposort(sink), [&](const UOp& u) {
+    const OpenRanges open = ranges_of(u);
+    const auto has = [&](const UOp& range) {
+      return std::ranges::find(open, range) != open.end() || (u.is(Op::REDUCE) && closes(u, range));
+    };
+    return has(a) && has(b);
+  });
+}
+
 std::vector<UOp> item_ranges(const UOp& sink) {
   const auto is_item = [](const UOp& u) {
     const AxisKind kind = u.arg_as<RangeArg>().kind;

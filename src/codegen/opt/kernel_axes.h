@@ -18,6 +18,9 @@ std::vector<UOp> kernel_axes(const UOp& sink);
 /// The same, as they are nested: in the order (order key, REDUCEs last, id).
 std::vector<UOp> nested_axes(const UOp& sink);
 
+/// Whether a value depends on both ranges, or is reduced along one and depends on the other.
+bool meet(const UOp& sink, const UOp& a, const UOp& b);
+
 /// The ranges of work-items (kinds local and group), outermost first.
 std::vector<UOp> item_ranges(const UOp& sink);
 
