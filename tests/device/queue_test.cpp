@@ -14,6 +14,10 @@
 #include "device/fake_device.h"
 #include "device/launch_log.h"
 
+// The thread sanitizer by default ends processes that start threads after a fork of several.
+extern "C" const char* __tsan_default_options();  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }  // NOLINT(readability-identifier-naming)
+
 namespace tinygrad::test {
 namespace {
 
