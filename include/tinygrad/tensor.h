@@ -38,6 +38,32 @@ enum class Op : uint8_t;
 namespace detail {
 struct TensorCell;
 TensorCell& cell_of(const Tensor& tensor);
+
+/// What a Tensor has of its cell. The cell counts these apart from the shares that the library takes for a while.
+class TINYGRAD_EXPORT CellHandle {
+ public:
+  CellHandle() = default;
+  explicit CellHandle(std::shared_ptr<TensorCell> cell) noexcept;
+  CellHandle(const CellHandle& other) noexcept : CellHandle(other.cell_) {}
+  CellHandle(CellHandle&& other) noexcept = default;
+  CellHandle& operator=(CellHandle other) noexcept {
+    cell_.swap(other.cell_);
+    return *this;
+  }
+  ~CellHandle() {
+    if (cell_) release();
+  }
+
+  const std::shared_ptr<TensorCell>& get() const noexcept { return cell_; }
+  explicit operator bool() const noexcept { return cell_ != nullptr; }
+  TensorCell& operator*() const noexcept { return *cell_; }
+  TensorCell* operator->() const noexcept { return cell_.get(); }
+
+ private:
+  void release() noexcept;
+
+  std::shared_ptr<TensorCell> cell_;
+};
 }  // namespace detail
 
 namespace detail {
@@ -243,7 +269,7 @@ class TINYGRAD_EXPORT Tensor {
   static bool training();
 
   // What it is.
-  bool defined() const { return cell_ != nullptr; }
+  bool defined() const { return bool(cell_); }
   /// The sizes; of symbolic ones what their variables' values give. In a jitted function that is nothing to go by, as another call has
   /// other values: there it is as reading values of tensors, and symbolic_shape() or max_shape() serve.
   Sizes shape() const;
@@ -647,7 +673,7 @@ class TINYGRAD_EXPORT Tensor {
   void read(DType dtype, size_t count, void* (*take)(void* self, const void* ready), void* self) const;
   static Tensor from_blob_of(DType written, void* data, const Sizes& shape, const TensorOptions& options, std::shared_ptr<void> owner);
 
-  std::shared_ptr<detail::TensorCell> cell_;
+  detail::CellHandle cell_;
 };
 
 /// A tensor, which it keeps, or a number that takes the dtype of the tensor it meets: a float beside integers makes the result the default

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include <tinygrad/errors.h>
 
@@ -12,7 +10,6 @@
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/memory.h"
-#include "tensor/realize.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -27,31 +24,12 @@ namespace {
 
 uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
 
-/// Handles on each cell among the results.
-std::unordered_map<const TensorCell*, long> count_handles(const detail::JitResults& results) {
-  std::unordered_map<const TensorCell*, long> counts;
+/// Handles that the call has on each cell: the results twice, in the list here and as the function gave them.
+std::unordered_map<const TensorCell*, uint32_t> count_handles(const detail::JitResults& results) {
+  std::unordered_map<const TensorCell*, uint32_t> counts;
   for (const Tensor& t : results.tensors)
-    if (t.defined()) ++counts[&detail::cell_of(t)];
+    if (t.defined()) counts[&detail::cell_of(t)] += 2;
   return counts;
-}
-
-/// Whether a cell has no more handles than expected. Other threads take a share of every live cell for a moment now and then.
-bool has_only(const detail::CellPtr& cell, long handles, std::chrono::microseconds patience = std::chrono::milliseconds(1)) {
-  for (auto waited = std::chrono::microseconds(0); waited < patience;) {
-    if (cell.use_count() <= handles) return true;
-    constexpr auto moment = std::chrono::microseconds(20);
-    std::this_thread::sleep_for(moment);
-    waited += moment;
-  }
-  return false;
-}
-
-/// Before an error. Other threads that were interrupted with a share get time to go on, however long they compile.
-bool surely_has_more(const detail::CellPtr& cell, long handles) {
-  if (has_only(cell, handles)) return false;
-  bool more = true;
-  while_nothing_realizes([&] { more = !has_only(cell, handles, std::chrono::milliseconds(200)); });
-  return more;
 }
 
 }  // namespace
@@ -75,13 +53,12 @@ void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
   for (const detail::CellPtr& cell : detail::live_cells()) {
     const UOp state = state_of_view(cell->node());
     if (!state.is(Op::BUFFER)) continue;
-    // The caller has the results twice: in the list here, and as the function gave them. `cell` is one more.
-    const auto found = handles.find(cell.get());
-    const long of_call = found == handles.end() ? 1 : 2 * found->second + 1;
+    const auto of_call = handles.find(cell.get());
+    const bool is_kept = cell->handles() > (of_call == handles.end() ? 0 : of_call->second);
     for (size_t i = 0; i < recorder_.arguments().size(); ++i)
-      if (recorder_.arguments()[i].buffer == state && surely_has_more(cell, of_call))
+      if (is_kept && recorder_.arguments()[i].buffer == state)
         throw JitError(fmt::format("jit: something keeps argument {} after the call, where a replay would not put it; keep a clone()", i));
-    if (!recorder_.made_in_call(id_of(state)) || has_only(cell, of_call)) continue;
+    if (!recorder_.made_in_call(id_of(state)) || !is_kept) continue;
     kept_[id_of(state)] = BufferPtr(&buffer_of(state));
     recorder_.place_of(state);
   }

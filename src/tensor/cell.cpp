@@ -84,6 +84,11 @@ uint64_t next_cell_number() {
 TensorCell::TensorCell(const UOp& node, bool is_view, const char* operation)
     : number(next_cell_number()), node_(tensor::tensor_node(node, number, is_view, tensor::ValueOrigin::of(operation))) {}
 
+CellHandle::CellHandle(std::shared_ptr<TensorCell> cell) noexcept : cell_(std::move(cell)) {
+  if (cell_) cell_->handles_.fetch_add(1, std::memory_order_relaxed);
+}
+void CellHandle::release() noexcept { cell_->handles_.fetch_sub(1, std::memory_order_release); }
+
 TensorCell::~TensorCell() {
   value_of(node_).end();
   Shard& shard = shard_of(*this);

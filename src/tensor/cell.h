@@ -31,16 +31,21 @@ struct TensorCell : std::enable_shared_from_this<TensorCell> {
   bool is_param() const;
   void set_is_param(bool is_param);
 
+  /// Tensors that have it.
+  uint32_t handles() const { return handles_.load(std::memory_order_acquire); }
+
   const uint64_t number;           ///< cells count up, which gives them an order
   bool is_among_historic = false;  ///< see realize.cpp; under the lock of the states
 
  private:
+  friend class CellHandle;
   friend std::shared_ptr<TensorCell> make_cell(const UOp& node, bool is_view, const char* operation);
   void swap_node(UOp& node);
 
   mutable std::mutex mutex_;
   UOp node_;
   std::atomic<uint64_t> version_{0};
+  std::atomic<uint32_t> handles_{0};
   bool filed_finished_ = false;  // in which list of the registry it is
   Tensor grad_;
   bool is_param_ = true;

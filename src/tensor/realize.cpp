@@ -321,11 +321,6 @@ std::unique_lock<std::mutex> settle(const MemoryUse& used) {
   return lock;
 }
 
-void while_nothing_realizes(FunctionRef<void()> f) {
-  const std::lock_guard lock(states_mutex());
-  f();
-}
-
 UOp effects_of(std::span<const CellPtr> cells) {
   const std::lock_guard lock(states_mutex());
   return Realization(cells).sink();

@@ -32,9 +32,6 @@ std::unique_lock<std::mutex> settle(const MemoryUse& used);
 /// Gives these values memory that they are stored into when they are needed; every live tensor reads that from now on.
 void give_memory(std::span<const UOp> values);
 
-/// Calls `f` while no other thread realizes, assigns or settles, which have shares of live cells that are not theirs.
-void while_nothing_realizes(FunctionRef<void()> f);
-
 /// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.
 UOp effects_of(std::span<const detail::CellPtr> cells);
 

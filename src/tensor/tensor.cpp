@@ -267,7 +267,7 @@ bool Tensor::training() { return current_options().training; }
 
 const Tensor& Tensor::realize() const& {
   cell();
-  tensor::realize(std::span(&cell_, 1));
+  tensor::realize(std::span(&cell_.get(), 1));
   return *this;
 }
 
@@ -276,7 +276,7 @@ void Tensor::realize(std::span<const Tensor> tensors) {
     std::vector<CellPtr> cells;
     for (const Tensor& t : tensors) {
       t.cell();
-      cells.push_back(t.cell_);
+      cells.push_back(t.cell_.get());
     }
     tensor::realize(cells);
   });
