@@ -184,6 +184,13 @@ void Buffer::poison(std::string_view reason) noexcept {
   }
 }
 
+bool Buffer::try_claim(bool writes) noexcept {
+  int32_t now = claims_.load();
+  while (writes ? now == 0 : now >= 0)
+    if (claims_.compare_exchange_weak(now, writes ? -1 : now + 1)) return true;
+  return false;
+}
+
 void Buffer::written_whole() {
   note_write();
   if (base_ && nbytes() != base_->nbytes()) return;

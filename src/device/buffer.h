@@ -74,6 +74,13 @@ class Buffer final : public Resource {
   uint64_t writes() const { return origin().content_.load(std::memory_order_acquire); }
   /// A number that is another one after each write to this memory; 0 where it may be written without note_write().
   uint64_t content() const;
+  /// For who works with the memory of an origin while others may want to: readers beside one another, or one writer alone. False where
+  /// somebody is in the way. See tensor/claims.h.
+  bool try_claim(bool writes) noexcept;
+  void give_back_claim(bool writes) noexcept { claims_.fetch_add(writes ? 1 : -1); }
+  /// Whether something that was computed from what is in this memory, or is in it, has gradients: writes end them.
+  void note_history() { origin().has_history_.store(true, std::memory_order_release); }
+  bool take_history() { return origin().has_history_.exchange(false, std::memory_order_acq_rel); }
   /// A launch of this number (see LaunchLog) writes to it: should the launch turn out to have failed, the content is lost.
   void written_by(uint64_t launch);
 
@@ -97,6 +104,8 @@ class Buffer final : public Resource {
   std::atomic<bool> poisoned_{false};
   std::atomic<bool> shown_{false};  ///< the host has a pointer to it
   std::atomic<uint64_t> content_{1};
+  std::atomic<int32_t> claims_{0};  ///< readers; -1: a writer
+  std::atomic<bool> has_history_{false};
   std::atomic<uint64_t> last_launch_{0};  ///< that wrote to it, of an asynchronous device
   std::string poison_reason_;
 };

@@ -280,15 +280,20 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
   return wrap_view(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);
 }
 
+void CapturedCall::find_uses() {
+  for (size_t s : fixed_slots_) uses_.add(*slots_[s].buffer, capture_->written(s));
+  const auto written = [&](const Argument& a) { return a.slot && capture_->written(*a.slot); };
+  writes_any_ = uses_.writes_any() || std::ranges::any_of(arguments_, written);
+}
+
 detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
-  check_interrupt();                        // before it takes random positions
-  const auto assigned = [&](uint64_t id) {  // by the caller's BUFFERs: there are few arguments
-    for (size_t i = 0; i < arguments_.size(); ++i)
-      if (arguments_[i].slot && capture_->written(*arguments_[i].slot) && id_of(arguments.values[i].buffer) == id) return true;
-    return written_.contains(id);
-  };
-  const auto used = [&](uint64_t id) { return used_.contains(id) || assigned(id); };
-  const std::unique_lock lock = settle({.used = used, .written = assigned, .writes_any = writes_any_});
+  check_interrupt();  // before it takes random positions
+  Claims used;
+  if (writes_any_ || detail::any_unfinished()) used.add(uses_);
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (const Argument& argument = arguments_[i]; argument.slot && writes_any_)
+      used.add(buffer_of(arguments.values[i].buffer), capture_->written(*argument.slot));
+  const Claims held = settle(std::move(used));
   engine::CommandList::Failed failed;
   try {
     return run(arguments, failed);

@@ -13,6 +13,7 @@
 
 #include "engine/capture.h"
 #include "shape/shape.h"
+#include "tensor/claims.h"
 #include "tensor/recorder.h"
 
 namespace tinygrad::tensor {
@@ -120,7 +121,8 @@ class CapturedCall {
   void check_readable(const CallArguments& arguments) const;
   /// Of an index expression; null if a variable in it is not one of the call.
   std::optional<int64_t> value_of(const UOp& expression, const CallArguments& arguments) const;
-  /// What a replay does under the lock of what it writes. If it throws, `failed` says where.
+  void find_uses();
+  /// What a replay does with claims on what it writes. If it throws, `failed` says where.
   detail::JitResults run(const CallArguments& arguments, engine::CommandList::Failed& failed);
   [[noreturn]] void rethrow_failed(const engine::CommandList::Failed& failed) const;
   std::vector<uint32_t> looked_at() const;
@@ -148,7 +150,7 @@ class CapturedCall {
   std::map<Symbol, std::pair<int64_t, int64_t>> variable_bounds_;  ///< of one that was loaded
   std::unique_ptr<engine::Capture> capture_;
   std::vector<size_t> made_slots_, state_slots_, fixed_slots_;
-  std::unordered_set<uint64_t> used_, written_;  // ids of BUFFERs that are the same in each call
+  Claims uses_;  // the memory that is the same in each call
   bool writes_any_ = false;
 };
 

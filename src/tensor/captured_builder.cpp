@@ -127,10 +127,7 @@ void CapturedCall::Builder::add_slots() {
     out_.slots_.push_back(slot_of(b));
     if (b.origin == Origin::state) out_.state_slots_.push_back(place);
     if (out_.slots_.back().kind == SlotKind::call && b.origin != Origin::argument) out_.made_slots_.push_back(place);
-    if (out_.slots_.back().kind == SlotKind::fixed) {
-      out_.fixed_slots_.push_back(place);
-      out_.used_.insert(b.id);
-    }
+    if (out_.slots_.back().kind == SlotKind::fixed) out_.fixed_slots_.push_back(place);
   }
 }
 
@@ -326,13 +323,7 @@ void CapturedCall::Builder::finish() {
   out_.bound_ = std::move(variables);
   if (out_.capture_->linear().src_count() == 0 && out_.results_.empty() && !prune_)
     throw JitError("jit: the function computes nothing; there is nothing to capture");
-  for (size_t i = 0; i < recording.buffers.size(); ++i) {
-    const SlotKind kind = out_.slots_[i].kind;
-    const bool outlasts = kind == SlotKind::fixed || recording.buffers[i].origin == Origin::argument;
-    if (!outlasts || !out_.capture_->written(i)) continue;
-    out_.writes_any_ = true;
-    if (kind == SlotKind::fixed) out_.written_.insert(recording.buffers[i].id);
-  }
+  out_.find_uses();
   recording.drop_memory();
   out_.recording_ = std::move(recording);
 }

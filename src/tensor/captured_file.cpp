@@ -383,8 +383,6 @@ class CapturedCall::Reader {
       check_form(r.form, r.shape, r.dtype, s);
       if (r.kind == Kind::fixed) {
         r.id = next_buffer_id();
-        out_.used_.insert(r.id);
-        fixed_ids_[r.number] = r.id;
       } else {
         taken_.insert(r.number);
         made_.insert(r.number);
@@ -445,7 +443,6 @@ class CapturedCall::Reader {
   GraphReader in_;
   CapturedCall& out_;
   std::set<size_t> taken_, made_;  // slots that a call brings: arguments, and results
-  std::map<size_t, uint64_t> fixed_ids_;
 };
 
 std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
@@ -487,12 +484,7 @@ std::shared_ptr<CapturedCall> CapturedCall::load(const std::string& path) {
   } catch (const Error& e) {
     throw FormatError(fmt::format("LoadedJit: {} holds what save() does not write: {}", path, e.what()));
   }
-  for (const Argument& a : out->arguments_) out->writes_any_ = out->writes_any_ || (a.slot && out->capture_->written(*a.slot));
-  for (size_t s : out->fixed_slots_) {
-    if (!out->capture_->written(s)) continue;
-    out->writes_any_ = true;
-    if (const auto id = reader.fixed_ids_.find(s); id != reader.fixed_ids_.end()) out->written_.insert(id->second);
-  }
+  out->find_uses();
   return out;
 }
 

@@ -215,13 +215,9 @@ void run_kernel(const UOp& kernel, const std::vector<UOp>& buffers, const std::v
   auto plan = std::make_shared<schedule::Plan>();
   plan->linear = UOp(Op::LINEAR, DType::void_, {UOp(Op::CALL, DType::void_, sources)}, LinearArg{0});
   plan->input_count = buffers.size();
-  const auto is = [&](uint64_t id, bool only_written) {
-    for (size_t i = 0; i < buffers.size(); ++i)
-      if ((written[i] || !only_written) && buffers[i].arg_as<BufferArg>().id == id) return true;
-    return false;
-  };
-  const auto lock = settle(
-      {.used = [&](uint64_t id) { return is(id, false); }, .written = [&](uint64_t id) { return is(id, true); }, .writes_any = true});
+  Claims used;
+  for (size_t i = 0; i < buffers.size(); ++i) used.add(buffer_of(buffers[i]), written[i]);
+  const Claims held = settle(std::move(used));
   const schedule::Schedule schedule{std::move(plan), buffers, {}};
   Recorder* r = Recorder::current();
   UOps stores;

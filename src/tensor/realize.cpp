@@ -1,7 +1,10 @@
 #include "tensor/realize.h"
 
+#include <algorithm>
+#include <chrono>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <tinygrad/errors.h>
@@ -27,11 +30,25 @@ using detail::live_cells;
 
 namespace {
 
-/// Held while states of memory change: a store runs once, whoever asks for it.
-std::mutex& states_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
+/// Held while it is found out what a realize computes, and while tensors learn what it has computed. Never while anything is compiled or
+/// runs.
+class StatesLock {
+ public:
+  StatesLock() : lock_(mutex(), std::try_to_lock) {
+    if (lock_.owns_lock()) return;
+    const auto start = std::chrono::steady_clock::now();
+    lock_.lock();
+    note_wait_for_states(std::chrono::steady_clock::now() - start);
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static auto* mutex = new std::mutex;
+    return *mutex;
+  }
+
+  std::unique_lock<std::mutex> lock_;
+};
 
 /// The value under views that have each of its elements once: what is put into memory for all of them.
 UOp stored_value(const UOp& node) {
@@ -77,6 +94,7 @@ std::deque<std::weak_ptr<detail::TensorCell>>& historic_cells() {
 }
 
 void add_historic(const CellPtr& cell) {
+  if (const UOp history = history_of_view(cell->node())) buffer_of(buffer_of_state(history)).note_history();
   if (!std::exchange(cell->is_among_historic, true)) historic_cells().push_back(cell);
 }
 
@@ -102,12 +120,36 @@ void drop_dead_histories() {
   drop_histories(64, [](const UOp& history) { return !has_history(history); });
 }
 
-/// What one realize computes and stores.
+/// What one realize computes and stores. Made under the lock of the states, which it does not need while it runs.
 class Realization {
  public:
   explicit Realization(std::span<const CellPtr> cells) {
     for (const CellPtr& c : cells) add(c->node());
     add_readers();
+  }
+  ~Realization() {
+    if (!is_running_) return;
+    {
+      const StatesLock lock;
+      std::erase(running(), this);
+    }
+    claims_.release();
+  }
+  Realization(const Realization&) = delete;
+  Realization& operator=(const Realization&) = delete;
+
+  /// Begins to run, until it is destroyed. False where others that run compute a part of this, or use memory in another way: that has to be
+  /// waited for, and then there is something else to do. Under the lock.
+  bool try_begin() {
+    if (std::ranges::any_of(running(), [this](const Realization* r) { return is_part_of(*r) || r->is_part_of(*this); })) return false;
+    if (!claims_.try_acquire()) return false;
+    running().push_back(this);
+    return is_running_ = true;
+  }
+
+  /// Whether somebody runs something that has this value in it. Under the lock.
+  static bool is_in_use(const UOp& value) {
+    return std::ranges::any_of(running(), [&](const Realization* r) { return r->graph().contains(value); });
   }
 
   bool empty() const { return effects_.empty(); }
@@ -197,6 +239,7 @@ class Realization {
 
   void find_stores() {
     stores_.clear();
+    claims_.clear();
     run_ = NodeSet();
     replaced_ = NodeSet();
     for (const UOp* node : borrowed_toposort(effects_)) {
@@ -204,7 +247,9 @@ class Realization {
       if (is_placeholder(u))
         throw ValueError(
             "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");
+      if (u.is(Op::BUFFER)) claims_.add(buffer_of(u), false);
       if (u.is(Op::AFTER)) {
+        claims_.add(buffer_of(buffer_of_state(u)), true);
         stores_.push_back(u);
         run_.insert(u);
         const UOp& before = u.src(0).is(Op::REALIZED) ? u.src(0).src(0) : u.src(0);
@@ -230,6 +275,26 @@ class Realization {
     return out;
   }
 
+  /// Those that run now. Under the lock.
+  static std::vector<Realization*>& running() {
+    static auto* all = new std::vector<Realization*>;
+    return *all;
+  }
+
+  /// All nodes of it, which nobody may replace while it runs.
+  const NodeSet& graph() const {
+    if (!graph_) {
+      graph_.emplace();
+      for (const UOp& u : toposort(effects_)) graph_->insert(u);
+    }
+    return *graph_;
+  }
+
+  /// Whether something that this computes is in the graph of another one.
+  bool is_part_of(const Realization& other) const {
+    return std::ranges::any_of(memory_, [&](const auto& m) { return other.graph().contains(m.first); });
+  }
+
   std::vector<UOp> effects_;
   NodeSet added_;
   Holders holders_;
@@ -237,6 +302,9 @@ class Realization {
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
+  Claims claims_;
+  mutable std::optional<NodeSet> graph_;  // once somebody has asked
+  bool is_running_ = false;
 };
 
 }  // namespace
@@ -260,6 +328,7 @@ void run(Realization& r) {
   }
   const Uninterruptible to_the_end;  // all must learn what ran
   if (recorder) recorder->ran(sink, schedule);
+  const StatesLock lock;
   r.restore_written();
   r.publish();
 }
@@ -272,57 +341,77 @@ std::vector<CellPtr> outside_readers(const Realization& r, const Recorder& recor
   return out;
 }
 
-/// Under the lock of the states.
-void realize_locked(std::span<const CellPtr> cells) {
-  if (const Recorder* recorder = Recorder::current()) {
-    const std::vector<CellPtr> outside = outside_readers(Realization(cells), *recorder);
-    const Recorder::Pause pause;
-    if (!outside.empty()) realize_locked(outside);
+/// Computes what a recorded call would compute only because of its stores.
+void realize_outside(std::span<const CellPtr> cells, const Recorder& recorder) {
+  std::vector<CellPtr> outside;
+  {
+    const StatesLock lock;
+    outside = outside_readers(Realization(cells), recorder);
   }
-  Realization r(cells);
-  if (!r.empty()) run(r);
+  const Recorder::Pause pause;
+  if (!outside.empty()) realize(outside);
+}
+
+void realize_now(std::span<const CellPtr> cells) {
+  if (const Recorder* recorder = Recorder::current()) realize_outside(cells, *recorder);
+  std::optional<Realization> r;
+  const auto begins = [&] {
+    const StatesLock lock;
+    r.emplace(cells);
+    return r->empty() || r->try_begin();
+  };
+  if (!begins()) wait_for_claims(begins);
+  if (!r->empty()) run(*r);
 }
 
 }  // namespace
 
 void realize(std::span<const CellPtr> cells) {
-  const std::lock_guard lock(states_mutex());
-  engine::with_host_memory([&] { realize_locked(cells); });
+  engine::with_host_memory([&] { realize_now(cells); });
 }
 
 namespace {
 
-/// True if a graph reads memory for which `reads` holds.
-bool reads_memory(const UOp& node, FunctionRef<bool(uint64_t)> reads) {
-  for (const UOp& u : toposort(node))
-    if (u.is(Op::BUFFER) && reads(u.arg_as<BufferArg>().id)) return true;
-  return false;
+/// True if a graph reads memory that is written.
+bool reads_written(const UOp& node, const Claims& used) {
+  return std::ranges::any_of(toposort(node), [&](const UOp& u) { return u.is(Op::BUFFER) && used.writes(buffer_of(u)); });
+}
+
+/// Live tensors with a store that waits on memory that is used, and those that are lazy and read what will be written.
+std::vector<CellPtr> cells_before(const Claims& used) {
+  std::vector<CellPtr> cells;
+  for (CellPtr& c : unfinished_cells()) {
+    const UOp node = c->node(), state = state_of_view(node);
+    const bool pending = state && used.contains(buffer_of(buffer_of_state(state)));
+    if (pending || (!state && used.writes_any() && reads_written(node, used))) cells.push_back(std::move(c));
+  }
+  return cells;
+}
+
+/// What is in this memory was computed from something else than what is written there next.
+void drop_histories_of_written(const Claims& used) {
+  bool any = false;
+  used.for_each_written([&](Buffer& memory) { any |= memory.take_history(); });
+  if (!any) return;
+  const StatesLock lock;
+  drop_histories(historic_cells().size(), [&](const UOp& h) { return used.writes(buffer_of(buffer_of_state(h))); });
 }
 
 }  // namespace
 
-std::unique_lock<std::mutex> settle(const MemoryUse& used) {
-  std::unique_lock lock(states_mutex(), std::defer_lock);
-  if (used.writes_any) {
-    lock.lock();
-    drop_histories(historic_cells().size(), [&](const UOp& h) { return used.written(buffer_of_state(h).arg_as<BufferArg>().id); });
-  }
-  std::vector<CellPtr> cells;
-  for (const CellPtr& c : unfinished_cells()) {
-    const UOp node = c->node(), state = state_of_view(node);
-    const bool pending = state && used.used(buffer_of_state(state).arg_as<BufferArg>().id);
-    if (pending || (!state && used.writes_any && reads_memory(node, used.written))) cells.push_back(c);
-  }
-  if (cells.empty()) return lock;
-  if (used.writes_any)
-    realize_locked(cells);
-  else
+Claims settle(Claims used) {
+  if (used.writes_any()) used.acquire();
+  if (const std::vector<CellPtr> cells = cells_before(used); !cells.empty()) {
+    used.release();
     realize(cells);
-  return lock;
+    if (used.writes_any()) used.acquire();
+  }
+  drop_histories_of_written(used);
+  return used;
 }
 
 UOp effects_of(std::span<const CellPtr> cells) {
-  const std::lock_guard lock(states_mutex());
+  const StatesLock lock;
   return Realization(cells).sink();
 }
 
@@ -343,11 +432,16 @@ NodeMap<UOp> put_into_memory(std::span<const UOp> bases) {
 }  // namespace
 
 void give_memory(std::span<const UOp> values) {
-  const std::lock_guard lock(states_mutex());
-  std::vector<UOp> bases;
-  for (const UOp& v : values)
-    if (const UOp& base = base_of_view(v); !state_of_view(base)) bases.push_back(base);
-  put_into_memory(bases);
+  const auto gives = [&] {
+    const StatesLock lock;
+    std::vector<UOp> bases;
+    for (const UOp& v : values)
+      if (const UOp& base = base_of_view(v); !state_of_view(base)) bases.push_back(base);
+    if (std::ranges::any_of(bases, Realization::is_in_use)) return false;
+    put_into_memory(bases);
+    return true;
+  };
+  if (!gives()) wait_for_claims(gives);
 }
 
 namespace {
@@ -380,10 +474,11 @@ bool is_due(const UOp& state) {
   return pending % most_pending == 0 && (pending >= most_differentiable || !has_history(state));
 }
 
-/// Adds the store; true if it should run now. A value that nobody else shares is replaced. What changes is another variable than before,
-/// unless what it gets has no gradient: so an optimizer's parameters stay what they are to graphs built earlier.
-bool add_store(detail::TensorCell& cell, UOp value) {
-  const std::lock_guard lock(states_mutex());
+/// Adds the store; true if it should run now, null where nothing was done because somebody else computes what is to be written to. A value
+/// that nobody else shares is replaced. What changes is another variable than before, unless what it gets has no gradient: so an optimizer's
+/// parameters stay what they are to graphs built earlier.
+std::optional<bool> add_store(detail::TensorCell& cell, UOp value) {
+  const StatesLock lock;
   if (overlaps_itself(cell.node()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
   if (is_empty(shape_of(value))) return false;
@@ -398,6 +493,7 @@ bool add_store(detail::TensorCell& cell, UOp value) {
       return false;
     }
     const UOp base = base_of_view(before);
+    if (Realization::is_in_use(base)) return std::nullopt;
     value = substitute(value, put_into_memory(std::span(&base, 1)));
   }
   const UOp view = cell.node(), state = state_of_view(view), history = history_of_view(view);
@@ -419,7 +515,13 @@ bool add_store(detail::TensorCell& cell, UOp value) {
 }  // namespace
 
 void assign(detail::TensorCell& cell, const UOp& value) {
-  if (!add_store(cell, value)) return;
+  std::optional<bool> due;
+  const auto stores = [&] {
+    due = add_store(cell, value);
+    return due.has_value();
+  };
+  if (!stores()) wait_for_claims(stores);
+  if (!*due) return;
   const CellPtr self = cell.shared_from_this();
   realize(std::span(&self, 1));
 }

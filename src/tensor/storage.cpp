@@ -202,10 +202,11 @@ bool copy_into_memory(const UOp& view, const UOp& value) {
   const BufferPtr to = piece_of_memory(view), from = piece_of_memory(value);
   if (!to || !from || Recorder::current()) return false;
   if (&to->origin() == &from->origin() && to->byte_offset() == from->byte_offset()) return true;
-  const uint64_t id = state_of_view(view).arg_as<BufferArg>().id;
-  const auto is_it = [&](uint64_t other) { return other == id; };
   engine::with_host_memory([&] {
-    const std::unique_lock lock = settle({.used = is_it, .written = is_it, .writes_any = true});
+    Claims used;
+    used.add(*to, true);
+    used.add(*from, false);
+    const Claims held = settle(std::move(used));
     to->copy_from(*from);
   });
   return true;
