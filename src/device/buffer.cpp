@@ -16,6 +16,7 @@ namespace tinygrad {
 Buffer::Buffer(Device& device, int64_t size, DType dtype, const BufferSpec& spec, BufferPtr base, size_t byte_offset)
     : device_(device), size_(size), dtype_(dtype), spec_(spec), base_(std::move(base)), byte_offset_(byte_offset) {
   if (!base_ && spec.external_ptr) memory_ = spec.external_ptr;
+  if (base_) share_memory(*base_);
 }
 
 BufferPtr Buffer::make(Device& device, int64_t size, DType dtype, const BufferSpec& spec) {
@@ -38,6 +39,7 @@ BufferPtr Buffer::sharing(Device& device, const BufferPtr& memory) {
   memory->check_readable();
   BufferPtr out = make(device, memory->size(), memory->dtype(), {.external_ptr = host});
   out->shared_ = memory;
+  out->share_memory(*memory);
   return out;
 }
 

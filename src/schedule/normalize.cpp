@@ -19,6 +19,11 @@ bool is_function_call(const UOp& u) { return u.is(Op::CALL) && u.src(0).is(Op::F
 /// What only tells who asks for gradients more about its source.
 bool is_known_tensor(const UOp& u) { return u.is(Op::TENSOR) || u.is(Op::REALIZED); }
 
+/// What it is in a schedule: without what only tells when it is to run.
+UOp with_sources(const UOp& u, std::span<const UOp> sources) {
+  return u.is(Op::AFTER) ? UOp(Op::AFTER, u.dtype(), sources) : u.with_src(sources);
+}
+
 /// Replaces calls of functions by what they compute, those inside of bodies first, and TENSORs by their values.
 class Inliner {
  public:
@@ -40,7 +45,7 @@ class Inliner {
         sources.push_back(*done);
       else
         sources.push_back(s);  // what the node is made of, not a value of this graph
-    return u.with_src(sources);
+    return with_sources(u, sources);
   }
 
   /// With the arguments in the places of its PARAMs.
@@ -85,10 +90,10 @@ UOp plain(std::span<const UOp* const> order, const NodeMap<UOp>& map) {
       changed[*u] = *replacement;
     } else if (is_known_tensor(*u)) {
       changed[*u] = now(u->src(0));
-    } else if (std::ranges::any_of(u->src(), [&](const UOp& s) { return now(s) != s; })) {
+    } else if (u->is(Op::AFTER) || std::ranges::any_of(u->src(), [&](const UOp& s) { return now(s) != s; })) {
       UOps sources;
       for (const UOp& s : u->src()) sources.push_back(now(s));
-      changed[*u] = u->with_src(sources);
+      changed[*u] = with_sources(*u, sources);
     }
   }
   return now(*order.back());

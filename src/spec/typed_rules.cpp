@@ -62,7 +62,7 @@ Verdict has_arg(const Match& m) {
 OpSet ops_with_arg() {
   using enum Op;
   return ops({CONST,  VAR,      IOTA,     PERMUTE, FLIP,    REDUCE, ALLREDUCE, BUFFER,  PARAM, INDEX,  COPY,     STAGE, SINK,
-              LINEAR, FUNCTION, GETTUPLE, RANGE,   SPECIAL, WMMA,   MSELECT,   UNSHARD, WAIT,  TENSOR, REALIZED, KNOWN});
+              LINEAR, FUNCTION, GETTUPLE, RANGE,   SPECIAL, WMMA,   MSELECT,   UNSHARD, WAIT,  TENSOR, REALIZED, KNOWN, AFTER});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -219,6 +219,7 @@ const BorderRules<void>& typed_rules() {
       {pat(WAIT), has_arg<WaitArg>, "arg"},
       {pat(TENSOR), has_arg<TensorArg>, "arg"},
       {pat(REALIZED), has_arg<HistoryArg>, "arg"},
+      {pat(AFTER), has_arg<NoArg, StoreArg>, "arg"},
       {any_but(ops_with_arg()), has_arg<NoArg>, "arg"},
 
       {pat(CONST), constant_has_its_dtype, "constant"},

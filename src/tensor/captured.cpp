@@ -289,7 +289,7 @@ void CapturedCall::find_uses() {
 detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   check_interrupt();  // before it takes random positions
   Claims used;
-  if (writes_any_ || detail::any_unfinished()) used.add(uses_);
+  used.add(uses_);
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (const Argument& argument = arguments_[i]; argument.slot && writes_any_)
       used.add(buffer_of(arguments.values[i].buffer), capture_->written(*argument.slot));

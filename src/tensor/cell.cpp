@@ -171,6 +171,5 @@ CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
 
 std::vector<CellPtr> live_cells() { return sorted_cells(true); }
 std::vector<CellPtr> unfinished_cells() { return sorted_cells(false); }
-bool any_unfinished() { return shards_with_unfinished().load() != 0; }
 
 }  // namespace tinygrad::detail

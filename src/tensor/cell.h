@@ -61,7 +61,5 @@ uint64_t next_cell_number();
 std::vector<CellPtr> live_cells();
 /// Those that are more than a view of a BUFFER, and perhaps some others.
 std::vector<CellPtr> unfinished_cells();
-/// Whether there are any.
-bool any_unfinished();
 
 }  // namespace tinygrad::detail

@@ -73,6 +73,10 @@ bool Claims::writes(const Buffer& buffer) const {
   return found && found->writes;
 }
 
+bool Claims::has_users() const {
+  return std::any_of(claims_.begin(), claims_.end(), [](const Claim& c) { return c.memory->users() > 0; });
+}
+
 void Claims::for_each_written(FunctionRef<void(Buffer&)> f) const {
   for (const Claim& c : claims_)
     if (c.writes) f(*c.memory);

@@ -28,6 +28,8 @@ class Claims {
   bool contains(const Buffer& buffer) const { return find(buffer) != nullptr; }
   bool writes(const Buffer& buffer) const;
   bool writes_any() const { return writes_any_; }
+  /// Whether some graph reads, or changes, the memory of one of them.
+  bool has_users() const;
   /// Calls f with all that are written.
   void for_each_written(FunctionRef<void(Buffer&)> f) const;
 

@@ -236,14 +236,12 @@ class Historian {
   }
 
   UOp with_pasts(const UOp& u, const std::vector<UOp>& pasts) const {
-    const auto past_of = [&](const UOp& s) -> const UOp& {
-      const uint32_t* i = place_of_.find(s);
-      return i ? pasts[*i] : s;
-    };
-    if (std::ranges::all_of(u.src(), [&](const UOp& s) { return past_of(s) == s; })) return u;
     UOps sources;
-    for (const UOp& s : u.src()) sources.push_back(past_of(s));
-    return u.with_src(sources);
+    for (const UOp& s : u.src()) {
+      const uint32_t* i = place_of_.find(s);
+      sources.push_back(i ? pasts[*i] : s);
+    }
+    return u.is(Op::AFTER) ? UOp(Op::AFTER, u.dtype(), sources) : u.with_src(sources);  // what is known of its run leads back here
   }
 
   /// What is in memory after the realize, as seen by who read it where the place is.

@@ -145,8 +145,10 @@ std::vector<Tensor> argument_tensors(const CallArguments& arguments, const std::
 }
 
 /// Computes what the call returns, and all it has made or changed that somebody keeps.
-void realize_results(const Recorder& recorder) {
+void realize_results(const Recorder& recorder, const JitResults& results) {
   std::vector<CellPtr> cells = recorder.changed_cells();
+  for (const Tensor& t : results.tensors)
+    if (t.defined() && recorder.is_outside(cell_of(t))) cells.push_back(cell_of(t).shared_from_this());
   std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
   if (!cells.empty()) realize(cells);
 }
@@ -181,7 +183,7 @@ void JitCore::State::record(Entry& entry, const CallArguments& arguments, const 
   const JitResults results = body(tensors);
   for (const Tensor& t : tensors)
     if (t.defined()) t.set_grad({});
-  realize_results(recorder);
+  realize_results(recorder, results);
   tensors.clear();  // only now: a store into an argument waits on it
   ++entry.calls;
   if (const std::shared_ptr<CapturedCall> before = captured_of(entry))

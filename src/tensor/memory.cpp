@@ -69,6 +69,35 @@ bool is_view(const UOp& node) {
   return base.is(Op::BUFFER) || base.is(Op::AFTER) || base.is(Op::TENSOR);
 }
 
+namespace {
+
+/// Of one store: what tensors have read since it ran.
+class StoreRun final : public Resource {
+ public:
+  UOp now;
+};
+
+StoreRun* run_of(const UOp& state) {
+  const auto* store = std::get_if<StoreArg>(&state.arg());
+  return store ? static_cast<StoreRun*>(store->run.get()) : nullptr;
+}
+
+}  // namespace
+
+UOp state_after(const UOp& before, const UOp& store) {
+  const StoreArg arg{detail::next_cell_number(), IntrusivePtr<Resource>(new StoreRun)};
+  if (Recorder* r = Recorder::current()) r->stores(arg.id);
+  return UOp(Op::AFTER, before.dtype(), {before, store}, arg);
+}
+
+UOp state_now(const UOp& state) {
+  const StoreRun* run = run_of(state);
+  return run ? run->now : UOp();
+}
+void set_state_now(const UOp& state, const UOp& now) {
+  if (StoreRun* run = run_of(state)) run->now = now;
+}
+
 UOp buffer_of_state(const UOp& state) {
   const UOp* u = &state;
   while (u->is(Op::AFTER) || u->is(Op::REALIZED)) u = &u->src(0);
@@ -157,11 +186,11 @@ UOp copied(const UOp& value) {
   if (device.empty()) device = runtime::default_device_name();
   if (!all_known(shape)) {
     const UOp room = make_memory(shape, value.dtype(), device), memory = state_of_view(room);
-    return view_of(room, after(memory, UOps{store(room, value)}));
+    return view_of(room, state_after(memory, store(room, value)));
   }
   const Shape flat{numel(shape)};
   const UOp memory = make_memory(flat, value.dtype(), device);
-  return reshape(after(memory, UOps{store(memory, reshape(value, flat))}), shape);
+  return reshape(state_after(memory, store(memory, reshape(value, flat))), shape);
 }
 
 UOp base_in_memory(const UOp& base) { return base.is(Op::TENSOR) ? tensor_view(base, copied(base.src(0))) : copied(base); }

@@ -21,6 +21,13 @@ UOp state_of_view(const UOp& node);
 /// True where writes to the node are writes to what it is made of.
 bool is_view(const UOp& node);
 
+/// The state after a store, which is another one than after the same store at another time.
+UOp state_after(const UOp& before, const UOp& store);
+/// What a state is now that its stores have run; null where they have not. Under the lock of the states, as is the other one, which says
+/// so.
+UOp state_now(const UOp& state);
+void set_state_now(const UOp& state, const UOp& now);
+
 /// The BUFFER of a state, whatever is known of its history.
 UOp buffer_of_state(const UOp& state);
 

@@ -120,11 +120,29 @@ void drop_dead_histories() {
   drop_histories(64, [](const UOp& history) { return !has_history(history); });
 }
 
+/// Lets all live tensors read what stands for these nodes from now on.
+void replace_in_cells(const NodeMap<UOp>& known) {
+  std::vector<CellPtr> cells = unfinished_cells();
+  while (!cells.empty()) {
+    std::vector<UOp> nodes;
+    for (const CellPtr& c : cells) nodes.push_back(c->node());
+    const std::vector<UOp> replaced = substitute(nodes, known);
+    std::vector<CellPtr> again;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!cells[i]->exchange(nodes[i], replaced[i]))
+        again.push_back(cells[i]);
+      else if (nodes[i] != replaced[i] && history_of_view(replaced[i]))
+        add_historic(cells[i]);
+    }
+    cells = std::move(again);
+  }
+}
+
 /// What one realize computes and stores. Made under the lock of the states, which it does not need while it runs.
 class Realization {
  public:
-  explicit Realization(std::span<const CellPtr> cells) {
-    for (const CellPtr& c : cells) add(c->node());
+  explicit Realization(std::span<const UOp> nodes) {
+    for (const UOp& n : nodes) add(n);
     add_readers();
   }
   ~Realization() {
@@ -137,6 +155,9 @@ class Realization {
   }
   Realization(const Realization&) = delete;
   Realization& operator=(const Realization&) = delete;
+
+  /// What stands for states in its graph whose stores have run since the graph was made: it cannot run as it is.
+  const NodeMap<UOp>& outdated() const { return outdated_; }
 
   /// Begins to run, until it is destroyed. False where others that run compute a part of this, or use memory in another way: that has to be
   /// waited for, and then there is something else to do. Under the lock.
@@ -153,6 +174,8 @@ class Realization {
   }
 
   bool empty() const { return effects_.empty(); }
+  /// The AFTERs that it leaves.
+  const std::vector<UOp>& states() const { return stores_; }
   /// The live tensors that it computes only because a store replaces what they read.
   const std::vector<CellPtr>& readers() const { return readers_; }
   /// With the states that its stores leave: a value may turn out not to need one that it is written with, as `y[0:0].sum()` does not, and
@@ -178,20 +201,8 @@ class Realization {
   void publish() {
     drop_dead_histories();
     const NodeMap<UOp> known = realized_nodes(memory_, stores_, effects_);
-    std::vector<CellPtr> cells = unfinished_cells();
-    while (!cells.empty()) {
-      std::vector<UOp> nodes;
-      for (const CellPtr& c : cells) nodes.push_back(c->node());
-      const std::vector<UOp> replaced = substitute(nodes, known);
-      std::vector<CellPtr> again;
-      for (size_t i = 0; i < cells.size(); ++i) {
-        if (!cells[i]->exchange(nodes[i], replaced[i]))
-          again.push_back(cells[i]);
-        else if (nodes[i] != replaced[i] && history_of_view(replaced[i]))
-          add_historic(cells[i]);
-      }
-      cells = std::move(again);
-    }
+    for (const UOp& a : stores_) set_state_now(a, *known.find(a));
+    replace_in_cells(known);
   }
 
  private:
@@ -240,6 +251,7 @@ class Realization {
   void find_stores() {
     stores_.clear();
     claims_.clear();
+    outdated_ = NodeMap<UOp>();
     run_ = NodeSet();
     replaced_ = NodeSet();
     for (const UOp* node : borrowed_toposort(effects_)) {
@@ -249,6 +261,7 @@ class Realization {
             "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");
       if (u.is(Op::BUFFER)) claims_.add(buffer_of(u), false);
       if (u.is(Op::AFTER)) {
+        if (UOp now = state_now(u)) outdated_[u] = std::move(now);
         claims_.add(buffer_of(buffer_of_state(u)), true);
         stores_.push_back(u);
         run_.insert(u);
@@ -302,6 +315,7 @@ class Realization {
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
+  NodeMap<UOp> outdated_;
   Claims claims_;
   mutable std::optional<NodeSet> graph_;  // once somebody has asked
   bool is_running_ = false;
@@ -333,35 +347,54 @@ void run(Realization& r) {
   r.publish();
 }
 
-/// The live tensors that a recorded call neither made nor changed, and that its stores would make compute: that is no part of the call.
-std::vector<CellPtr> outside_readers(const Realization& r, const Recorder& recorder) {
-  std::vector<CellPtr> out;
-  for (const CellPtr& c : r.readers())
-    if (recorder.is_outside(*c)) out.push_back(c);
-  return out;
-}
-
-/// Computes what a recorded call would compute only because of its stores.
-void realize_outside(std::span<const CellPtr> cells, const Recorder& recorder) {
-  std::vector<CellPtr> outside;
-  {
-    const StatesLock lock;
-    outside = outside_readers(Realization(cells), recorder);
+/// What the nodes compute, as they are now: stores run once, also where a graph was made while another thread ran them.
+void prepare(std::optional<Realization>& r, std::vector<UOp>& nodes) {
+  for (r.emplace(nodes); r->outdated().size() > 0; r.emplace(nodes)) {
+    const NodeMap<UOp> now = r->outdated();
+    replace_in_cells(now);
+    nodes = substitute(nodes, now);
   }
-  const Recorder::Pause pause;
-  if (!outside.empty()) realize(outside);
 }
 
-void realize_now(std::span<const CellPtr> cells) {
-  if (const Recorder* recorder = Recorder::current()) realize_outside(cells, *recorder);
+std::vector<UOp> nodes_of(std::span<const CellPtr> cells) {
+  std::vector<UOp> nodes;
+  for (const CellPtr& c : cells) nodes.push_back(c->node());
+  return nodes;
+}
+
+void realize_nodes(FunctionRef<std::vector<UOp>()> nodes_now) {
   std::optional<Realization> r;
   const auto begins = [&] {
     const StatesLock lock;
-    r.emplace(cells);
+    std::vector<UOp> nodes = nodes_now();
+    prepare(r, nodes);
     return r->empty() || r->try_begin();
   };
   if (!begins()) wait_for_claims(begins);
   if (!r->empty()) run(*r);
+}
+
+/// What a recorded call would compute though it is no part of the call: stores that waited before, and live tensors that the call neither
+/// made nor changed, and that its stores would make compute.
+void realize_outside(std::span<const CellPtr> cells, const Recorder& recorder) {
+  std::vector<UOp> outside;
+  {
+    const StatesLock lock;
+    std::optional<Realization> r;
+    std::vector<UOp> nodes = nodes_of(cells);
+    prepare(r, nodes);
+    for (const UOp& a : r->states())
+      if (recorder.is_outside(a.arg_as<StoreArg>())) outside.push_back(a);
+    for (const CellPtr& c : r->readers())
+      if (recorder.is_outside(*c)) outside.push_back(c->node());
+  }
+  const Recorder::Pause pause;
+  if (!outside.empty()) realize_nodes([&] { return outside; });
+}
+
+void realize_now(std::span<const CellPtr> cells) {
+  if (const Recorder* recorder = Recorder::current()) realize_outside(cells, *recorder);
+  realize_nodes([&] { return nodes_of(cells); });
 }
 
 }  // namespace
@@ -401,6 +434,10 @@ void drop_histories_of_written(const Claims& used) {
 
 Claims settle(Claims used) {
   if (used.writes_any()) used.acquire();
+  if (!used.has_users()) {  // no graph has anything to do with it
+    drop_histories_of_written(used);
+    return used;
+  }
   if (const std::vector<CellPtr> cells = cells_before(used); !cells.empty()) {
     used.release();
     realize(cells);
@@ -412,7 +449,10 @@ Claims settle(Claims used) {
 
 UOp effects_of(std::span<const CellPtr> cells) {
   const StatesLock lock;
-  return Realization(cells).sink();
+  std::optional<Realization> r;
+  std::vector<UOp> nodes = nodes_of(cells);
+  prepare(r, nodes);
+  return r->sink();
 }
 
 namespace {
@@ -475,8 +515,8 @@ bool is_due(const UOp& state) {
 }
 
 /// Adds the store; true if it should run now, null where nothing was done because somebody else computes what is to be written to. A value
-/// that nobody else shares is replaced. What changes is another variable than before, unless what it gets has no gradient: so an optimizer's
-/// parameters stay what they are to graphs built earlier.
+/// that nobody else shares is replaced. What changes is another variable than before, unless what it gets has no gradient: so an
+/// optimizer's parameters stay what they are to graphs built earlier.
 std::optional<bool> add_store(detail::TensorCell& cell, UOp value) {
   const StatesLock lock;
   if (overlaps_itself(cell.node()))
@@ -497,7 +537,7 @@ std::optional<bool> add_store(detail::TensorCell& cell, UOp value) {
     value = substitute(value, put_into_memory(std::span(&base, 1)));
   }
   const UOp view = cell.node(), state = state_of_view(view), history = history_of_view(view);
-  const UOp stored = after(history ? history : state, UOps{store_through(view, value)});
+  const UOp stored = state_after(history ? history : state, store_through(view, value));
   std::unordered_map<uint64_t, TensorArg> tensors;
   const auto renamed = [&](const TensorArg& before) {
     if (same_variables) return before;

@@ -66,12 +66,10 @@ void Recorder::created(detail::TensorCell& cell) {
   changed(cell);
 }
 
-bool Recorder::reads(detail::TensorCell& cell) {
-  if (created_.contains(cell.number)) return false;
+void Recorder::reads(detail::TensorCell& cell) {
+  if (created_.contains(cell.number)) return;
   auto& entry = read_[cell.number];
-  if (!entry.expired()) return false;
-  entry = cell.weak_from_this();
-  return is_outside(cell);
+  if (entry.expired()) entry = cell.weak_from_this();
 }
 
 void Recorder::changed(detail::TensorCell& cell) {

@@ -102,8 +102,9 @@ class Recorder {
   void drew(const UOp& buffer, int64_t words);
   void created(detail::TensorCell& cell);
   void changed(detail::TensorCell& cell);
-  /// True for the first time, if the call has not changed it.
-  bool reads(detail::TensorCell& cell);
+  void reads(detail::TensorCell& cell);
+  /// The call has made a StoreArg with this id.
+  void stores(uint64_t id) { stores_.insert(id); }
   /// Something that a replay would leave out.
   void used_host(const char* what, const char* instead = "Return the tensor and do it outside");
   /// Throws JitError for a graph of stores that cannot be captured. Before it runs.
@@ -115,6 +116,8 @@ class Recorder {
   bool is_outside(const detail::TensorCell& cell) const { return !changed_.contains(cell.number); }
   /// The caller's BUFFER for that of an argument; null for any other.
   UOp original_of(const UOp& buffer) const;
+  /// True for a store that waited before the call.
+  bool is_outside(const StoreArg& store) const { return !stores_.contains(store.id); }
   bool made_in_call(uint64_t buffer_id) const { return made_.contains(buffer_id); }
   /// Whether a store of the call writes into it.
   bool stored_to(uint64_t buffer_id) const { return stored_to_.contains(buffer_id); }
@@ -141,7 +144,7 @@ class Recorder {
   Recorder* const outer_;
   Recording recording_;
   std::vector<IndexCheck> checks_;
-  std::unordered_set<uint64_t> made_, stored_to_;
+  std::unordered_set<uint64_t> made_, stored_to_, stores_;
   std::unordered_map<uint64_t, RecordedBuffer> known_;  // uploads, draws and arguments, by the id of their BUFFER
   std::unordered_map<uint64_t, uint32_t> places_;
   std::unordered_map<const Buffer*, Access> accesses_;

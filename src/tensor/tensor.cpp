@@ -83,11 +83,9 @@ TensorCell& Tensor::cell() const {
 }
 
 UOp Tensor::uop() const {
-  if (Recorder* r = Recorder::current(); r && r->reads(cell()) && state_of_view(cell_->node()).is(Op::AFTER)) {
-    const Recorder::Pause pause;  // stores that wait are no part of the call
-    realize();
-  }
-  return cell().node();
+  detail::TensorCell& mine = cell();
+  if (Recorder* r = Recorder::current()) r->reads(mine);
+  return mine.node();
 }
 Tensor Tensor::from_uop(const UOp& node, const char* operation) { return Tensor(detail::make_cell(node, is_view(node), operation)); }
 Tensor Tensor::from_value(const UOp& node, const char* operation) { return Tensor(detail::make_cell(node, false, operation)); }

@@ -36,5 +36,6 @@ template Arg::Arg(WmmaArg);
 template Arg::Arg(WaitArg);
 template Arg::Arg(TensorArg);
 template Arg::Arg(HistoryArg);
+template Arg::Arg(StoreArg);
 
 }  // namespace tinygrad

@@ -30,8 +30,20 @@ class Resource {
   /// Whether there are others.
   bool is_used() const noexcept { return count_.load(std::memory_order_acquire) > watchers_.load(std::memory_order_relaxed); }
 
+  /// The one that counts for all resources on the same memory.
+  const Resource& memory() const noexcept { return *counted_; }
+  /// How many nodes there are that compute something from views of this memory, or change it (see Node::memory).
+  uint32_t users() const noexcept { return counted_->users_.load(std::memory_order_acquire); }
+  void add_user() const noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_user() const noexcept { users_.fetch_sub(1, std::memory_order_release); }
+
+ protected:
+  /// Before there is a node with it. The other one must live longer.
+  void share_memory(const Resource& other) noexcept { counted_ = other.counted_; }
+
  private:
-  mutable std::atomic<uint32_t> count_{0}, watchers_{0};
+  mutable std::atomic<uint32_t> count_{0}, watchers_{0}, users_{0};
+  const Resource* counted_ = this;
 };
 
 using Axes = SmallVector<int, 6>;
@@ -224,9 +236,19 @@ struct HistoryArg {
   std::strong_ordering operator<=>(const HistoryArg& o) const { return id <=> o.id; }
 };
 
+/// AFTER in the graphs of tensors: which write it is, so that the same write of another time is another node; the resource is what is known
+/// of whether it has run. Schedules have no use for it.
+struct StoreArg {
+  uint64_t id = 0;
+  IntrusivePtr<Resource> run = {};
+  bool operator==(const StoreArg& o) const { return id == o.id; }
+  std::strong_ordering operator<=>(const StoreArg& o) const { return id <=> o.id; }
+};
+
 /// Hashes of nodes depend on the places here, as they do on those of ops (see ops.def).
-using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
-                              SpecialArg, KernelArg, LinearArg, HistoryArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg>;
+using ArgValue =
+    std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg, SpecialArg,
+                 KernelArg, LinearArg, HistoryArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg, StoreArg>;
 
 namespace detail {
 template <class T, class Variant>

@@ -127,6 +127,24 @@ bool evidently_weak(const Candidate& c) {
   return in_group(c.op, Group::elementwise) && !is_bool(c.dtype) && !c.sources.empty() && all_weak(c.sources);
 }
 
+const Resource* shown_memory(const Candidate& c) {
+  switch (c.op) {
+    case Op::BUFFER: {
+      const auto* buffer = std::get_if<BufferArg>(&c.arg);
+      return buffer && buffer->resource ? &buffer->resource->memory() : nullptr;
+    }
+    case Op::TENSOR: {
+      const auto* tensor = std::get_if<TensorArg>(&c.arg);
+      return tensor && tensor->is_view ? c.sources[0]->memory : nullptr;
+    }
+    case Op::PAD: return nullptr;
+    case Op::BITCAST:
+    case Op::DETACH:
+    case Op::REALIZED: return c.sources[0]->memory;
+    default: return in_group(c.op, Group::movement) ? c.sources[0]->memory : nullptr;
+  }
+}
+
 uint64_t hash_candidate(Op op, DType dtype, std::span<const UOp> sources, const Arg& arg) {
   uint64_t h = hash_combine(uint64_t(op) << 8 | uint64_t(dtype), hash_arg(arg));
   for (const UOp& s : sources) h = hash_combine(h, s->hash);
@@ -203,14 +221,21 @@ class Interner {
 
   static const Node* make(const Candidate& c, Arg&& arg) {
     void* memory = detail::allocate_node(bytes_of(c.sources.size()));
-    Node* node =
-        new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), evidently_scalar(c), evidently_weak(c));
+    const bool scalar = evidently_scalar(c), weak = evidently_weak(c);
+    const Resource* shown = shown_memory(c);
+    Node* node = new (memory) Node(c.op, c.dtype, c.hash, std::move(arg), uint32_t(c.sources.size()), scalar, weak, shown);
     auto* slots = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));
     for (size_t i = 0; i < c.sources.size(); ++i) new (slots + i) UOp(c.sources[i]);
+    if (!shown)
+      for (const UOp& s : c.sources)
+        if (s->memory) s->memory->add_user();
     return node;
   }
 
   static void unmake(const Node* node) noexcept {
+    if (!node->memory)
+      for (const UOp& s : node->sources())
+        if (s->memory) s->memory->remove_user();
     for (const UOp& s : node->sources()) s.~UOp();
     const size_t bytes = bytes_of(node->source_count);
     node->~Node();
@@ -223,8 +248,8 @@ class Interner {
 static_assert(sizeof(UOp) == 8);
 static_assert(sizeof(Node) % alignof(UOp) == 0 && alignof(Node) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
-Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w)
-    : op(o), dtype(d), scalar(s), weak(w), source_count(n), hash(h), arg(std::move(a)) {}
+Node::Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w, const Resource* m)
+    : op(o), dtype(d), scalar(s), weak(w), source_count(n), hash(h), arg(std::move(a)), memory(m) {}
 
 void* CachedFact::operator new(size_t size) { return detail::allocate_node(size); }
 void CachedFact::operator delete(void* memory, size_t size) { detail::free_node(memory, size); }

@@ -83,6 +83,7 @@ std::string to_string(const Arg& arg) {
           [](const WaitArg& a) { return fmt::format("pending {}", a.pending); },
           [](const TensorArg& a) { return fmt::format("{}{}", a.id, a.is_view ? " view" : ""); },
           [](const HistoryArg& a) { return fmt::format("{}", a.id); },
+          [](const StoreArg& a) { return fmt::format("{}", a.id); },
       },
       arg);
 }
@@ -116,6 +117,7 @@ uint64_t hash_arg(const Arg& arg) {
                      [](const WaitArg& a) { return hash_all(a.pending); },
                      [](const TensorArg& a) { return hash_all(a.id, a.is_view); },
                      [](const HistoryArg& a) { return hash_all(a.id); },
+                     [](const StoreArg& a) { return hash_all(a.id); },
                  },
                  arg);
   return hash_combine(arg.index(), h);

@@ -38,6 +38,9 @@ class Node {
   const uint32_t source_count;
   const uint64_t hash;
   const Arg arg;
+  /// That of which this shows elements as they are: a BUFFER's, through movement ops but PAD, BITCAST, DETACH, REALIZED and TENSORs that
+  /// are views. Null for what is computed, which is one of the users of the memory that its sources show.
+  const Resource* const memory;
 
   inline std::span<const UOp> sources() const;
 
@@ -56,7 +59,7 @@ class Node {
 
  private:
   friend class Interner;
-  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w);
+  Node(Op o, DType d, uint64_t h, Arg a, uint32_t n, bool s, bool w, const Resource* m);
   ~Node();
   bool retain_if_alive() const noexcept;
   static void destroy(const Node* node) noexcept;

@@ -11,6 +11,7 @@
 
 #include "device/fake_device.h"
 #include "tensor/claims.h"
+#include "tensor/memory.h"
 
 namespace tinygrad {
 namespace {
@@ -59,10 +60,11 @@ class NoKernel final : public Kernel {
 
 constexpr CodePath latched_code{.renderer = "LATCH",
                                 .render = [](const Target&, const UOp&, const KernelInfo& info) { return info.name; },
-                                .compile = [](const Target&, const std::string&) {
-                                  Latch::instance().pass();
-                                  return std::string();
-                                }};
+                                .compile =
+                                    [](const Target&, const std::string&) {
+                                      Latch::instance().pass();
+                                      return std::string();
+                                    }};
 
 class LatchedDevice final : public Device {
  public:
@@ -71,20 +73,28 @@ class LatchedDevice final : public Device {
   std::unique_ptr<Kernel> load(const KernelInfo&, const UOp&, const std::string&) override { return std::make_unique<NoKernel>(); }
 };
 
+/// Other tests go over all devices that work.
+bool latch_works = false;
+
 class Locks : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     static constexpr CodePath paths[] = {latched_code};
-    register_backend({.name = "LATCH",
-                      .may_be_default = false,
-                      .unavailable = [] { return std::string(); },
-                      .code_paths = paths,
-                      .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> {
-                        return std::make_unique<LatchedDevice>(choice.name);
-                      }});
+    register_backend(
+        {.name = "LATCH",
+         .may_be_default = false,
+         .unavailable = [] { return std::string(latch_works ? "" : "only the tests of locks have it"); },
+         .code_paths = paths,
+         .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> { return std::make_unique<LatchedDevice>(choice.name); }});
   }
-  void SetUp() override { Latch::instance().close(); }
-  void TearDown() override { Latch::instance().open(); }
+  void SetUp() override {
+    latch_works = true;
+    Latch::instance().close();
+  }
+  void TearDown() override {
+    Latch::instance().open();
+    latch_works = false;
+  }
 
   /// A value that is not compiled before the latch opens; each of another number is another kernel.
   static Tensor held(int number) { return (Tensor::ones({number}, {.device = "LATCH"}).contiguous() + 1) * number; }
@@ -187,6 +197,30 @@ TEST_F(Locks, WaitingCanBeCancelled) {
   Latch::instance().open();
   first.join();
   EXPECT_EQ(x.device(), "LATCH");
+}
+
+uint32_t users_of(const Tensor& t) { return buffer_of(tensor::whole_buffer(t.uop())).users(); }
+
+/// Replays look at what other threads compute only where graphs read their memory.
+TEST_F(Locks, MemoryKnowsWhetherGraphsReadIt) {
+  Tensor state = Tensor::zeros({64}).contiguous().realize();
+  EXPECT_EQ(users_of(state), 0);
+  const auto step = jit([&](const Tensor& x) { state.assign(state * 0.5 + x); });
+  const Tensor x = Tensor::ones({64}).contiguous().realize();
+  for (int i = 0; i < 5; ++i) step(x);
+  EXPECT_TRUE(step.captured());
+  EXPECT_EQ(users_of(state), 0);
+  EXPECT_EQ(users_of(x), 0);
+  {
+    const Tensor view = state.reshape({8, 8}).T();
+    EXPECT_EQ(users_of(state), 0);
+    const Tensor reader = view + 1;
+    EXPECT_GT(users_of(state), 0);
+    const float before = reader.max().item();
+    step(x);
+    EXPECT_EQ(reader.max().item(), before);
+  }
+  EXPECT_EQ(users_of(state), 0);
 }
 
 /// A realize that fails gives back what it had claimed.
