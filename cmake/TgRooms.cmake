@@ -6,11 +6,11 @@ include(CheckLinkerFlag)
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
 set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
-set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp tensor/captured_file.cpp tensor/compile_report.cpp
-    tensor/graph_file.cpp tensor/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
+set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp jit/captured_file.cpp tensor/compile_report.cpp
+    jit/graph_file.cpp jit/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
     schedule/schedule.cpp schedule/share_kernels.cpp schedule/split_sums.cpp tensor/composites.cpp tensor/tensor.cpp tensor/random.cpp
-    tensor/storage.cpp tensor/function.cpp tensor/jit.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
-list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp tensor/recorder.cpp tensor/captured.cpp
+    tensor/storage.cpp jit/function.cpp jit/jit.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
+list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp jit/recorder.cpp jit/captured.cpp
     tensor/index_check.cpp tensor/indexing.cpp tensor/views.cpp tensor/memory.cpp tensor/arithmetic.cpp tensor/backward.cpp
     tensor/variable.cpp schedule/online_reduce.cpp schedule/argument_cuts.cpp program/program.cpp
     program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp engine/launch.cpp

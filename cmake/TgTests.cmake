@@ -98,6 +98,8 @@ function(tg_add_test target label room)
     set(libs tg_apps tinygrad)
   elseif(room STREQUAL "public")
     set(libs tinygrad)
+  elseif(room STREQUAL "tensor")  # what tensors do is tried in jitted functions, too
+    set(libs tg_jit)
   elseif(TARGET tg_${room})
     set(libs tg_${room})
   else()

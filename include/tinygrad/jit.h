@@ -22,7 +22,7 @@
 
 namespace tinygrad {
 
-namespace tensor {
+namespace jitted {
 class CapturedCall;
 }
 
@@ -425,7 +425,7 @@ class TINYGRAD_EXPORT LoadedJit {
   }
 
  private:
-  std::shared_ptr<tensor::CapturedCall> captured_;
+  std::shared_ptr<jitted::CapturedCall> captured_;
 };
 
 /// `jit([&](const Tensor& x) { return net(x); })`: see Jit.

@@ -8,7 +8,7 @@
 
 #include "tensor/history.h"
 #include "tensor/memory.h"
-#include "tensor/recorder.h"
+#include "tensor/observer.h"
 #include "tensor/undo.h"
 
 namespace tinygrad::detail {
@@ -123,7 +123,7 @@ UOp TensorCell::node() const {
 // Replaced values die outside the lock: a gradient may own cells, a node a whole graph.
 
 void TensorCell::set_node(UOp node) {
-  if (tensor::Recorder* r = tensor::Recorder::current()) r->changed(*this);
+  if (tensor::Observer* r = tensor::Observer::current()) r->changed(*this);
   tensor::Undo::note(*this);
   const std::lock_guard lock(mutex_);
   swap_node(node);
@@ -165,7 +165,7 @@ CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
     const std::lock_guard lock(shard.mutex);
     file(shard, *cell, cell->filed_finished_);
   }
-  if (tensor::Recorder* r = tensor::Recorder::current()) r->created(*cell);
+  if (tensor::Observer* r = tensor::Observer::current()) r->created(*cell);
   return cell;
 }
 

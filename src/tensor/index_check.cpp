@@ -13,7 +13,7 @@
 #include "shape/shape.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
-#include "tensor/recorder.h"
+#include "tensor/observer.h"
 #include "tensor/storage.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -104,7 +104,7 @@ Tensor largest_of(const UOp& indices, const IndexCheck& check, const SInt& size,
 }
 
 uint64_t number_in(const Tensor& t) {
-  const Recorder::Pause pause;  // a replay has its own way to read it
+  const Observer::Pause pause;  // a replay has its own way to read it
   return t.dtype() == DType::uint32 ? t.item<uint32_t>() : t.item<uint64_t>();
 }
 
@@ -134,7 +134,7 @@ void check_indices(const char* operation, const Tensor& index, const Tensor& of,
     }
   };
 
-  Recorder* recorder = Recorder::current();
+  Observer* recorder = Observer::current();
   if (!recorder && size.known()) {
     constexpr int64_t most = int64_t{1} << 15;  // what a loop here does faster than a kernel is made and launched
     bool looked = false;

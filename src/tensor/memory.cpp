@@ -8,7 +8,7 @@
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/history.h"
-#include "tensor/recorder.h"
+#include "tensor/observer.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -47,7 +47,7 @@ UOp on_top_of(const UOp& x, const UOp& link, DType dtype) {
 UOp make_buffer(int64_t size, DType dtype, Symbol device, bool weak = false) {
   const BufferPtr resource = Buffer::make(runtime::open_device(device.str()), size, dtype);
   UOp out = buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource, .weak = weak});
-  if (Recorder* r = Recorder::current()) r->made(out);
+  if (Observer* r = Observer::current()) r->made(out);
   return out;
 }
 
@@ -86,7 +86,7 @@ StoreRun* run_of(const UOp& state) {
 
 UOp state_after(const UOp& before, const UOp& store) {
   const StoreArg arg{detail::next_cell_number(), IntrusivePtr<Resource>(new StoreRun)};
-  if (Recorder* r = Recorder::current()) r->stores(arg.id);
+  if (Observer* r = Observer::current()) r->stores(arg.id);
   return UOp(Op::AFTER, before.dtype(), {before, store}, arg);
 }
 
@@ -200,7 +200,7 @@ UOp upload(std::span<const std::byte> bytes, DType dtype, Symbol device) {
   if (!buffer_of(memory).device().target().computes())  // where new memory is the beginning of a file that holds something else
     throw DeviceError(fmt::format("{}: it only holds data; make values on CPU and copy them with to(\"{}\")", device.str(), device.str()));
   buffer_of(memory).copyin(bytes);
-  if (Recorder* r = Recorder::current()) r->uploaded(memory, bytes);
+  if (Observer* r = Observer::current()) r->uploaded(memory, bytes);
   return memory;
 }
 

@@ -19,7 +19,7 @@
 #include "tensor/random.h"
 
 #include <limits>
-#include "tensor/recorder.h"
+#include "tensor/observer.h"
 
 namespace tinygrad {
 
@@ -54,7 +54,7 @@ namespace {
 ops::RandomState draw(int64_t words, Symbol device) {
   const DrawState state = next_draw(words);
   const UOp memory = upload(std::as_bytes(std::span(state)), DType::uint32, device);
-  if (Recorder* r = Recorder::current()) r->drew(memory, words);
+  if (Observer* r = Observer::current()) r->drew(memory, words);
   return {.key = ops::shrink_axis(memory, 0, 0, 2), .counter = ops::shrink_axis(memory, 0, 2, 4)};
 }
 
@@ -82,7 +82,7 @@ DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().de
 }  // namespace
 
 void Tensor::manual_seed(uint64_t seed) {
-  if (Recorder* r = Recorder::current()) r->used_host("manual_seed()", "Call it before the function");
+  if (Observer* r = Observer::current()) r->used_host("manual_seed()", "Call it before the function");
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   s.seed = seed;
@@ -90,7 +90,7 @@ void Tensor::manual_seed(uint64_t seed) {
 }
 
 Tensor Tensor::get_rng_state() {
-  if (Recorder* r = Recorder::current()) r->used_host("get_rng_state()", "Call it outside");
+  if (Observer* r = Observer::current()) r->used_host("get_rng_state()", "Call it outside");
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   const uint64_t state[] = {s.seed, s.drawn};
@@ -98,7 +98,7 @@ Tensor Tensor::get_rng_state() {
 }
 
 void Tensor::set_rng_state(const Tensor& state) {
-  if (Recorder* r = Recorder::current()) r->used_host("set_rng_state()", "Call it before the function");
+  if (Observer* r = Observer::current()) r->used_host("set_rng_state()", "Call it before the function");
   if (state.dtype() != DType::uint64 || state.shape() != Sizes{2})
     throw ValueError(fmt::format("set_rng_state: got {}, expects what get_rng_state() gave: two uint64", state.to_string()));
   const std::vector<uint64_t> values = state.tolist<uint64_t>();
@@ -156,7 +156,7 @@ namespace {
 /// Draws need a weight above 0 each, or one where they are put back. That is looked at on the host, which a replay could not do.
 void check_weights(const Tensor& weights, int64_t samples, bool replacement) {
   const int64_t needed = replacement ? 1 : samples;
-  if (Recorder::current() || weights.ndim() < 1 || weights.ndim() > 2 || samples < 1 || weights.size(-1) < needed) return;
+  if (Observer::current() || weights.ndim() < 1 || weights.ndim() > 2 || samples < 1 || weights.size(-1) < needed) return;
   const Tensor usable = (weights >= 0) & (weights < std::numeric_limits<double>::infinity());
   const Tensor drawable = (weights > 0).sum({-1}, {.dtype = DType::int64}).min();
   const auto least = usable.min().where(drawable, int64_t{-1}).item<int64_t>();

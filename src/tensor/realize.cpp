@@ -18,8 +18,8 @@
 #include "shape/device.h"
 #include "tensor/history.h"
 #include "tensor/memory.h"
+#include "tensor/observer.h"
 #include "tensor/placeholder.h"
-#include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -267,7 +267,7 @@ class Realization {
         run_.insert(u);
         const UOp& before = u.src(0).is(Op::REALIZED) ? u.src(0).src(0) : u.src(0);
         replaced_.insert(before);
-        if (const Recorder* r = Recorder::current())  // an argument of a jitted function is known to others by another node
+        if (const Observer* r = Observer::current())  // an argument of a jitted function is known to others by another node
           if (const UOp original = r->original_of(before)) replaced_.insert(original);
       }
     }
@@ -327,7 +327,7 @@ namespace {
 
 void run(Realization& r) {
   const UOp sink = r.sink();
-  Recorder* recorder = Recorder::current();
+  Observer* recorder = Observer::current();
   if (recorder) recorder->check(sink);
   const Options& options = current_options();
   schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
@@ -376,7 +376,7 @@ void realize_nodes(FunctionRef<std::vector<UOp>()> nodes_now) {
 
 /// What a recorded call would compute though it is no part of the call: stores that waited before, and live tensors that the call neither
 /// made nor changed, and that its stores would make compute.
-void realize_outside(std::span<const CellPtr> cells, const Recorder& recorder) {
+void realize_outside(std::span<const CellPtr> cells, const Observer& recorder) {
   std::vector<UOp> outside;
   {
     const StatesLock lock;
@@ -388,12 +388,12 @@ void realize_outside(std::span<const CellPtr> cells, const Recorder& recorder) {
     for (const CellPtr& c : r->readers())
       if (recorder.is_outside(*c)) outside.push_back(c->node());
   }
-  const Recorder::Pause pause;
+  const Observer::Pause pause;
   if (!outside.empty()) realize_nodes([&] { return outside; });
 }
 
 void realize_now(std::span<const CellPtr> cells) {
-  if (const Recorder* recorder = Recorder::current()) realize_outside(cells, *recorder);
+  if (const Observer* recorder = Observer::current()) realize_outside(cells, *recorder);
   realize_nodes([&] { return nodes_of(cells); });
 }
 

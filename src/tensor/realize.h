@@ -21,8 +21,8 @@ void realize(std::span<const detail::CellPtr> cells);
 /// a value that has no memory is replaced. The store runs when its result is needed, or when many wait.
 void assign(detail::TensorCell& cell, const UOp& value);
 
-/// Before a replay, or whatever else works with memory that tensors show, outside of a realize: runs the stores that wait on that memory, and
-/// computes the live tensors that read what it will write. If it writes anything, the claims on all of it are held until they go.
+/// Before a replay, or whatever else works with memory that tensors show, outside of a realize: runs the stores that wait on that memory,
+/// and computes the live tensors that read what it will write. If it writes anything, the claims on all of it are held until they go.
 Claims settle(Claims used);
 
 /// Gives these values memory that they are stored into when they are needed; every live tensor reads that from now on.

@@ -15,8 +15,8 @@
 #include "shape/shape.h"
 #include "tensor/cell.h"
 #include "tensor/memory.h"
+#include "tensor/observer.h"
 #include "tensor/realize.h"
-#include "tensor/recorder.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -176,7 +176,7 @@ void write_now(const UOp& view, const UOp& value) {
   if (overlaps_itself(view))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; copy it with to(\"CPU\")");
   const Run run = run_of(view);
-  if (Recorder* r = Recorder::current()) r->used_host("assign() to storage");
+  if (Observer* r = Observer::current()) r->used_host("assign() to storage");
   const std::vector<detail::CellPtr> readers = readers_of(device_of(view));
   UOp source = computed(value);
   realize(readers);
@@ -200,7 +200,7 @@ void write_storage(const UOp& view, const UOp& value) {
 
 bool copy_into_memory(const UOp& view, const UOp& value) {
   const BufferPtr to = piece_of_memory(view), from = piece_of_memory(value);
-  if (!to || !from || Recorder::current()) return false;
+  if (!to || !from || Observer::current()) return false;
   if (&to->origin() == &from->origin() && to->byte_offset() == from->byte_offset()) return true;
   engine::with_host_memory([&] {
     Claims used;

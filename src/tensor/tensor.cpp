@@ -20,8 +20,8 @@
 #include "shape/device.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/observer.h"
 #include "tensor/realize.h"
-#include "tensor/recorder.h"
 #include "tensor/storage.h"
 #include "uop/build.h"
 
@@ -84,7 +84,7 @@ TensorCell& Tensor::cell() const {
 
 UOp Tensor::uop() const {
   detail::TensorCell& mine = cell();
-  if (Recorder* r = Recorder::current()) r->reads(mine);
+  if (Observer* r = Observer::current()) r->reads(mine);
   return mine.node();
 }
 Tensor Tensor::from_uop(const UOp& node, const char* operation) { return Tensor(detail::make_cell(node, is_view(node), operation)); }
@@ -142,7 +142,7 @@ Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& op
   const BufferPtr resource =
       Buffer::make(runtime::open_device(ctx.device.str()), count, dtype, {.external_ptr = data, .owner = std::move(owner)});
   const UOp memory = buffer(dtype, {.id = next_buffer_id(), .size = count, .device = ctx.device, .resource = resource});
-  if (Recorder* r = Recorder::current()) {
+  if (Observer* r = Observer::current()) {
     r->made(memory);
     r->uploaded(memory, {static_cast<const std::byte*>(data), resource->nbytes()});
   }
@@ -201,7 +201,7 @@ namespace {
 /// A size in numbers. What a variable gives is of this call only.
 int64_t size_now(const SInt& s) {
   if (s.known()) return s.value();
-  if (Recorder* r = Recorder::current()) r->used_host("shape(), size() or numel() of symbolic sizes; use symbolic_shape() or max_shape(),");
+  if (Observer* r = Observer::current()) r->used_host("shape(), size() or numel() of symbolic sizes; use symbolic_shape() or max_shape(),");
   return value_now(s);
 }
 
@@ -322,7 +322,7 @@ BufferPtr row_major(Tensor t) {
 }
 
 void note_host_use() {
-  if (Recorder* r = Recorder::current()) r->used_host("item(), tolist() or data()");
+  if (Observer* r = Observer::current()) r->used_host("item(), tolist() or data()");
 }
 
 }  // namespace

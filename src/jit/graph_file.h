@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "uop/graph.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
 
 class GraphWriter : public ByteWriter {
  public:
@@ -36,4 +36,4 @@ class GraphReader : public ByteReader {
   std::vector<UOp> nodes_;
 };
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

@@ -16,17 +16,19 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "engine/host_memory.h"
+#include "jit/captured.h"
+#include "jit/graph_file.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "shape/infer.h"
 #include "spec/verify.h"
 #include "symbolic/bounds.h"
-#include "tensor/captured.h"
-#include "tensor/graph_file.h"
 #include "tensor/random.h"
 #include "uop/build.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
+
+using namespace tensor;
 
 using engine::CapturedSlot;
 using engine::SlotKind;
@@ -495,7 +497,7 @@ detail::JitResults CapturedCall::call_loaded(const CallArguments& arguments) {
   for (const auto& [name, value] : arguments.variables)
     if (const auto b = variable_bounds_.find(name); b != variable_bounds_.end() && (value < b->second.first || value > b->second.second))
       throw JitError(fmt::format("LoadedJit: variable {} is {}, expects {} to {}", name.str(), value, b->second.first, b->second.second));
-  if (const CallForm form = tensor::form_of(arguments); form != form_)
+  if (const CallForm form = jitted::form_of(arguments); form != form_)
     throw JitError(
         fmt::format("LoadedJit: the {} tensors among the arguments differ from the {} of the saved call in number, shape, dtype or device",
                     form.values.size(), form_.values.size()));
@@ -506,11 +508,11 @@ detail::JitResults CapturedCall::call_loaded(const CallArguments& arguments) {
   return replay(arguments);
 }
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted
 
 namespace tinygrad {
 
-LoadedJit::LoadedJit(const std::string& path) : captured_(tensor::CapturedCall::load(path)) {}
+LoadedJit::LoadedJit(const std::string& path) : captured_(jitted::CapturedCall::load(path)) {}
 LoadedJit::~LoadedJit() = default;
 
 std::vector<Tensor> LoadedJit::operator()(std::span<const Tensor> arguments, std::span<const Variable> variables) const {
@@ -520,7 +522,7 @@ std::vector<Tensor> LoadedJit::operator()(std::span<const Tensor> arguments, std
     for (const Tensor& t : arguments) collector.tensor(t);
     for (const Variable& v : variables) collector.variable(v);
     if (given.variables.size() != variables.size()) throw ValueError("LoadedJit: a variable without a value; use bind()");
-    return captured_->call_loaded(tensor::prepare_arguments(given)).tensors;
+    return captured_->call_loaded(jitted::prepare_arguments(given)).tensors;
   });
 }
 

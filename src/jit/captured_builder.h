@@ -3,9 +3,9 @@
 
 #include <unordered_map>
 
-#include "tensor/captured.h"
+#include "jit/captured.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
 
 class CapturedCall::Builder {
  public:
@@ -38,4 +38,4 @@ class CapturedCall::Builder {
   std::vector<engine::RecordedCall> calls_;
 };
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

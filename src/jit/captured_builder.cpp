@@ -1,4 +1,4 @@
-#include "tensor/captured_builder.h"
+#include "jit/captured_builder.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +13,9 @@
 #include "uop/build.h"
 #include "uop/graph.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
+
+using namespace tensor;
 
 using detail::TensorCell;
 using engine::CapturedSlot;
@@ -328,4 +330,4 @@ void CapturedCall::Builder::finish() {
   out_.recording_ = std::move(recording);
 }
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

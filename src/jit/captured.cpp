@@ -1,4 +1,4 @@
-#include "tensor/captured.h"
+#include "jit/captured.h"
 
 #include <fmt/core.h>
 
@@ -10,10 +10,10 @@
 #include <tinygrad/helpers.h>
 
 #include "base/options.h"
+#include "jit/captured_builder.h"
 #include "runtime/backends.h"
 #include "shape/device.h"
 #include "symbolic/simplify.h"
-#include "tensor/captured_builder.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "tensor/random.h"
@@ -21,7 +21,9 @@
 #include "uop/build.h"
 #include "uop/graph.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
+
+using namespace tensor;
 
 using engine::Capture;
 
@@ -122,7 +124,7 @@ CallArguments prepare_arguments(const detail::JitArguments& arguments) {
 CapturedCall::CapturedCall(Recorder& recorder, const CallArguments& arguments, const detail::JitResults& results, const void* result_type,
                            bool prune)
     : options_(Context::current()), layout_(arguments.layout), result_type_(result_type), skeleton_(results.skeleton) {
-  form_ = tensor::form_of(arguments);
+  form_ = jitted::form_of(arguments);
   Builder(*this, recorder, prune).build(arguments, results);
   for (size_t s : state_slots_) slots_[s].buffer->watch(2);  // of slots_ here and in the capture
 }
@@ -344,4 +346,4 @@ detail::JitResults CapturedCall::run(const CallArguments& arguments, engine::Com
   return out;
 }
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

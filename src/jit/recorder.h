@@ -14,10 +14,10 @@
 #include "device/buffer.h"
 #include "schedule/schedule.h"
 #include "tensor/cell.h"
-#include "tensor/index_check.h"
+#include "tensor/observer.h"
 #include "tensor/origin.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
 
 /// Where memory that recorded schedules use comes from.
 enum class Origin : uint8_t {
@@ -45,7 +45,7 @@ struct RecordedSchedule {
   UOp graph;
   std::shared_ptr<const schedule::Plan> plan;
   std::vector<uint32_t> inputs;  ///< places in Recording::buffers
-  Computed computed;             ///< for errors
+  tensor::Computed computed;     ///< for errors
 };
 
 struct RecordedDraw {
@@ -75,49 +75,27 @@ struct RecordedArgument {
 };
 
 /// Records what the thread does until it goes out of scope.
-class Recorder {
+class Recorder final : public tensor::Observer {
  public:
   /// `variables` get their values from the arguments. A strict recorder throws JitError for what a replay could not do.
   Recorder(std::vector<RecordedArgument> arguments, std::vector<Symbol> variables, bool strict);
-  ~Recorder();
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
 
-  /// Of this thread; null if nothing is recorded.
-  static Recorder* current();
-  /// Nothing is recorded in this scope.
-  class Pause {
-   public:
-    Pause();
-    ~Pause();
+  void made(const UOp& buffer) override;
+  void uploaded(const UOp& buffer, std::span<const std::byte> bytes) override;
+  void drew(const UOp& buffer, int64_t words) override;
+  void created(detail::TensorCell& cell) override;
+  void changed(detail::TensorCell& cell) override;
+  void reads(detail::TensorCell& cell) override;
+  void stores(uint64_t id) override { stores_.insert(id); }
+  void used_host(const char* what, const char* instead) override;
+  /// Throws JitError for a graph of stores that cannot be captured.
+  void check(const UOp& sink) override;
+  void ran(const UOp& sink, const schedule::Schedule& schedule) override;
+  void looks_at(tensor::IndexCheck check) override { checks_.push_back(std::move(check)); }
+  bool is_outside(const detail::TensorCell& cell) const override { return !changed_.contains(cell.number); }
+  bool is_outside(const StoreArg& store) const override { return !stores_.contains(store.id); }
+  UOp original_of(const UOp& buffer) const override;
 
-   private:
-    Recorder* const paused_;
-  };
-
-  // What happens.
-  void made(const UOp& buffer);
-  void uploaded(const UOp& buffer, std::span<const std::byte> bytes);
-  /// `buffer` holds where the draw begins.
-  void drew(const UOp& buffer, int64_t words);
-  void created(detail::TensorCell& cell);
-  void changed(detail::TensorCell& cell);
-  void reads(detail::TensorCell& cell);
-  /// The call has made a StoreArg with this id.
-  void stores(uint64_t id) { stores_.insert(id); }
-  /// Something that a replay would leave out.
-  void used_host(const char* what, const char* instead = "Return the tensor and do it outside");
-  /// Throws JitError for a graph of stores that cannot be captured. Before it runs.
-  void check(const UOp& sink);
-  void ran(const UOp& sink, const schedule::Schedule& schedule);
-  void looks_at(IndexCheck check) { checks_.push_back(std::move(check)); }
-
-  /// True for a cell that the call has neither made nor changed.
-  bool is_outside(const detail::TensorCell& cell) const { return !changed_.contains(cell.number); }
-  /// The caller's BUFFER for that of an argument; null for any other.
-  UOp original_of(const UOp& buffer) const;
-  /// True for a store that waited before the call.
-  bool is_outside(const StoreArg& store) const { return !stores_.contains(store.id); }
   bool made_in_call(uint64_t buffer_id) const { return made_.contains(buffer_id); }
   /// Whether a store of the call writes into it.
   bool stored_to(uint64_t buffer_id) const { return stored_to_.contains(buffer_id); }
@@ -129,7 +107,7 @@ class Recorder {
   uint32_t place_of(const UOp& buffer);
   const std::vector<RecordedArgument>& arguments() const { return arguments_; }
   const std::vector<Symbol>& variables() const { return variables_; }
-  const std::vector<IndexCheck>& checks() const { return checks_; }
+  const std::vector<tensor::IndexCheck>& checks() const { return checks_; }
   Recording& recording() { return recording_; }
 
  private:
@@ -141,9 +119,8 @@ class Recorder {
   const std::vector<RecordedArgument> arguments_;
   const std::vector<Symbol> variables_;
   const bool strict_;
-  Recorder* const outer_;
   Recording recording_;
-  std::vector<IndexCheck> checks_;
+  std::vector<tensor::IndexCheck> checks_;
   std::unordered_set<uint64_t> made_, stored_to_, stores_;
   std::unordered_map<uint64_t, RecordedBuffer> known_;  // uploads, draws and arguments, by the id of their BUFFER
   std::unordered_map<uint64_t, uint32_t> places_;
@@ -154,4 +131,4 @@ class Recorder {
   Cells changed_, read_;
 };
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "engine/host_memory.h"
-#include "tensor/captured.h"
+#include "jit/captured.h"
 #include "tensor/handle.h"
 #include "tensor/history.h"
 #include "tensor/memory.h"
@@ -24,6 +24,8 @@
 namespace tinygrad::detail {
 
 using namespace tensor;
+using namespace jitted;
+using namespace jitted;
 
 void throw_out_of_host_memory() { engine::throw_out_of_host_memory(); }
 
@@ -217,7 +219,7 @@ void JitCore::State::keep(Entry& entry, Recorder& recorder, const CallArguments&
 }
 
 std::optional<JitResults> JitCore::call(const JitArguments& given, const void* result_type, const Body& body) {
-  if (Recorder::current() || current_options().jit == 0) {
+  if (Observer::current() || current_options().jit == 0) {
     body(given.tensors);
     return std::nullopt;
   }
@@ -242,7 +244,7 @@ std::optional<JitResults> JitCore::call(const JitArguments& given, const void* r
 }
 
 void JitCore::reset() {
-  if (Recorder::current()) throw JitError("jit: reset() inside of a jitted function");
+  if (Observer::current()) throw JitError("jit: reset() inside of a jitted function");
   const std::lock_guard recording(state_->recording);
   std::list<std::shared_ptr<State::Entry>> dropped;
   const std::lock_guard lock(state_->mutex);

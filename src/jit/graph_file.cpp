@@ -1,4 +1,4 @@
-#include "tensor/graph_file.h"
+#include "jit/graph_file.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 
 #include "uop/build.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
 
 namespace {
 
@@ -170,4 +170,4 @@ void GraphReader::take_graph() {
   });
 }
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

@@ -12,11 +12,11 @@
 #include <tinygrad/jit.h>
 
 #include "engine/capture.h"
+#include "jit/recorder.h"
 #include "shape/shape.h"
 #include "tensor/claims.h"
-#include "tensor/recorder.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
 
 /// Arguments of a call with memory that can be bound.
 struct CallArguments {
@@ -109,7 +109,7 @@ class CapturedCall {
   /// What is read of a run, in a slot of kind lease.
   struct Check {
     uint32_t slot;
-    IndexCheck what;
+    tensor::IndexCheck what;
   };
   class Builder;
   class Writer;
@@ -150,8 +150,8 @@ class CapturedCall {
   std::map<Symbol, std::pair<int64_t, int64_t>> variable_bounds_;  ///< of one that was loaded
   std::unique_ptr<engine::Capture> capture_;
   std::vector<size_t> made_slots_, state_slots_, fixed_slots_;
-  Claims uses_;  // the memory that is the same in each call
+  tensor::Claims uses_;  // the memory that is the same in each call
   bool writes_any_ = false;
 };
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted

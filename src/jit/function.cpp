@@ -14,9 +14,9 @@
 #include "spec/verify.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/observer.h"
 #include "tensor/placeholder.h"
 #include "tensor/realize.h"
-#include "tensor/recorder.h"
 #include "tensor/undo.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -219,7 +219,7 @@ void run_kernel(const UOp& kernel, const std::vector<UOp>& buffers, const std::v
   for (size_t i = 0; i < buffers.size(); ++i) used.add(buffer_of(buffers[i]), written[i]);
   const Claims held = settle(std::move(used));
   const schedule::Schedule schedule{std::move(plan), buffers, {}};
-  Recorder* r = Recorder::current();
+  Observer* r = Observer::current();
   UOps stores;
   for (size_t i = 0; i < buffers.size(); ++i) stores.push_back(written[i] ? store(buffers[i], buffers[i]) : buffers[i]);
   if (r) r->check(sink(stores));

@@ -1,4 +1,4 @@
-#include "tensor/recorder.h"
+#include "jit/recorder.h"
 
 #include <fmt/core.h>
 
@@ -11,11 +11,11 @@
 #include "uop/build.h"
 #include "uop/graph.h"
 
-namespace tinygrad::tensor {
+namespace tinygrad::jitted {
+
+using namespace tensor;
 
 namespace {
-
-constinit thread_local Recorder* active = nullptr;
 
 uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
 
@@ -34,17 +34,10 @@ void Recording::drop_memory() {
 }
 
 Recorder::Recorder(std::vector<RecordedArgument> arguments, std::vector<Symbol> variables, bool strict)
-    : arguments_(std::move(arguments)), variables_(std::move(variables)), strict_(strict), outer_(std::exchange(active, this)) {
+    : arguments_(std::move(arguments)), variables_(std::move(variables)), strict_(strict) {
   for (size_t i = 0; i < arguments_.size(); ++i)
     if (arguments_[i].buffer) known_[id_of(arguments_[i].buffer)] = describe(arguments_[i].buffer, Origin::argument, i);
 }
-
-Recorder::~Recorder() { active = outer_; }
-
-Recorder* Recorder::current() { return active; }
-
-Recorder::Pause::Pause() : paused_(std::exchange(active, nullptr)) {}
-Recorder::Pause::~Pause() { active = paused_; }
 
 void Recorder::made(const UOp& buffer) { made_.insert(id_of(buffer)); }
 
@@ -218,4 +211,4 @@ std::string difference(const Recording& before, const Recording& now) {
   return {};
 }
 
-}  // namespace tinygrad::tensor
+}  // namespace tinygrad::jitted
