@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full borders bench lint clean
 
 BUILD := build/release
 RECORD := $(BUILD)/tests.jsonl
@@ -29,6 +29,10 @@ build: setup-min $(BUILD)/build.ninja  ## the library and the program: build/rel
 
 demo: build     ## train a network on handwritten digits; draws digits.png
 	$(BUILD)/bin/tg train digits --seed 0
+
+borders: setup-min $(BUILD)/build.ninja  ## softmax of x @ w at each border of the compiler, from tensors to instructions
+	@ninja -C $(BUILD) --quiet tg-borders
+	@$(BUILD)/bin/tg-borders
 
 tests: setup-test
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python

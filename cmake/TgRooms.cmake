@@ -4,13 +4,13 @@ include(GNUInstallDirs)
 include(CheckLinkerFlag)
 
 # Compiled for size: their time is small beside that of the compilers and kernels that they lead to. In the order of the rooms.
-set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search nn frontend)
+set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search jit nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
-set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp jit/captured_file.cpp tensor/compile_report.cpp
-    jit/graph_file.cpp jit/captured_builder.cpp schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
+set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp shape/listing.cpp tensor/compile_report.cpp
+    schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
     schedule/schedule.cpp schedule/share_kernels.cpp schedule/split_sums.cpp tensor/composites.cpp tensor/tensor.cpp tensor/random.cpp
-    tensor/storage.cpp jit/function.cpp jit/jit.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
-list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp jit/recorder.cpp jit/captured.cpp
+    tensor/storage.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
+list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp
     tensor/index_check.cpp tensor/indexing.cpp tensor/views.cpp tensor/memory.cpp tensor/arithmetic.cpp tensor/backward.cpp
     tensor/variable.cpp schedule/online_reduce.cpp schedule/argument_cuts.cpp program/program.cpp
     program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp engine/launch.cpp
@@ -103,7 +103,7 @@ endfunction()
 function(tg_apps)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/apps/*.cpp")
   set(main "${PROJECT_SOURCE_DIR}/apps/main.cpp")
-  list(REMOVE_ITEM sources "${main}" "${PROJECT_SOURCE_DIR}/apps/worker/main.cpp")
+  list(REMOVE_ITEM sources "${main}" "${PROJECT_SOURCE_DIR}/apps/worker/main.cpp" "${PROJECT_SOURCE_DIR}/apps/borders/main.cpp")
   add_library(tg_apps STATIC ${sources})
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json
@@ -130,6 +130,12 @@ function(tg_apps)
   if(TG_PACKS_RELOCATIONS)
     target_link_options(tg-static PRIVATE LINKER:-z,pack-relative-relocs)
   endif()
+  # tg-borders shows what is inside of the compiler, so it is linked with the rooms.
+  get_property(last_room GLOBAL PROPERTY TG_LAST_ROOM)
+  add_executable(tg-borders "${PROJECT_SOURCE_DIR}/apps/borders/main.cpp")
+  target_compile_options(tg-borders PRIVATE ${options})
+  target_link_libraries(tg-borders PRIVATE ${last_room} CLI11::CLI11)
+  target_link_options(tg-borders PRIVATE LINKER:--gc-sections)
   # The folder may be moved as a whole; data lies in share/tinygrad beside bin and lib.
   set_target_properties(tg tg-static PROPERTIES LINKER_LANGUAGE CXX BUILD_WITH_INSTALL_RPATH ON)
   set_target_properties(tg PROPERTIES INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}:$ORIGIN")

@@ -20,6 +20,7 @@
 #include "codegen/opt/parse_opts.h"
 #include "kernel/describe_kernel.h"
 #include "program/stored_programs.h"
+#include "shape/listing.h"
 #include "symbolic/bounds.h"
 #include "uop/graph.h"
 
@@ -33,8 +34,8 @@ constexpr std::string_view kTable = "programs";  // of the disk cache
 /// DEBUG 3 to 6: what became of a kernel on the way.
 void log_program(const UOp& sink, const RenderedProgram& p, const std::vector<codegen::Step>& steps) {
   if (log_enabled(3)) log_line(p.info.name + " " + opts_of(steps));
-  if (log_enabled(5)) log_line(print_graph(sink));
-  if (log_enabled(6)) log_line(print_graph(p.linear));
+  if (log_enabled(5)) log_line(print_listing(sink));
+  if (log_enabled(6)) log_line(print_listing(p.linear));
   if (log_enabled(4)) log_line(p.source);
 }
 

@@ -70,6 +70,7 @@ class Page:
     self.path = path.resolve()
     self.lines = path.read_text(encoding="utf-8").split("\n")
     self.problems: list[Problem] = []
+    self.new_outputs: list[tuple[int, int, list[str]]] = []  # first line, lines that are there, lines to write
     self.blocks: list[Block] = []
     self.prose = list(self.lines)  # with blank lines where blocks are
     self._find_blocks()
@@ -105,6 +106,12 @@ class Page:
 
   def of(self, language: str) -> list[Block]:
     return [b for b in self.blocks if b.language == language and not b.file]
+
+  def write_outputs(self) -> None:
+    for line, count, lines in sorted(self.new_outputs, reverse=True):
+      self.lines[line - 1:line - 1 + count] = lines
+    if self.new_outputs:
+      self.path.write_text("\n".join(self.lines), encoding="utf-8")
 
 
 # Text.
@@ -297,7 +304,11 @@ for line, text in json.loads({json.dumps(code)!r}):
       if done.returncode:
         page.fail(line, f"status {done.returncode} of `{command}`\n" + indented(done.stdout))
       elif expected is not None:
-        compare(page, line + command.count("\n") + 1, expected, done.stdout)
+        first = line + command.count("\n") + 1
+        if os.environ.get("TG_UPDATE_DOCS") and "..." not in expected:
+          page.new_outputs.append((first, expected.count("\n") + 1, tidy(done.stdout)))
+        else:
+          compare(page, first, expected, done.stdout)
 
 
 def commands(block: Block) -> list[tuple[int, str, str | None]]:
@@ -344,6 +355,7 @@ def check(path: pathlib.Path, args: argparse.Namespace) -> list[Problem]:
     runner.run_cpp(page)
     runner.run_python(page)
     runner.run_console(page)
+    page.write_outputs()
   return page.problems
 
 

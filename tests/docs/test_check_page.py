@@ -7,6 +7,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 CHECKER = pathlib.Path(__file__).parent / "check_page.py"
 BUILD = os.environ.get("TG_BUILD_DIR")
@@ -98,6 +99,13 @@ class Checker(unittest.TestCase):
     self.assertEqual(lines[0], "6: the program ended here with status 1")
     self.assertIn('page.md", line 7', "\n".join(lines))
     self.assertEqual(self.check("```console\n$ echo 1; exit 3\n1\n```\n"), ["2: status 3 of `echo 1; exit 3`", "    1"])
+
+  def test_outputs_written_anew(self) -> None:
+    with unittest.mock.patch.dict(os.environ, TG_UPDATE_DOCS="1"):
+      lines = self.check("```console\n$ echo a; echo b\nc\n$ echo d\n...\ne\n```\n\n```console\n$ echo f\ng\nh\n```\n")
+    self.assertEqual(lines, ["6: expected", "    ...", "    e", "got", "    d"])
+    self.assertEqual((self.folder / "page.md").read_text(encoding="utf-8"),
+                     "```console\n$ echo a; echo b\na\nb\n$ echo d\n...\ne\n```\n\n```console\n$ echo f\nf\n```\n")
 
   @unittest.skipUnless(BUILD, "no TG_BUILD_DIR")
   def test_programs_of_cpp(self) -> None:
