@@ -57,19 +57,18 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy; writes doc
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
 
 bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch; overheads
-	ninja -C $(BUILD) tinygrad-static
-	@bench/peers
-	@bench/compile $(BUILD)/bin/tg
-	@bench/startup $(BUILD)
-	@bench/replay $(BUILD)
-	@bench/fork_join $(BUILD)
-	@bench/indexing $(BUILD)
-	@bench/mnist_step $(BUILD)
-	@bench/memory $(BUILD)
-	@bench/python $(BUILD)
-	@bench/digits $(BUILD)/bin/tg
-	@bench/overheads $(BUILD)
-	@bench/kernels --build $(BUILD) --page docs/benchmarks.md
+	@bench/common/peers
+	@bench/compile/run $(BUILD)/bin/tg
+	@bench/startup/run $(BUILD)
+	@bench/replay/run $(BUILD)
+	@bench/fork_join/run $(BUILD)
+	@bench/indexing/run $(BUILD)
+	@bench/mnist_step/run $(BUILD)
+	@bench/memory/run $(BUILD)
+	@bench/python/run $(BUILD)
+	@bench/digits/run $(BUILD)/bin/tg
+	@bench/overheads/run $(BUILD)
+	@bench/kernels/run --build $(BUILD) --page docs/benchmarks.md
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
 	@tools/lint
