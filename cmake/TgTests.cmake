@@ -274,8 +274,9 @@ function(tg_test_docs)
     add_test(NAME docs.front COMMAND ${checker} ${front} ${how})
     set_property(TEST docs.one_kernel docs.front PROPERTY LABELS guide)
   endif()
+  add_test(NAME docs.pictures COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/draw")
   add_test(NAME docs.checker COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tests/docs/test_check_page.py")
-  set_tests_properties(docs.links docs.paragraphs docs.checker PROPERTIES LABELS guide ENVIRONMENT "TG_BUILD_DIR=${PROJECT_BINARY_DIR}")
+  set_tests_properties(docs.links docs.paragraphs docs.pictures docs.checker PROPERTIES LABELS guide ENVIRONMENT "TG_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()
 
 # A test on a driver that checks every access of a kernel and finds races. Where it is not installed the test is skipped, and fails with
