@@ -35,7 +35,7 @@ void CpuChoice::choose(bool one_nest, bool in_place) {
 namespace {
 
 constexpr size_t most_alike = 6;
-constexpr double cycles_a_chunk = 16384;  // of a thread's chunk, at least
+constexpr double cycles_a_chunk = 16384;  // a thread's chunk has at least so many
 constexpr int64_t most_chunks = 256;
 
 }  // namespace
@@ -98,8 +98,8 @@ void CpuChoice::take(const Choice& c) {
   block_ = c.block;
 }
 
-// What is loaded again and again along an output axis is first put together as it will be needed, unless that is more work than it
-// saves. All that moves along with a step of the loop around is one tile.
+// Operands that an output loop loads again are packed into panels, in the order in which they will be read, if that saves more than the
+// copying costs. A panel holds what one iteration of the loops around it needs.
 
 void CpuChoice::choose_near(bool one_nest, bool in_place) {
   may_block_ = one_nest && !in_place && nest_.reduces > 0 && nest_.total_cost >= worth_tiling;
@@ -126,7 +126,7 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
   std::vector<Around> out{{}};
   // A loop is bounded by those around it.
   if (nest_.reduces != 1 || bounded_) return out;
-  int64_t terms = 1;  // that a tensor core takes, of a block
+  int64_t terms = 1;  // of a tensor core's sums: a block has a multiple of them
   for (const CoreUse& use : cores_) terms = std::max(terms, use.k.lanes);
   uint64_t axes = 0;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
@@ -141,7 +141,7 @@ std::vector<CpuChoice::Around> CpuChoice::outer_choices() const {
     }
     out.push_back({axes, 0});
   }
-  out.pop_back();  // of the last something is left inside
+  out.pop_back();  // a part of the last loop stays inside
   return out;
 }
 
@@ -152,7 +152,8 @@ CpuChoice::Choice CpuChoice::choose_lanes_and_tile() {
     choose_lanes();
     return chosen(with_lanes());
   }
-  // In the tile the data lies as it is needed, so what it takes to fill it decides; and copies for the parts of what is joined.
+  // A tile holds data in the order of its use, so with tiles the cost of filling them decides between vectors. So do the copies that choose
+  // between values.
   const std::vector<int64_t> sizes = left_;
   std::optional<Choice> best;
   for (const Lanes& lanes : cheapest_lanes()) {
@@ -178,7 +179,7 @@ double CpuChoice::in_all(double loops, int64_t wanted) const {
   std::vector<int64_t> left = left_;
   for (int t = 0; t < 2; ++t)
     if (tile_.count[t] > 1) left[size_t(tile_.axis[t])] = (left[size_t(tile_.axis[t])] + tile_.count[t] - 1) / tile_.count[t];
-  // Some threads wait for the last chunks of others, and chunks along an axis that a tile does not move with fill it anew.
+  // Threads wait for the last chunk of others, and each chunk of an axis that does not move a tile fills that tile for itself.
   double waiting = 0, fills = fill_cost() + windows_cost();
   if (nest_.total_cost >= worth_tiling && target_.has_threads) {
     const Chunks c = chunks(left, wanted);
@@ -204,7 +205,7 @@ CpuChoice::Chunks CpuChoice::chunks(std::span<const int64_t> left, int64_t wante
 CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const {
   constexpr int64_t enough_steps = 16;
   uint64_t moves = near_ ? near_axes() : ~uint64_t{0};
-  // Of a transpose, rows are read to their ends.
+  // A transpose reads its rows to their ends.
   if (transposes_ && left[size_t(lanes_[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << tile_.axis[0]);
   int axis = -1;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
@@ -213,7 +214,7 @@ CpuChoice::Chunks CpuChoice::chunks_along(std::span<const int64_t> left, int64_t
   }
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
-  // Each chunk would fill tiles that don't move along its axis anew.
+  // Each chunk would fill the tiles that its axis does not move for itself.
   const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
   int64_t count = most;
@@ -302,7 +303,7 @@ bool CpuChoice::may_stage(const NestedWork& w) {
   return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });
 }
 bool CpuChoice::is_near_enough() const {
-  // As it lies, much of a tile falls into few sets of the cache.
+  // Rows of a tile that is not packed often fall into few sets of the cache.
   const bool together = packed_ || std::ranges::all_of(nest_.works, [&](const NestedWork& w) { return !is_near(w) || is_dense(w, tile_); });
   const int64_t most = (together ? target_.l2_bytes : target_.l2_bytes / 8) - int64_t(windows_bytes());
   if (!outer_) return tile_bytes(near_) <= most;
@@ -312,8 +313,8 @@ bool CpuChoice::is_near_enough() const {
   return rows && tile_bytes(near_) <= most && tile_bytes(near_) + results_bytes() <= target_.l2_bytes;
 }
 
-// What is loaded along another axis than it is stored along is taken in blocks: pieces of some rows that are loaded are put together to
-// vectors that are stored. The next blocks go on along these rows, so that they are read as streams.
+// Transposes load along one axis and store along another. They are computed in blocks: pieces of several loaded rows are put together to
+// the vectors that are stored. The next block goes on along the same rows, so that these are read as streams.
 
 bool CpuChoice::choose_transposing(bool may_block) {
   if (nest_.total_cost < worth_tiling || target_.vector_bits == 0) return false;
@@ -416,7 +417,7 @@ std::vector<int64_t> CpuChoice::tile_counts(int axis) const {
   if (keeps_terms(axis)) return out;
   bool kept = false;
   for (size_t i = 0; i < nest_.axes.size(); ++i) kept = kept || keeps_terms(int(i));
-  const bool any = (may_block_ && !kept) || may_mask(axis);  // rows of blocks that overlap are computed twice: no terms are kept for those
+  const bool any = (may_block_ && !kept) || may_mask(axis);  // blocks that overlap compute rows twice, which may not use terms in registers
   for (int64_t n = 2; n <= std::min(most, left_[size_t(axis)]); ++n)
     if (any || left_[size_t(axis)] % n == 0) out.push_back(n);
   const int64_t whole = left_[size_t(axis)];

@@ -10,9 +10,8 @@ namespace tinygrad::codegen {
 
 class CpuChoice : protected CpuCost {
  protected:
-  /// `chosen` are the opts of other nests of the kernel, with which this one may share loops.
-  /// `cores` are tensor cores that may be used.
-  /// `bounded`: masks will make loops of reductions shorter.
+  /// `chosen` are the opts of other nests of the kernel, with which this one may share loops. `cores` are tensor cores that may be used.
+  /// `bounded` says that masks will end loops of reductions early (bound_loops.h).
   CpuChoice(const Nest& nest, const Target& target, std::span<const Opt> chosen, std::vector<CoreUse> cores, bool bounded);
 
   /// What is chosen, and its cost.
@@ -29,7 +28,7 @@ class CpuChoice : protected CpuCost {
 
   /// Sets what CpuCost holds. `one_nest`: the nest is the whole kernel. `in_place`: it stores to what it loads from.
   void choose(bool one_nest, bool in_place);
-  /// Choices for a nest that is the whole kernel, the cheapest first; of those with the same vectors and staged arguments a few.
+  /// Choices for a nest that is the whole kernel, the cheapest first: a few tiles for each set of vectors and staged arguments.
   std::vector<Choice> cheapest_choices(bool in_place, size_t count);
   void take(const Choice& c);
   /// The output axis whose loop is shared out among threads in so many chunks, each worth a thread's start: the outermost that is long
@@ -39,31 +38,32 @@ class CpuChoice : protected CpuCost {
     int64_t count = 1;
   };
   Chunks chunks(std::span<const int64_t> left, int64_t wanted) const;
-  /// Along an axis with which the near tiles move, or another.
+  /// The same among the axes that move near tiles (`with_tiles`), or among the others.
   Chunks chunks_along(std::span<const int64_t> left, int64_t wanted, bool with_tiles) const;
-  /// So few that those of an even number of threads do not end together.
+  /// True if there are so few chunks that an even number of threads would not end together.
   static bool leaves_threads_idle(int64_t chunks);
   int64_t wanted_chunks() const;
   bool is_taken(int axis) const { return has(taken_, axis); }
-  /// Masks at the end of an axis are outside of reductions if what is loaded inside of them is staged.
+  /// True if the end of an axis may be masked: loads inside of reductions read staged tiles there, and need no mask of their own.
   bool may_mask(int axis) const;
-  /// True for the axes of terms that are kept for results, if they have the same steps (keep_terms.h).
+  /// True for the axes of terms that stay in registers until the results use them, which need the same number of steps (keep_terms.h).
   bool keeps_terms(int axis) const;
-  /// The output axes that only some of what is carried follows, outermost first.
+  /// The output axes on which only some of the carried values depend, outermost first.
   std::vector<int> followed_axes() const;
 
-  double cost_ = 0;          ///< of what choose() chose by its costs
-  bool transposes_ = false;  ///< what choose_transposing() chose: the vectors are along one axis, the tile along another
+  double cost_ = 0;          ///< cycles of what choose() weighed and took
+  bool transposes_ = false;  ///< choose_transposing() took the nest: vectors along one axis, the register tile along another
 
  private:
-  /// The loops of a long reduction that go around output loops, of the last of which `block` iterations stay inside.
+  /// The loops of a long reduction that go around output loops. `block` iterations of the innermost one stay inside.
   struct Around {
     uint64_t axes = 0;
     int64_t block = 0;
   };
 
   void choose_near(bool one_nest, bool in_place);
-  /// Arguments to keep near, whether to copy them, those of which to copy windows, and those of these to compute with first.
+  /// Which arguments are near, whether they are packed into panels, and of which arguments windows, or values computed of windows, are
+  /// copied.
   struct Near {
     uint64_t arguments = 0;
     bool packed = true;
@@ -72,26 +72,27 @@ class CpuChoice : protected CpuCost {
   std::vector<Near> near_choices() const;
   void take(const Near& n);
   uint64_t arguments_with_windows() const;
-  /// Arguments of which tiles of computed values may be made, one of those that share them.
+  /// Arguments of which tiles of computed values may be made. Where several arguments share such values, one stands for all.
   uint64_t computed_arguments() const;
   Choice chosen(double cost) const;
-  /// The cost of what is chosen so far, where the loops alone cost so much.
+  /// The cost of what is chosen so far, fills and waiting threads included; `loops` is the cost of the loops alone.
   double in_all(double loops, int64_t wanted_chunks) const;
-  /// More and more: half of the first loop, a quarter, ..., all of it, half of the second too, ...
+  /// Ever more iterations of the reduction outside of the output loops: half of the first loop, a quarter of it left inside, ..., all of
+  /// it, half of the second too, ...
   std::vector<Around> outer_choices() const;
-  /// `may_block`: elements may be computed twice.
+  /// Takes the nest if it stores along another axis than it loads along. `may_block` allows that elements are computed twice.
   bool choose_transposing(bool may_block);
-  /// Along which an access of the kind moves to the next element, and far along the other axis; -1: none.
+  /// The axis along which accesses of this op are contiguous while they stride along `other`; -1: none.
   int contiguous_axis(Op op, int other) const;
   Choice choose_lanes_and_tile();
   /// The cost of the best tile for the vectors that are chosen.
   double with_lanes();
-  /// Arguments that are loaded for REDUCEs, and are the same along an output axis: each alone, and those together that move with the same
-  /// output axes.
+  /// Sets of arguments that REDUCEs load again along an output axis: each argument alone, and those together that move with the same output
+  /// axes.
   std::vector<uint64_t> reused_arguments() const;
-  /// Those that may not be copied.
+  /// The arguments that may not be staged.
   uint64_t fixed_arguments() const;
-  /// That the loops it moves with have known sizes, and nothing else is computed to find it.
+  /// Whether a load may be staged: the loops that move it have known sizes, and its index needs no load and no reduction.
   static bool may_stage(const NestedWork& w);
   bool is_near_enough() const;
   void choose_lanes();
@@ -108,14 +109,14 @@ class CpuChoice : protected CpuCost {
   void choose_together();
   void choose_outer();
   bool fits_registers(const std::vector<int>& followed) const;
-  /// The axis for vectors of which each lane has a maximum of its own; none if it would be that of results.
+  /// Vectors along an axis of rows, so that each lane carries a maximum of its own; empty if that is the axis that the results follow.
   Lanes rows() const;
   /// The arguments that are loaded in the joined loop and are the same in all its steps; no value if one of them cannot be staged.
   std::optional<uint64_t> kept_arguments() const;
 
   const std::vector<CoreUse> cores_;
   const bool bounded_;
-  uint64_t taken_ = 0, vectors_ = 0;  ///< axes that have opts already, and lanes
+  uint64_t taken_ = 0, vectors_ = 0;  ///< axes to which other nests have given opts, and lanes
   bool may_block_ = false;            ///< elements may be computed twice
 };
 

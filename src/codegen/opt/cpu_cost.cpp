@@ -231,9 +231,9 @@ double CpuCost::share_as_it_lies(const NestedWork& w, const Lanes& lanes) const 
     } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
-      left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // of the run, and shuffles
+      left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // accesses of the run, and a shuffle
     } else {
-      left *= stores_to_lines(w, a) ? 4 : 2;  // one access per lane, and putting them together
+      left *= stores_to_lines(w, a) ? 4 : 2;  // one access a lane, and shuffles
     }
   }
   return left;
@@ -262,7 +262,7 @@ double CpuCost::gate_cost(const NestedWork& w, const Lanes& lanes) const {
 }
 
 bool CpuCost::fits(const Tile& t) const {
-  if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // at the price of spills()
+  if (is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // spills() has the price
   return accumulators(t) * registers_each() + vectors_of_step(t) * registers_each() + 1 <= registers();
 }
 
@@ -327,13 +327,13 @@ double CpuCost::tile_cost(const Tile& t) const {
                (w.is_access ? line_cost(p, t) : 1) * masked_work(w, t) * idle_work(w, lanes_, t);
     for (int i = 0; i < 2; ++i)
       if (has(w.inside, t.axis[i]) && (!has(w.depends, t.axis[i]) || is_known(w, t, i))) c /= double(t.count[i]);
-    // Steps of a reduction wait for each other.
+    // A step of a reduction waits for the one before, unless independent accumulators hide the latency.
     if (w.node.is(Op::REDUCE)) c *= std::max(1.0, independent_operations / double(t.copies() * p.beside * steps_at_once(w, t)));
     sum += c + spills(w, t);
   }
   sum = std::max(sum, near_traffic(t));
   sum += is_joined() ? joins(lanes_) : traffic(t) + far_pieces(t) + far_streams(t) + joins_together(t);
-  // Copies without anything to share still save loop overhead, one cycle an iteration.
+  // Copies that share nothing still save loop overhead: one cycle an iteration.
   return sum + innermost_trips() / double(t.copies()) + code_cost(t);
 }
 

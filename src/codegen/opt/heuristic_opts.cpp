@@ -18,7 +18,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double tiny_kernel = 64;  // cycles: not worth a vector
+constexpr double tiny_kernel = 64;  // cycles below which a kernel is not worth vectors
 
 /// The choice as opts.
 class CpuHeuristic : private CpuChoice {
@@ -34,7 +34,7 @@ class CpuHeuristic : private CpuChoice {
     return opts_of_choice(one_nest);
   }
 
-  /// Of a kernel of this nest alone.
+  /// The opts of a kernel that has this nest alone.
   std::optional<double> cost(bool in_place) {
     if (nest_.total_cost < tiny_kernel || nest_.reduces == 0 || is_joined()) return {};
     choose(true, in_place);
@@ -83,7 +83,7 @@ class CpuHeuristic : private CpuChoice {
     return opts;
   }
 
-  /// Of each argument of which windows are copied, the loop to do it in.
+  /// For each argument whose windows are copied, the axis in whose loop the copy is filled.
   std::map<int, int> axes_of_windows() const {
     std::map<int, int> out;
     for (const NestedWork& w : nest_.works)
@@ -105,13 +105,13 @@ class CpuHeuristic : private CpuChoice {
     }
   }
 
-  /// Masks of what is put together lane by lane are dear: where a transpose's last vector is none, it overlaps the one before.
+  /// A transpose puts vectors together lane by lane, for which masks are dear: its last vector overlaps the one before instead.
   void add_lanes(std::vector<Opt>& opts, const Lane& l) {
     if (!transposes_ || left_[size_t(l.axis)] % l.lanes == 0) return add(opts, OptOp::LANE, l.axis, l.lanes);
     add_in_blocks(opts, OptOp::LANE, l.axis, l.lanes);
   }
 
-  /// Copies of an axis that they do not divide are the iterations of blocks where masks would be in the way.
+  /// Where `n` copies do not divide the axis and its end may not be masked, the axis is cut into blocks, the last of which overlaps.
   void add_copies(std::vector<Opt>& opts, int axis, int64_t n) {
     if (left_[size_t(axis)] % n == 0 || may_mask(axis)) return add(opts, OptOp::UPCAST, axis, n);
     add_in_blocks(opts, OptOp::UPCAST, axis, n);
@@ -123,7 +123,7 @@ class CpuHeuristic : private CpuChoice {
     make_room_behind(blocks);
   }
 
-  /// The inside of a block is the axis from here on.
+  /// Cuts the blocked axis of a reduction. Its number means the loop inside of a block from here on.
   void block_reduction(std::vector<Opt>& opts) {
     int32_t& number = numbers_[size_t(std::bit_width(outer_)) - 1];
     outer_number_ = number;
@@ -137,7 +137,7 @@ class CpuHeuristic : private CpuChoice {
     outer_number_ += outer_number_ > place;
   }
 
-  /// The loops that a tile moves with go outside of those that use it again; of a transpose, rows that are read are inside.
+  /// Loops that move a panel go outside of the loops that use it again. In a transpose, loops over the rows that are read go inside.
   void order_loops(std::vector<Opt>& opts) {
     std::vector<int32_t*> numbers;
     if (near_)
@@ -155,7 +155,7 @@ class CpuHeuristic : private CpuChoice {
     }
   }
 
-  /// Around the loops that the tile does not move with.
+  /// Puts loops of the reduction around the output loops that use a panel again.
   void add_outer(std::vector<Opt>& opts) const {
     const uint64_t moves = near_axes();
     int32_t first = std::numeric_limits<int32_t>::max();
@@ -165,7 +165,7 @@ class CpuHeuristic : private CpuChoice {
   }
   int32_t innermost_outer() const { return block_ ? outer_number_ : numbers_[size_t(std::bit_width(outer_)) - 1]; }
 
-  /// The innermost loop that the tile moves with, or the outermost of all.
+  /// The loop in which panels are filled: the innermost one that moves them, or the outermost of all.
   int32_t stage_axis() const {
     if (outer_) return innermost_outer();
     const uint64_t moves = near_axes();
@@ -175,7 +175,7 @@ class CpuHeuristic : private CpuChoice {
     return axis;
   }
 
-  // Reductions: short loops are written out; a long one with few accumulators gets more of them.
+  // Short loops of reductions are written out. A long loop with few accumulators is written out in part, with an accumulator for each step.
 
   void unroll(std::vector<Opt>& opts) {
     if (near_ && tile_.copies() >= independent_operations) return;  // one loop over all of the tile
@@ -208,7 +208,7 @@ class CpuHeuristic : private CpuChoice {
     return bits;
   }
 
-  /// In the same steps, where they are computed and where they are read.
+  /// Terms that stay in registers get the same steps in the loop that computes them and in the one that reads them.
   void copy_kept_terms(std::vector<Opt>& opts) {
     std::vector<int> axes;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
@@ -218,7 +218,7 @@ class CpuHeuristic : private CpuChoice {
       for (const int i : axes) add(opts, nest_.axes[size_t(i)].is_reduce ? OptOp::UNROLL : OptOp::UPCAST, i, n);
   }
 
-  /// Those of REDUCEs inside of others first.
+  /// The reduced axes; those of REDUCEs inside of others come first.
   std::vector<int> reduce_axes_inside_out() const {
     std::vector<std::pair<int, int>> by_depth;
     for (size_t i = 0; i < nest_.axes.size(); ++i) {
@@ -246,11 +246,11 @@ class CpuHeuristic : private CpuChoice {
     if (const Chunks c = chunks(left_, wanted_chunks()); c.axis >= 0) add(opts, OptOp::THREAD, c.axis, c.count);
   }
 
-  std::vector<int32_t> numbers_;  ///< of each axis, as the opts so far leave it
-  int32_t outer_number_ = -1;     ///< of the blocks of a reduced axis
+  std::vector<int32_t> numbers_;  ///< the number of each axis behind the opts so far
+  int32_t outer_number_ = -1;     ///< the number of the loop over blocks of a reduced axis
 };
 
-/// Those of the target's tensor cores that can make the kernel's sum of products, where they are lanes.
+/// The CPU's tensor cores that can compute the kernel's sum of products.
 std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Target& target) {
   std::vector<CoreUse> out;
   if (sink.src_count() != 1 || nest.reduces != 1) return out;

@@ -4,9 +4,9 @@
 
 namespace tinygrad::codegen {
 
-// Joined reductions, such as attention: of what they carry one value follows an output axis, the others and most of the step do not. To
-// compute those once, the whole axis is tiled; what registers don't hold of so many copies is near. Vectors and tile depend on each
-// other.
+// Joined reductions, such as attention. One of the carried values depends on an output axis; the others, and most of the step, do not. The
+// whole axis is in the register tile, so that these are computed once for it. Accumulators that do not fit the registers are spilled to the
+// first cache. Vectors and tile are chosen together, as each decides what the other costs.
 
 void CpuChoice::choose_together() {
   const std::vector<int64_t> sizes = left_;
@@ -25,8 +25,9 @@ void CpuChoice::choose_together() {
   tile_ = best_tile;
 }
 
-// Where registers don't hold the results of the whole axis, the joined loop goes around it, and the results so far are in memory. It
-// takes several steps at a time, so that they are read and written once for all of them. What moves with the rows alone is staged.
+// Where the results of the whole axis do not fit the registers, the joined loop goes around the axis, and partial results are in memory.
+// The loop takes several steps at a time, so that partial results are read and written once for all of these. Arguments that only the rows
+// move are staged.
 
 void CpuChoice::choose_outer() {
   const std::vector<int> followed = followed_axes();

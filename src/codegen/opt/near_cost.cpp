@@ -1,4 +1,4 @@
-// What near memory costs: tiles, windows, and what the caches do not hold.
+// The costs of memory: filling panels and windows, reading them from a cache, and what the caches do not hold.
 #include <algorithm>
 #include <cmath>
 
@@ -9,13 +9,13 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
-constexpr double l2_share = 0.75;  ///< of the second cache that a tile keeps to itself
-/// Bytes that lie together, from which on the processor fetches ahead, and the rate of those that do not, beside that of those that do.
+constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
+/// The processor fetches ahead in runs of at least so many contiguous bytes; the rate is that of shorter runs.
 constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
-/// What a vector takes that is stored along several rows at once, and how far apart these are at least.
+/// Cycles that a vector's store takes longer where several rows are written at once that lie at least so far apart.
 constexpr double far_store_cycles = 8;
 constexpr int64_t least_far_bytes = 256;
-constexpr double cycles_an_element = 3;  ///< of what is not copied by whole vectors
+constexpr double cycles_an_element = 3;  ///< to copy elements one by one
 
 }  // namespace
 
@@ -88,7 +88,7 @@ int64_t CpuCost::whole_vectors(int axis) const {
 }
 
 bool CpuCost::is_dense(const NestedWork& w, const Tile& t) const {
-  std::vector<std::pair<int64_t, int64_t>> steps;  // and how many of them
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and count of each axis
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     if (!has(w.depends, int(i))) continue;
     const int64_t n = nest_.axes[i].is_reduce ? inner_size(int(i)) : int64_t(held(int(i), t));
@@ -188,7 +188,7 @@ double CpuCost::computing(const NestedWork& load, std::span<const double> iterat
       if (has(load.depends & ~w.depends, int(i))) times /= iterations[i];
     const auto is_gathered = [&](const Lane& l) { return has(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
     cycles += times * (w.is_access && std::ranges::any_of(lanes_, is_gathered) ? cycles_an_element : p.cost / lanes);
-    // Of a run that begins anywhere, parts of two lines are not used.
+    // A run that begins anywhere leaves parts of its first and last cache line unused.
     if (w.is_access && run < long_run && total > target_.l2_bytes)
       cycles += times * bytes * (1 + double(line_bytes) / run) / short_run_bytes_a_cycle;
   }
@@ -252,7 +252,7 @@ double CpuCost::near_traffic(const Tile& t) const {
     loaded += loads * double(itemsize(w.node.dtype()));
   }
   if (tile <= double(target_.l1_bytes)) return 0;
-  // What else passes through the second cache drives a part of a large tile out of it.
+  // Other data that passes through the second cache evicts a part of a large tile.
   const double own = l2_share * double(target_.l2_bytes);
   const double far = std::clamp((tile - own) / (double(target_.l2_bytes) - own), 0.0, 1.0);
   return loaded * ((1 - far) / l2_bytes_a_cycle + far / l3_bytes_a_cycle);

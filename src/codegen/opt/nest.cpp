@@ -39,7 +39,7 @@ double cycles_of(const UOp& u) {
 namespace {
 
 constexpr size_t most_axes = 64;   // they are bits
-constexpr int64_t most_parts = 8;  // of what is joined, for a copy each
+constexpr int64_t most_parts = 8;  // values that an axis chooses between, each of which gets a copy of the code
 
 class Analysis {
  public:
@@ -47,7 +47,7 @@ class Analysis {
     const std::vector<UOp> numbered = kernel_axes(sink);
     for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
     add_loops(UOps(closed_ranges(effect)), 0);
-    // What is around a loop must be known before it, and is around all that run in it together.
+    // A loop comes behind the loops around it, and those are around everything that runs in it.
     std::vector<std::pair<UOp, UOps>> reduces;
     NodeMap<size_t> most;
     for (const UOp& u : nodes_) {
@@ -103,7 +103,7 @@ class Analysis {
     if (d != DType::void_) nest_.item_bytes = std::max(nest_.item_bytes, int64_t(itemsize(d)));
   }
 
-  /// Loops closed together, inside of others.
+  /// Loops that one node closes, and the loops around them.
   void add_loops(UOps ranges, uint64_t around) {
     std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
       const auto &x = a.arg_as<RangeArg>(), &y = b.arg_as<RangeArg>();
@@ -133,10 +133,11 @@ class Analysis {
     }
   }
 
-  /// Of what is joined along an axis, each iteration uses one part; of what is computed of that, there is one for each again.
+  /// Where a WHERE joins values along a short axis (cat, stack), each iteration uses one of them: the values do not depend on the axis, the
+  /// result does.
   void note_choices() {
-    NodeMap<uint64_t> moves(nodes_.size());  // what is left where conditions on one short axis are known
-    NodeMap<uint64_t> joined;                // by a WHERE: the axes
+    NodeMap<uint64_t> moves(nodes_.size());  // axes that change a node if conditions on a short axis are known
+    NodeMap<uint64_t> joined;                // axes along which a WHERE joins values
     for (const UOp& u : nodes_) {
       uint64_t bits = u.is(Op::RANGE) ? bits_of(std::span(&u, 1)) : 0, chosen = 0;
       const size_t condition = u.is(Op::WHERE) ? 0 : u.is(Op::INDEX) && u.src_count() == 3 ? 2 : u.src_count();
@@ -156,11 +157,11 @@ class Analysis {
     }
   }
 
-  /// Conditions that only gates of loads are made of are worked out where a tile is filled, if one is.
+  /// Conditions that only gate loads run where a tile is filled, if the load is staged.
   void note_gates() {
-    constexpr uint64_t other_memory = ~uint64_t{0};  // of which there are no tiles
+    constexpr uint64_t other_memory = ~uint64_t{0};  // is never staged
     NodeMap<uint64_t> gates(nodes_.size());
-    NodeSet values;  // what else is computed
+    NodeSet values;  // nodes that other than gates need
     for (size_t i = nodes_.size(); i-- > 0;) {
       const UOp& u = nodes_[i];
       const uint64_t* found = gates.find(u);
@@ -188,7 +189,7 @@ class Analysis {
     }
   }
 
-  /// Of sums over one loop, beside a loop over results of the same size.
+  /// Finds a sum over one loop whose terms a loop over results of the same size computes again.
   void note_repeated() {
     std::vector<UOp> stores;
     for (const UOp& u : nodes_)
@@ -243,7 +244,7 @@ class Analysis {
     return false;
   }
 
-  /// Values of which there is one for each element that is loaded, if they are more than an operation.
+  /// Finds values that are computed once for each element that is loaded, if they take more than one operation.
   void note_computed(const NestedWork& load) {
     if (!load.argument || (nest_.computed & load.argument)) return;
     const ComputedValues values = computed_of(load.node, nodes_);
@@ -282,7 +283,7 @@ class Analysis {
     if (is_general_reduce(u)) add_step(w);
   }
 
-  /// What the step of a general REDUCE computes. Much of it depends on fewer axes than its result.
+  /// Adds the works of a general REDUCE's step. Many of them depend on fewer axes than the result.
   void add_step(const NestedWork& reduce) {
     const UOp& body = reduce.node.src(2).src(0);
     const UOps values = reduced_values(reduce.node);

@@ -8,7 +8,8 @@
 
 namespace tinygrad::codegen {
 
-/// Iterations of a reduced loop add something only where constant + step * iteration + stride * (that of an output axis) is not negative.
+/// A mask of a reduction: an iteration adds something only where constant + step * iteration + stride * (the iteration of the output axis
+/// `along`) is not negative.
 struct LoopBound {
   int64_t constant = 0, step = 0;
   int along = -1;  ///< the output axis
@@ -36,30 +37,30 @@ struct NestedWork {
   bool is_access = false;
   uint64_t inside = 0;                              ///< the axes of all loops around it, as bits
   uint64_t depends = 0;                             ///< those that change it
-  uint64_t chosen = 0;                              ///< those that only choose what of it is used: with a copy each the copies share it
+  uint64_t chosen = 0;                              ///< axes among `depends` that only choose which part of it is used
   double trips = 1;                                 ///< how often it is done
-  double cost = 1;                                  ///< of once, as scalars, in cycles
-  uint64_t argument = 0;                            ///< that is accessed, as a bit; 0: none, or other memory
-  std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: none
-  std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on, those that are in one window together
-  uint64_t computed = 0;                            ///< the arguments, as bits, of whose elements' computed values it is a part
-  uint64_t gates = 0;                               ///< those of which it only tells whether they are loaded
+  double cost = 1;                                  ///< cycles of doing it once, with scalars
+  uint64_t argument = 0;                            ///< the argument that is accessed, as a bit; 0: none, or other memory
+  std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: it does not depend on the axis
+  std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on; axes that move it in one window are together
+  uint64_t computed = 0;                            ///< arguments, as bits: a tile of values computed of their elements includes this work
+  uint64_t gates = 0;                               ///< arguments, as bits: this work only says whether their elements are loaded
 };
 
 struct Nest {
   std::vector<NestAxis> axes;  ///< output axes from the outside in, then reduced ones
   std::vector<NestedWork> works;
-  int reduces = 0;         ///< accumulators
-  int joined_axis = -1;    ///< the innermost of a REDUCE whose step computes what is the same along an output axis; -1: none
-  uint64_t followed = 0;   ///< the output axes along which it is the same, as bits
-  int64_t item_bytes = 1;  ///< of the widest dtype in memory or in an accumulator
+  int reduces = 0;         ///< REDUCEs
+  int joined_axis = -1;    ///< the innermost axis of a joined reduction, part of whose step is the same along an output axis; -1: none
+  uint64_t followed = 0;   ///< those output axes, as bits
+  int64_t item_bytes = 1;  ///< bytes of the widest dtype in memory or in an accumulator
   double total_cost = 0;
   uint64_t chosen = 0;    ///< short axes that choose between values, as bits
-  uint64_t repeated = 0;  ///< the axes of a reduction's terms that results are computed of again, and of these (repeated_terms.h)
-  uint64_t computed = 0;  ///< arguments, as bits, of which a REDUCE needs what is computed along no other loops (computed_values.h)
+  uint64_t repeated = 0;  ///< axes of terms that a reduction sums and results use again, and the axes of these results (repeated_terms.h)
+  uint64_t computed = 0;  ///< arguments, as bits, whose elements a REDUCE needs only through values computed of them (computed_values.h)
 };
 
-/// What an op takes of a scalar, about.
+/// Cycles of an op on a scalar, about.
 double cycles_of(const UOp& u);
 
 /// The argument, as a bit of a set; 0 for other memory.
