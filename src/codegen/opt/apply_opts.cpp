@@ -45,7 +45,8 @@ bool meets_lane(const UOp& sink, const UOp& range) {
   return false;
 }
 
-/// Work-items that share another reduction already and can share that over `range`, too: as many, where no value depends on both.
+/// The range of work-items that share another reduction already and can share the one over `range`: they are as many, and no value depends
+/// on both.
 UOp items_to_reuse(const UOp& sink, const UOp& range, const UOp& items) {
   std::vector<UOp> known;
   for (const UOp& r : item_ranges(sink))
@@ -78,7 +79,7 @@ AxisKind kind_of_part(const Opt& opt, bool reduced) {
   }
 }
 
-/// A REDUCE becomes two where `split` parts its loops so: one over those inside, and one around it that adds up its results.
+/// A REDUCE becomes two where `split` parts its loops: one over the loops inside, and one around it that adds up its results.
 template <class Split>
 UOp split_reduces(const UOp& sink, Split&& split) {
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
@@ -105,7 +106,7 @@ UOp split_reduce(const UOp& sink, const UOp& outer) {
   });
 }
 
-/// What a work-item of a group has added up in several sums is one before the group adds up what its items have.
+/// The sums that one work-item has are added up before the group adds up the sums of its items.
 UOp join_sums_of_items(const UOp& sink) {
   return split_reduces(sink, [](std::span<const UOp> closed, UOps& around, UOps& inside) {
     bool unrolled = false;
@@ -125,7 +126,7 @@ class Application {
   UOp run(std::span<const Opt> opts) {
     for (const Opt& opt : opts) apply(opt);
     kernel_ = join_sums_of_items(kernel_);
-    // Tiles are of the kernel as all other opts leave it; their own loops have no numbers.
+    // Tiles are made behind all other opts, as their own loops have no numbers.
     std::vector<std::pair<Opt, UOp>> loaded, computed;
     for (const Opt& opt : opts)
       if (opt.op == OptOp::STAGE) (StageOpt::of(opt.arg).computed ? computed : loaded).emplace_back(opt, axis(opt));
@@ -136,7 +137,7 @@ class Application {
     const UOp staged = stage_memory_operands(kernel_, opts, target_);
     const bool has_tiles = !loaded.empty() || !computed.empty() || staged != kernel_;
     kernel_ = expand_elements(staged);
-    // What is read from a tile often is one run through it.
+    // Loops that read a tile are often one run through it, and become one loop.
     return has_tiles ? merge_ranges(simplify(kernel_)) : kernel_;
   }
 
@@ -216,7 +217,7 @@ class Application {
   }
 
   Split make_split(const Opt& opt, const UOp& range, AxisKind kind) const {
-    // Of a thread axis the chunks are outside and the rest stays a loop, as is asked for by GROUPTOP; all others take the inner part.
+    // THREAD and GROUPTOP take the outer part of an axis, and the inner part stays a loop; all others take the inner part.
     const bool outside = kind == AxisKind::thread || opt.op == OptOp::GROUPTOP;
     const int64_t size = constant_size(range);
     if (size == 0 && (outside || opt.arg == 0)) opt_error(opt, "the size of the axis is not known before launch");
@@ -269,14 +270,14 @@ class Application {
     kernel_ = apply_split(kernel_, split);
   }
 
-  /// Numbers the nesting order of the axes anew, so that no loop has the one behind that of `range`; the range as it is now.
+  /// Renumbers the nesting order of the axes, so that the place behind `range` is free. Returns the range with its new order.
   UOp make_room_behind(const UOp& range) {
     std::vector<UOp> axes = nested_axes(kernel_);
     axes.insert(std::find(axes.begin(), axes.end(), range) + 1, UOp());
     return nest(axes, range);
   }
 
-  /// Orders the loops as listed, null for one to come; `range` as it is then.
+  /// Orders the loops as listed; null stands for one to come. Returns `range` with its new order.
   UOp nest(std::span<const UOp> axes, UOp range) {
     NodeMap<UOp> map;
     for (size_t i = 0; i < axes.size(); ++i) {

@@ -17,22 +17,25 @@ namespace tinygrad::codegen {
 ///                              have two such axes
 ///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel of one nest
 ///   LOCAL(loop axis, n)        n neighbouring elements are work-items of a group
-///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step; the same ones where they share
-///   another
-///                              reduction already that is done before or behind this one
+///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step. Where some share another
+///                              reduction before or behind this one already, it is the same items
 ///   GROUPTOP(reduce axis, n)   the same, each taking a run of steps
-///   PADTO(axis, n)             the axis is made a multiple of n long, its end masked; one of a size known at launch gets a constant size
+///   PADTO(axis, n)             the axis becomes a multiple of n long, and its end is masked; a size known at launch becomes a constant
 ///   BLOCK(axis, n)             the axis becomes two, blocks and the n iterations of one, which is the next axis. Where n does not divide a
 ///                              loop axis, the last block begins early enough to end with the axis, and some elements are computed twice
-///   OUTER(reduce axis, loop)   the loop of the reduction goes around the loop axis and all inside of it, whose results so far are kept in
-///                              memory: what does not move with them is computed once
-///   SWAP(axis, other)          the two loops change places, and with them numbers
-///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits. What it reads from memory of
-///                              the group gets a tile of one step, if no STAGE makes it another
-///   STAGE(axis, slot, scope, depth)  what the kernel loads of argument `slot` inside the loop is copied to nearer memory first: scope reg
-///                              or thread for each thread or work-item, group for a group together; with depth > 1 (in a reduce loop)
-///                              depth - 1 iterations ahead. Where it stands in the list does not matter
-///   STAGE(axis, slot, thread, 1, computed)  the same of what is computed of each of these elements and others along the same loops
+///   OUTER(reduce axis, loop)   the loop of the reduction goes around the loop axis and all inside of it. Partial results are in memory,
+///   and
+///                              values that the inner loops do not move are computed once
+///   SWAP(axis, other)          the two loops change places, and their numbers
+///   TC(0, i)                   tensor core i of the target multiplies matrices; i = -1: the first that fits. A core that reads group
+///   memory
+///                              gets tiles of one step, unless a STAGE makes them
+///   STAGE(axis, slot, scope, depth)  a tile of argument `slot`, which holds what the kernel loads of it inside the loop, is filled first.
+///   Scope
+///                              reg or thread gives each thread or work-item its own tile, scope group a group one together. With
+///                              depth > 1 (in a reduce loop) tiles are filled depth - 1 iterations ahead. The place in the list of opts
+///                              does not matter
+///   STAGE(axis, slot, thread, 1, computed)  the tile holds values that are computed of these elements along the same loops
 ///   NOLOCALS(0, 0)             work-items are refused from here on
 ///
 /// Where n does not divide an axis its end is masked: loads and stores there are not made, and a reduction gets the identity.

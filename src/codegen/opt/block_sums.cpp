@@ -15,13 +15,13 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// How many iterations of a loop add to one number before that is added to another, and up to how many are left as they are.
+/// The iterations of a block, which add to one number, and the length up to which a sum is left as it is.
 struct Block {
   int64_t size, most;
 };
-/// Where memory is what a sum waits for.
+/// For sums that wait for memory.
 constexpr Block streamed{16, 32};
-/// Where it is arithmetic: the error of a step is then one of many that cancel each other.
+/// For sums that wait for arithmetic. Many steps have errors there, which mostly cancel each other.
 constexpr Block computed{128, 4096};
 
 AxisKind kind_of(const UOp& range) { return range.arg_as<RangeArg>().kind; }
@@ -46,8 +46,8 @@ bool is_float_sum(const UOp& reduce) {
          reduce.dtype() != DType::float64;
 }
 
-/// Whether some element is loaded for each term of each result anew, so that arithmetic is little beside loading. It is not beside an
-/// exponential, and loops over a softmax's results must have the steps of its sum to read what that has computed (`keep_terms`).
+/// Whether each term of each result loads an element of its own, so that loading outweighs the additions. False for sums of exponentials:
+/// they outweigh loading, and the loop over a softmax's results must have the steps of its sum to read the terms (`keep_terms`).
 bool streams(const UOp& reduce) {
   UOps all(ranges_of(reduce));
   const auto closed = closed_ranges(reduce);
@@ -97,7 +97,7 @@ class BlockSums {
     const UOps loops = loops_of(sum);
     const Block block = streams(sum) ? streamed : computed;
     if (iterations_of(loops) <= double(block.most)) return;
-    // Loops that are split for another sum are split for all of them.
+    // A loop that is split for one sum is split for all sums that run over it.
     for (const UOp& r : loops)
       if (has(known_, r) || is_generally_reduced(r)) return;
     int64_t inside = 1;
@@ -150,7 +150,7 @@ class BlockSums {
 
   static UOp slot(DType dtype, int32_t number) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = number}); }
 
-  /// A sum and what its roundings have lost, after another number was added that was `lost` less itself.
+  /// The sum and its rounding errors after x is added; `lost` has the errors so far.
   static UOps two_sum(const UOp& sum, const UOp& lost, const UOp& x) {
     const UOp total = sum + x, part = total - sum;
     return {total, lost + ((sum - (total - part)) + (x - part))};
@@ -168,7 +168,7 @@ class BlockSums {
     sources.append(blocks.begin(), blocks.end());
     const UOp reduce(Op::REDUCE, DType::void_, sources, ReduceArg{Op::FUNCTION, {}});
     const UOp total(Op::GETTUPLE, d, {reduce}, TupleArg{0}), rest(Op::GETTUPLE, d, {reduce}, TupleArg{1});
-    // Of an infinite sum nothing is known to be lost: infinity less infinity is NaN.
+    // The rounding error of an infinite sum would be NaN, so it is taken as 0.
     return where(eq(rest, rest), total + rest, total);
   }
 

@@ -27,7 +27,7 @@ using schedule::Condition;
 using schedule::Conditions;
 using schedule::Idle;
 
-/// Loops without others inside that compilers may write out.
+/// Innermost loops that compilers may write out.
 constexpr int64_t short_loop = 8;
 
 Conditions conditions(const UOp& reduce) {
@@ -58,7 +58,7 @@ NodeMap<UOp> only_users(const std::vector<UOp>& nodes) {
   return out;
 }
 
-/// Adds what must hold for the value to be used: a WHERE that all ways up lead through may take another one.
+/// Adds the conditions under which the value is used: those of each WHERE above it, as far up as each node has one user.
 void add_uses(UOp value, const NodeMap<UOp>& only_user, Conditions& out) {
   for (const UOp* user = only_user.find(value); user && *user && (user->in(Group::alu) || user->is(Op::CAST));
        user = only_user.find(value)) {
@@ -87,7 +87,7 @@ std::optional<UOp> as_index(const UOp& u) {
   return fits ? out : std::nullopt;
 }
 
-/// What is not negative exactly where the condition holds.
+/// An index expression that is not negative exactly where the condition holds.
 std::optional<UOp> margin(const Condition& c) {
   if (!c.test.is(Op::CMPLT)) return {};
   const auto a = as_index(c.test.src(0)), b = as_index(c.test.src(1));
@@ -112,7 +112,7 @@ bool is_around(const UOp& r, const UOp& reduce) {
   return arg.kind == AxisKind::thread || is_reduced(r);
 }
 
-/// The margin at the iteration of loops inside of `loop`, and of what is done at once, where it is largest.
+/// The margin's largest value over the loops inside of `loop` and over elements that are computed side by side.
 std::optional<UOp> largest(const UOp& margin, const UOp& reduce, const UOp& loop) {
   const UOps open = ranges_of(reduce);
   NodeMap<UOp> at;
@@ -201,7 +201,8 @@ bool has_loops_inside(const UOp& loop, const std::vector<UOp>& axes) {
                              [&](const UOp& r) { return is_reduced(r) && r.arg_as<RangeArg>().order > loop.arg_as<RangeArg>().order; });
 }
 
-/// What use(REDUCE, its margins) gives for each REDUCE that closes a loop, if it is the same for all; nothing for loops that stay whole.
+/// The result of use(REDUCE, its margins) for the REDUCEs that close a loop, if it is equal for all of them; none for loops that stay
+/// whole.
 template <class Use>
 auto in_common(const UOp& sink, Use&& use) {
   using Result = std::invoke_result_t<Use, const UOp&, const UOp&, const UOps&>;

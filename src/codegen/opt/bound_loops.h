@@ -5,10 +5,10 @@
 
 namespace tinygrad::codegen {
 
-/// The kernel with reductions that leave out what adds nothing to them. Where all terms of a sum are 0, or all that a maximum is of are
-/// -inf, unless indices compare in some way, as in what causal masks and triangles leave, its loop begins and ends where the loops around
-/// it say that they may. A weight exp(-inf) counts as 0 also if it would be multiplied by an infinity, as where attention is computed in
-/// blocks elsewhere; a WEIGHT is a WHERE afterwards.
+/// The kernel with loops of reductions that leave out iterations which add nothing. Causal masks and triangles make the terms of a sum 0,
+/// or of a maximum -inf, unless indices compare in some way; the loop then begins and ends where the iteration of the loops around it says.
+/// A weight exp(-inf) counts as 0 even if it would be multiplied by an infinity, as in blocked attention elsewhere. A WEIGHT is a WHERE
+/// afterwards.
 UOp bound_loops(const UOp& sink);
 
 /// A loop of reductions, and indices that are not negative where an iteration adds something to them.
@@ -16,7 +16,7 @@ struct BoundedLoop {
   UOp loop;
   UOps margins;
 };
-/// Those that it may make shorter: it does if that leaves out more than a tenth of a loop.
+/// The loops that may become shorter. They do if that leaves out more than a tenth of their iterations.
 std::vector<BoundedLoop> loops_to_bound(const UOp& sink);
 inline constexpr double worth_bounding = 0.9;
 

@@ -4,10 +4,10 @@
 
 namespace tinygrad::codegen {
 
-/// What is computed of a load, of others and of constants, along no more loops than the load itself moves with, and without any reduction.
+/// Values that are computed of a load, of other loads and of constants, that depend on no more loops than the load and need no reduction.
 struct ComputedValues {
-  NodeSet nodes;  ///< all of it, with the load and with what nothing else needs
-  UOps last;      ///< those that something else uses
+  NodeSet nodes;  ///< these values, with the load, and nodes that only they need
+  UOps last;      ///< the values that other nodes use
 };
 
 /// `nodes` are all of the kernel, sources first.

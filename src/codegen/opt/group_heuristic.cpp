@@ -13,13 +13,13 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr int64_t few_outputs = 2048;  // less than the work-items that a device runs at once
+constexpr int64_t few_outputs = 2048;  // fewer than the work-items that a device runs at once
 constexpr int64_t long_reduction = 32;
-constexpr int64_t row_items = 64;  // that share a row, several rows a group
+constexpr int64_t row_items = 64;  // work-items that share a row; a group has several rows
 constexpr int64_t texel = 4;       // elements
 constexpr int tiles_ahead = 2;
-constexpr int64_t most_sums = 64;     // of a tensor core that an item holds, where two groups share the registers
-constexpr int64_t many_groups = 256;  // give each part of the largest devices two, one after another
+constexpr int64_t most_sums = 64;     // accumulators of tensor cores in an item, so that two groups fit the registers of a processor
+constexpr int64_t many_groups = 256;  // give each processor of the largest devices two groups, one after another
 
 class GroupHeuristic {
  public:
@@ -52,7 +52,8 @@ class GroupHeuristic {
   int64_t most_items() const { return std::min(target_.full_group, target_.max_group_items); }
   bool is_axis(size_t i, const UOp& range) const { return nest_.axes[i].range == range; }
 
-  /// Whether a core's tile divides the size, or is padded to by less than half of it. What lies in memory as it is read is not padded.
+  /// Whether a core's tile divides the size, or less than half of the size has to be padded. Operands that the core reads in place are not
+  /// padded.
   bool fits(const UOp& range, int64_t tile, bool reads_memory) const {
     const int64_t size = constant_size(range);
     if (size == 0) return false;
@@ -69,7 +70,7 @@ class GroupHeuristic {
       const bool reads_memory = core.a.in_memory || core.b.in_memory;
       if (reads_memory && (!use->lie_as_read || !has_one_product())) continue;
       if (!fits(use->m, core.m, reads_memory) || !fits(use->n, core.n, reads_memory) || !fits(use->k, core.k, reads_memory)) continue;
-      // Wide tiles load less for each product, and leave fewer groups, of two of them.
+      // Wide tiles load less for each product, but a group takes two of them, so that few groups may be left.
       fills_registers_ = core.c.elements() > most_sums;
       if (fills_registers_ && outputs() / (int64_t{2} * core.m * core.n) < many_groups) continue;
       opts_.push_back({OptOp::TC, 0, int32_t(i)});
@@ -77,7 +78,7 @@ class GroupHeuristic {
       int64_t sums = core.c.elements();
       for (size_t a = 0; a < nest_.axes.size(); ++a) {
         const int64_t tile = is_axis(a, use->m) ? core.m : is_axis(a, use->n) ? core.n : is_axis(a, use->k) ? core.k : 1;
-        // The terms that are left over are a step of their own.
+        // The remaining terms are a step of their own.
         left_[a] = nest_.axes[a].is_reduce ? std::max<int64_t>(left_[a] / tile, 1) : (left_[a] + tile - 1) / tile;
         if (tile > 1 && !nest_.axes[a].is_reduce) sums *= add_copies(a, std::min<int64_t>(may_fetch() ? 4 : 2, most_sums / sums));
       }
@@ -88,7 +89,7 @@ class GroupHeuristic {
     return false;
   }
 
-  /// Images are accessed by four neighbours: lanes along the output axis that most of what is loaded and stored lies along.
+  /// Images are accessed by four neighbours, so lanes are along the output axis along which most accesses are contiguous.
   void read_texels() {
     if (target_.max_image_width == 0 || nest_.joined_axis >= 0) return;
     size_t best = 0;
@@ -109,8 +110,8 @@ class GroupHeuristic {
 
   // Neighbours of one work-item are loaded and stored together where the target can (coalesce.h).
 
-  /// Elements of the widest dtype that one access of an argument moves. Where nothing is known of where those begin, work-items had better
-  /// be neighbours.
+  /// Elements of the widest dtype that one access of an argument moves; 1 where the alignment of arguments is not known, as neighbouring
+  /// work-items then access neighbours faster.
   int64_t vector_elements() const {
     if (target_.vector_math || target_.vector_bits == 0) return 1;
     return std::max<int64_t>(std::min(target_.vector_bits / 8, target_.memory_alignment) / nest_.item_bytes, 1);
@@ -118,7 +119,7 @@ class GroupHeuristic {
 
   static int64_t stride(const UOp& access, const UOp& range) { return stride_of(access.src(0).src(1), range).value_or(0); }
 
-  /// Whatever moves along the axis goes from an element to the next.
+  /// True if every access that moves along the axis is contiguous along it.
   bool moves_by_one(size_t axis) const {
     return std::all_of(nest_.works.begin(), nest_.works.end(), [&](const NestedWork& w) {
       return !w.is_access || !(w.depends >> axis & 1) || stride(w.node, nest_.axes[axis].range) == 1;
@@ -132,7 +133,7 @@ class GroupHeuristic {
     return n;
   }
 
-  /// Where that leaves enough work-items.
+  /// Takes neighbours together if that leaves enough work-items.
   void take_vectors() {
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!moves_by_one(i)) continue;
@@ -141,15 +142,15 @@ class GroupHeuristic {
     }
   }
 
-  /// Where the outputs are too few to fill the device, the items of a group share each; where rows of memory are reduced, some items share
-  /// one, as items that had rows of their own would read far apart. Reductions behind each other are shared by the same items.
+  /// The items of a group share each output where there are too few outputs to fill the device. Some items share an output where rows of
+  /// memory are reduced, since items with rows of their own would read far apart. The same items share reductions that follow each other.
   bool share_reduction() {
     if (updates_in_place(sink_)) return false;
     const bool few = outputs() <= few_outputs;
     std::vector<size_t> shared;
     for (size_t i = nest_.axes.size(); i-- > 0;)
       if (nest_.axes[i].is_reduce && left_[i] >= long_reduction && (few || reads_rows(i))) shared.push_back(i);
-    // Masks cost little, but where there are enough items without.
+    // Masks cost little, but are not needed where enough items divide the axis.
     const auto masked = [&](size_t i) { return !few || left_[i] % 8 != 0; };
     for (int64_t n = few ? most_items() : std::min(most_items(), row_items); n >= 8; n /= 2) {
       const auto fits = [&](size_t i) { return left_[i] >= 2 * n && (masked(i) || left_[i] % n == 0); };
@@ -169,7 +170,7 @@ class GroupHeuristic {
     return false;
   }
 
-  /// What is reduced along the axis lies behind each other in memory, and no other output reads it.
+  /// True if the terms along the axis are contiguous in memory, and no other output reads them.
   bool reads_rows(size_t axis) const {
     uint64_t all = uint64_t{1} << axis;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
@@ -198,7 +199,7 @@ class GroupHeuristic {
     }
     return tiled > 0;
   }
-  /// How many there are.
+  /// How many such loads there are.
   int64_t add_copies(size_t axis, int64_t most) {
     for (int64_t n = most; n > 1; n /= 2) {
       if (left_[axis] % n != 0) continue;
@@ -208,7 +209,7 @@ class GroupHeuristic {
     return 1;
   }
 
-  /// Output axes, the innermost first. The groups' tiles of a core that reads memory are wide: its shorter side first.
+  /// Output axes, the innermost first. A core that reads group memory has a wide tile for each group, whose shorter side comes first.
   std::vector<size_t> axes_to_spread() const {
     std::vector<size_t> out;
     for (size_t i = nest_.axes.size(); i-- > 0;)
@@ -227,7 +228,7 @@ class GroupHeuristic {
     std::vector<Opt> local;
     for (const size_t i : axes_to_spread()) {
       if (local.size() == 3 || (local.size() == 2 && (uses_core_ || items_ >= 32))) break;
-      // The tiles of a tensor core's items are squares already.
+      // The items of a tensor core have square tiles already.
       const int64_t n = items_along(i, uses_core_ && may_fetch() ? 2 : local.empty() ? 32 : local.size() == 1 ? 8 : 16);
       if (n == 1) continue;
       local.insert(local.begin(), {OptOp::LOCAL, int32_t(nest_.axes[i].number), int32_t(n)});
@@ -238,7 +239,8 @@ class GroupHeuristic {
     opts_.insert(opts_.end(), local.begin(), local.end());
   }
 
-  /// As many as are wanted or a power of two less that divides the axis. Where only few do, the last groups of a long axis are masked.
+  /// The wanted number of items, or a smaller power of two that divides the axis. Where only few items divide a long axis, its last groups
+  /// are masked instead.
   int64_t items_along(size_t axis, int64_t wanted) const {
     wanted = std::min(wanted, most_items() / items_);
     int64_t n = std::max<int64_t>(wanted, 1);
@@ -246,35 +248,35 @@ class GroupHeuristic {
     return n * 4 <= wanted && left_[axis] >= 4 * wanted && !uses_core_ ? wanted : n;
   }
 
-  /// A core takes the terms of one sum: where others have the same axis, it has one more, and those behind it have other numbers.
+  /// A core takes the terms of one sum. If other sums have the same axis, the core's is a new axis, and the axes behind it are renumbered.
   void unroll() {
     if (shares_terms_) return;
     for (size_t i = nest_.axes.size(); i-- > 0;) {
       if (!nest_.axes[i].is_reduce) continue;
       if (std::ranges::any_of(opts_, [](const Opt& o) { return o.op == OptOp::UNROLL; })) return;
-      // A core's terms are short; what is read from memory is waited for once for all of them.
+      // A core takes few terms at a time; loads are waited for once for all steps that are written out.
       for (int64_t n = !may_stage_ || core_reads_memory_ ? 4 : uses_core_ ? 2 : 8; n > 1; n /= 2)
         if (left_[i] % n == 0 && left_[i] >= n) return add(OptOp::UNROLL, i, n);
       return;
     }
   }
 
-  // Tiles in memory of the group, on targets that copy to it while they compute.
+  // Tiles in group memory, on targets with asynchronous copies.
 
   bool may_fetch() const { return target_.async_copy_bytes != 0; }
 
-  /// One sum along one axis, the last, of what other loops have not stored.
+  /// True for one sum along one axis, the last one, whose terms no loop of the kernel has stored.
   bool has_one_product() const {
     const auto reduced = std::ranges::count_if(nest_.axes, &NestAxis::is_reduce);
     return may_fetch() && nest_.reduces == 1 && reduced == 1 && nest_.axes.back().is_reduce && !updates_in_place(sink_);
   }
 
-  /// Work-items along another axis load the same, or together what the core reads.
+  /// True if work-items along another axis load the same elements, or load an operand of a tensor core together.
   bool is_shared(const NestedWork& w) const {
     return w.node.is(Op::LOAD) && (core_reads_memory_ || (spread_ & w.inside & ~w.depends) != 0);
   }
 
-  /// What a sum of products loads for several work-items is copied for all of them, two steps ahead, or one where that is too much.
+  /// Operands that several work-items load are copied to group memory for all of them, two steps ahead, or one where memory is short.
   void stage() {
     const size_t axis = nest_.axes.size() - 1;
     if (!may_stage_ || left_[axis] <= tiles_ahead + 1) return;
@@ -282,7 +284,7 @@ class GroupHeuristic {
     for (const NestedWork& w : nest_.works)
       if (is_shared(w) && (w.depends >> axis & 1)) tiles[w.node.src(0).src(0).arg_as<ParamArg>().slot] += tile_bytes(w);
     int depth = tiles_ahead + 1;
-    // Where one group may ask for all that a processor has, two share it: one computes while the other waits.
+    // Two groups share the memory of a processor, even where one might ask for all of it: one computes while the other waits.
     int64_t free = target_.declared_group_bytes && !fills_registers_ ? target_.group_memory_bytes / 2 : target_.group_memory_bytes;
     if (core_reads_memory_ && bytes_of(tiles) * depth > free) --depth;
     for (const auto& [slot, bytes] : tiles) {
@@ -299,7 +301,7 @@ class GroupHeuristic {
     return sum;
   }
 
-  /// At most, with what is left free behind each row.
+  /// The most bytes of a tile, with the padding behind each row.
   int64_t tile_bytes(const NestedWork& load) const {
     const auto item = int64_t(itemsize(load.node.dtype()));
     int64_t elements = 1, row = std::numeric_limits<int64_t>::max();
@@ -308,7 +310,7 @@ class GroupHeuristic {
       elements *= taken;
       if (taken > 1) row = std::min(row, taken);
     }
-    // Of what a core reads, runs are at least 256 bytes long.
+    // Tensor cores read runs of at least 256 bytes.
     return elements * item + (core_reads_memory_ ? elements * item / 256 : elements / std::min(row, elements)) * 16;
   }
 

@@ -12,7 +12,7 @@ constexpr double least_cost = 8;  // cycles of a scalar
 
 bool is_value(const UOp& u) { return (u.in(Group::alu) || u.in(Group::convert)) && u.dtype() != DType::index; }
 
-/// What it takes to compute it in each iteration.
+/// Cycles to compute the value in each iteration.
 double cost_in(const UOp& value, std::span<const UOp> loops) {
   double sum = 0;
   for (const UOp& u : toposort_where(std::span(&value, 1), [&](const UOp& v) { return is_open_over(v, loops); }))

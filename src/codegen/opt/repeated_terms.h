@@ -4,16 +4,16 @@
 
 namespace tinygrad::codegen {
 
-/// A value that the loop of a reduction computes, and a loop over results the same but for the loops.
+/// A value that the loop of a reduction computes, and that a loop over results computes again along its own loops.
 struct RepeatedTerm {
   UOp term, again;
 };
 
-/// The largest parts of `result` that are parts of `body` with the ranges `to` for `of`, if they are dear enough to be stored and read
-/// instead: exponentials, above all.
+/// The largest parts of `result` that equal parts of `body` once the ranges `of` are replaced by `to`, as far as storing and reading them
+/// is cheaper than computing them again. Mostly exponentials are.
 std::vector<RepeatedTerm> repeated_terms(const UOp& body, std::span<const UOp> of, const UOp& result, std::span<const UOp> to);
 
-/// Bytes of terms that are worth storing: with what they are computed of they fill half of the second cache.
+/// The most bytes of terms that are worth storing: with their operands they fill half of the second cache.
 inline int64_t most_kept_bytes(const Target& target) { return target.l2_bytes / 4; }
 
 }  // namespace tinygrad::codegen

@@ -61,7 +61,7 @@ class OperandStaging {
     std::vector<UOp> loads;
     for (const UOp& u : nodes)
       if (u.is(Op::LOAD) && is_argument(u.src(0).src(0)) && !for_core_.contains(u)) loads.push_back(u);
-    // Where some of them are made again and again, a copy of the others would be for nothing.
+    // If some loads of the argument are repeated, tiles of the others alone would save nothing.
     note_nesting();
     if (std::any_of(loads.begin(), loads.end(), [&](const UOp& u) { return is_repeated(u); }))
       std::erase_if(loads, [&](const UOp& u) { return !is_repeated(u); });
@@ -75,7 +75,7 @@ class OperandStaging {
     return substitute(sink_, reads);
   }
 
-  /// Whatever a tensor core reads from memory and is not there yet.
+  /// The operands that a tensor core reads from memory and that have no STAGE yet.
   UOp run_for_core() {
     std::vector<MemoryOperand> operands = memory_operands(sink_);
     std::erase_if(operands, [](const MemoryOperand& o) { return is_staged(o.value); });
@@ -90,14 +90,14 @@ class OperandStaging {
     return memory.is(Op::PARAM) && (stage_.slot < 0 || memory.arg_as<ParamArg>().slot == stage_.slot);
   }
 
-  /// What is loaded of the argument for the value; null for nothing.
+  /// The load of the argument that the value needs; null if it needs none.
   UOp argument_load(const UOp& value) const {
     for (const UOp& u : toposort(value))
       if (u.is(Op::LOAD) && is_argument(u.src(0).src(0))) return u;
     return {};
   }
 
-  /// Factors of which the argument is a part. All that makes them is computed in the fill.
+  /// Factors of products that depend on the argument. They are computed where the tile is filled.
   NodeMap<UOp> staged_for_core(const std::vector<MemoryOperand>& operands) {
     NodeMap<UOp> reads;
     for (const MemoryOperand& o : operands) {
@@ -128,8 +128,8 @@ class OperandStaging {
     }
   }
 
-  /// Which loops each loop is inside of: those that are open where it is closed, unless it goes around them, and those closed with it that
-  /// come before.
+  /// The loops around each loop: those that are open where it is closed, unless it goes around them, and those that are closed with it and
+  /// come before it.
   void note_nesting() {
     for (const UOp& u : toposort(sink_)) {
       const auto closed = closed_ranges(u);
@@ -146,7 +146,7 @@ class OperandStaging {
     return first && second && *first < *second;
   }
 
-  /// True if a loop inside of the axis makes the load again for the same elements.
+  /// True if a loop inside of the axis repeats the load of the same elements.
   bool is_repeated(const UOp& load) const {
     UOps around(ranges_of(load));
     const size_t own = around.size();
@@ -157,7 +157,7 @@ class OperandStaging {
     return std::any_of(around.begin() + own, around.end(), [&](const UOp& r) { return place_.contains(r) && is_inside(r); });
   }
 
-  /// True for what the tile has a place for each element of, rather than one tile for each.
+  /// True for a range along which a tile has elements; along others there is a tile for each iteration.
   bool is_inside(const UOp& range) const {
     switch (kind_of(range)) {
       case AxisKind::upcast:
@@ -173,8 +173,8 @@ class OperandStaging {
     }
   }
 
-  /// The order of a group's tile is that of the argument. A thread's own is in the order of its loops, with copies of an output axis next
-  /// to each other in each step. A vector axis is last, but for what each lane holds of a tensor core's operand.
+  /// A group's tile has the order of the argument. A thread's tile has the order of its loops, in which the copies of an output axis in one
+  /// step are neighbours. A vector axis comes last, except for the elements of a tensor core's operand in a lane.
   void sort_tile(std::vector<WindowAxis>& axes) const {
     const auto key = [&](const WindowAxis& a) {
       const UOp& r = a.parts[0].range;
@@ -186,14 +186,14 @@ class OperandStaging {
     std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
   }
 
-  /// What a lane holds is stored with what its neighbours hold.
+  /// In a thread's tile, the elements of a lane are stored side by side.
   AxisKind kind_in_fill(const UOp& range) const {
     if (kind_of(range) == AxisKind::lane) return AxisKind::lane;
     return kind_of(range) == AxisKind::element && stage_.scope != Scope::group ? AxisKind::upcast : AxisKind::loop;
   }
 
-  /// What is computed of the load, or it itself, as an element of a tile; null if nothing of it moves inside the axis. `operand`: it is
-  /// read by a tensor core.
+  /// The load, or the value that is computed of it, as an element of a tile; null if nothing inside of the axis moves it. `operand` says
+  /// that a tensor core reads it.
   UOp staged(const UOp& value, const UOp& load, const MemoryOperand* operand = nullptr) {
     UOps inside;
     for (const UOp& r : ranges_of(operand ? value : load))
@@ -244,9 +244,10 @@ class OperandStaging {
     return UOp(Op::INDEX, value.dtype(), {tile, substitute(at, digits)}, IndexArg{});
   }
 
-  /// Loops of which the load's place takes digits, such as those over what the items of a tensor core hold, become loops over their bits,
-  /// which move it a way each: so the tile is filled as the argument lies. Of an operand's elements it is loops over the digits that are
-  /// parts of a row or a column. `digits` has them by these loops, `taken_together` what one step of those of the elements is.
+  /// The index of a load may take a loop's number apart by quotients and remainders, as it does for the elements of a tensor core's items.
+  /// Such a loop becomes loops over its bits, each of which moves the index by one stride, so that the tile is filled in the order of the
+  /// argument. The number of an operand's element becomes loops over the digits that are parts of a row or a column. `digits` has the
+  /// loop's number by these loops, `taken_together` the elements of one step.
   UOp in_digits(const UOp& value, const UOp& load, const MemoryOperand* operand, UOps& inside, NodeMap<UOp>& digits,
                 NodeMap<int64_t>& taken_together) {
     UOps apart;
@@ -286,7 +287,7 @@ class OperandStaging {
     return std::vector<int64_t>(size_t(std::bit_width(uint64_t(size)) - 1), 2);
   }
 
-  /// What a tensor core reads in a step lies together, in its own order.
+  /// The elements that a tensor core reads in one step are contiguous in the tile, in the core's order.
   static SmallVector<int32_t, 6> order_for_core(const std::vector<WindowAxis>& axes, const NodeMap<int64_t>& taken_together) {
     SmallVector<int32_t, 6> order;
     for (size_t i = 0; i < axes.size(); ++i) order.push_back(int32_t(i));
@@ -298,7 +299,7 @@ class OperandStaging {
     return order;
   }
 
-  /// Loads that move with what `valid` compares are not made where it is false.
+  /// Loads that depend on what `valid` compares get it as a gate.
   static UOp gated(const UOp& value, const UOp& valid) {
     const UOps moving = ranges_of(valid);
     return rebuild(value, [&](const UOp& u, const UOps& sources) -> UOp {
@@ -308,7 +309,7 @@ class OperandStaging {
     });
   }
 
-  /// Work-items share the elements of a group's tile as they are.
+  /// The work-items of a group share out the elements of its tile in their order.
   std::vector<WindowAxis> axes_of_tile(const UOp& load, const UOps& inside) const {
     if (stage_.scope != Scope::group && !stage_.computed) return window_axes(load, inside);
     std::vector<WindowAxis> out;
@@ -319,10 +320,10 @@ class OperandStaging {
     return out;
   }
 
-  /// True for what lies in memory as it will in the tile.
+  /// True for the axis along which elements are contiguous in the argument, and so in the tile.
   bool is_row(const WindowAxis& a) const { return a.stride == 1 && (stage_.computed || a.is_window()); }
 
-  /// Two loops of which one moves by the length of the other, such as those over blocks and inside of them, are one.
+  /// Two loops become one if the stride of one is the length of the other, as with a loop over blocks and the loop inside of a block.
   static void join_rows(const UOp& value, std::vector<WindowAxis>& axes) {
     for (size_t i = 0; i < axes.size(); ++i)
       for (size_t k = 0; k < axes.size(); ++k) {
@@ -342,7 +343,7 @@ class OperandStaging {
     });
   }
 
-  /// Lanes that fill a row: it is the only vector axis then.
+  /// The lanes that fill a row. They are the only vector axis then.
   int64_t vectors_in_fill(const WindowAxis& row, const std::vector<WindowAxis>& axes, const UOp& value) const {
     int64_t lanes = target_.lanes(value.dtype());
     if (stage_.computed) lanes = std::min(lanes, int64_t(std::bit_ceil(uint64_t(row.size))));
@@ -367,7 +368,7 @@ class OperandStaging {
 
   static void require(const UOp& condition, UOp& valid) { valid = valid ? valid & condition : condition; }
 
-  /// The step of a vector's lanes along a row: those that are so many elements apart lie together in the tile, as one of so many rows.
+  /// The stride of a vector's lanes along a row. With a stride of n the tile has n rows, in each of which every n-th element is contiguous.
   int64_t phases_of(const WindowAxis& a) const {
     if (!is_row(a) || stage_.scope == Scope::group || stage_.computed) return 1;
     for (const WindowAxis::Part& p : a.parts)
@@ -401,7 +402,7 @@ class OperandStaging {
     return elements;
   }
 
-  /// True if each iteration of the axis, the innermost of the loops around the tile, loads something else.
+  /// True if each iteration of the axis, the innermost loop around the tile, loads other elements.
   bool moves_with_loop(const UOp& load) const {
     int innermost = -1;
     for (const UOp& r : ranges_of(load))
@@ -409,7 +410,7 @@ class OperandStaging {
     return innermost == axis_place_;
   }
 
-  /// That an iteration of the loop can load what a later one needs.
+  /// True if an iteration of the loop can load the tile of a later one.
   void check_ahead(const UOp& load) const {
     for (const UOp& u : toposort(load))
       if (u.is(Op::LOAD) && u != load) opt_error(opt_, "where it is loaded from depends on other memory");

@@ -18,7 +18,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// A sum of products as a core takes it: of a over (m, k) and b over (k, n).
+/// A sum of products as a core takes it: `a` depends on (m, k), `b` on (k, n).
 struct Product {
   UOp reduce;
   UOp a, b;
@@ -34,7 +34,7 @@ UOp factor(const UOp& x, DType dtype) {
   return x.is(Op::CAST) && x.src(0).dtype() == dtype ? x.src(0) : UOp();
 }
 
-/// What is multiplied and summed up in the core's dtype. A product in a narrow float is taken unrounded, as by MULACC.
+/// The factors of a sum in the core's dtype. A product in a narrow float is not rounded, as in MULACC.
 std::optional<std::pair<UOp, UOp>> factors(const UOp& reduce, const TensorCore& core) {
   if (is_general_reduce(reduce) || reduce.arg_as<ReduceArg>().op != Op::ADD || reduce.dtype() != core.out) return std::nullopt;
   UOp x = reduce.src(0);
@@ -43,7 +43,7 @@ std::optional<std::pair<UOp, UOp>> factors(const UOp& reduce, const TensorCore& 
   return std::pair(x.src(0), x.src(1));
 }
 
-/// The last of the ranges that `a` moves with and `b` does or does not; one that `n` divides, if there is one.
+/// The last range on which `a` depends and on which `b` does, or does not, depend; preferably one that `n` divides.
 UOp last_of(std::span<const UOp> ranges, const UOp& a, const UOp& b, bool both, int64_t n = 1) {
   UOp any;
   for (size_t i = ranges.size(); i-- > 0;) {
@@ -56,7 +56,7 @@ UOp last_of(std::span<const UOp> ranges, const UOp& a, const UOp& b, bool both, 
 
 std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
   std::vector<UOp> loops;
-  // What is left of an axis that was unrolled as a whole would be split into itself.
+  // An axis that was unrolled as a whole has a loop of size 1 left, whose split would be itself.
   for (const UOp& r : kernel_axes(sink))
     if (r.arg_as<RangeArg>().kind == AxisKind::loop && constant_size(r) != 1) loops.push_back(r);
   const auto place = [&](const UOp& r) { return std::find(loops.begin(), loops.end(), r) - loops.begin(); };
@@ -98,7 +98,7 @@ bool lie_as_read(const Product& p, const TensorCore& core) {
   return (!core.a.in_memory || lies_as_read(p.a, core.a, p.m, p.k)) && (!core.b.in_memory || lies_as_read(p.b, core.b, p.k, p.n));
 }
 
-/// Cores that read memory are for large products, and each for one way to lie.
+/// A core that reads group memory takes large products only, and each such core one layout.
 bool suits(const Product& p, const TensorCore& core) {
   if (!core.a.in_memory && !core.b.in_memory) return true;
   const auto is_long = [](const UOp& range, int64_t n) { return constant_size(range) == 0 || constant_size(range) >= n; };
@@ -160,8 +160,8 @@ class TensorCoreUse {
     return n == 1 ? x : apply_split(x, tile(range, outer, n, inside, std::move(parts)));
   }
 
-  /// What an item holds of c, summed up. The last terms, if there are no k of them, are a step of their own. The axis stays, however short
-  /// it is: opts number those behind it.
+  /// The elements of c that an item holds, summed up. Where the core's k does not divide the terms, the rest is a step of its own. The axis
+  /// stays, even if it has one iteration, as opts number the axes behind it.
   UOps sums() const {
     const int64_t size = constant_size(p_.k), rounds = size / core_.k;
     if (rounds == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
@@ -170,7 +170,7 @@ class TensorCoreUse {
                           reduce_results(last));
   }
 
-  /// What the item holds of a matrix, of which k is the rows or the columns. Beyond the end of k it is 0.
+  /// The elements that an item holds of a matrix whose rows or columns are k; 0 beyond the end of k.
   UOp fragment(const UOp& x, const UOp& k, const UOp& k_inside) const {
     Split along_k = tile(p_.k, k, core_.k, k_inside, {});
     if (k.is(Op::RANGE) && constant_size(k) != 0 && constant_size(k) * core_.k <= constant_size(p_.k)) along_k.valid = {};
@@ -178,7 +178,7 @@ class TensorCoreUse {
     return along_k.valid ? where(along_k.valid, value, constant(x.dtype(), 0)) : value;
   }
 
-  /// The sum over a loop `k`, or its terms number `k`, as a general REDUCE that carries what an item holds of c.
+  /// The sum over a loop `k`, or the terms of its iteration `k`, as a general REDUCE that carries the elements of c in an item.
   UOp multiplied(const UOp& k) const {
     const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
     const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
@@ -203,7 +203,7 @@ class TensorCoreUse {
     return out;
   }
 
-  /// Factors in memory are the same for all items, what these hold of the sums is not.
+  /// Factors in group memory are the same for all items; the sums that items hold differ.
   bool is_told_item() const { return core_.a.in_memory && core_.b.in_memory; }
 
   /// Each factor is one parameter here.
@@ -227,7 +227,7 @@ class TensorCoreUse {
     return function(sums);
   }
 
-  /// The one of the held elements that the upcast axis names.
+  /// The held element that the upcast axis names.
   UOp held_element(const UOps& held) const {
     UOp out = held.back();
     for (size_t i = held.size() - 1; i-- > 0;) out = where(eq(held_, index_const(int64_t(i))), held[i], out);
@@ -261,7 +261,7 @@ UOps element_ranges(const UOp& reduce) {
   return out;
 }
 
-/// The core that multiplies what a REDUCE sums up; null if there is none.
+/// The core that makes the products of a REDUCE; null if none does.
 const TensorCore* core_of(const UOp& reduce) {
   if (!is_general_reduce(reduce)) return nullptr;
   for (const UOp& u : toposort(reduce.src(2).src(0)))
@@ -269,7 +269,7 @@ const TensorCore* core_of(const UOp& reduce) {
   return nullptr;
 }
 
-/// How each factor is given; null for one that items hold.
+/// How a core reads each factor from memory; null for a factor in registers.
 std::array<const TensorCore::Layout*, 2> layouts_in_memory(const UOp& reduce) {
   const TensorCore* core = core_of(reduce);
   const auto in_memory = [](const TensorCore::Layout& l) { return l.in_memory ? &l : nullptr; };
@@ -277,7 +277,7 @@ std::array<const TensorCore::Layout*, 2> layouts_in_memory(const UOp& reduce) {
   return {in_memory(core->a), in_memory(core->b)};
 }
 
-/// What a REDUCE carries, where its first values are stacks along its element ranges, or begin in memory where those are 0.
+/// The carried values of a REDUCE. Its identities are stacks along the element ranges, or begin in memory where the ranges are 0.
 UOps write_out_elements(const UOp& reduce) {
   const UOps elements = element_ranges(reduce);
   UOps loops;

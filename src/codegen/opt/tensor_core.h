@@ -17,9 +17,9 @@ UOp expand_elements(const UOp& sink);
 /// The axes of a sum of products that the core can make: rows and columns of the result, and what is summed over.
 struct TensorCoreAxes {
   UOp m, n, k;
-  UOps casts;                ///< that it does without
+  UOps casts;                ///< conversions that the core's instruction includes
   bool of_arguments = true;  ///< both factors are loaded, and cast at most
-  bool lie_as_read = true;   ///< what it reads from memory is copied there 16 bytes at a time, as it lies in the arguments
+  bool lie_as_read = true;   ///< operands in group memory are copied from the arguments in runs of 16 bytes
 };
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core);
 

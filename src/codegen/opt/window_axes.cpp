@@ -40,7 +40,7 @@ bool gate_follows(const UOp& gate, const std::vector<WindowAxis::Part>& parts) {
   });
 }
 
-/// The window of both, if it is smaller than what they are apart.
+/// The window of both, if it has fewer elements than the two axes apart.
 std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const WindowAxis& narrow) {
   if (wide.stride == 0 || narrow.stride == 0 || wide.size < 2 || narrow.size < 2 || wide.stride % narrow.stride != 0) return std::nullopt;
   const int64_t times = wide.stride / narrow.stride;
