@@ -18,7 +18,7 @@ struct OnlineStep {
 std::optional<OnlineStep> online_step(const UOp& reduce);
 
 /// The same REDUCE where an iteration takes the values of `steps` iterations one behind the other: the maximum of all is found first, so
-/// that what is carried is scaled once. The values are those of the first iteration, then those of the second, ...
+/// that the carried values are scaled once. The REDUCE takes the values of the first iteration, then those of the second, ...
 UOp take_together(const UOp& reduce, const OnlineStep& step, const std::vector<UOps>& steps);
 
 /// The same REDUCE where iterations with a false `valid` change nothing.

@@ -3,9 +3,9 @@
 
 namespace tinygrad {
 
-/// What an INDEX is a place of, in whatever state.
+/// The memory that an INDEX accesses, without its states (AFTER).
 UOp memory_of(const UOp& place);
-/// Of a kernel's flat argument; 0 for other memory, and for what has no known size.
+/// Bytes of an argument of a kernel; 0 for other memory and for images, and if the size is not known.
 int64_t memory_bytes(const UOp& memory);
 
 }  // namespace tinygrad

@@ -61,7 +61,7 @@ class Count {
   UOp expression_;  ///< null for a number
 };
 
-/// Lanes of each value of a linear program, given those of its sources.
+/// The lanes of each value of a linear program, which follow from those of its sources.
 int64_t lanes_of(const UOp& u, const NodeMap<int64_t>& lanes) {
   const auto of = [&](size_t i) {
     const int64_t* n = lanes.find(u.src(i));
@@ -90,7 +90,7 @@ struct Traffic {
 
 class Describer {
  public:
-  /// `reads`: whether what is loaded of the argument of a slot may be what was there before.
+  /// `reads` says whether loads of a slot's argument may see what was there before the launch.
   Describer(const UOp& linear, FunctionRef<bool(int32_t slot)> reads) : linear_(linear), reads_(reads), lanes_(linear.src_count()) {}
 
   KernelInfo describe(std::string_view name) {

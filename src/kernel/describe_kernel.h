@@ -12,7 +12,7 @@ namespace tinygrad {
 /// it was made from: it has the name, and reads an argument only if a LOAD of it does, since partial results that the program itself has
 /// put into an argument need not have been there before.
 KernelInfo describe_kernel(const UOp& linear, const UOp& kernel);
-/// Of a program that was made from no SINK: it reads what it loads.
+/// The same for a program that was not made from a SINK: it reads each argument that it loads.
 KernelInfo describe_kernel(const UOp& linear, std::string_view name);
 
 }  // namespace tinygrad

@@ -6,13 +6,13 @@
 
 namespace tinygrad {
 
-/// Of a BUFFER that a group shares, with what is left free behind it.
+/// Bytes of group memory that a BUFFER takes, with the padding behind it.
 int64_t group_bytes(const UOp& buffer);
 
-/// The memory of a group that a launch must give, all that the kernel has, or 0: where it is little the text declares it.
+/// Bytes of group memory that a launch must give: all that the kernel uses, or 0 if it is so little that the kernel's text declares it.
 int64_t given_group_bytes(const Target& target, const KernelInfo& info);
 
-/// Whether the kernel stores to the argument that an INDEX is a place in.
+/// Whether the kernel stores to the argument that an INDEX is of.
 bool stores_to(const KernelInfo& info, const UOp& place);
 
 }  // namespace tinygrad

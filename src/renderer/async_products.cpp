@@ -9,10 +9,10 @@ namespace {
 
 bool names_lanes(const UOp& u) { return u.is(Op::INDEX) || u.is(Op::STACK) || u.is(Op::SHRINK); }
 
-/// Where other instructions may come to stand next, or other items go on.
+/// Instructions after which another path may run, or other work-items go on.
 bool ends_straight_line(const UOp& u) { return u.is(Op::RANGE) || u.is(Op::END) || u.is(Op::IF) || u.is(Op::ENDIF) || u.is(Op::BARRIER); }
 
-/// Their sources only say what stands before them.
+/// Instructions whose sources only order them.
 bool takes_values(const UOp& u) { return !ends_straight_line(u) && !u.is(Op::COMMIT) && !u.is(Op::WAIT); }
 
 }  // namespace

@@ -5,19 +5,21 @@
 
 namespace tinygrad::renderer {
 
-/// Products of factors in memory, which a tensor core makes beside the program: where a linear program must wait for them.
+/// Asynchronous products: a tensor core that reads its factors from group memory works beside the program. This finds where a linear
+/// program must wait for it.
 class AsyncProducts {
  public:
   explicit AsyncProducts(const UOp& linear);
 
-  /// The core of a WMMA that goes on beside the program; null for another.
+  /// The core of a WMMA that is asynchronous; null for another WMMA.
   static const TensorCore* core_of(const UOp& wmma);
 
-  /// Whether the program has any.
+  /// Whether the program has asynchronous products.
   bool any() const { return any_; }
-  /// Whether the instruction needs what is under way. To be asked of each instruction in turn; it is not under way afterwards.
+  /// Whether the program must wait for products under way before the instruction. It is asked for each instruction in turn; after a wait
+  /// nothing is under way.
   bool must_wait(const UOp& u);
-  /// True if the WMMA goes on with sums that are under way and that nothing else needs: it adds to them where they are.
+  /// True if the WMMA adds to sums that are still under way and that nothing else needs, so that it needs no wait.
   bool goes_on(const UOp& wmma) const;
 
  private:
@@ -26,7 +28,7 @@ class AsyncProducts {
 
   bool any_ = false;
   NodeMap<int> users_;
-  NodeSet under_way_;  ///< WMMAs and what only names lanes of theirs
+  NodeSet under_way_;  ///< WMMAs, and nodes that only name lanes of their results
 };
 
 }  // namespace tinygrad::renderer

@@ -19,7 +19,7 @@ using Slots = std::vector<Slot>;
 
 bool is_private(const UOp& memory) { return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope == Scope::reg; }
 
-/// What an INDEX is of, if that is one element at a number.
+/// The element of private memory that an INDEX names, if it is one at a constant place.
 std::optional<Slot> slot_at(const UOp& index) {
   if (!index.is(Op::INDEX) || !is_private(index.src(0)) || index.arg_as<IndexArg>().width != 1) return std::nullopt;
   const auto parts = address_parts(index.src(1));
@@ -27,15 +27,15 @@ std::optional<Slot> slot_at(const UOp& index) {
   return Slot{index.src(0).arg_as<BufferArg>().id, parts->offsets[0]};
 }
 
-/// Products of which each goes on with the sums of the one before.
+/// Products each of which adds to the sums of the one before.
 struct Chain {
   UOps products;
-  Slots from, to;  ///< what the first is given and what the last is stored to; empty if that is anything else
+  Slots from, to;  ///< elements that the first one's sums are loaded from and the last one's are stored to; empty if they are no such
   UOps loads, stores;
   int32_t first = 0, last = 0;  ///< places in the list
 };
 
-/// Accesses of a slot that are no chain's.
+/// Accesses of an element that belong to no chain.
 struct Others {
   std::vector<int32_t> zeros, loads;  ///< places in the list
   bool has_more = false;
@@ -99,7 +99,7 @@ class Finder {
     }
   }
 
-  /// Slots of tiles that may stay, with the place of the instruction behind which they are read.
+  /// The elements of tiles that may stay, with the place in the list behind which they are read.
   std::vector<std::pair<Slots, int32_t>> tiles() {
     std::vector<Slots> candidates;
     for (const Chain& c : chains_)
@@ -161,9 +161,9 @@ class Finder {
     return around.size() >= blocks.size() && std::equal(blocks.begin(), blocks.end(), around.begin());
   }
 
-  /// The place behind which the tile has its sums; nothing where it is not all that the slots are for.
+  /// The place behind which the tile is finished; nothing if its elements are used for anything else.
   std::optional<int32_t> read_at(const Slots& slots) {
-    // Zeros come first, one for each.
+    // The first access of each element stores a zero.
     int32_t first = INT32_MAX, last = -1;
     for (const Slot& s : slots) {
       const Others& o = others_[s];
@@ -199,7 +199,7 @@ class Finder {
   std::map<int32_t, int32_t> end_of_;
   std::vector<Chain> chains_;
   std::map<Slot, Others> others_;
-  std::vector<uint64_t> anywhere_;  ///< memories that are accessed at other places than numbers
+  std::vector<uint64_t> anywhere_;  ///< memories with an access whose place is not a constant
 };
 
 }  // namespace

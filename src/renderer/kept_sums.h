@@ -8,27 +8,27 @@
 
 namespace tinygrad::renderer {
 
-/// Whether all that a product is given to add to are zeros.
+/// True if the sums that a product is to add to are all 0.
 bool is_zero(const UOp& sums);
 
-/// Sums of tensor cores that have memory of their own for them (TensorCore::keeps_sums): which private memory of a linear program holds
-/// nothing else, so that they stay where they are while a loop runs.
+/// Residency of accumulators in tensor memory, for cores that have memory of their own for sums (TensorCore::keeps_sums). A tile of sums
+/// stays there while a loop runs if the private memory that it is stored to holds nothing else.
 class KeptSums {
  public:
   explicit KeptSums(const UOp& linear);
 
-  /// An element of a tile that stays: a zero that it begins with, or what is read in the end. Others, of number -1, only say that a product
-  /// goes on with it.
+  /// An access of an element of a tile that stays: the store of the zero that it begins with, or a load of the finished sum. Number -1: an
+  /// access between two products, for which there is nothing to do.
   struct Element {
     int32_t tile = -1, number = -1;
   };
-  /// What a LOAD or STORE of private memory is of; null for one of other memory.
+  /// The element that a LOAD or STORE of private memory accesses; null if its tile does not stay.
   const Element* element_of(const UOp& access) const { return elements_.find(access); }
-  /// The tile that a WMMA adds to; -1: it is given its sum and gives a result.
+  /// The tile that a WMMA adds to in place; -1: its sums come from registers and go there.
   int32_t tile_of(const UOp& wmma) const;
-  /// Tiles that items read behind an instruction, once what is under way is done.
+  /// Tiles that are finished behind an instruction: items read them there, once the products under way are done.
   std::vector<int32_t> read_behind(const UOp& u) const;
-  /// How many sums each item has of each tile.
+  /// The number of sums in each work-item, for each tile.
   const std::vector<int32_t>& tiles() const { return sizes_; }
 
  private:

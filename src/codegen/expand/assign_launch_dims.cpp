@@ -105,7 +105,7 @@ bool is_argument(UOp memory) {
   return memory.is(Op::PARAM);
 }
 
-/// Of the work-items that compute the same for an argument of the kernel, the first stores it.
+/// If several work-items compute the same result for an argument, the first of them stores it.
 UOp store_once(const UOp& sink, std::span<const UOp> items) {
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     if (!u.is(Op::STORE) || !is_argument(u.src(0).src(0))) return u.with_src(sources);
@@ -116,7 +116,7 @@ UOp store_once(const UOp& sink, std::span<const UOp> items) {
   });
 }
 
-/// Nothing is accessed behind the end of a loop.
+/// Gates accesses behind the end of a loop that its dimensions exceed.
 UOp within(const UOp& index, const UOp& place, std::span<const UOp> loops, const NodeMap<UOp>& map) {
   UOp out = place;
   for (const UOp& r : loops)
@@ -124,7 +124,7 @@ UOp within(const UOp& index, const UOp& place, std::span<const UOp> loops, const
   return out;
 }
 
-/// What ends or orders nothing any more is left out.
+/// Drops launched loops from ENDs, AFTERs, barriers and waits, and these themselves where nothing is left.
 UOp without_launched(const UOp& u, const UOps& sources, const NodeMap<UOp>& map) {
   const bool may_be_empty = u.is(Op::BARRIER) || u.is(Op::WAIT);
   UOps kept;

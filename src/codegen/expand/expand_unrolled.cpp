@@ -38,14 +38,14 @@ std::pair<UOps, UOps> partition(std::span<const UOp> ranges, AxisKind kind) {
   return out;
 }
 
-/// Of an accumulator each copy has its own.
+/// True for a load of an accumulator. Each copy has an accumulator of its own.
 bool loads_accumulator(const UOp& load) {
   UOp memory = load.src(0).src(0);
   while (memory.is(Op::AFTER)) memory = UOp(memory.src(0));
   return memory.is(Op::BUFFER);
 }
 
-/// True if vectors are loaded from other places along the range.
+/// True if the range moves a load of a vector.
 bool moves_vectors(const std::vector<UOp>& nodes, const UOp& range) {
   return std::any_of(nodes.begin(), nodes.end(), [&](const UOp& u) {
     if ((!u.is(Op::LOAD) || loads_accumulator(u)) && !(u.is(Op::INDEX) && u.src(0).is(Op::STAGE))) return false;
@@ -55,7 +55,8 @@ bool moves_vectors(const std::vector<UOp>& nodes, const UOp& range) {
   });
 }
 
-/// Neighbouring copies are those that share a scalar in all lanes: fewer registers hold the vectors of a step than hold such scalars.
+/// Orders ranges so that neighbouring copies share broadcast scalars and differ in their vectors: a step's vectors need fewer registers
+/// than its broadcast scalars would.
 void sort_copies(UOps& ranges, const UOp& body) {
   const std::vector<UOp> nodes = toposort(body);
   std::stable_partition(ranges.begin(), ranges.end(), [&](const UOp& r) { return !moves_vectors(nodes, r); });
@@ -90,7 +91,7 @@ UOps merge_tree(const UOp& reduce, std::vector<UOps> partials) {
   return partials[0];
 }
 
-/// What one copy gives: without a loop a value stands for itself under an ALU op, and in the general form a step takes it.
+/// The result of one copy of a REDUCE. Without a loop it is the value itself for an ALU op, and one step of the general form.
 UOps reduce_copy(const UOp& reduce, const std::vector<UOp>& values, const UOps& loops) {
   if (!loops.empty()) return reduce_results(make_reduce(reduce, values, loops));
   if (is_general_reduce(reduce)) return reduce_step(reduce, reduce_identities(reduce), values);
@@ -131,14 +132,14 @@ UOps expand_reduce(const UOp& reduce) {
   std::vector<UOps> partials;
 
   // An accumulator for each copy shortens the chain of dependent steps. Where upcast axes make several accumulators anyway, the copies
-  // join one instead.
+  // share one.
   const OpenRanges open = ranges_of(reduce);
   const bool many = std::any_of(open.begin(), open.end(), [](const UOp& r) { return has_kind(r, AxisKind::upcast); });
   if (many && !kept.empty() && !is_general_reduce(reduce)) {
     for (const auto& v : all) partials.push_back(UOps(v.begin(), v.end()));
     return {make_reduce(reduce, merge_tree(reduce, std::move(partials)), kept)};
   }
-  // A core that reads memory goes on with the sums of the product before without anybody waiting for them.
+  // A tensor core that reads group memory adds to the sums of the product before without waiting for them.
   if (all.size() > 1 && sums_products_of_memory(reduce)) {
     const UOp together = in_turn(reduce, all, kept);
     return kept.empty() ? reduce_step(together, reduce_identities(together), reduced_values(together)) : reduce_results(together);

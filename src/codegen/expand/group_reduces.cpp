@@ -10,7 +10,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// What a work-item has reduced itself.
+/// The partial result of one work-item.
 UOps partials_of(const UOp& reduce, const UOps& loops) {
   const UOps values = reduced_values(reduce);
   if (!loops.empty()) return reduce_results(make_reduce(reduce, values, loops));

@@ -43,13 +43,14 @@ class TermKeeping {
   }
 
  private:
-  /// The STORE of a result, and what is stored there before.
+  /// The STORE of a result, and the term that is stored in its place before.
   struct Kept {
     UOp result, term, again;
     const UOp& place() const { return result.src(0); }
   };
 
-  /// The loop over results with one of a reduction that stores terms; null if that one has none to keep.
+  /// The loop over results that reads terms, behind the reduction's loop that stores them; null if the loop computes none of its terms
+  /// again.
   UOp kept_in(const UOp& loop) const {
     UOps around(ranges_of(loop)), of(closed_ranges(loop)), to;
     for (const UOp& r : closed_ranges(results_))
@@ -81,7 +82,8 @@ class TermKeeping {
     return around.empty() ? inner : end(inner, around);
   }
 
-  /// All loops around are those of the results, and `to` inside of them: what is stored is read before it is stored again.
+  /// True if the loops around are loops of the results and `to` is inside of them, so that each term is read before the next is stored in
+  /// its place.
   bool is_inside(const UOps& to, const UOps& around) const {
     return std::ranges::all_of(around, [&](const UOp& r) {
       const auto before = [&](const UOp& inner) {
@@ -103,7 +105,7 @@ class TermKeeping {
       if (terms.size() != 1 || terms[0].again == result.src(1)) continue;
       const UOp& place = result.src(0);
       if (!place.is(Op::INDEX) || !place.src(0).is(Op::PARAM) || place.dtype() != terms[0].again.dtype()) continue;
-      // Each element is of one iteration.
+      // Each iteration has an element of its own.
       const auto moves = [&](const UOp& r) { return stride_of(place.src(1), r).value_or(0) != 0; };
       if (!std::ranges::all_of(to, moves) || !std::ranges::all_of(around, moves)) continue;
       out.push_back({result, terms[0].term, terms[0].again});
@@ -113,7 +115,7 @@ class TermKeeping {
     return out;
   }
 
-  /// Loops inside of `to`, which other results may share.
+  /// True if there are loops inside of `to`, which other results may share.
   static bool has_loops(const UOp& result, const UOps& to) {
     return std::ranges::any_of(toposort(result), [&](const UOp& u) { return u.is(Op::END) && is_open_over(u, to); });
   }
@@ -124,7 +126,7 @@ class TermKeeping {
     return bytes;
   }
 
-  /// Nothing else is done with their memory.
+  /// True if nothing but these stores accesses the memory.
   bool is_all(const std::vector<Kept>& kept) const {
     NodeSet memories, results;
     for (const Kept& k : kept) {

@@ -4,9 +4,9 @@
 
 namespace tinygrad::codegen {
 
-/// What a loop over results computes again of the terms of a reduction, such as the exponentials of a softmax, is stored with the terms
-/// to where the results will be, and read there, if the loops have the same steps and the second cache holds what is stored. Not on targets
-/// that run loops over results as work-groups.
+/// Terms of a reduction that a loop over results computes again, such as the exponentials of a softmax, are stored in the place of the
+/// results and read from there. The two loops must have the same steps, and the second cache must hold the terms. Targets that run loops
+/// over results as work-groups compute them again.
 UOp keep_terms(const UOp& sink, const Target& target);
 
 }  // namespace tinygrad::codegen

@@ -26,14 +26,14 @@ bool has(std::span<const UOp> ranges, const UOp& range) { return std::find(range
 
 /// REDUCEs that share one loop.
 struct Loop {
-  UOps ranges;   ///< what the loop runs over, lanes left out
-  UOps open;     ///< what it is inside of
-  UOps results;  ///< the loops over results that it goes around, outermost first
-  UOps inner;    ///< loops of its own over the same
+  UOps ranges;   ///< the loop's ranges, lanes left out
+  UOps open;     ///< the loops around it
+  UOps results;  ///< loops over results that it goes around, outermost first
+  UOps inner;    ///< its own copies of `results`, inside of it
   std::vector<UOp> reduces;
 };
 
-/// Stores that change accumulators, by how many of the inner loops they are in.
+/// Stores that change accumulators, by the number of inner loops around them.
 using Steps = std::vector<UOps>;
 
 UOps without_lanes(UOps ranges) {
@@ -95,7 +95,7 @@ class Lowering {
     std::vector<std::vector<size_t>> members;
     for (size_t i = 0; i < reduces.size(); ++i) {
       const UOps ranges = without_lanes(UOps(closed_ranges(rebuilt[i])));
-      // What is open over a vector axis, or a loop that this one goes around, may share its loop with what is not.
+      // REDUCEs that differ only in vector axes, or in loops that the loop goes around, may share the loop.
       const auto [open, results] = parted(without_lanes(ranges_of(rebuilt[i])), ranges);
       size_t at = 0;
       while (at < loops.size() && !(loops[at].ranges == ranges && loops[at].open == open)) ++at;
@@ -113,7 +113,7 @@ class Lowering {
     }
   }
 
-  /// Open loops that one over `ranges` is inside of, and those it goes around.
+  /// Of the open loops, those around a loop over `ranges`, and those that it goes around.
   std::pair<UOps, UOps> parted(const UOps& open, const UOps& ranges) const {
     const auto outer = std::find_if(ranges.begin(), ranges.end(), is_outer);
     if (outer == ranges.end()) return {open, {}};
@@ -160,7 +160,7 @@ class Lowering {
     return held_.back();
   }
 
-  /// Loops inside that run once for each step of the renamed ones are loops of their own too, with accumulators of their own.
+  /// Loops inside of renamed ones are renamed too, and get accumulators of their own.
   void own_inner_loops(const Loop& loop, UOps renamed, NodeMap<UOp>& fresh) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -184,7 +184,7 @@ class Lowering {
     rename_sizes(renamed, fresh);
   }
 
-  /// New loops that are bounded by what is new too.
+  /// Renamed loops whose bounds depend on renamed loops get new bounds.
   void rename_sizes(const UOps& renamed, NodeMap<UOp>& fresh) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -235,7 +235,8 @@ class Lowering {
     return done[reduce];
   }
 
-  /// What an outer loop goes around runs inside of it, and once more over the results.
+  /// Loops over results that the loop goes around run twice: copies of them inside of it, and the loops themselves behind it, over the
+  /// results.
   void own_results(Loop& loop) {
     if (loop.results.empty()) return;
     NodeMap<UOp> fresh;
@@ -245,7 +246,7 @@ class Lowering {
     for (UOp& reduce : loop.reduces) reduce = rename_open(reduce, fresh);
   }
 
-  /// The carried values of each REDUCE of the loop after it.
+  /// Lowers a loop; the carried values of each of its REDUCEs behind it.
   std::vector<UOps> lower_loop(Loop& loop) {
     std::vector<UOps> out;
     if (loop.ranges.empty()) {
@@ -271,7 +272,7 @@ class Lowering {
     return out;
   }
 
-  /// Lanes end with the loop: a result that has none must not get those of the others.
+  /// Closes the loop, and with it its lanes, so that a result without lanes gets none from the others.
   static UOp close(const Loop& loop, Steps& steps) {
     for (size_t i = loop.inner.size(); i > 0; --i) {
       if (steps[i].empty()) continue;
@@ -324,7 +325,7 @@ class Lowering {
     return out;
   }
 
-  /// How many of the inner loops each carried value has an element for each iteration of.
+  /// The number of inner loops along which each carried value has elements.
   static std::vector<size_t> inner_depths(const Loop& loop, const ReduceStep& step) {
     std::vector<size_t> out(step.next.size(), 0);
     for (size_t depth = 1; depth <= loop.inner.size(); ++depth) {
@@ -433,7 +434,7 @@ UOps upcast_of(const UOp& u) {
   return out;
 }
 
-/// One value is carried, which is in memory because the loop goes around others.
+/// True for a REDUCE that carries one value, which is in memory as the loop goes around others.
 bool is_reduced_around_loops(const UOp& reduce) {
   if (is_general_reduce(reduce)) return false;
   const auto closed = closed_ranges(reduce);

@@ -22,10 +22,10 @@ bool is_around(const UOp& a, const UOp& b) {
   return std::pair(x.order, x.id) < std::pair(y.order, y.id);
 }
 
-/// A loop and the STAGEs that it is run ahead for.
+/// A loop, and the STAGEs whose tiles are filled ahead in it.
 struct Ahead {
   UOp end;
-  UOps outer, inner, lanes;  ///< what END closes too
+  UOps outer, inner, lanes;  ///< other ranges that the END closes
   UOp loop;
   std::vector<UOp> stages;
   int64_t depth = 0;
@@ -46,7 +46,7 @@ class Pipelining {
   }
 
  private:
-  /// The innermost loop of the END that STAGEs of depth > 1 move with, and those that do.
+  /// The innermost loop of the END that moves STAGEs of depth > 1, with these STAGEs.
   Ahead find(const UOp& end) const {
     // Vector axes are not loops: they end with the iteration.
     UOps closed, lanes;
@@ -71,7 +71,7 @@ class Pipelining {
     return out;
   }
 
-  /// Which of the closed loops the STAGE moves with last; none if it also moves with a loop further inside.
+  /// The innermost closed loop that moves the STAGE; none if a loop further inside moves it too.
   size_t innermost(const UOp& stage, const UOps& closed, const UOps& around) const {
     size_t at = closed.size();
     for (const UOp& r : ranges_of(stage)) {
@@ -84,12 +84,12 @@ class Pipelining {
     return at;
   }
 
-  /// One iteration, or the loop, as a copy of what the END did.
+  /// A copy of the END's effect for one iteration of the prologue or epilogue, or for the steady state.
   struct Copy {
     UOp at;                   ///< instead of the loop's index
     UOp behind;               ///< what comes before it, instead of the loop
     std::vector<UOp> states;  ///< of the memory of each STAGE
-    bool own_loops;           ///< loops inside must not be those of another copy
+    bool own_loops;           ///< its inner loops are new ones, as another copy has the old ones
   };
 
   UOp copied(const Ahead& a, const std::vector<StageMemory>& memories, const Copy& c) {
@@ -97,7 +97,7 @@ class Pipelining {
     NodeMap<UOp> fresh;
     std::vector<UOp> held;
     if (c.own_loops) {
-      // Outer loops come first: one inside of what is another loop now is another too.
+      // Outer loops come first, since a loop inside of a new loop is a new one as well.
       UOps others{a.loop};
       const std::vector<UOp> nodes = toposort(body);
       for (const UOp& u : std::views::reverse(nodes))
@@ -161,15 +161,14 @@ class Pipelining {
     return a.outer.empty() ? done : end(done, a.outer);
   }
 
-  /// What fills the tiles of one iteration. Those that are FETCHed are one set, which begins before the iteration's own work.
+  /// The fills of one iteration's tiles. FETCHes are one set of asynchronous copies, which begins before the iteration's own work.
   struct Fills {
     UOps fetched, others;
     void add(const StageMemory& memory, const UOp& fill) { (memory.is_fetched() ? fetched : others).push_back(fill); }
     UOps begun() const { return fetched.empty() ? UOps() : UOps(1, commit(group(fetched))); }
   };
 
-  /// The memories, with the tiles of the first iterations, inside the loop. Of the sets that are begun by then, and one in each iteration,
-  /// all but the last depth - 2 are needed.
+  /// The memories behind the prologue, inside of the loop. An iteration waits for all sets of copies but the last depth - 2.
   std::vector<UOp> filled_ahead(const Ahead& a, const std::vector<StageMemory>& memories, const UOp& loop) {
     // The loop overwrites what the prologue filled: each time the loop begins, the prologue runs, whatever its values depend on.
     UOps around = a.outer;

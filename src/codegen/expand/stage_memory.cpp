@@ -35,7 +35,7 @@ UOp flat(std::span<const UOp> ranges) {
   return at;
 }
 
-/// How far apart neighbours along each of the ranges are that nest in an order, outermost first.
+/// The strides of ranges that nest in an order, outermost first.
 std::vector<int64_t> steps_in_order(std::span<const UOp> ranges, std::span<const int32_t> order) {
   std::vector<int64_t> steps(ranges.size());
   int64_t step = 1;
@@ -82,7 +82,7 @@ StageMemory::StageMemory(const UOp& stage, std::span<const UOp> items, const Tar
 UOp StageMemory::after(std::span<const UOp> effects, std::span<const UOp> loops) const {
   UOps waits;
   if (memory_.arg_as<BufferArg>().scope == Scope::group) {
-    // Apart: an iteration waits for those before it, and once for what was done before the loop.
+    // Two waits: each iteration waits for the iterations before it, and the loop once for the effects before it.
     if (!effects.empty()) waits.push_back(UOp(Op::BARRIER, DType::void_, effects));
     if (!loops.empty()) waits.push_back(UOp(Op::BARRIER, DType::void_, loops));
   } else {
@@ -92,8 +92,8 @@ UOp StageMemory::after(std::span<const UOp> effects, std::span<const UOp> loops)
   return waits.empty() ? memory_ : tinygrad::after(memory_, waits);
 }
 
-/// Memory of a group is in banks of 4 bytes, 32 of them. Tensor cores read 16 bytes of each of eight rows together: in other banks, if a
-/// row is an odd number of such pieces long.
+/// Group memory has 32 banks of 4 bytes. Tensor cores read 16 bytes from each of eight rows at once, which are in different banks if a row
+/// is an odd number of such pieces long.
 void StageMemory::choose_pitch() {
   constexpr int64_t piece = 16;
   const auto item = int64_t(itemsize(stage_.dtype()));
@@ -107,7 +107,7 @@ UOp StageMemory::place(const UOp& copy, const UOp& element) const {
   return simplify(copy * copy_size_ + at + floor_div(at, row_) * padding_);
 }
 
-/// Bit by bit, so that bounds and what does not change them are seen. Copies of a tile are whole patterns.
+/// Computed bit by bit, so that simplification sees bounds and bits that do not change. A copy of a tile is a whole number of patterns.
 UOp StageMemory::swizzled(const UOp& at) const {
   UOp out = at;
   for (int64_t bit = 1; bit < swizzle_; bit *= 2) {
@@ -118,7 +118,7 @@ UOp StageMemory::swizzled(const UOp& at) const {
   return out;
 }
 
-/// From the number of an element, in the order of the ranges, to its place in theirs in memory.
+/// The place in memory of an element that has a number in the order of the ranges.
 UOp StageMemory::in_memory_order(const UOp& element) const {
   if (steps_.empty()) return element;
   UOp at = index_const(0);
@@ -126,7 +126,7 @@ UOp StageMemory::in_memory_order(const UOp& element) const {
   for (size_t i = ranges_.size(); i-- > 0; below *= size) {
     const int64_t step = steps_[i];
     size = most_iterations(ranges_[i]);
-    for (; i > 0 && steps_[i - 1] == step * size; --i) size *= most_iterations(ranges_[i - 1]);  // what lies together both ways
+    for (; i > 0 && steps_[i - 1] == step * size; --i) size *= most_iterations(ranges_[i - 1]);  // contiguous in both orders
     at = at + floor_mod(floor_div(element, below), size) * step;
   }
   return at;
@@ -134,7 +134,7 @@ UOp StageMemory::in_memory_order(const UOp& element) const {
 
 UOp StageMemory::read(const UOp& state, const UOp& copy, const UOp& element) const { return load(index(state, place(copy, element))); }
 
-/// Neighbours in the tile that lie together where they are loaded from, too; in `first` the loops over them are 0.
+/// Elements that are contiguous in the tile and in the argument; in `first` the loops over them are at 0.
 int64_t StageMemory::row_length(const UOp& value, NodeMap<UOp>* first) const {
   const UOp& at = value.src(0).src(1);
   int64_t row = 1;
@@ -146,7 +146,7 @@ int64_t StageMemory::row_length(const UOp& value, NodeMap<UOp>* first) const {
   return row;
 }
 
-/// How many of them one access may move: a power of two.
+/// The number of these elements, a power of two, that one access may move.
 int64_t StageMemory::run_length(const UOp& value) const {
   if (target_.vector_math || lane_count_ != 1 || !loads_argument(value)) return 1;
   const UOp& place = value.src(0);
@@ -192,8 +192,8 @@ void StageMemory::split_over_items(UOp& value, UOp& element, UOp& valid, UOps& c
   closed = rest;
 }
 
-/// For each range of a tile of computed values, which of the loops it is in a fill: those that move an argument furthest outermost, so that
-/// lines are used up. Empty for copies of an argument.
+/// The place of each range of a tile of computed values in the nest of its fill. Ranges with the longest strides in an argument are
+/// outermost, so that cache lines are used up. Empty for copies of an argument.
 std::vector<int32_t> StageMemory::nesting_of(const UOp& value) const {
   constexpr int64_t line_bytes = 64;
   if (!items_.empty() || loads_argument(value)) return {};
@@ -228,7 +228,7 @@ UOp StageMemory::fill(const UOp& value, const UOp& copy, const UOp& state, int32
   UOp x = substitute(value, fresh), element = flat(closed), valid;
   const int64_t run = free_items_.empty() ? 1 : run_length(value);
   if (!free_items_.empty()) split_over_items(x, element, valid, closed, run, next_range);
-  // Quotients of the items' numbers hide what lies together, and no step after this takes them apart as well.
+  // Quotients of the items' numbers would hide what is contiguous from the steps behind this one.
   const bool in_runs = run > 1 || padding_ != 0;
   UOp at = index(state, in_runs ? simplify(place(copy, element)) : place(copy, element));
   if (in_runs) x = simplify(x);

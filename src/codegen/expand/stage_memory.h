@@ -20,10 +20,11 @@ class StageMemory {
   /// The loops that the STAGE is inside of.
   const UOps& loops() const { return loops_; }
 
-  /// True if what fills it may be FETCHed: then fills are COMMITted, and waited for.
+  /// True if asynchronous copies may fill it (FETCH): then fills are COMMITted, and waited for.
   bool is_fetched() const { return fetched_; }
 
-  /// The memory inside of loops, after effects. What group memory waits for, all work-items of the group have done.
+  /// The memory inside of loops and in the state after effects. For group memory a barrier stands between: all work-items have done the
+  /// effects.
   UOp after(std::span<const UOp> effects, std::span<const UOp> loops) const;
   /// Writes the elements to a copy in `state` of the memory. In group scope the work-items that would compute the same share them out.
   /// `value` is that of the STAGE or of another iteration. Where one access moves several elements, a work-item takes neighbours.
@@ -43,12 +44,12 @@ class StageMemory {
   const Target& target_;
   UOp stage_, memory_;
   bool fetched_ = false;
-  UOps items_;                                   ///< of the kernel, with group scope
+  UOps items_;                                   ///< the kernel's work-items, with group scope
   UOps own_items_, free_items_, lanes_, loops_;  ///< items and lanes with places of their own; items without; loops around
-  UOps ranges_;                                  ///< that have a place for each of their values
-  std::vector<int64_t> steps_;                   ///< of each, in memory; empty where the last one is the innermost, ...
+  UOps ranges_;                                  ///< ranges along which the memory has elements
+  std::vector<int64_t> steps_;                   ///< their strides in memory; empty if it is row-major
   int64_t elements_ = 1, lane_count_ = 1, copy_size_ = 1;
-  int64_t row_ = 1, padding_ = 0;  ///< elements after which others are left free, and how many
+  int64_t row_ = 1, padding_ = 0;  ///< elements of a row, and free elements behind it
   int64_t swizzle_ = 1;            ///< pieces of `row_` elements that change places
 };
 

@@ -219,7 +219,7 @@ class Vectorizer {
     return interleaved(vectors, n);
   }
 
-  /// Of a run of interleaved vectors, the one from a lane on.
+  /// The vector of every n-th lane of a run, from a lane on.
   static UOp every_lane(const UOp& run, size_t first, int64_t n) {
     const int64_t stride = shape_of(run)[0].value() / n;
     UOps all;
@@ -227,7 +227,7 @@ class Vectorizer {
     return stack(all);
   }
 
-  /// Elements that no LOAD asks for are masked.
+  /// Loads the run; elements that no LOAD asks for are masked.
   UOp whole_run(StridedLoads& r) {
     if (r.made) return r.made;
     const UOp& first = r.loads[0];
@@ -257,7 +257,7 @@ class Vectorizer {
     return r.made = UOp(Op::LOAD, first.dtype(), sources);
   }
 
-  /// What stands for an expression of loops and numbers, which may come later in the walk.
+  /// The vector program's node for an index expression, which the walk may not have reached yet.
   const UOp& on_demand(const UOp& u) {
     for (const UOp& node : toposort_where(std::span(&u, 1), [&](const UOp& v) { return !done_.contains(v); }))
       if (!done_.contains(node)) done_[node] = vectorize(node);

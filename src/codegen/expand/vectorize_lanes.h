@@ -4,7 +4,7 @@
 
 namespace tinygrad::codegen {
 
-/// The most elements that lanes may be apart so that what lies between them is accessed with them.
+/// The longest stride, in elements, at which one access covers all lanes and the elements between them.
 inline constexpr int64_t most_apart = 4;
 
 /// Replaces ranges of kind lane by the vector of their values: what depends on one gets the shape (n). A LOAD or STORE at consecutive

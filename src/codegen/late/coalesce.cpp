@@ -18,7 +18,7 @@ namespace {
 
 constexpr int group_alignment = 16;  // bytes, of each memory of a group
 
-/// An index as a number of elements behind what neighbours share; null: behind the beginning.
+/// An index as a base, which neighbours share, plus a number of elements; a null base is the beginning of the memory.
 struct Distance {
   UOp from;
   int64_t elements = 0;
@@ -55,7 +55,7 @@ struct Neighbours {
   std::vector<std::pair<int64_t, UOp>> accesses;
 };
 
-/// Some of them that become one.
+/// Accesses of a set that become one access.
 struct Run {
   UOp from;
   int64_t first = 0;
@@ -93,7 +93,7 @@ class Coalescing {
     join(loads);
   }
 
-  /// What is only copied to memory of the group is loaded as it is stored, not with what is copied elsewhere. All such LOADs.
+  /// LOADs that are only copied to group memory. They are joined as their STOREs are, since a copy must be one access on both sides.
   NodeSet join_copied(const std::vector<UOp>& nodes, NodeMap<int>& users) {
     NodeSet copied;
     const auto is_copy = [&](const UOp& store) {
@@ -127,7 +127,7 @@ class Coalescing {
     for (Neighbours& n : all) cut(n);
   }
 
-  /// Into runs, as long as they may be.
+  /// Cuts neighbours into runs as long as one access may be.
   void cut(Neighbours& n) {
     auto& all = n.accesses;
     std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -155,7 +155,7 @@ class Coalescing {
     }
   }
 
-  /// Elements, a power of two, that one access may move behind a multiple of so many from there.
+  /// The elements, a power of two, that one access may move if it begins at a multiple of as many.
   int64_t most_at_once(const UOp& access, const UOp& from) {
     const UOp& place = access.src(0);
     const auto item = int64_t(itemsize(place.dtype()));

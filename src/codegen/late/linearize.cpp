@@ -21,7 +21,7 @@ namespace {
 /// Nodes that only say what comes before what.
 bool is_ordering(const UOp& u) { return u.is(Op::END) || u.is(Op::AFTER) || u.is(Op::GROUP) || u.is(Op::SINK); }
 
-/// Instructions that are about what stands before them.
+/// Instructions whose meaning depends on the instructions before them.
 bool is_fence(const UOp& u) { return u.is(Op::BARRIER) || u.is(Op::COMMIT) || u.is(Op::WAIT); }
 
 /// Order of loops that are closed together: threads outside, then the order key, then the id.
@@ -170,7 +170,7 @@ class Linearizer {
     ++waits_for_[size_t(to)];
   }
 
-  /// The edges by the item they start from, those of one in the order they were added.
+  /// Sorts the edges by the item that they start from; edges of one item stay in the order in which they were added.
   void sort_edges() {
     first_edge_.assign(nodes_.size() + 1, 0);
     for (const Edge& e : edges_) ++first_edge_[size_t(e.from) + 1];
@@ -184,8 +184,8 @@ class Linearizer {
     return std::span(next_).subspan(first, last - first);
   }
 
-  /// A LOAD reads the state its memory names. Of the plain one, before all stores, it must not be behind any store that it does not wait
-  /// for itself.
+  /// A LOAD reads the state that its memory names. A LOAD of memory without a state stands before all stores to it, but for those that it
+  /// waits for.
   void order_loads_before_stores() {
     std::vector<int> loads, stores;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -197,7 +197,7 @@ class Linearizer {
         if (memory_of(nodes_[size_t(s)].src(0)) == nodes_[size_t(l)].src(0).src(0)) add_edge(l, s);
   }
 
-  /// What goes first among the items that are ready: computation and what goes on beside it, then loops and barriers, then stores.
+  /// Priorities of items that are ready: computation and asynchronous copies first, then loops and barriers, then stores.
   int rank(int item) const {
     const UOp& u = nodes_[size_t(item)];
     if (fetches_[size_t(item)]) return 0;

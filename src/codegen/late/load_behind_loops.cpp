@@ -14,8 +14,8 @@ namespace {
 
 constexpr int none = -1;
 constexpr double unknown_trips = 16;
-constexpr double instructions_a_prefetch = 16;  ///< in the loop, so that prefetches cost next to nothing beside them
-constexpr int64_t registers_to_spare = 16;      ///< of a loop
+constexpr double instructions_a_prefetch = 16;  ///< that the loop must have, so that prefetches cost next to nothing
+constexpr int64_t registers_to_spare = 16;      ///< values that may stay in registers while a loop runs
 
 class Moves {
  public:
@@ -33,13 +33,13 @@ class Moves {
   }
 
  private:
-  /// Of a reduction, around all of its inner loops.
+  /// The outermost loop of a reduction.
   struct Loop {
     int begin = 0, end = 0, block = none;
     double work = 0;  ///< instructions in all iterations
     bool is_used = false;
-    std::vector<int> accesses;  ///< LOADs and STOREs of arguments whose results only what is behind it needs
-    std::vector<int> behind;    ///< what moves behind it
+    std::vector<int> accesses;  ///< LOADs and STOREs of arguments that only instructions behind the loop need
+    std::vector<int> behind;    ///< instructions that move behind the loop
   };
 
   const UOp& at(int i) const { return list_[size_t(i)]; }
@@ -89,7 +89,7 @@ class Moves {
     return target_.has_cache_hints ? !l.accesses.empty() && l.work >= instructions_a_prefetch * double(l.accesses.size())
                                    : registers(l) > registers_to_spare;
   }
-  /// What the loads take while the loop runs.
+  /// Registers that the loaded values take while the loop runs.
   int64_t registers(const Loop& l) const {
     int64_t n = 0;
     for (int i : l.accesses) n += target_.vector_math ? 1 : at(i).src(0).arg_as<IndexArg>().width;
@@ -100,7 +100,7 @@ class Moves {
     return u.in(Group::elementwise) || u.is(Op::EXPAND) || u.is(Op::STACK) || u.is(Op::SHRINK) || is_lane(u);
   }
 
-  /// Where each value is needed at last, if what is computed of it may be computed later, too.
+  /// Finds the latest place at which each value may be computed; values that are computed of it may move down as well.
   void find_uses() {
     needed_.assign(list_.size(), int(list_.size()));
     for (int i = int(list_.size()); i-- > 0;) {
@@ -116,7 +116,8 @@ class Moves {
     }
   }
 
-  /// The last loop between two places of a block before the end of which no argument is stored to: it may be what is loaded.
+  /// The last loop between two places of a block such that no argument is stored to between the first place and the end of the loop, since
+  /// a load may not move across a store to the same memory.
   Loop* loop_between(int from, int to) {
     for (size_t n = loops_.size(); n-- > 0;) {
       Loop& l = loops_[n];
@@ -167,7 +168,7 @@ class Moves {
     return linear_.with_src(out);
   }
 
-  /// Once, if two accesses have one address.
+  /// Two accesses of one address give one PREFETCH.
   void add_prefetch(UOps& out, const UOp& place) {
     const UOp prefetch(Op::PREFETCH, DType::void_, {place});
     if (prefetches_.insert(prefetch)) out.push_back(prefetch);

@@ -4,9 +4,9 @@
 
 namespace tinygrad::codegen {
 
-/// Of a linear program: what is loaded in front of the loop of a reduction for what follows it is loaded behind it, so that the loop
-/// neither waits for it nor spills it. On targets with cache hints that is what the second cache does not hold, and what stands behind the
-/// loop and accesses such arguments is PREFETCHed in front of it; on others, more loads than leave the loop its registers.
+/// Moves loads of a linear program that stand in front of a reduction's loop and are used behind it to behind the loop, so that the loop
+/// neither waits for them nor spills them. On targets with cache hints it moves loads of arguments that the second cache does not hold, and
+/// puts a PREFETCH of their places in front of the loop; on others it moves loads if they would leave the loop too few registers.
 UOp load_behind_loops(const UOp& linear, const Target& target);
 
 }  // namespace tinygrad::codegen

@@ -15,11 +15,11 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr int64_t least_stride = 1 << 10;      ///< bytes; with less a page of memory has some of the loads
-constexpr int64_t instructions_ahead = 400;    ///< as many as memory takes time
-constexpr int64_t most_iterations_ahead = 32;  ///< of short loops: lines would be gone before they are used
-constexpr size_t instructions_a_prefetch = 6;  ///< in the loop
-constexpr int64_t shortest_loop = 2;           ///< times the iterations that are ahead
+constexpr int64_t least_stride = 1 << 10;      ///< bytes; with shorter strides a page has several of the loads
+constexpr int64_t instructions_ahead = 400;    ///< that run in the time that memory takes
+constexpr int64_t most_iterations_ahead = 32;  ///< of short loops, since lines would be evicted before they are used
+constexpr size_t instructions_a_prefetch = 6;  ///< that the loop must have
+constexpr int64_t shortest_loop = 2;           ///< its iterations, divided by those that are fetched ahead
 
 /// An innermost loop of a reduction, without branches: places in the program.
 struct Loop {
@@ -31,7 +31,7 @@ struct Loop {
 std::vector<Loop> innermost_reductions(std::span<const UOp> list) {
   std::vector<Loop> out;
   size_t begin = 0;
-  bool open = false;  // a loop that has none inside so far
+  bool open = false;  // whether the last loop has no loop inside so far
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].is(Op::RANGE)) {
       open = list[i].arg_as<RangeArg>().kind == AxisKind::reduce;
@@ -46,10 +46,10 @@ std::vector<Loop> innermost_reductions(std::span<const UOp> list) {
   return out;
 }
 
-/// Of what the last cache holds beside what else a kernel reads, enough loads are in flight as it is.
+/// An argument up to this size stays in the caches beside the kernel's others, and needs no prefetches.
 int64_t near_bytes(const Target& target) { return std::max(target.l2_bytes, target.l3_bytes / 2); }
 
-/// The place of a load so many iterations ahead, if it is far from the one before; null for others.
+/// The place of a load that many iterations ahead, if the load strides far; null otherwise.
 UOp place_ahead(const UOp& load, const UOp& range, int64_t iterations, const Target& target) {
   const UOp &place = load.src(0), memory = memory_of(place);
   if (place.src_count() != 2 || !shape_of(place.src(1)).empty() || memory_bytes(memory) <= near_bytes(target)) return {};

@@ -24,7 +24,7 @@ bool is_whole(const UOp& store, const Target& target) {
 
 UOp stream_stores(const UOp& sink, const Target& target) {
   if (!target.has_cache_hints) return sink;
-  const int64_t most_kept = target.l3_bytes / 2;  // beside what a kernel reads
+  const int64_t most_kept = target.l3_bytes / 2;  // the other half is for what the kernel reads
   NodeSet loaded;
   bool any = false;
   for (const UOp* u : borrowed_toposort(sink)) {

@@ -11,21 +11,22 @@
 
 namespace tinygrad::renderer::cstyle {
 
-/// What a kernel in CUDA C says of sums that tensor cores keep: as values, and as lines that stand where they are asked for.
+/// The CUDA C of accumulators in tensor memory (renderer/kept_sums.h): expressions for values, and statements for the place where they are
+/// asked for.
 class KeptSumsText {
  public:
   using Lines = std::vector<std::string>;
 
   KeptSumsText(Prelude& prelude, const KernelInfo& info, const UOp& linear, Names& names);
 
-  /// Begins a product, given pointers to its factors; the value is that of the WMMA once it was waited for.
+  /// Begins a product of the factors at `a` and `b`; the value of the WMMA, valid once it was waited for.
   Value begin(const UOp& wmma, const TensorCore& core, bool goes_on, std::string_view a, std::string_view b, const Value& sum,
               Lines& lines);
-  /// An access of what is kept, or what only takes such a value apart; nothing for another instruction.
+  /// The value of an access to resident sums, or of an instruction that only takes such a value apart; nothing for another instruction.
   std::optional<Value> access(const UOp& u, Lines& lines);
-  /// Waits for what is under way.
+  /// Statements that wait for the products under way.
   Lines wait();
-  /// What stands behind an instruction.
+  /// Statements that stand behind an instruction.
   Lines behind(const UOp& u);
   Lines barrier() { return {memory_.barrier()}; }
   void forget_barrier() { memory_.forget_barrier(); }
@@ -52,9 +53,9 @@ class KeptSumsText {
   const KeptSums kept_;
   TensorMemory memory_;
   std::vector<Tile> tiles_, free_;
-  std::vector<Given> given_;   ///< under way
-  std::vector<int32_t> due_;   ///< kept tiles to be read once what is under way is done
-  NodeMap<int32_t> parts_of_;  ///< values that are only named: the tile
+  std::vector<Given> given_;   ///< products under way
+  std::vector<int32_t> due_;   ///< tiles to be read once the products under way are done
+  NodeMap<int32_t> parts_of_;  ///< the tile of values that only name parts of it
   std::string variables_;
 };
 

@@ -27,7 +27,7 @@ namespace {
 using namespace cstyle;
 
 constexpr size_t kLongestInline = 120;   // characters of an expression before it gets a name
-constexpr size_t kLongestRepeated = 32;  // of an index that several accesses share
+constexpr size_t kLongestRepeated = 32;  // characters of an index that several accesses repeat before it gets a name
 
 /// Where an INDEX points: an element, a run of them, or one per lane.
 struct Address {
@@ -84,7 +84,7 @@ class Renderer {
       text.parameters.push_back(scratch_parameter(u));
       text.scratch.push_back(*scratch_->offset(u));
     }
-    if (streams_) text.body += "  __builtin_ia32_sfence();\n";  // others may see what went past the caches
+    if (streams_) text.body += "  __builtin_ia32_sfence();\n";  // makes stores past the caches visible to others
     text.variables = variables_;
     text.in_chunks = !chunk_type_.empty();
   }
@@ -412,7 +412,7 @@ class Renderer {
 
   bool in_scratch(const UOp& u) const { return scratch_ && scratch_->offset(u); }
 
-  /// Of the elements that private memory is declared with.
+  /// The type of the elements with which private memory is declared.
   int private_width(const UOp& u) const {
     const auto& layout = private_.layout(u);
     return layout.regular && layout.width != 0 ? layout.width : 1;
@@ -590,7 +590,8 @@ class Renderer {
   std::vector<GroupArray> arrays_;
   std::vector<UOp> variables_, late_;
   std::string body_, chunk_type_, declared_by_store_;
-  int64_t whole_bytes_ = 0, group_bytes_ = 0;  ///< where the next array of a group is: of whole patterns, and of others behind those
+  int64_t whole_bytes_ = 0,
+          group_bytes_ = 0;  ///< where the next array in group memory begins: arrays of whole swizzle patterns, and the others behind them
   int depth_ = 0;
   bool streams_ = false;
 };

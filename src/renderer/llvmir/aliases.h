@@ -7,22 +7,22 @@
 
 namespace tinygrad::renderer::llvmir {
 
-/// Which memory of a kernel is shared: a PARAM of alias class c > 0 shares none with one of another class > 0, nor with a place in the
-/// scratch area, which are all apart. Metadata on each access says so.
+/// Tells LLVM which accesses of a kernel may overlap, by metadata on each. A PARAM of alias class c > 0 overlaps neither a PARAM of another
+/// class > 0 nor a place in the scratch area; places in the scratch area do not overlap each other.
 class Aliases {
  public:
-  /// Of a kernel's arguments and of this many places in its scratch area.
+  /// For a kernel's arguments and `places` places in its scratch area.
   Aliases(const KernelInfo& info, int32_t places);
   /// The number that suffix() has for a place.
   static int32_t number_of_place(int32_t place) { return -2 - place; }
-  /// What follows an access to a place or to the argument of a slot; empty where there is nothing to tell apart, and for other memory, -1.
+  /// The text behind an access to the argument of a slot or to a place; empty for other memory (-1), and if there is nothing to tell apart.
   std::string suffix(int32_t number) const;
   /// The nodes that suffixes name, and !0, the empty one.
   std::string metadata() const;
 
  private:
-  std::map<int32_t, int> scopes_;     ///< the number of the node, by class
-  std::map<int32_t, int> by_number_;  ///< the same for memory that has a class
+  std::map<int32_t, int> scopes_;     ///< the metadata node of each class
+  std::map<int32_t, int> by_number_;  ///< the metadata node of each slot or place that has a class
 };
 
 }  // namespace tinygrad::renderer::llvmir
