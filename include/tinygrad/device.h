@@ -51,7 +51,7 @@ struct DeviceStatistics {
 };
 /// Opens the device if it is not. Throws DeviceError.
 TINYGRAD_EXPORT DeviceStatistics device_statistics(std::string_view device);
-/// Of all devices that the process has opened, once for each renderer and architecture.
+/// The statistics of all devices that the process has opened, once for each renderer and architecture.
 TINYGRAD_EXPORT std::vector<DeviceStatistics> opened_devices();
 
 // What follows is for those who write a backend.
@@ -122,7 +122,7 @@ class TINYGRAD_EXPORT Device {
 
   /// "CPU", "CUDA:1"
   Symbol name() const { return name_; }
-  /// What kernels are generated for.
+  /// The machine that kernels are generated for.
   const Target& target() const { return target_; }
   bool supports(DType dtype) const { return target_.supports(dtype); }
   Allocator& allocator() { return *allocator_; }
@@ -130,7 +130,8 @@ class TINYGRAD_EXPORT Device {
   // From a linear program to a kernel.
   /// How code for it is made. Throws DeviceError for a device that only holds data.
   const CodePath& code_path() const;
-  /// By its code path: a text, the binary of a text (or the text itself, where the driver compiles), the instructions of a binary.
+  // The functions of its code path: the text of a linear program, the binary of a text (or the text itself, where the driver compiles), and
+  // the instructions of a binary, as text.
   std::string render(const UOp& linear, const KernelInfo& info) const { return code_path().render(target_, linear, info); }
   std::string compile(const std::string& source) const;
   std::string disassemble(const std::string& binary) const;
@@ -149,7 +150,7 @@ class TINYGRAD_EXPORT Device {
   virtual bool has_graphs() const { return false; }
   /// The list as one object; null where these launches are better made one by one.
   virtual std::unique_ptr<Graph> make_graph(std::span<const GraphLaunch> launches);
-  /// What its launches go through, for copies within lists and between devices; null where these wait for the host.
+  /// The queue that its launches go through, by which copies within lists and between devices are ordered; null if these wait for the host.
   virtual Queue* queue() { return nullptr; }
   /// Whether it records, with PROFILE on, each launch and copy by its own timestamps, by the end of synchronize(); else each launch is
   /// waited for and timed.

@@ -39,9 +39,9 @@ class TINYGRAD_EXPORT IndexExpr {
     friend bool operator==(const Step&, const Step&) = default;
   };
   std::span<const Step> steps() const { return steps_; }
-  /// From the steps of another, which is_valid() looks at.
+  /// From the steps of another one; is_valid() tells whether they can be evaluated.
   explicit IndexExpr(std::vector<Step> steps) : steps_(std::move(steps)) {}
-  /// True if evaluate() is defined for so many variables.
+  /// True if evaluate() is defined for this number of variables.
   bool is_valid(size_t variables) const;
   friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
 
@@ -58,7 +58,7 @@ struct KernelParam {
   bool read = false, written = false;
   uint16_t align = 0;       ///< bytes, promised by the caller; 0: that of the dtype
   uint16_t alias = 0;       ///< class of buffers that may overlap, see ParamArg
-  int32_t image_width = 0;  ///< of memory that is given to the kernel as an image: texels of 4 elements in a row; else 0
+  int32_t image_width = 0;  ///< texels of 4 elements in a row, if the kernel takes the memory as an image; else 0
   friend bool operator==(const KernelParam&, const KernelParam&) = default;
 };
 
@@ -80,8 +80,8 @@ struct TINYGRAD_EXPORT KernelInfo {
   IndexExpr chunks = 1;
   IndexExpr flops;            ///< arithmetic operations of one launch
   IndexExpr bytes;            ///< bytes of all buffers that one launch reads or writes, each counted once a direction
-  int64_t scratch_bytes = 0;  ///< of a CPU kernel, for each thread that runs it: see ScratchLayout
-  int64_t group_bytes = 0;    ///< that the work-items of a group share, each array of a multiple of 16
+  int64_t scratch_bytes = 0;  ///< bytes of scratch memory that each thread brings which runs a CPU kernel: see render_c()
+  int64_t group_bytes = 0;    ///< bytes that the work-items of a group share; each array takes a multiple of 16
 
   LaunchDims launch_dims(std::span<const int64_t> variable_values) const;
   /// The number of buffers a launch takes: one more than the last slot.

@@ -138,7 +138,7 @@ class TINYGRAD_EXPORT ReduceLROnPlateau : public Module {
   ReduceLROnPlateau(const ReduceLROnPlateau&) = delete;
   ReduceLROnPlateau& operator=(const ReduceLROnPlateau&) = delete;
 
-  /// With a metric of one element.
+  /// One step with a metric, a tensor of one element.
   void step(const Tensor& metric);
   void step(double metric);
   /// The same, lazily: the tensors to realize.

@@ -1,5 +1,5 @@
 #pragma once
-/// What operations take that is the same for a Tensor and for a node of a graph.
+/// Arguments of operations that are the same for a Tensor and for a node of a graph.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@ namespace tinygrad {
 
 /// A new axis of size 1 (Python's None).
 struct NewAxis {};
-/// As many whole axes as are left (Python's ...).
+/// Stands for as many whole axes as are left (Python's ...).
 struct Ellipsis {};
 
 enum class Rounding : uint8_t { none, trunc, floor };

@@ -30,11 +30,11 @@ class TINYGRAD_EXPORT Optimizer : public Module {
   /// The same, lazily: the tensors to realize.
   std::vector<Tensor> schedule_step();
 
-  /// What is updated: float tensors that are params (is_param()), each once.
+  /// The tensors that are updated: those of a float dtype that are params (is_param()), each once.
   const std::vector<Tensor>& params() const { return params_; }
   /// The other tensors that were given, running statistics for example. A step computes them too.
   const std::vector<Tensor>& buffers() const { return buffers_; }
-  /// Where state is kept and updates are computed.
+  /// The device of the state, on which updates are computed.
   const std::string& device() const { return device_; }
   bool fused() const { return fused_; }
 
@@ -48,7 +48,7 @@ class TINYGRAD_EXPORT Optimizer : public Module {
   };
   /// Parameters get memory.
   Optimizer(std::span<const Tensor> params, const Settings& settings);
-  /// Of no state of its own.
+  /// An optimizer without state of its own.
   Optimizer(std::vector<Tensor> params, std::vector<Tensor> buffers);
   /// Zeros like each parameter, or as many as all together if fused.
   std::vector<Tensor> make_state() const;
@@ -64,7 +64,7 @@ class TINYGRAD_EXPORT Optimizer : public Module {
  private:
   friend class OptimizerGroup;
   virtual void check_gradients() const;
-  /// What was assigned to; nothing if there are no gradients.
+  /// The tensors that were assigned to; none if there are no gradients.
   virtual std::vector<Tensor> updates();
   std::vector<Tensor> fused_updates();
 

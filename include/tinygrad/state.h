@@ -65,18 +65,18 @@ struct SafeMetadata {
   int64_t data_start = 0;  ///< in bytes
   std::map<std::string, std::string> metadata = {};
   std::map<std::string, Entry> tensors = {};
-  std::vector<std::string> names = {};  ///< of the tensors, in the order of the header; empty to write: theirs
+  std::vector<std::string> names = {};  ///< the tensors' names in the order of the header; empty to write them in their own order
 };
 
 /// Reads only the header, and checks that the tensors fill the rest of the file without gaps or overlaps.
 TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const std::string& path);
-/// Of a file's bytes: a vector of uint8.
+/// The same from a file's bytes, a vector of uint8.
 TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const Tensor& bytes);
 /// The tensors of a safetensors file, on the CPU. The file is mapped, not read: its pages are loaded as they are used, and assigning to a
 /// tensor does not change it. It must not shrink while the tensors live; replacing it, as safe_save does, is fine.
 TINYGRAD_EXPORT StateDict safe_load(const std::string& path);
-/// Of a file's bytes. Those of Tensor::from_file() give tensors that stay in the file until they are copied to a device, straight to where
-/// they are wanted: a file that has become shorter then is an IoError.
+/// The same from a file's bytes. From Tensor::from_file() it gives tensors that stay in the file until they are copied to a device,
+/// straight to where they are wanted; IoError if the file has become shorter by then.
 TINYGRAD_EXPORT StateDict safe_load(const Tensor& bytes);
 /// Writes tensors as a safetensors file, which takes its name only when it is complete. The widest elements come first, so that all are
 /// aligned. Throws ValueError for a name that is not UTF-8 or that is "__metadata__", DTypeError for `index`.

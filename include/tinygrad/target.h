@@ -17,11 +17,11 @@ enum class Op : uint8_t;  // what a node of the library's graphs does
 struct ContentKey;
 
 /// A unit that multiplies small matrices, d = a b + c with a (m, k), b (k, n), c and d (m, n), together for `items` neighbouring
-/// work-items, or, on a CPU, lanes. Each item holds a part of every matrix. Sizes are powers of two, and a row or column number is made of
-/// bits of the item's number and of the number of the element among those that the item holds. Items that differ only in bits of which
-/// no row or column is made hold copies. A factor may also be read from memory of the work-group, for all items at once.
+/// work-items, or, on a CPU, lanes. Each item holds some elements of every matrix. Sizes are powers of two. The bits of a row or column
+/// number are bits of the item's number or of the number of an element in the item; items that differ only in bits that are in neither hold
+/// copies. A factor may also be read from memory of the work-group, for all items at once.
 struct TINYGRAD_EXPORT TensorCore {
-  /// Where a bit of a row or column number, from the lowest, comes from: bit `n` of the item, or of the element.
+  /// The source of one bit of a row or column number, listed from the lowest: bit `n` of the item's number or of the element's.
   struct Bit {
     bool of_element = false;
     uint8_t n = 0;
@@ -29,12 +29,12 @@ struct TINYGRAD_EXPORT TensorCore {
   };
   struct Layout {
     std::vector<Bit> row, column;
-    /// The matrix lies in memory of the work-group: an element's number is its place there, but for `gap` places that are left free behind
-    /// each `run` of them, or for pieces of `run` that are swizzled.
+    /// The matrix lies in memory of the work-group. An element's number is its place there, except that behind each `run` of places `gap`
+    /// are free, or that pieces of `run` places are swizzled.
     bool in_memory = false;
     int run = 1, gap = 0;
-    int swizzle = 1;       ///< pieces that change places: of 8 pieces, the number of each is xored with that of the 8, modulo this
-    int elements() const;  ///< that an item holds, or that are in memory
+    int swizzle = 1;       ///< the number of a piece is xored with the number of its group of 8 pieces, modulo this
+    int elements() const;  ///< elements in each item, or in memory
     int64_t place_of(int64_t element) const { return (element ^ element / (8 * run) % swizzle * run) + element / run * gap; }
     int64_t row_of(int64_t item, int64_t element) const;
     int64_t column_of(int64_t item, int64_t element) const;
@@ -45,9 +45,9 @@ struct TINYGRAD_EXPORT TensorCore {
   int m = 0, n = 0, k = 0;
   DType a_type = DType::void_, b_type = DType::void_, out = DType::void_;  ///< the last of c and d
   int items = 0;
-  int kept_bits = 0;        ///< of the mantissa of the factors, which are rounded to so many, ties away from zero; 0: all
-  bool cuts_off = false;    ///< what is not kept of a mantissa, whatever it is
-  bool keeps_sums = false;  ///< in memory of its own, until items want them
+  int kept_bits = 0;        ///< bits to which the mantissas of factors are rounded, ties away from zero; 0: all
+  bool cuts_off = false;    ///< mantissas are cut to those bits instead of rounded
+  bool keeps_sums = false;  ///< sums stay in memory of the core's own until items read them
   Layout a, b, c;
 
   friend bool operator==(const TensorCore&, const TensorCore&) = default;

@@ -72,7 +72,7 @@ template <class T>
 concept Path = requires(const T& p) { p.native(), p.lexically_normal(); };
 template <class T>
 concept Text = std::is_convertible_v<const T&, std::string_view>;
-/// What begins, ends and knows its size: a vector, an array, a span.
+/// A range that knows its size: a vector, an array, a span.
 template <class T>
 concept List = !Path<T> && !Text<T> && requires(const T& list) {
   std::begin(list) != std::end(list);
@@ -82,7 +82,7 @@ concept List = !Path<T> && !Text<T> && requires(const T& list) {
 template <List L>
 using ItemOf = std::remove_cvref_t<decltype(*std::begin(std::declval<const L&>()))>;
 
-/// What lists of lists of lists hold in the end.
+/// The type of the elements of lists of lists of lists.
 template <class T>
 struct LeafOf {
   using type = T;
@@ -163,11 +163,11 @@ class TINYGRAD_EXPORT Tensor {
   Tensor(std::initializer_list<std::initializer_list<E>> rows, const TensorOptions& options = {});
   template <Element E>
   Tensor(std::initializer_list<std::initializer_list<std::initializer_list<E>>> planes, const TensorOptions& options = {});
-  /// Of vectors, arrays and spans of numbers, and of such lists of lists. ShapeError where the lists of one depth differ in length.
+  /// From vectors, arrays and spans of numbers, and from lists of such lists. ShapeError where the lists of one depth differ in length.
   template <class L>
     requires detail::List<L> || detail::Text<L>
   explicit Tensor(const L& values, const TensorOptions& options = {});
-  /// Of one list, row-major.
+  /// From one list, row-major.
   template <detail::List L>
     requires Element<typename L::value_type>
   Tensor(const L& values, const Sizes& shape, const TensorOptions& options = {});
@@ -221,7 +221,7 @@ class TINYGRAD_EXPORT Tensor {
   Tensor constant(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor const_like(const Operand& value, std::optional<DType> dtype = {}) const { return full_like(value, dtype); }
   Tensor empty_like(const TensorOptions& options = {}) const;
-  // Of this one's shape and, where nothing else is said, its dtype and device.
+  // These have this one's shape and, where nothing else is said, its dtype and device.
   Tensor full_like(const Operand& value, std::optional<DType> dtype = {}) const;
   Tensor full_like(const Operand& value, const TensorOptions& options) const;
   inline Tensor zeros_like(std::optional<DType> dtype = {}) const;
@@ -232,8 +232,8 @@ class TINYGRAD_EXPORT Tensor {
   // Random: a function of the seed and of how much was drawn before, the same on every device.
   /// Starts the sequence of random numbers anew on every device.
   static void manual_seed(uint64_t seed = 0);
-  /// Where the sequence is, two uint64 on the CPU: after set_rng_state() the same numbers are drawn as after this call. A tensor as any
-  /// other, to be kept in a state dict.
+  /// The state of the sequence, two uint64 on the CPU: after set_rng_state() the same numbers are drawn as after this call. It may be saved
+  /// in a state dict like any other tensor.
   static Tensor get_rng_state();
   /// Throws ValueError for what get_rng_state() does not give.
   static void set_rng_state(const Tensor& state);
@@ -343,8 +343,8 @@ class TINYGRAD_EXPORT Tensor {
   /// ShapeError unless this is one element or `gradient` (of this one's shape) is given.
   const Tensor& backward(const Tensor& gradient = {}) const&;
   Tensor backward(const Tensor& gradient = {}) && { return backward(gradient); }
-  /// Of one element, or with `gradient`, with respect to the targets; zeros where it does not depend on one. The `gradient` of one element
-  /// may have any number of axes.
+  /// The gradients with respect to the targets, of this one, which has one element, or with `gradient` as its own gradient; zeros for a
+  /// target on which it does not depend. A `gradient` of one element may have any number of axes.
   std::vector<Tensor> gradient(std::span<const Tensor> targets, const Tensor& gradient = {}) const;
   std::vector<Tensor> gradient(std::initializer_list<Tensor> targets, const Tensor& gradient = {}) const {
     return this->gradient(std::span<const Tensor>(targets.begin(), targets.size()), gradient);
@@ -591,9 +591,10 @@ class TINYGRAD_EXPORT Tensor {
     return einsum(formula, std::span<const Tensor>(operands.begin(), operands.size()), dtype);
   }
   // Matrices are the last two axes; axes before them are a batch.
-  /// By Householder reflections, with q square.
+  /// The QR decomposition by Householder reflections, with q square.
   QR qr() const;
-  /// By Jacobi rotations, singular values from the greatest; u and vt are square or, if not full_matrices, as narrow as s.
+  /// The singular value decomposition by Jacobi rotations, singular values from the greatest; u and vt are square or, if not full_matrices,
+  /// as narrow as s.
   SVD svd(bool full_matrices = true) const;
   /// Scaled to a norm of at most 1, then `steps` times g = p0 g + p1 (g g^T) g + p2 (g g^T)^2 g + ...
   Tensor newton_schulz(int64_t steps, const std::vector<double>& params, double eps = 1e-7) const;
@@ -631,11 +632,11 @@ class TINYGRAD_EXPORT Tensor {
   Tensor binary_crossentropy_logits(const Tensor& y, Reduction reduction = Reduction::mean, const Tensor& pos_weight = {}) const;
   // A class index that is no class is an IndexError where it can be seen at once, else its loss is NaN; one that is to be ignored has no
   // loss, and does not count for the mean.
-  /// Of logits (..., classes) against class indices (...).
+  /// The loss of logits (..., classes) against class indices (...).
   Tensor sparse_categorical_crossentropy(const Tensor& y, const SparseCrossEntropyOptions& options = {}) const;
-  /// Of logits (batch, classes, ...) against class indices (batch, ...) or probabilities.
+  /// The loss of logits (batch, classes, ...) against class indices (batch, ...) or probabilities.
   Tensor cross_entropy(const Tensor& y, const CrossEntropyOptions& options = {}) const;
-  /// Of log-probabilities (batch, classes, ...) against class indices (batch, ...); a weight per class, or none.
+  /// The loss of log-probabilities (batch, classes, ...) against class indices (batch, ...); a weight per class, or none.
   Tensor nll_loss(const Tensor& y, const Tensor& weight = {}, const NllOptions& options = {}) const;
 
   // Next to the graph: what these give is not for programs that only compute.

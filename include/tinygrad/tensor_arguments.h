@@ -21,7 +21,7 @@ class Tensor;
 class Operand;
 class Index;
 
-/// What a created tensor is made of; by default the device is default_device() and the dtype follows from the values.
+/// Dtype and device of a created tensor; by default the device is default_device() and the dtype follows from the values.
 struct TensorOptions {
   std::optional<DType> dtype = {};
   std::string device = {};

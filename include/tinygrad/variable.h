@@ -69,7 +69,7 @@ class TINYGRAD_EXPORT Extent {
   friend TINYGRAD_EXPORT Extent operator*(const Extent& a, const Extent& b);
   /// Rounded down. ValueError for a divisor of 0.
   friend TINYGRAD_EXPORT Extent operator/(const Extent& a, const Extent& b);
-  /// With the sign of the divisor.
+  /// The remainder, with the sign of the divisor.
   friend TINYGRAD_EXPORT Extent operator%(const Extent& a, const Extent& b);
   /// True where both are the same for all values of their variables.
   friend TINYGRAD_EXPORT bool operator==(const Extent& a, const Extent& b);

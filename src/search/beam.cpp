@@ -79,7 +79,7 @@ class Search {
     return cut_off_;
   }
 
-  /// With the heuristics' kernel.
+  /// Begins with the heuristics' kernel.
   bool begin() {
     if (!prepare(heuristic_)) return false;
     compile(heuristic_);
@@ -132,7 +132,7 @@ class Search {
     seen_code_.insert(c.code);
   }
 
-  /// Those of the lists that are new and fit, one for each code.
+  /// The lists of opts that are new and fit the kernel; of those that give the same code, one.
   std::vector<Candidate> prepare(const std::vector<Opts>& lists) {
     std::vector<Candidate> all;
     std::unordered_set<std::string> opts_here = seen_opts_;

@@ -30,16 +30,17 @@ class SearchRecord {
  public:
   SearchRecord(const UOp& sink, const Device& device, const Options& options);
 
-  /// Of the search of this build of the library that had finished, or had at least as much time as this one may take.
+  /// The winner of an earlier search by this build of the library, if that search had finished or had at least as much time as this one may
+  /// take.
   std::optional<Winner> winner() const;
-  /// False for one of a search that had less time than this one may take.
+  /// False for the winner of a search that had less time than this one may take.
   bool accepts(const Winner& winner) const;
   void set_winner(const Winner& winner) const;
-  /// By the content of a candidate's source.
+  /// The verdict on a candidate, by the content of its source.
   std::optional<Verdict> verdict(const ContentKey& code) const;
   void set_verdict(const ContentKey& code, const Verdict& verdict) const;
 
-  /// Of the kernel on this machine.
+  /// The key of the kernel on this machine.
   const ContentKey& key() const { return key_; }
 
  private:

@@ -30,7 +30,7 @@ class TrialMemory {
   };
   const std::vector<Slot>& slots() const { return slots_; }
   std::span<std::byte> content(const Slot& slot) const { return file_.at(slot.place.content, slot.place.bytes); }
-  /// Of a written one.
+  /// The contents of a written buffer after a run.
   std::span<std::byte> result(const Slot& slot) const { return file_.at(slot.place.result, slot.place.bytes); }
 
  private:

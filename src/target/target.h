@@ -19,15 +19,15 @@ const std::vector<TensorCore>& tensor_cores(std::string_view family);
 /// The one of a name, wherever it is listed; null if there is none.
 const TensorCore* find_tensor_core(Symbol name);
 
-/// Results of one joined reduction that a CPU's kernel computes together, a copy of code each: what registers don't hold of them is in the
-/// nearest cache. Fusion counts on what the heuristics then write out.
+/// The most results of one joined reduction that a CPU's kernel computes together, a copy of the code each. Those that do not fit the
+/// registers are spilled to the first cache. Fusion counts on as many as the heuristics write out.
 inline constexpr int most_kept_results = 128;
 
-/// What an array of so many bytes takes of a group's memory.
+/// The bytes of group memory that an array of this size takes.
 constexpr int64_t group_array_bytes(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Of a group's memory, for cores that keep sums: where these are, and what tells each of up to eight parts of the group when they are
-/// done.
+/// Bytes of group memory for tensor cores with memory of their own for sums: the address of the sums, and a barrier for each of up to eight
+/// parts of the group that tells when they are done.
 inline constexpr int64_t kept_sums_group_bytes = 80;
 
 /// What an OpenCL device says of itself; the defaults are what every device of OpenCL 1.2 has.
@@ -43,7 +43,7 @@ struct OpenClLimits {
 Target opencl_target(const OpenClLimits& limits);
 /// Has a CPU's kernels written in a language: "LLVM", which has instructions that others lack, or "CLANG".
 void set_renderer(Target& target, std::string_view renderer);
-/// What cpu_target() knows.
+/// The architectures that cpu_target() knows.
 std::vector<std::string_view> cpu_archs();
 /// Whether the machine this process runs on has all instructions that compilers use for this one of cpu_archs().
 bool host_runs(std::string_view arch);
