@@ -32,7 +32,7 @@ constexpr uint64_t hash_value(T value) noexcept {
   return hash_combine(0, static_cast<uint64_t>(value));
 }
 inline uint64_t hash_value(std::string_view text) noexcept { return hash_bytes(text.data(), text.size()); }
-/// By bits: -0.0 and 0.0 differ, a NaN equals itself.
+/// A hash of the bits: -0.0 and 0.0 differ, a NaN equals itself.
 constexpr uint64_t hash_value(double value) noexcept { return hash_combine(0, std::bit_cast<uint64_t>(value)); }
 
 template <class T>

@@ -29,7 +29,7 @@ class InterruptCheck {
 /// Ends threads that work for one computation when one of them is cancelled. It must outlive them.
 class SharedStop {
  public:
-  /// Of work that may be a part of other work with one.
+  /// For work that may be a part of other work that has a SharedStop.
   SharedStop() noexcept;
   void request() noexcept { requested_.store(true, std::memory_order_relaxed); }
   bool requested() const noexcept { return requested_.load(std::memory_order_relaxed) || (outer_ && outer_->requested()); }

@@ -10,7 +10,7 @@ class MemoryFile {
  public:
   /// Throws OutOfMemoryError.
   explicit MemoryFile(uint64_t bytes);
-  /// That of another process. Throws FormatError for a descriptor that is none.
+  /// The file of another process, by its descriptor. Throws FormatError for a descriptor that is none.
   static MemoryFile opened(int descriptor);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;

@@ -41,7 +41,7 @@ Target nvidia_in(std::string_view arch, std::string_view renderer) {
 
 std::string disassemble(const Target& target, const std::string& binary) { return disassemble_llvm(binary, target.arch.str()); }
 
-/// Without an assembler of ours the driver takes the text.
+/// The assembled text, or the text itself if no assembler is found: the driver takes both.
 std::string assemble_or_leave(const Target& target, const std::string& source) {
   return ptx_assembler_missing().empty() ? assemble_ptx(source, target.arch.str()) : source;
 }

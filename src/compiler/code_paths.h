@@ -3,7 +3,7 @@
 
 namespace tinygrad::compiler {
 
-/// Those of the library: every language that kernels are printed in.
+/// The library's code paths: every language that kernels are printed in.
 extern const CodePath llvm_path, clang_path, hexagon_path, cuda_path, ptx_path, hip_path, metal_path, opencl_path, wgsl_path;
 
 /// The same, by name, without their compilers: for text alone.

@@ -19,7 +19,7 @@ using BufferPtr = IntrusivePtr<Buffer>;
 /// reference. A view is a part of a base, which it keeps alive. Safe for several threads, but for the content.
 class Buffer final : public Resource {
  public:
-  /// Without memory yet, but for an external pointer.
+  /// A buffer that has no memory yet, unless `spec` has an external pointer.
   static BufferPtr make(Device& device, int64_t size, DType dtype, const BufferSpec& spec = {});
   /// The memory of another device's buffer in place, if both are the host's and what it holds lies as the dtype needs it; else null.
   static BufferPtr sharing(Device& device, const BufferPtr& memory);
@@ -98,7 +98,7 @@ class Buffer final : public Resource {
   BufferPtr shared_;      // whose memory this is, of another device
   const size_t byte_offset_;
 
-  // Of a base only.
+  // Used by bases only, not by views.
   mutable std::mutex mutex_;
   std::atomic<void*> memory_{nullptr};
   std::atomic<bool> poisoned_{false};

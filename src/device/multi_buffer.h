@@ -10,7 +10,8 @@ namespace tinygrad {
 /// node whose device names all of them.
 class MultiBuffer final : public Resource {
  public:
-  /// Without memory yet. `size` is that of each part, in elements. Throws ValueError for no devices, and for one that is named twice.
+  /// A buffer that has no memory yet. `size` is the size of each part, in elements. Throws ValueError for no devices, and for one that is
+  /// named twice.
   static IntrusivePtr<MultiBuffer> make(std::span<Device* const> devices, int64_t size, DType dtype, const BufferSpec& spec = {});
 
   std::span<const BufferPtr> parts() const { return parts_; }

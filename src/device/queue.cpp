@@ -50,7 +50,7 @@ Queue::~Queue() = default;
 
 namespace {
 
-/// With what had failed in the queue that raised it.
+/// A signal that carries the failure of the queue that raised it, if there was one.
 class HostSignal final : public Signal {
  public:
   void wait() override {

@@ -44,7 +44,7 @@ Scalar compute_float(F f, const Scalar& a, const Args&... rest) {
   return Scalar::from_double(static_cast<double>(f(static_cast<float>(value_of(a)), static_cast<float>(value_of(rest))...)), a.dtype());
 }
 
-// As compute_float, but in double for every dtype.
+// The same as compute_float(), in double for every dtype.
 template <class F, class... Args>
 Scalar compute_double(F f, const Scalar& a, const Args&... rest) {
   return Scalar::from_double(f(value_of(a), value_of(rest)...), a.dtype());

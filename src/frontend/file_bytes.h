@@ -18,7 +18,7 @@ struct FileBytes {
 
   /// Throws IoError.
   static FileBytes map(const std::string& path);
-  /// Of a vector of uint8. Throws ShapeError and DTypeError.
+  /// The bytes of a vector of uint8. Throws ShapeError and DTypeError.
   static FileBytes of(const Tensor& tensor);
 };
 

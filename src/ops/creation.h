@@ -19,7 +19,7 @@ UOp iota_along(int axis, size_t rank, const SInt& n, DType dtype = DType::int32,
 UOp full(const Shape& shape, const Operand& value, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp zeros(const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 UOp ones(const Shape& shape, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
-/// Of the shape, dtype and device of `x`.
+/// A tensor of the shape, dtype and device of `x`.
 UOp full_like(const UOp& x, const Operand& value, std::optional<DType> dtype = {});
 UOp zeros_like(const UOp& x, std::optional<DType> dtype = {});
 UOp ones_like(const UOp& x, std::optional<DType> dtype = {});

@@ -173,7 +173,7 @@ Reduced reduced_by(const Expr& x, const Expr& y) {
   return {q, x - p - lost};
 }
 
-/// With the sign of x, as C's fmod. The second reduction takes what a quotient of more bits than the dtype's left.
+/// The remainder with the sign of x, as C's fmod. A quotient with more bits than the dtype leaves a rest, which the second reduction takes.
 UOp float_remainder(const Expr& x, const Expr& y) {
   const Reduced first = reduced_by(x, y), second = reduced_by(first.rest, y);
   const Expr r = second.rest, to_zero = ops::where(x < 0, -Expr(abs(y)), abs(y));
@@ -297,7 +297,7 @@ UOp logaddexp(const Operand& a, const Operand& b, const OpsContext& ctx) {
   // The distance of two equal infinities is 0 too.
   const Expr distance = ops::where(ops::eq(x, y), 0, abs(x - y));
   const UOp value = Expr(log1p(exp(-distance))) + maximum(x, y);
-  // Without the kinks that cancel where x equals y.
+  // The derivative is of a form without abs and maximum, whose kinks would have to cancel where x equals y.
   const Expr d = ops::where(Expr(isinf(x)) & ops::eq(x, y), 0, x - y);
   return tinygrad::cast(known("equal", value, (x + y) * 0.5 + (Expr(softplus(d)) - d * 0.5)), to_float(p, ctx).dtype());
 }

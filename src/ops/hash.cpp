@@ -49,7 +49,7 @@ UOp theta(const UOp& state) {
 
 /// The lanes rotated; `amounts` are those of rho, (y, x, 1).
 UOp rho(const UOp& state, const UOp& amounts) {
-  // By 64 - n in two shifts: a shift by all 64 bits has no meaning.
+  // The shift by 64 - n is two shifts, as a shift by all 64 bits has no meaning.
   return bitwise_or(lshift(state, amounts), rshift(rshift(state, 1), sub(63, amounts)));
 }
 

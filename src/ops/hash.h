@@ -13,7 +13,7 @@ struct KeccakConfig {
   uint8_t suffix = 0x06;
   int64_t digest = 32;
 
-  /// As tinygrad takes it, the digest having half the size of the capacity.
+  /// The configuration as tinygrad has it: the digest has half the size of the capacity.
   static KeccakConfig of(int64_t rate, uint8_t suffix) { return {rate, suffix, (200 - rate) / 2}; }
   /// "sha3_224", "sha3_256", "sha3_384", "sha3_512", "shake_128" (16 bytes), "shake_256" (32 bytes); ValueError for others.
   static KeccakConfig named(std::string_view name);

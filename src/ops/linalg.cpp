@@ -82,7 +82,7 @@ struct Rotation {
 /// tan^2 + tan * (bb - aa) / ab - 1 = 0 for the inner products aa, bb, ab.
 Rotation rotation(const UOp& a, const UOp& b) {
   const Expr aa = sum(square(a), -2, true), bb = sum(square(b), -2, true), ab = sum(mul(a, b), -2, true);
-  // Of the size of 1, so that squares stay in range; both are 0 for columns of zeros, which stay.
+  // Both are scaled to the size of 1, so that squares stay in range. They are 0 for columns of zeros, which stay.
   const Expr size = aa + bb, safe = ops::where(ops::ne(size, 0), size, 1);
   const Expr difference = (bb - aa) / safe, twice = ab * 2 / safe;
   const Expr squares = difference * difference + twice * twice;
@@ -121,7 +121,7 @@ Orthogonalized orthogonalized(const UOp& x, int64_t n) {
     for (int64_t i = 0; i < steps; ++i) both = jacobi_step(both, n);
     both = columns_of(both, 0, n);
   }
-  // As the rotations square lengths, so do these; zeros have no derivative.
+  // Squares of lengths, as the rotations have them; the length of zeros has no derivative.
   const UOp squares = sum(square(shrink_axis(both, -2, 0, n)), -2);
   const UOp positive = ops::ne(squares, 0);
   const UOp lengths = ops::where(positive, sqrt(ops::where(positive, squares, 1)), 0);

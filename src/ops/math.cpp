@@ -16,7 +16,7 @@ constexpr double pi = std::numbers::pi, ln2 = std::numbers::ln2;
 
 bool is_wide(const UOp& x) { return x.dtype() == DType::float64; }
 
-/// By Horner's rule, the highest power first.
+/// A polynomial by Horner's rule, the highest power first.
 template <size_t N>
 Expr polynomial(const Expr& x, const std::array<double, N>& coefficients) {
   Expr y = x * coefficients[0];
@@ -33,7 +33,7 @@ Expr to_right_angle(const Expr& x) { return pi / 2 - (x - (is_wide(x) ? 6.123233
 /// What this and larger numbers differ from x - 1 is below their last place.
 constexpr double far_from_one = 0x1p54;
 
-/// Of narrow floats too it is computed in float32, for its derivatives.
+/// Narrow floats are computed in float32, which their derivatives need.
 UOp unary(Op op, const UOp& x, const OpsContext& ctx) {
   return in_float32(x, ctx, [op](const Expr& v) { return alu(op, {v}); });
 }
@@ -159,7 +159,7 @@ UOp atan(const UOp& x, const OpsContext& ctx) {
       -0.06666657934573767841, 0.07692307078827029261,     -0.0909090906193527995,   0.1111111111026829734,    -0.1428571428570123335,
       0.1999999999999991932,   -0.3333333333333333325};
   return known_of("atan", x, ctx, [](const Expr& v) {
-    // Of 1/x beyond 1: the two angles are a right one together.
+    // Beyond 1 it is the arctangent of 1/x: the two angles add up to a right one.
     const Expr far = Expr(abs(v)) > 1.0, w = ops::where(far, reciprocal(v), v), z = w * w;
     const Expr angle = w + w * z * (is_wide(v) ? polynomial(z, wide) : polynomial(z, narrow));
     return ops::where(far, with_sign(to_right_angle(with_sign(angle, v)), v), angle);

@@ -89,21 +89,21 @@ struct AttentionOptions {
 /// softmax(q k^T / sqrt(d)) v over the last two axes (Vaswani et al., 2017).
 UOp scaled_dot_product_attention(const UOp& query, const UOp& key, const UOp& value, const AttentionOptions& options = {});
 
-/// Of probabilities x against targets y.
+/// The loss of probabilities x against targets y.
 UOp binary_crossentropy(const UOp& x, const UOp& y, Reduction reduction = Reduction::mean, const OpsContext& ctx = {});
-/// Of logits; pos_weight may be null.
+/// The loss of logits; pos_weight may be null.
 UOp binary_crossentropy_logits(const UOp& x, const UOp& y, Reduction reduction = Reduction::mean, const UOp& pos_weight = {},
                                const OpsContext& ctx = {});
 /// The class index that does not count where no other one is named, as PyTorch's. Any other index that is no class has the loss NaN.
 inline constexpr int64_t ignored_target = -100;
-/// Of logits (..., classes) against class indices (...). The mean is over the targets that are not `ignore_index`, by default
+/// The loss of logits (..., classes) against class indices (...). The mean is over the targets that are not `ignore_index`, by default
 /// `ignored_target`.
 UOp sparse_categorical_crossentropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index = {}, double label_smoothing = 0.0,
                                     Reduction reduction = Reduction::mean, const OpsContext& ctx = {});
-/// Of logits (batch, classes, ...) against class indices (batch, ...) or probabilities of x's shape.
+/// The loss of logits (batch, classes, ...) against class indices (batch, ...) or probabilities of x's shape.
 UOp cross_entropy(const UOp& x, const UOp& y, std::optional<int64_t> ignore_index = {}, Reduction reduction = Reduction::mean,
                   double label_smoothing = 0.0, const OpsContext& ctx = {});
-/// Of log-probabilities (batch, classes, ...) against class indices (batch, ...); `weight`, per class, may be null.
+/// The loss of log-probabilities (batch, classes, ...) against class indices (batch, ...); `weight`, per class, may be null.
 UOp nll_loss(const UOp& x, const UOp& y, const UOp& weight = {}, std::optional<int64_t> ignore_index = {},
              Reduction reduction = Reduction::mean, const OpsContext& ctx = {});
 

@@ -40,7 +40,7 @@ class Operand {
     out.number_ = Scalar::of(int64_t{0});
     return out;
   }
-  /// As a number of the caller's (ConstArg::given).
+  /// The operand marked as a number that the caller gave (ConstArg::given).
   Operand as_given() const {
     Operand out = *this;
     out.given_ = is_number();

@@ -55,7 +55,7 @@ DType accumulated_in(DType d, const SInt& n) {
   return is_int(d) || is_bool(d) ? (most * double(n.max()) < 0x1p31 ? DType::int32 : total_dtype(d)) : d;
 }
 
-/// Of at least float32, for means.
+/// The value as at least float32, for means.
 UOp to_wide_float(const UOp& x) { return tinygrad::cast(x, is_float(x.dtype()) ? sum_acc_dtype(x.dtype()) : DType::float32); }
 
 }  // namespace

@@ -37,7 +37,7 @@ UOp min(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 Axes not_empty_axes(std::string_view op, const UOp& x, const ReduceAxes& axes);
 UOp any(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 UOp all(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
-/// Of integers and bools a float32, as the following.
+/// Means of integers and bools are float32, as are the following.
 UOp mean(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false);
 /// The variance over n - correction; infinite or NaN where that is not positive. The gradient of std_dev() where it is 0 is 0.
 UOp var(const UOp& x, const ReduceAxes& axes = {}, bool keepdim = false, int64_t correction = 1);
@@ -59,7 +59,7 @@ UOp masked_softmax(const UOp& x);
 UOp softmin(const UOp& x, const ReduceAxes& axes = -1, std::optional<DType> dtype = {}, const OpsContext& ctx = {});
 
 // Running reductions: element i combines elements 0 ... i of the axis.
-/// Of integers as sum() and prod(), or in `dtype`.
+/// Integers give the dtype that sum() and prod() have of them, or `dtype`.
 UOp cumsum(const UOp& x, int axis = 0, std::optional<DType> dtype = {});
 UOp cumprod(const UOp& x, int axis = 0);
 struct ValuesAndIndices {

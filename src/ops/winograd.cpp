@@ -19,7 +19,7 @@ namespace tinygrad::ops {
 namespace {
 
 constexpr int64_t kPoints = 6;
-/// Those before infinity. Multiples of a quarter are exact; 0, 1, -1, 2 and -2 would need fewer operations and round twice as much.
+/// The points before infinity. Multiples of a quarter are exact; 0, 1, -1, 2 and -2 would need fewer operations and round twice as much.
 constexpr double points[kPoints - 1] = {0, 0.75, -0.75, 1.5, -1.5};
 
 using Matrix = std::vector<std::vector<double>>;
@@ -209,7 +209,7 @@ bool suits_winograd(const UOp& x, const UOp& weight) {
 bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_windows) {
   constexpr double products_an_element = 12;  // that take as long as an element's way to memory or back
   constexpr double most_bytes = 1 << 30;
-  // With windows that are learned, gradients are transformed too: a dozen kernels more to compile, and 2.25 times the image is kept.
+  // If windows are learned, gradients are transformed too: a dozen more kernels to compile, and 2.25 times the image stays in memory.
   const double worth = fixed_windows ? 0.9 : 0.7;
   const Shape xs = shape_of(x), ws = shape_of(weight);
   const Along down(x, weight, 2), across(x, weight, 3);

@@ -125,7 +125,7 @@ struct ProgramCache {
   }
 
  private:
-  /// Those that are made by threads that a forked child does not have.
+  /// Drops programs that are being made, since a forked child does not have the threads that make them.
   void forget_unfinished() {
     programs.erase_if([](const ProgramFuture& p) { return p.wait_for(std::chrono::seconds(0)) != std::future_status::ready; });
   }

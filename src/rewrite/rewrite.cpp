@@ -75,7 +75,7 @@ class Engine {
 
   bool is_normal(const Node* node) const { return mark_ && node->is_normal(mark_); }
 
-  /// Of a node that require() has given.
+  /// The result for a node that require() has given.
   const Node* final_of(const Node* node) { return is_normal(node) ? node : *memo_.find(node); }
 
   void finish(const Node* result) {

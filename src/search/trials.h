@@ -20,7 +20,7 @@ struct TrialKernel {
 
 /// Values of variables, by name.
 using VariableValues = std::vector<std::pair<Symbol, int64_t>>;
-/// Those of a kernel's variables, in its order.
+/// The values of a kernel's variables, in the kernel's order.
 std::vector<int64_t> values_of(const KernelInfo& info, const VariableValues& values);
 
 /// How long to look at it.

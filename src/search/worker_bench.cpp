@@ -36,7 +36,7 @@ int64_t times_interrupted() {
   return usage.ru_nivcsw;
 }
 
-/// Of the calling thread.
+/// Processor time of the calling thread.
 double processor_seconds() {
   timespec t = {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

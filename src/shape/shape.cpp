@@ -365,7 +365,7 @@ UOps size_nodes(const Shape& shape) {
 }
 
 SInt numel(const Shape& shape) {
-  // Of those of nothing the other sizes may be more than 64 bits count.
+  // An empty shape has no elements, even if the product of its other sizes exceeds 64 bits.
   if (std::any_of(shape.begin(), shape.end(), [](const SInt& s) { return s.known() && s.value() == 0; })) return 0;
   SInt n = 1;
   for (const SInt& s : shape) n *= s;

@@ -27,7 +27,7 @@ class SInt {
   bool known() const { return !expr_; }
   /// The number; ValueError if it is not known before launch.
   int64_t value() const;
-  /// As a node, a CONST where known.
+  /// The size as a node, a CONST where it is known.
   UOp uop() const;
   SizeBounds bounds() const;
   int64_t min() const { return bounds().min; }

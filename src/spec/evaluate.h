@@ -74,7 +74,7 @@ struct Evaluation {
 /// memory of a group once work-items are launch dimensions.
 Evaluation evaluate(std::span<const UOp> roots, EvalInputs& inputs, const EvalOptions& options = {});
 Array evaluate(const UOp& root, EvalInputs& inputs);
-/// Without memory.
+/// The value of a graph that reads no memory.
 Array evaluate(const UOp& root);
 
 }  // namespace tinygrad::spec

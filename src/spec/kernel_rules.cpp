@@ -82,7 +82,7 @@ Verdict is_scalar(const Match& m) {
 
 Verdict counts_with_index(const Match& m) { return verdict(m.root().dtype() == DType::index, repr(m.root().dtype()), "dtypes.index"); }
 
-/// That it is memory follows: values have no axes here.
+/// An indexed node is memory, since values have no axes in a kernel.
 Verdict is_place(const Match& m) {
   const UOp& u = m.root();
   if (u.src(1).dtype() != DType::index) return Violation{fmt::format("an index of {}", repr(u.src(1).dtype())), "dtypes.index"};

@@ -63,7 +63,7 @@ bool is_close(double a, double b, double bound) {
   return std::abs(a - b) <= bound;
 }
 
-/// Of the coarsest float that the kernel computes in; many for one of integers.
+/// Mantissa bits of the coarsest float that the kernel computes in; many for a kernel of integers.
 int fewest_mantissa_bits(const UOp& sink) {
   int bits = std::numeric_limits<int>::max();
   for (const UOp& u : toposort(sink))

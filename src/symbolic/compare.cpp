@@ -173,7 +173,7 @@ Operands operands(const UOp& root) {
   return out;
 }
 
-/// Of several upper (or lower) limits on one x in an AND, keeps the tightest; false if they contradict each other.
+/// Keeps the tightest of several upper (or lower) limits on one x in an AND; false if they contradict each other.
 bool keep_tightest(SmallVector<UOp, 8>& list) {
   auto limit = [](const UOp& less) { return const_value(less.src(1))->as_int(); };
   for (size_t i = 0; i < list.size(); ++i) {

@@ -122,7 +122,7 @@ UOp under(const UOp& u, const Fact& fact) {
 
 bool is_division(const UOp& u) { return u.is(Op::FLOORDIV) || u.is(Op::FLOORMOD) || u.is(Op::CDIV) || u.is(Op::CMOD); }
 
-/// Without loads and reductions: what closes a range of its own is not to be substituted in.
+/// True for an expression without loads and reductions. Nodes that close a range of their own must not be substituted in.
 bool is_plain(const UOp& u) {
   return std::ranges::all_of(toposort(u), [](const UOp& n) {
     return n.in(Group::alu) || n.is(Op::CONST) || n.is(Op::VAR) || n.is(Op::RANGE) || n.is(Op::SPECIAL);
@@ -184,7 +184,7 @@ Gated simplify_gated(const UOp& index, const UOp& valid) {
     for (const UOp& c : clauses) all = all ? all & c : c;
     g.valid = all ? simplify_index(all) : bool_const(true);
   }
-  // Without divisions the sum cannot get shorter.
+  // A sum without divisions cannot get shorter.
   if (std::ranges::none_of(toposort(g.index), is_division)) return g;
   for (const Fact& f : facts_of(clauses, clauses.size()))
     if (const UOp other = under(g.index, f); other != g.index && cost(other) < cost(g.index)) g.index = other;

@@ -163,7 +163,7 @@ struct Opt {
 /// "UPCAST(0,4)"; a STAGE names what its arg holds: "STAGE(2,1,group,2)".
 std::string to_string(const Opt& opt);
 
-/// The arg of a STAGE opt: what is kept in nearer memory, how near, and how many iterations at once.
+/// The arg of a STAGE opt: of which argument a tile is made, in which memory, and how many tiles at once.
 struct StageOpt {
   int32_t slot = 0;  ///< the kernel's argument
   Scope scope = Scope::thread;

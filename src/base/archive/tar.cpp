@@ -157,7 +157,7 @@ class TarReader {
   const std::string& name_;
   size_t at_ = 0;
   std::vector<TarFile> files_;
-  // Of the next member.
+  // The names that extension headers give the next member.
   std::optional<std::string> long_name_;
   std::optional<uint64_t> long_size_;
 };

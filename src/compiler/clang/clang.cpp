@@ -96,7 +96,7 @@ std::string compiled(const std::vector<std::string>& options, const std::string&
   return std::move(result.out);
 }
 
-/// As for C, with the precision that C has: quotients and square roots are rounded correctly, denormal numbers stay.
+/// The flags of HIP sources. Floats have the precision of C: quotients and square roots are rounded correctly, denormal numbers stay.
 std::vector<std::string> hip_flags(const Target& target) {
   return {"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", fmt::format("--offload-arch={}", target.arch.str()), "-nogpuinc",
           "-nogpulib", "-nostdinc", "-O3", "-w", "-Wno-narrowing", "-ffp-contract=on", "-fno-math-errno", "-fno-strict-overflow",

@@ -25,7 +25,7 @@ constexpr const char* kImageFlags[] = {"-pie", "--no-dynamic-linker", "-z", "tex
 
 bool is_hexagon(const Target& target) { return std::string_view(processor_names(target.arch.str()).triple).starts_with("hexagon"); }
 
-/// Of LLVM's tools, the first that is in PATH; empty if there is none.
+/// The first version of an LLVM tool that is in PATH; empty if there is none.
 std::string find_tool(std::string_view name) {
   for (const std::string_view suffix : {"-19", "", "-20", "-21", "-18"})
     if (std::string found = find_program(fmt::format("{}{}", name, suffix)); !found.empty()) return found;

@@ -91,7 +91,7 @@ void greet_thread(const OpenLibrary& library) {
   if (const auto set_locale = library.api.handle->find<locale_t(locale_t)>("uselocale")) set_locale(LC_GLOBAL_LOCALE);
 }
 
-/// With the lock held.
+/// Called with the lock held.
 OpenLibrary& library_of_option() {
   const std::pair key(current_options().llvm_path, libraries().ended);
   auto found = libraries().by_path.find(key);

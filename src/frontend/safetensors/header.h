@@ -19,7 +19,7 @@ std::optional<std::string_view> safetensors_name(DType dtype);
 /// Where the data begins in a file of `file_bytes` bytes, by its first ones: as many as there are up to 8. Throws FormatError, naming the
 /// file.
 size_t safetensors_data_start(std::span<const std::byte> first, size_t file_bytes, const std::string& name);
-/// Of a file by its bytes up to the data at least. Throws FormatError, naming the file.
+/// The header of a file, from its bytes up to the data at least. Throws FormatError, naming the file.
 nn::state::SafeMetadata parse_safetensors_header(std::span<const std::byte> file, size_t file_bytes, const std::string& name);
 
 /// The first bytes of a file with these tensors. Throws ValueError for text that is not UTF-8.

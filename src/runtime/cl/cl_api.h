@@ -100,7 +100,8 @@ struct Api {
 /// Opened once, as the option OPENCL_PATH has it. Throws DeviceError saying what was tried and what to install.
 const Api& api();
 
-/// Those of OpenCL 1.2 or newer of all platforms, in their order. Throws DeviceError, saying what to install, where there is none.
+/// The devices of all platforms that have OpenCL 1.2 or newer, in their order. Throws DeviceError, saying what to install, where there is
+/// none.
 std::vector<DeviceId> find_devices();
 
 /// "CL_OUT_OF_RESOURCES (-5)"

@@ -14,7 +14,7 @@ struct ReleaseEvent {
 };
 using EventPtr = std::unique_ptr<EventTag, ReleaseEvent>;
 
-/// By the device's clock; nothing for a command that has not ended, or failed.
+/// The times of a command by the device's clock; nothing for a command that has not ended, or failed.
 std::optional<DeviceSpan> span_of(const EventPtr& event);
 
 using ClProfile = ProfileLog<EventPtr>;

@@ -10,7 +10,7 @@
 namespace tinygrad::runtime {
 namespace {
 
-/// Without a destructor: kernels may be launched by those of a user's globals, when this thread's own objects are gone.
+/// It has no destructor: the destructors of a user's globals may launch kernels when this thread's own objects are gone.
 struct Area {
   void* memory = nullptr;
   size_t bytes = 0;

@@ -32,7 +32,7 @@ std::span<const RuntimeSymbol> cpu_runtime_symbols() {
       {"__truncdfhf2", address(&truncate_double)},
       {"__truncsfhf2", address(&truncate_float)},
       {"__extendhfsf2", address(&extend_half)},
-      // Without fused multiply-add or SSE 4.1.
+      // Called on processors without fused multiply-add or SSE 4.1.
       {"fmaf", address(static_cast<float (*)(float, float, float)>(&std::fma))},
       {"fma", address(static_cast<double (*)(double, double, double)>(&std::fma))},
       // LLVM makes them of a comparison and a choice of halves, which processors without instructions for halves compare as floats.

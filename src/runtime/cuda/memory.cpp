@@ -22,7 +22,7 @@ void* CudaAllocator::system_allocate(size_t bytes, const BufferSpec& spec) {
     api.check(result, "allocating memory");
     return reinterpret_cast<void*>(memory);
   }
-  // With unified addresses the host's address is the device's.
+  // Addresses are unified: the host's address is the device's.
   void* memory = nullptr;
   const Result result = api.host_allocate(&memory, size, kPortable | kDeviceMapped);
   if (result == kOutOfMemory) return nullptr;

@@ -11,7 +11,7 @@ struct Image {
   uint64_t entry = 0;  ///< where in them the kernel begins
   uint32_t pointer_bytes = 0;
 
-  /// Of an ELF file as link_image() makes it. Throws FormatError for any other bytes.
+  /// From an ELF file as link_image() makes it. Throws FormatError for any other bytes.
   explicit Image(std::string_view elf);
 };
 

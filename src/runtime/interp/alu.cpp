@@ -58,7 +58,7 @@ struct Wrap {
   }
 };
 
-// Those on integers.
+// Ops on integers.
 bool apply_int(Op op, DType dtype, uint64_t* out, Inputs in, size_t count) {
   const Wrap wrap(dtype);
   switch (op) {

@@ -16,7 +16,7 @@ constexpr unsigned long kStorageShared = 0, kStatusError = 5;  // MTLResourceOpt
 const DynamicLibrary& metal_library() {
   static const DynamicLibrary& library = [&]() -> const DynamicLibrary& {
     objective_c();
-    // Without it there are no devices in programs without windows.
+    // Programs without windows find no devices unless it is open.
     DynamicLibrary::try_open({"/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"});
     return keep_open(DynamicLibrary::open({"/System/Library/Frameworks/Metal.framework/Metal"}));
   }();

@@ -19,7 +19,7 @@ Size size_of(const int64_t (&n)[3]) {
   return {static_cast<unsigned long>(n[0]), static_cast<unsigned long>(n[1]), static_cast<unsigned long>(n[2])};
 }
 
-/// As a kernel's source has it: quotients and square roots are exact, NaN and infinity are values.
+/// Compiles a kernel's source as it is written: quotients and square roots are exact, NaN and infinity are values.
 Object library_of(Id device, const std::string& source) {
   const Object options = Object::owned(send(objective_c().get_class("MTLCompileOptions"), "new"));
   send<void>(options.get(), "setFastMathEnabled:", static_cast<signed char>(0));

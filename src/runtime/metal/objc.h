@@ -1,5 +1,6 @@
 #pragma once
-/// As much of Objective-C's runtime as is needed to talk to Metal, opened at run time: no header of Apple's, no compiler for Objective-C.
+/// The part of Objective-C's runtime that is needed to talk to Metal, opened at run time: no header of Apple's, no compiler for
+/// Objective-C.
 
 #include <string>
 #include <utility>

@@ -132,7 +132,7 @@ class Gpu {
   void end_pass();
   Timer stamped(const std::function<void(Pass)>& record);
   void launch_stamped(const Dispatch& d, Timer* timer = nullptr);
-  /// Of a launch that has run.
+  /// The times of a launch that has run.
   DeviceSpan span_of(const Timer& timer);
   void read_mapped(void* to, GpuBuffer from, size_t bytes);
   void dispatch(Pass pass, const Dispatch& d);
