@@ -1,6 +1,6 @@
 #include "compiler/llvm/llvm_api.h"
 
-#include <locale.h>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale() is of POSIX
 #include <cstdlib>
 #include <list>
 #include <map>
