@@ -1,0 +1,469 @@
+#include "schedule/place_values.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "schedule/cost.h"
+#include "schedule/prepare.h"
+#include "schedule/value_forms.h"
+#include "shape/device.h"
+#include "shape/ranges.h"
+#include "shape/shape.h"
+#include "symbolic/simplify.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+constexpr size_t most_uses = 16;
+constexpr double least_weight = 16;                   ///< of what is stored because a kernel is full
+constexpr double short_way = 64, long_program = 512;  ///< what loops and functions weigh that run one after another
+
+/// How far a value is from memory.
+struct Way {
+  int depth = 0;      ///< REDUCEs on the longest way down
+  double length = 0;  ///< of that way, in what its loops and functions weigh
+};
+
+class Placer {
+ public:
+  Placer(const PlacedGraph& graph, const NodeSet& forced, const NodeSet& expected)
+      : order_(graph.order),
+        joinable_(graph.joinable),
+        effects_(graph.effects),
+        target_of_(graph.target_of),
+        forced_(forced),
+        expected_(expected),
+        next_slot_(graph.first_temporary),
+        broadcasts_(broadcasts_of(order_)),
+        ways_(order_.size()) {
+    out_.numbers = NodeMap<int>(order_.size());
+    out_.values.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) out_.numbers[order_[i]] = int(i);
+  }
+
+  Placement run() {
+    measure_ways();
+    give_storage_to_outputs();
+    for (size_t i = order_.size(); i-- > 0;) place(order_[i]);
+    return std::move(out_);
+  }
+
+ private:
+  Value& value(const UOp& u) { return out_.values[number(u)]; }
+  const Value& value(const UOp& u) const { return out_.values[number(u)]; }
+  size_t number(const UOp& u) const { return size_t(*out_.numbers.find(u)); }
+  Kernel& kernel_of(const Use& use) { return out_.kernels[size_t(use.kernel)]; }
+  const Kernel& kernel_of(const Use& use) const { return out_.kernels[size_t(use.kernel)]; }
+  const Target& target_of(const Use& use) const { return target_of_(kernel_of(use).device); }
+  /// An output that only has to be placed yet: it has its storage and no kernel.
+  static bool is_due(const Value& v) { return v.storage && !v.kernel; }
+
+  void measure_ways() {
+    for (const UOp& u : order_) {
+      Way way;
+      for (const UOp& s : scope_sources(u)) {
+        const Way& below = ways_[number(s)];
+        way.depth = std::max(way.depth, below.depth);
+        way.length = std::max(way.length, below.length);
+      }
+      const double weight = compile_weight(u);
+      if (u.is(Op::REDUCE)) ++way.depth;
+      if (weight >= least_weight) way.length += weight;
+      ways_[number(u)] = way;
+      longest_ = std::max(longest_, way.length);
+    }
+  }
+
+  /// A value that is stored whole into memory nothing else touches lives there for its other users too.
+  void give_storage_to_outputs() {
+    NodeMap<int> users;
+    NodeSet read;  // stores whose state somebody uses
+    for (const UOp& u : order_)
+      for (const UOp& s : scope_sources(u))
+        if (!u.is(Op::SINK)) ++users[s];
+    for (const UOp& u : order_)
+      for (const UOp& s : scope_sources(u))
+        if (s.is(Op::STORE) && !u.is(Op::SINK) && (!u.is(Op::AFTER) || users.contains(u))) read.insert(s);
+    for (const UOp& store : effects_.stores()) {
+      const UOp& target = store.src(0);
+      if (!is_whole_memory(target)) continue;
+      bool alone = true;
+      for (const UOp* t = &target;; t = &t->src(0)) {
+        const int allowed = 1 + (t->is(Op::PARAM) && users.contains(store) ? *users.find(store) : 0);
+        alone = alone && users[*t] <= allowed;
+        if (t->is(Op::PARAM)) break;
+      }
+      alone = alone && !read.contains(store);
+      const UOp* v = &store.src(1);
+      while (v->is(Op::RESHAPE)) v = &v->src(0);
+      if (!alone || !can_be_stored(*v) || value(*v).storage) continue;
+      value(*v).storage = memory_of(target);
+      elided_.insert(store);
+      store_of_[*v] = effects_.number(store);
+    }
+  }
+
+  // Ranges.
+
+  /// The ranges that an evaluation stands in.
+  Loops::Ids around(const Use& use) const {
+    Loops::Ids all;
+    for (const UOp& e : use.place.at) out_.loops.add_around(e, all);
+    // Nothing is computed once for all of a kernel that many threads share.
+    const Kernel& k = kernel_of(use);
+    const bool each_item = target_of(use).has_groups;
+    for (size_t i = 0; i < k.ranges.size() && (i == 0 || each_item); ++i) out_.loops.add_around(k.ranges[i], all);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+  double evaluations(const Use& use) const {
+    double n = 1;
+    bool in_reduce = false, in_joined = false;
+    const auto ids = around(use);
+    for (int id : ids) {
+      n *= out_.loops[id].size;
+      in_reduce = in_reduce || out_.loops[id].reduces;
+      in_joined = in_joined || out_.loops[id].joins;
+    }
+    if (!in_reduce) return n;
+    // Outputs that share the element are computed together, as far as registers reach.
+    double shared = 1;
+    for (const UOp& r : kernel_of(use).ranges)
+      if (std::ranges::binary_search(ids, Loops::id(r)) && !depends_on(use, r)) shared *= out_.loops.of(r).size;
+    return n / std::min(shared, in_joined ? model_.accumulators(target_of(use)) : model_.register_tile);
+  }
+  static bool depends_on(const Use& use, const UOp& range) {
+    return std::any_of(use.place.at.begin(), use.place.at.end(), [&](const UOp& e) { return is_open_over(e, std::span(&range, 1)); });
+  }
+
+  // From users to sources.
+
+  int new_kernel(const UOp& root, const Shape& shape, Symbol device) {
+    Kernel k;
+    k.root = root;
+    k.device = device;
+    Loops::Ids outer;
+    for (const SInt& n : shape) {
+      const UOp r = out_.loops.open(n, AxisKind::loop, outer);
+      if (r.is(Op::RANGE)) {
+        k.ranges.push_back(r);
+        outer.push_back(Loops::id(r));
+      }
+      root_place_.push_back(r);
+    }
+    out_.kernels.push_back(std::move(k));
+    weights_.push_back(0);
+    return int(out_.kernels.size()) - 1;
+  }
+  Use root_use(const UOp& root, const Shape& shape, Symbol device) {
+    root_place_.clear();
+    Use use{.kernel = new_kernel(root, shape, device)};
+    use.place.at = root_place_;
+    return use;
+  }
+
+  /// A condition that says nothing of the place: an element of a broadcast, say, which is there whether it is needed or not. Without it the
+  /// value is the same in all the loops of the condition.
+  static bool is_needless(const Place& place) {
+    const OpenRanges ranges = ranges_of(place.valid);
+    return !ranges.empty() && std::none_of(place.at.begin(), place.at.end(), [&](const UOp& e) { return is_open_over(e, ranges); });
+  }
+
+  int add_use(const UOp& u, int kernel, Place place) {
+    if (place.valid && is_needless(place)) place.valid = UOp();
+    const size_t node = number(u);
+    auto& uses = out_.values[node].uses;
+    for (size_t i = 0; i < std::min(uses.size(), most_uses); ++i)
+      if (uses[i].kernel == kernel && uses[i].place == place) return int(i);
+    double& weight = weights_[size_t(kernel)];
+    uses.push_back({.kernel = kernel, .place = std::move(place)});
+    uses.back().weight = weight;
+    weight += compile_weight(u);
+    if (uses.size() <= most_uses) return int(uses.size()) - 1;
+    // Of memory that very many kernels read only the uses in this kernel are compared.
+    int& last = last_use_.try_emplace(uint64_t(node) << 32 | uint32_t(kernel), -1).first->second;
+    for (int i = last; i >= 0; i = uses[size_t(i)].before)
+      if (uses[size_t(i)].place == uses.back().place) {
+        uses.pop_back();
+        return i;
+      }
+    uses.back().before = last;
+    return last = int(uses.size()) - 1;
+  }
+
+  void place(const UOp& u) {
+    if (u.is(Op::STORE)) return place_store(u);
+    if (u.in(Group::effect)) return;
+    const bool due = is_due(value(u)), forced = forced_.contains(u);
+    if (value(u).uses.empty() && !due) return;
+    const bool memory = u.is(Op::PARAM) || u.is(Op::AFTER);
+    if (memory && !forced) return;
+    if (forced || due || worth_storing(u)) return place_stored(u);
+    for (Use& use : value(u).uses) pass_on(u, use);
+  }
+
+  void place_store(const UOp& u) {
+    if (elided_.contains(u)) return;
+    const Shape& shape = shape_of(u.src(1));
+    const UOp memory = memory_of(u.src(0));
+    Use use = root_use(u, shape_of(u.src(0)), device_of(memory));
+    Kernel& k = kernel_of(use);
+    k.store = effects_.number(u);
+    k.target = memory;
+    Place target = use.place;
+    for (const UOp* t = &u.src(0); !t->is(Op::PARAM); t = &t->src(0)) {
+      if (t->is(Op::AFTER)) continue;
+      target = source_place(*t, target);
+    }
+    k.target_index = target.at[0];
+    use.source_uses.push_back(add_use(u.src(1), use.kernel, shape.empty() ? Place{} : use.place));
+    out_.stores[u] = std::move(use);
+  }
+
+  void place_stored(const UOp& u) {
+    Value& v = value(u);
+    const Shape& shape = shape_of(u);
+    Symbol device = device_of(u);
+    if (v.storage) device = device_of(v.storage);
+    if (device.empty()) device = kernel_of(v.uses[0]).device;
+    if (!v.storage) {
+      int64_t size = 1;
+      for (int64_t n : max_sizes(shape)) size *= n;
+      v.storage = param(u.dtype(), std::max<int64_t>(size, 1), {.slot = next_slot_++, .device = device});
+      out_.temporaries.push_back(v.storage);
+    }
+    Use use = root_use(u, shape, device);
+    v.kernel = use.kernel;
+    Kernel& k = kernel_of(use);
+    k.target = v.storage;
+    if (const int* s = store_of_.find(u)) k.store = *s;
+    k.target_index = flat_index(u, use.place);
+    if (u.is(Op::COPY))
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, use.place));
+    else if (!u.is(Op::PARAM) && !u.is(Op::AFTER))
+      pass_on(u, use);
+    out_.roots[u] = std::move(use);
+  }
+
+  bool worth_storing(const UOp& u) {
+    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return true;
+    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
+    const auto& uses = value(u).uses;
+    if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
+    double n = 1;
+    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+    double times = 0;
+    for (const Use& use : uses) times += evaluations(use);
+    const double most = is_step(u, n, times) ? most_step_weight : most_weight;
+    const auto is_late = [&](const Use& use) { return use.weight >= (outputs_of(use) <= small_value ? most : most_weight); };
+    if (const auto late = std::ranges::find_if(uses, is_late); late != uses.end() && may_be_cut(u, *late)) return true;
+    const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
+    const bool hoisted = u.is(Op::REDUCE) && uses.size() == 1 && !stands_in_all_loops(uses[0]);
+    const bool summed = u.is(Op::REDUCE) && uses.size() == 1 && stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
+    if (uses.size() == 1 && times <= n && !starves && !hoisted && !summed) return false;
+    if (uses.size() > most_uses) return true;
+    const Target& target = target_of(uses[0]);
+    // What is carried along in a loop of the kernel anyway is at hand, too.
+    const auto in_memory = [&](const UOp& s) {
+      return value(s).storage || forced_.contains(s) || expected_.contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
+    };
+    const InlineCost one = inline_cost(u, model_, target, in_memory);
+    // To mask it each time that it is read is little beside computing it.
+    if (const UOp inner = inside_of_padding(u); inner && can_be_stored(inner) && !in_memory(inner) && 50 * times < n * one.cost)
+      return false;
+    const double stored = model_.store(target, n, times, u.dtype(), uses.size() > 1 && one.reuse >= model_.register_tile ? parts_of(u) : 1);
+    // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
+    if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
+    if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
+    return stored + n * one.cost < times * one.cost;
+  }
+
+  /// A few numbers that a program of many loops or functions one after another would compute again at each place, such as the state of a
+  /// recursion.
+  bool is_step(const UOp& u, double n, double times) {
+    return longest_ >= long_program && ways_[number(u)].length >= short_way && n <= small_value && times > n && times <= 16 * small_value;
+  }
+
+  double outputs_of(const Use& use) const {
+    double outputs = 1;
+    for (const UOp& r : kernel_of(use).ranges) outputs *= out_.loops.of(r).size;
+    return outputs;
+  }
+
+  /// Not products of which a reduction makes less, nor what is little more than what it is made of.
+  bool may_be_cut(const UOp& u, const Use& use) const {
+    double n = 1;
+    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+    return (n <= outputs_of(use) || !broadcasts_.contains(u)) && !is_light(u);
+  }
+
+  /// To compute it of what is in memory is little more than to load it.
+  bool is_light(const UOp& u) const {
+    double weight = 0;
+    for (std::vector<const UOp*> stack{&u}; !stack.empty();) {
+      const UOp& x = *stack.back();
+      stack.pop_back();
+      weight += compile_weight(x);
+      if (weight > least_weight) return false;
+      if (x.is(Op::PARAM) || x.is(Op::AFTER) || (x != u && (value(x).storage || expected_.contains(x)))) continue;
+      for (const UOp& s : x.in(Group::movement) ? x.src().first(1) : x.src())
+        if (s.dtype() != DType::index) stack.push_back(&s);
+    }
+    return true;
+  }
+
+  /// Into how many parts a value may be taken apart so that kernels make and use one after another (`repeat_kernels`): its outermost axis
+  /// is a loop of its own wherever it is used.
+  double parts_of(const UOp& u) const {
+    const Shape& shape = shape_of(u);
+    const auto axis = std::ranges::find_if(shape, [](const SInt& s) { return !s.known() || s.value() != 1; });
+    if (axis == shape.end() || !axis->known()) return 1;
+    const auto moves = [&](const Use& use) {
+      const UOp& at = use.place.at[size_t(axis - shape.begin())];
+      return at.is(Op::RANGE) && at.src(0) == axis->uop() && !target_of(use).has_groups;
+    };
+    return std::ranges::all_of(value(u).uses, moves) ? double(axis->value()) : 1;
+  }
+
+  /// False if some loops of the kernel are inside of what evaluates the value.
+  bool stands_in_all_loops(const Use& use) const {
+    const auto ids = around(use);
+    return std::ranges::all_of(kernel_of(use).ranges, [&](const UOp& r) { return std::ranges::binary_search(ids, Loops::id(r)); });
+  }
+
+  bool stands_in_a_reduction(const Use& use) const {
+    return std::ranges::any_of(around(use), [&](int id) { return out_.loops[id].reduces && !out_.loops[id].joins; });
+  }
+
+  /// The kernel has few outputs, and this value could have been computed by many threads.
+  bool starves_threads(const Use& use, double n) const {
+    return outputs_of(use) < model_.per_call_parallel && n >= model_.per_call_parallel;
+  }
+
+  void pass_on(const UOp& u, Use& use) {
+    if (u.in(Group::movement)) {
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, source_place(u, use.place)));
+      return;
+    }
+    switch (u.op()) {
+      case Op::CONST:
+      case Op::VAR:
+      case Op::IOTA: return;
+      case Op::REDUCE: return pass_on_reduce(u, use);
+      case Op::STACK:
+        for (size_t i = 0; i < u.src_count(); ++i) {
+          const UOp here = symbolic::simplify_index(eq(use.place.at[0], index_const(int64_t(i))));
+          Place p{UOps(use.place.at.begin() + 1, use.place.at.end()), both(use.place.valid, here)};
+          use.source_uses.push_back(add_use(u.src(i), use.kernel, std::move(p)));
+        }
+        return;
+      default:
+        for (const UOp& s : scope_sources(u)) {
+          const bool scalar = s.dtype() != DType::void_ && shape_of(s).empty();
+          use.source_uses.push_back(add_use(s, use.kernel, scalar ? Place{{}, use.place.valid} : use.place));
+        }
+    }
+  }
+
+  void pass_on_reduce(const UOp& u, Use& use) {
+    const auto& arg = u.arg_as<ReduceArg>();
+    const UOp& x = u.src(0);
+    const Shape& shape = shape_of(x.is(Op::TUPLE) ? x.src(0) : x);
+    use.ranges = reduce_ranges(u, use, arg.axes, shape);
+    Place inner{{}, use.place.valid};
+    size_t next_kept = 0;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      auto it = std::find(arg.axes.begin(), arg.axes.end(), int(axis));
+      inner.at.push_back(it == arg.axes.end() ? use.place.at[next_kept++] : use.ranges[size_t(it - arg.axes.begin())]);
+    }
+    use.source_uses.push_back(add_use(x, use.kernel, std::move(inner)));
+    if (arg.op != Op::ADD) return;
+    const UOp* summed = &x;
+    while (summed->in(Group::movement)) summed = &summed->src(0);
+    in_one_sum_.insert(*summed);
+  }
+
+  /// A maximum and the sums that can be carried with it, in one kernel: they run over the same ranges.
+  UOp joined_key(const UOp& u, const Use& use) {
+    const UOp* max = joinable_[number(u)];
+    if (!max) return {};
+    UOps key{index_const(use.kernel), *max};
+    for (int a : u.arg_as<ReduceArg>().axes) key.push_back(shape_of(u.src(0))[size_t(a)].uop());
+    held_.push_back(UOp(Op::TUPLE, DType::void_, key));
+    return held_.back();
+  }
+
+  /// Those ranges, if the REDUCE finds them made by another at this use, which stands in none of them: a loop in one of them need not
+  /// depend on it.
+  const UOps* joined_ranges(const UOp& u, const Use& use) {
+    const UOp key = joined_key(u, use);
+    const UOps* made = key ? joined_ranges_.find(key) : nullptr;
+    if (!made || (use.place.valid && is_open_over(use.place.valid, *made))) return nullptr;
+    const auto outside = around(use);
+    const auto inside = [&](const UOp& r) { return r.is(Op::RANGE) && std::ranges::binary_search(outside, Loops::id(r)); };
+    return std::ranges::any_of(*made, inside) ? nullptr : made;
+  }
+
+  UOps reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
+    if (const UOps* made = joined_ranges(u, use)) return *made;
+    const UOps out = own_reduce_ranges(u, use, axes, shape);
+    if (const UOp key = joined_key(u, use); key && !joined_ranges_.contains(key)) {
+      joined_ranges_[key] = out;
+      for (const UOp& r : out)
+        if (r.is(Op::RANGE)) out_.loops.of(r).joins = true;
+    }
+    return out;
+  }
+
+  /// Reduces of one kernel, at one place, of one depth, over axes of the same sizes, share their ranges.
+  UOps own_reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
+    UOps key{index_const(use.kernel), index_const(ways_[number(u)].depth), use.place.valid ? use.place.valid : bool_const(true)};
+    for (const UOp& e : use.place.at) key.push_back(e);
+    for (int a : axes) key.push_back(shape[size_t(a)].uop());
+    const UOp k(Op::TUPLE, DType::void_, key);
+    if (const UOps* shared = reduce_ranges_.find(k)) return *shared;
+    held_.push_back(k);
+    Loops::Ids outer = around(use);
+    UOps out;
+    for (int a : axes) {
+      out.push_back(out_.loops.open(shape[size_t(a)], AxisKind::reduce, outer));
+      if (out.back().is(Op::RANGE)) outer.push_back(Loops::id(out.back()));
+    }
+    reduce_ranges_[k] = out;
+    return out;
+  }
+
+  const std::vector<UOp>& order_;
+  const std::vector<const UOp*>& joinable_;
+  const Effects& effects_;
+  const TargetOf& target_of_;
+  const NodeSet &forced_, &expected_;
+  const CostModel model_{};
+  int32_t next_slot_;
+  const NodeSet broadcasts_;
+  std::vector<Way> ways_;
+  double longest_ = 0;
+  Placement out_;
+  std::vector<double> weights_;  ///< of what each kernel computes and loads so far
+  UOps root_place_;
+  NodeSet elided_;
+  NodeSet in_one_sum_;  ///< what is summed up as it is: sums of it are one sum with the other
+  NodeMap<int> store_of_;
+  std::unordered_map<uint64_t, int> last_use_;  ///< of a value in a kernel
+  NodeMap<UOps> reduce_ranges_, joined_ranges_;
+  std::vector<UOp> held_;
+};
+
+}  // namespace
+
+Placement place_values(const PlacedGraph& graph, const NodeSet& forced, const NodeSet& expected) {
+  return Placer(graph, forced, expected).run();
+}
+
+}  // namespace tinygrad::schedule
