@@ -92,6 +92,28 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& ta
   return out;
 }
 
+std::optional<Decision> decide_by_uses(const Demand& d) {
+  if (d.is_carried) return Decision{false, Reason::carried};
+  if (d.overfills) return Decision{true, Reason::full_kernel};
+  const bool is_misplaced = d.starves || d.is_hoisted || d.is_summed;
+  if (d.uses == 1 && d.evaluations <= d.elements && !is_misplaced) return Decision{false, Reason::used_once};
+  if (d.uses > most_uses) return Decision{true, Reason::many_uses};
+  return {};
+}
+
+Decision decide_by_cost(const Demand& d, const InlineCost& one, const CostModel& model, const Target& target) {
+  const double once = d.elements * one.cost, all = d.evaluations * one.cost;
+  const bool is_product = one.reuse >= model.register_tile;
+  const double stored = model.store(target, d.elements, d.evaluations, d.dtype, d.uses > 1 && is_product ? d.parts : 1);
+  const auto decided = [&](bool stores, Reason reason) { return Decision{stores, reason, all - once, stored}; };
+  // To mask it each time that it is read is little beside computing it.
+  if (d.is_padding && 50 * d.evaluations < once) return decided(false, Reason::padding);
+  // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
+  if (is_product && (d.is_hoisted || (d.is_summed && 2 * stored < once))) return decided(true, Reason::inner_loop);
+  if (d.starves && once > 50 * model.kernel(target)) return decided(true, Reason::few_outputs);
+  return stored + once < all ? decided(true, Reason::cheaper_stored) : decided(false, Reason::cheaper_computed);
+}
+
 double compile_weight(const UOp& u) {
   constexpr double loop = 32, access = 4;
   if (u.dtype() == DType::index || u.dtype() == DType::void_) return 0;

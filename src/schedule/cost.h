@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "target/target.h"
 #include "uop/uop.h"
@@ -47,6 +49,56 @@ struct InlineCost {
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
 InlineCost inline_cost(const UOp& u, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored);
 
+/// Why a value is stored, or computed at each place that needs it.
+enum class Reason : uint8_t {
+  // It is stored.
+  result,       ///< the program stores it
+  asked_for,    ///< CONTIGUOUS or COPY
+  long_reduce,  ///< the chunks of a reduction that was cut in two (split_reduces.h)
+  overwritten,  ///< it is made of memory that is written over before all of its users have run
+  overlap,      ///< its kernel would read elements that it has written over already
+  arguments,    ///< its kernel would have more arguments than the device takes
+  circle,       ///< kernels would wait for each other
+  full_kernel,  ///< a kernel that needs it is full (`most_weight`)
+  many_uses,    ///< it is needed at very many places
+  inner_loop,   ///< a reduction that would be computed element by element in the loops of its kernel
+  few_outputs,  ///< a reduction in a kernel of few outputs, which would leave most of the machine idle
+  cheaper_stored,
+  // It is computed.
+  at_hand,    ///< loops have it at hand: places, and tests of them
+  carried,    ///< a loop of the kernel carries it (online_reduce.h)
+  used_once,  ///< there is nothing to be saved: each element is needed once
+  padding,    ///< what is inside of its padding is stored instead
+  cheaper_computed,
+};
+
+/// What placing knows of a value that could be stored, if it is computed at each place that needs it.
+struct Demand {
+  DType dtype = DType::void_;
+  double elements = 1, evaluations = 0;  ///< how many it has, and how often one is computed
+  size_t uses = 0;                       ///< places that need it
+  double parts = 1;                      ///< into which it may be taken apart, one in memory at a time
+  bool is_carried = false;               ///< at each of them by a loop that is there anyway
+  bool overfills = false;                ///< a kernel that is full already
+  bool starves = false;                  ///< a reduction whose only kernel has few outputs
+  bool is_hoisted = false;               ///< a reduction outside of some loops of its only kernel
+  bool is_summed = false;                ///< a reduction inside of another one
+  bool is_padding = false;               ///< around something that can be stored and is not
+};
+
+/// The costs are filled in where they decided, in operations.
+struct Decision {
+  bool stores = false;
+  Reason reason = Reason::used_once;
+  double computing = 0, storing = 0;  ///< each evaluation after the first of an element, against writing and reading it
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+/// Nothing if it takes the cost of an element to decide.
+std::optional<Decision> decide_by_uses(const Demand& demand);
+Decision decide_by_cost(const Demand& demand, const InlineCost& one, const CostModel& model, const Target& target);
+
 /// What a node of a kernel takes to compile, in operations: those that targets lack are written by many, and each REDUCE is a loop more
 /// that the choice of vectors and tiles has to weigh. Nodes of a tensor graph, or of a kernel.
 double compile_weight(const UOp& u);
@@ -61,6 +113,8 @@ inline constexpr double most_step_weight = 80;
 inline constexpr double most_joined_weight = 768;
 /// The same for what a kernel would hand over to the next, a few numbers without a reduction: a chain that was cut stays cut.
 inline constexpr double most_chain_weight = 384;
+/// Places that need a value, beyond which it is stored whatever it costs.
+inline constexpr size_t most_uses = 16;
 /// Elements that are written and read in less time than a launch takes.
 inline constexpr double small_value = 1024;
 

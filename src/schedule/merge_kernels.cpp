@@ -77,16 +77,26 @@ struct Group {
   MergedKernel kernel;
   std::vector<UOp> loads;
   std::vector<ReduceLoop> reduces;
-  std::vector<int> after;  ///< groups that must run before
+  std::vector<int> after;    ///< groups that must run before
+  std::vector<int> made_of;  ///< kernels
   bool streams = true, reducing = false;
+};
+
+/// Whether two kernels become one.
+struct Verdict {
+  Merge reason = Merge::nothing_saved;
+  double number = 0, most = 0;  ///< where a limit decided
 };
 
 class Merger {
  public:
-  Merger(const TargetOf& target_of, int32_t first_temporary) : target_of_(target_of), first_temporary_(first_temporary) {}
+  Merger(const std::vector<Kernel>& kernels, const TargetOf& target_of, int32_t first_temporary, Explainer* explainer)
+      : kernels_(kernels), target_of_(target_of), first_temporary_(first_temporary), explainer_(explainer) {}
 
-  void add(const Kernel& k) {
+  void add(int number) {
+    const Kernel& k = kernels_[size_t(number)];
     Group g;
+    g.made_of = {number};
     g.kernel = {k.ranges, {{k.target, k.target_index, k.value}}, k.copied, k.device};
     if (k.value) {
       Facts f = facts_of(k.value);
@@ -108,8 +118,12 @@ class Merger {
   std::vector<MergedKernel> take() {
     drop_unread_temporaries();
     std::vector<MergedKernel> out;
-    for (int i : sorted())
-      if (!groups_[size_t(i)].kernel.outputs.empty()) out.push_back(std::move(groups_[size_t(i)].kernel));
+    for (int i : sorted()) {
+      Group& g = groups_[size_t(i)];
+      if (g.kernel.outputs.empty()) continue;
+      if (explainer_) explainer_->merged(explained(g));
+      out.push_back(std::move(g.kernel));
+    }
     return out;
   }
 
@@ -161,14 +175,32 @@ class Merger {
     for (int c : candidates) {
       if (contains_number(tried, c)) continue;
       tried.push_back(c);
-      const std::optional<UOps> loops = loops_for(groups_[size_t(c)], g);
-      if (loops && !waits_for_through_others(g, c) && merge(groups_[size_t(c)], g, *loops)) {
-        for (int a : g.after)
-          if (a != c && !contains_number(groups_[size_t(c)].after, a)) groups_[size_t(c)].after.push_back(a);
-        return c;
-      }
+      Group& into = groups_[size_t(c)];
+      const std::optional<UOps> loops = loops_for(into, g);
+      const Verdict verdict = !loops ? Verdict{has_equal_sizes(into, g) ? Merge::other_places : Merge::other_loops}
+                              : waits_for_through_others(g, c) ? Verdict{Merge::between}
+                                                               : merge(into, g, *loops);
+      // Kernels of different spaces that only read the same are no candidates.
+      if (explainer_ && (loops || contains_number(g.after, c))) note(into, g, verdict);
+      if (!are_merged(verdict.reason)) continue;
+      into.made_of.insert(into.made_of.end(), g.made_of.begin(), g.made_of.end());
+      for (int a : g.after)
+        if (a != c && !contains_number(into.after, a)) into.after.push_back(a);
+      return c;
     }
     return -1;
+  }
+
+  void note(const Group& into, const Group& g, const Verdict& v) {
+    const auto stored = [&](const Group& x) { return kernels_[size_t(x.made_of.front())].root; };
+    explainer_->merges.push_back({into.made_of.front(), g.made_of.front(), v.reason, v.number, v.most, stored(into), stored(g)});
+  }
+  Explainer::Group explained(const Group& g) const {
+    Explainer::Group out{g.made_of, {}, {}};
+    for (const Output& o : g.kernel.outputs) out.targets.push_back(o.target);
+    for (int k : g.made_of)
+      if (!contains(out.targets, kernels_[size_t(k)].target)) out.handed_on.push_back(k);
+    return out;
   }
 
   static bool contains_number(const std::vector<int>& all, int n) { return std::find(all.begin(), all.end(), n) != all.end(); }
@@ -201,6 +233,11 @@ class Merger {
       if (same_sizes() && symbolic::simplify_index(substitute(*read, loop_map(rb, reordered()))) == *written) return reordered();
     } while (std::next_permutation(order.begin(), order.end()));
     return {};
+  }
+  /// In any order.
+  static bool has_equal_sizes(const Group& a, const Group& b) {
+    const auto size = [](const UOp& r) { return r.src(0); };
+    return std::ranges::is_permutation(a.kernel.ranges, b.kernel.ranges, {}, size, size);
   }
   static NodeMap<UOp> loop_map(const UOps& from, const UOps& to) {
     NodeMap<UOp> map;
@@ -238,32 +275,36 @@ class Merger {
   }
 
   /// Takes `b`, one kernel, into the `loops` of `a`, if that is possible and worth it.
-  bool merge(Group& a, const Group& b, const UOps& loops) {
-    if (a.reducing && b.reducing && !(a.streams && b.streams)) return false;
-    if (b.reducing && !b.streams) return false;
+  Verdict merge(Group& a, const Group& b, const UOps& loops) {
+    if (a.reducing && b.reducing && !(a.streams && b.streams)) return {Merge::two_products};
+    if (b.reducing && !b.streams) return {Merge::product_behind};
     const NodeMap<UOp> to_a = loop_map(b.kernel.ranges, loops);
     const Output& given = b.kernel.outputs[0];
     std::vector<UOp> moved = substitute(std::vector<UOp>{given.target_index, given.value}, to_a);
     Output out{given.target, symbolic::simplify_index(moved[0]), moved[1]};
     Output* before = writes(a, out.target);
-    if (before && before->target_index != out.target_index) return false;
+    if (before && before->target_index != out.target_index) return {Merge::other_writes};
     for (const UOp& i : a.loads)
-      if (memory(i) == out.target && i.src(1) != out.target_index) return false;
+      if (memory(i) == out.target && i.src(1) != out.target_index) return {Merge::other_places};
 
     const double most_elements = std::max(elements(a), elements(b));
-    bool saves = false;
-    if (!hand_over(a, out.value, saves)) return false;
-    const bool is_step = saves && !a.reducing && !b.reducing && most_elements <= small_value;
+    bool takes_result = false;
+    if (!hand_over(a, out.value, takes_result)) return {Merge::other_places};
+    const bool is_step = takes_result && !a.reducing && !b.reducing && most_elements <= small_value;
     const double most = is_step ? most_chain_weight : most_joined_weight;
-    saves = saves || before || most_elements <= small_kernel;
     Facts f = facts_of(out.value);
+    bool shares_reads = false;
     if (a.streams) {
       share_reduces(a, out.value, f);
-      for (const UOp& i : f.loads) saves = saves || contains(a.loads, i);
+      shares_reads = std::ranges::any_of(f.loads, [&](const UOp& i) { return contains(a.loads, i); });
     }
-    if (!saves || buffers(a, f) > size_t(target_of_(a.kernel.device).max_buffers) || weight(a, out.value) > most) return false;
+    const bool is_small = most_elements <= small_kernel;
+    if (!takes_result && !before && !shares_reads && !is_small) return {Merge::nothing_saved};
+    const auto most_arguments = size_t(target_of_(a.kernel.device).max_buffers);
+    if (const size_t n = buffers(a, f); n > most_arguments) return {Merge::arguments, double(n), double(most_arguments)};
+    if (const double w = weight(a, out.value); w > most) return {Merge::weight, w, most};
     take_in(a, std::move(out), std::move(f));
-    return true;
+    return {takes_result ? Merge::takes_result : before ? Merge::same_memory : shares_reads ? Merge::shared_reads : Merge::small};
   }
 
   /// Replaces what `value` reads of the outputs of `a`. False if it reads them elsewhere than the same iteration writes.
@@ -364,8 +405,10 @@ class Merger {
     return out;
   }
 
+  const std::vector<Kernel>& kernels_;
   const TargetOf& target_of_;
   const int32_t first_temporary_;
+  Explainer* explainer_;
   std::vector<Group> groups_;
   NodeMap<Accesses> accesses_;
 };
@@ -373,9 +416,9 @@ class Merger {
 }  // namespace
 
 std::vector<MergedKernel> merge_kernels(const std::vector<Kernel>& kernels, const std::vector<int>& order, const TargetOf& target_of,
-                                        int32_t first_temporary) {
-  Merger m(target_of, first_temporary);
-  for (int k : order) m.add(kernels[size_t(k)]);
+                                        int32_t first_temporary, Explainer* explainer) {
+  Merger m(kernels, target_of, first_temporary, explainer);
+  for (int k : order) m.add(k);
   return m.take();
 }
 

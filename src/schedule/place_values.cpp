@@ -18,7 +18,6 @@ namespace tinygrad::schedule {
 
 namespace {
 
-constexpr size_t most_uses = 16;
 constexpr double least_weight = 16;                   ///< of what is stored because a kernel is full
 constexpr double short_way = 64, long_program = 512;  ///< what loops and functions weigh that run one after another
 
@@ -30,13 +29,14 @@ struct Way {
 
 class Placer {
  public:
-  Placer(const PlacedGraph& graph, const NodeSet& forced, const NodeSet& expected)
+  Placer(const PlacedGraph& graph, const NodeMap<Reason>& forced, const NodeSet& expected)
       : order_(graph.order),
         joinable_(graph.joinable),
         effects_(graph.effects),
         target_of_(graph.target_of),
         forced_(forced),
         expected_(expected),
+        explains_(graph.explains),
         next_slot_(graph.first_temporary),
         broadcasts_(broadcasts_of(order_)),
         ways_(order_.size()) {
@@ -200,12 +200,15 @@ class Placer {
   void place(const UOp& u) {
     if (u.is(Op::STORE)) return place_store(u);
     if (u.in(Group::effect)) return;
-    const bool due = is_due(value(u)), forced = forced_.contains(u);
-    if (value(u).uses.empty() && !due) return;
-    const bool memory = u.is(Op::PARAM) || u.is(Op::AFTER);
-    if (memory && !forced) return;
-    if (forced || due || worth_storing(u)) return place_stored(u);
-    for (Use& use : value(u).uses) pass_on(u, use);
+    if (value(u).uses.empty() && !is_due(value(u))) return;
+    const bool is_memory = u.is(Op::PARAM) || u.is(Op::AFTER);
+    if (is_memory && !forced_.contains(u)) return;
+    const Decision decision = decide(u);
+    if (decision.stores)
+      place_stored(u);
+    else
+      for (Use& use : value(u).uses) pass_on(u, use);
+    if (explains_ && (decision.stores || !broadcasts_.contains(u))) note(u, decision);
   }
 
   void place_store(const UOp& u) {
@@ -224,6 +227,16 @@ class Placer {
     k.target_index = target.at[0];
     use.source_uses.push_back(add_use(u.src(1), use.kernel, shape.empty() ? Place{} : use.place));
     out_.stores[u] = std::move(use);
+    if (explains_) out_.notes.push_back({u.src(1), {true, Reason::result}, 0, {}, out_.stores[u].kernel});
+  }
+
+  void note(const UOp& u, const Decision& decision) {
+    ValueNote note{u, decision, 0, {}, value(u).kernel};
+    for (const Use& use : value(u).uses) {
+      note.evaluations += evaluations(use);
+      if (std::ranges::find(note.users, use.kernel) == note.users.end()) note.users.push_back(use.kernel);
+    }
+    out_.notes.push_back(std::move(note));
   }
 
   void place_stored(const UOp& u) {
@@ -251,37 +264,45 @@ class Placer {
     out_.roots[u] = std::move(use);
   }
 
-  bool worth_storing(const UOp& u) {
-    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return true;
-    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return false;
+  Decision decide(const UOp& u) {
+    if (const Reason* why = forced_.find(u)) return {true, *why};
+    if (is_due(value(u))) return {true, Reason::result};
+    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return {true, Reason::asked_for};
+    if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return {false, Reason::at_hand};
     const auto& uses = value(u).uses;
-    if (std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); })) return false;
-    double n = 1;
-    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-    double times = 0;
-    for (const Use& use : uses) times += evaluations(use);
-    const double most = is_step(u, n, times) ? most_step_weight : most_weight;
-    const auto is_late = [&](const Use& use) { return use.weight >= (outputs_of(use) <= small_value ? most : most_weight); };
-    if (const auto late = std::ranges::find_if(uses, is_late); late != uses.end() && may_be_cut(u, *late)) return true;
-    const bool starves = u.is(Op::REDUCE) && uses.size() == 1 && starves_threads(uses[0], n);
-    const bool hoisted = u.is(Op::REDUCE) && uses.size() == 1 && !stands_in_all_loops(uses[0]);
-    const bool summed = u.is(Op::REDUCE) && uses.size() == 1 && stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
-    if (uses.size() == 1 && times <= n && !starves && !hoisted && !summed) return false;
-    if (uses.size() > most_uses) return true;
-    const Target& target = target_of(uses[0]);
     // What is carried along in a loop of the kernel anyway is at hand, too.
     const auto in_memory = [&](const UOp& s) {
       return value(s).storage || forced_.contains(s) || expected_.contains(s) || (s.is(Op::REDUCE) && joined_ranges(s, uses[0]));
     };
-    const InlineCost one = inline_cost(u, model_, target, in_memory);
-    // To mask it each time that it is read is little beside computing it.
-    if (const UOp inner = inside_of_padding(u); inner && can_be_stored(inner) && !in_memory(inner) && 50 * times < n * one.cost)
-      return false;
-    const double stored = model_.store(target, n, times, u.dtype(), uses.size() > 1 && one.reuse >= model_.register_tile ? parts_of(u) : 1);
-    // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
-    if ((hoisted || (summed && 2 * stored < n * one.cost)) && one.reuse >= model_.register_tile) return true;
-    if (starves && n * one.cost > 50 * model_.kernel(target)) return true;
-    return stored + n * one.cost < times * one.cost;
+    Demand demand = demand_for(u);
+    if (const std::optional<Decision> decision = decide_by_uses(demand)) return *decision;
+    const UOp inner = inside_of_padding(u);
+    demand.is_padding = inner && can_be_stored(inner) && !in_memory(inner);
+    demand.parts = parts_of(u);
+    const Target& target = target_of(uses[0]);
+    return decide_by_cost(demand, inline_cost(u, model_, target, in_memory), model_, target);
+  }
+
+  Demand demand_for(const UOp& u) {
+    const auto& uses = value(u).uses;
+    Demand d{.dtype = u.dtype(), .elements = elements(u), .uses = uses.size()};
+    d.is_carried = std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); });
+    if (d.is_carried) return d;
+    for (const Use& use : uses) d.evaluations += evaluations(use);
+    const double most = is_step(u, d.elements, d.evaluations) ? most_step_weight : most_weight;
+    const auto is_late = [&](const Use& use) { return use.weight >= (outputs_of(use) <= small_value ? most : most_weight); };
+    if (const auto late = std::ranges::find_if(uses, is_late); late != uses.end()) d.overfills = may_be_cut(u, *late);
+    if (d.overfills || !u.is(Op::REDUCE) || uses.size() > 1) return d;
+    d.starves = starves_threads(uses[0], d.elements);
+    d.is_hoisted = !stands_in_all_loops(uses[0]);
+    d.is_summed = stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
+    return d;
+  }
+
+  static double elements(const UOp& u) {
+    double n = 1;
+    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+    return n;
   }
 
   /// A few numbers that a program of many loops or functions one after another would compute again at each place, such as the state of a
@@ -298,9 +319,7 @@ class Placer {
 
   /// Not products of which a reduction makes less, nor what is little more than what it is made of.
   bool may_be_cut(const UOp& u, const Use& use) const {
-    double n = 1;
-    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-    return (n <= outputs_of(use) || !broadcasts_.contains(u)) && !is_light(u);
+    return (elements(u) <= outputs_of(use) || !broadcasts_.contains(u)) && !is_light(u);
   }
 
   /// To compute it of what is in memory is little more than to load it.
@@ -443,8 +462,10 @@ class Placer {
   const std::vector<const UOp*>& joinable_;
   const Effects& effects_;
   const TargetOf& target_of_;
-  const NodeSet &forced_, &expected_;
+  const NodeMap<Reason>& forced_;
+  const NodeSet& expected_;
   const CostModel model_{};
+  const bool explains_;
   int32_t next_slot_;
   const NodeSet broadcasts_;
   std::vector<Way> ways_;
@@ -462,7 +483,7 @@ class Placer {
 
 }  // namespace
 
-Placement place_values(const PlacedGraph& graph, const NodeSet& forced, const NodeSet& expected) {
+Placement place_values(const PlacedGraph& graph, const NodeMap<Reason>& forced, const NodeSet& expected) {
   return Placer(graph, forced, expected).run();
 }
 

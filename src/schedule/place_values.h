@@ -14,10 +14,11 @@ struct PlacedGraph {
   const Effects& effects;
   const TargetOf& target_of;
   int32_t first_temporary;
+  bool explains = false;  ///< notes what is decided
 };
 
-/// From outputs to inputs, gives each value the places that it is needed at, and decides what is stored: `forced`, and what pays if the
-/// values of `expected` are in memory.
-Placement place_values(const PlacedGraph& graph, const NodeSet& forced, const NodeSet& expected);
+/// From outputs to inputs, gives each value the places that it is needed at, and decides what is stored: `forced`, for the reasons given,
+/// and what pays if the values of `expected` are in memory.
+Placement place_values(const PlacedGraph& graph, const NodeMap<Reason>& forced, const NodeSet& expected);
 
 }  // namespace tinygrad::schedule

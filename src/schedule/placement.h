@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "schedule/explanation.h"
 #include "schedule/loops.h"
 #include "schedule/place.h"
 #include "schedule/rangeify.h"
@@ -36,6 +37,7 @@ struct Placement {
   std::vector<Kernel> kernels;  ///< without expressions, those of outputs first
   std::vector<UOp> temporaries;
   Loops loops;
+  std::vector<ValueNote> notes;  ///< if they are asked for
 };
 
 }  // namespace tinygrad::schedule

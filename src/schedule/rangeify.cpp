@@ -44,42 +44,54 @@ std::vector<int> stored_values(const Placement& placed) {
   return stored;
 }
 
+/// Kernels of one placement, and the numbers of what it stores.
+struct Round {
+  Kernels kernels;
+  std::vector<int> stored;
+};
+
+/// Users decide before their sources, so what a value costs is known only if one expects which of its sources are stored. The first round
+/// expects `stored`, the others what the round before chose.
+Round settled(const PlacedGraph& graph, const NodeMap<Reason>& forced, std::vector<int> stored) {
+  for (int round = 1;; ++round) {
+    NodeSet expected(stored.size());
+    for (int i : stored) expected.insert(graph.order[size_t(i)]);
+    Placement placed = place_values(graph, forced, expected);
+    std::vector<int> now = stored_values(placed);
+    if (now == stored || round == most_rounds) return {write_kernels(graph.order, std::move(placed)), std::move(now)};
+    stored = std::move(now);
+  }
+}
+
+/// Adds what has to be stored for kernels that cannot be as they are; false if there is nothing.
+bool force_more(const PlacedGraph& graph, const Round& round, NodeMap<Reason>& forced) {
+  bool more = false;
+  const auto force = [&](const UOp& u, Reason why) { more = forced.insert(u, why).second || more; };
+  NodeSet stored(round.stored.size());
+  for (int i : round.stored) stored.insert(graph.order[size_t(i)]);
+  for (const Kernel& k : round.kernels.kernels) {
+    if (overlaps_itself(k, graph.effects)) force(k.root.is(Op::STORE) ? k.root.src(1) : k.root, Reason::overlap);
+    const auto most = size_t(graph.target_of(k.device).max_buffers);
+    if (!has_too_many_arguments(k, most)) continue;
+    for (const UOp& u : argument_cuts(k.root, most - 1, stored)) force(u, Reason::arguments);
+  }
+  if (more) return true;
+  for (const UOp& u : circle_breakers(round.kernels.kernels, graph.effects))
+    if (forced.insert(u, Reason::circle).second) return true;
+  return false;
+}
+
 }  // namespace
 
-Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary) {
-  NodeSet forced;
-  for (const UOp& u : effects.hazards(order)) forced.insert(u);
-  // Users decide before their sources, so what a value costs is known only if one expects which of its sources are stored. The first
-  // round expects none, the others what the round before chose.
-  std::vector<int> chosen;
+Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary, bool explains) {
+  NodeMap<Reason> forced;
+  for (const UOp& u : effects.hazards(order)) forced[u] = Reason::overwritten;
   const std::vector<const UOp*> joinable = joinable_reduces(order);
-  for (;;) {
-    Kernels out;
-    for (int round = 0; round < most_rounds; ++round) {
-      NodeSet expected(chosen.size());
-      for (int i : chosen) expected.insert(order[size_t(i)]);
-      Placement placed = place_values({order, joinable, effects, target_of, first_temporary}, forced, expected);
-      std::vector<int> now = stored_values(placed);
-      const bool settled = now == chosen;
-      chosen = std::move(now);
-      if (settled || round + 1 == most_rounds) {
-        out = write_kernels(order, std::move(placed));
-        break;
-      }
-    }
-    bool again = false;
-    NodeSet stored(chosen.size());
-    for (int i : chosen) stored.insert(order[size_t(i)]);
-    for (const Kernel& k : out.kernels) {
-      if (overlaps_itself(k, effects)) again = forced.insert(k.root.is(Op::STORE) ? k.root.src(1) : k.root) || again;
-      const auto most = size_t(target_of(k.device).max_buffers);
-      if (!has_too_many_arguments(k, most)) continue;
-      for (const UOp& u : argument_cuts(k.root, most - 1, stored)) again = forced.insert(u) || again;
-    }
-    if (again) continue;
-    const std::vector<UOp> breakers = circle_breakers(out.kernels, effects);
-    if (std::ranges::none_of(breakers, [&](const UOp& u) { return forced.insert(u); })) return out;
-  }
+  const PlacedGraph graph{order, joinable, effects, target_of, first_temporary, explains};
+  Round round;
+  do round = settled(graph, forced, std::move(round.stored));
+  while (force_more(graph, round, forced));
+  return std::move(round.kernels);
 }
 
 }  // namespace tinygrad::schedule

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "schedule/effects.h"
+#include "schedule/explanation.h"
 #include "schedule/schedule.h"
 #include "uop/graph.h"
 
@@ -23,10 +24,12 @@ struct Kernel {
 struct Kernels {
   std::vector<Kernel> kernels;   ///< in the walking order of their roots
   std::vector<UOp> temporaries;  ///< PARAMs with slots from `first_temporary` on
+  std::vector<ValueNote> notes;  ///< if they are asked for, from inputs to outputs
 };
 
 /// From outputs to inputs, gives each value the places it is needed at and decides by cost which values are stored; then, from inputs to
 /// outputs, writes each kernel as scalar expressions over ranges. `order` is the walking order of a prepared graph.
-Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary);
+Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary,
+                 bool explains = false);
 
 }  // namespace tinygrad::schedule

@@ -399,7 +399,7 @@ class Repeater {
       for (const UOp& u : toposort(roots_of(items_[n].step.kernel)))
         if (u.is(Op::VAR)) names.push_back(u.arg_as<VarArg>().name);
     for (int i = 0;; ++i)
-      if (const Symbol name(fmt::format("repeat{}", i)); std::ranges::find(names, name) == names.end()) return name;
+      if (const Symbol name(fmt::format("{}{}", loop_variable, i)); std::ranges::find(names, name) == names.end()) return name;
   }
 
   /// A kernel that adds the sums over the range to those of the iterations before; what is made of them in the end is added to `ends`.

@@ -1,4 +1,5 @@
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "schedule/merge_kernels.h"
@@ -12,6 +13,9 @@ struct Step {
   UOp loop;  ///< null for a kernel
   std::vector<Step> body;
 };
+
+/// The variable of a loop has this name and a number.
+inline constexpr std::string_view loop_variable = "repeat";
 
 /// Puts loops around kernels that pass far memory on to each other, where each iteration reads only the part of it that the same iteration
 /// writes, as each head of an attention has its own scores. Then that part is all there is of such a temporary, and it stays near. A sum

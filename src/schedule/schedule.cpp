@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <tinygrad/helpers.h>
 
+#include "base/log.h"
 #include "base/profile.h"
 #include "base/recently_used.h"
 #include "schedule/effects.h"
+#include "schedule/explanation.h"
 #include "schedule/finish_kernel.h"
 #include "schedule/join_nests.h"
 #include "schedule/memory_plan.h"
@@ -87,15 +90,20 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
     check_interrupt();
   };
   UOp prepared = split_sums(prepare(n.sink));
-  if (options.split_reduces) prepared = split_reduces(prepared, target_of);
+  std::optional<Explainer> explainer;
+  if (options.explains) explainer.emplace();
+  Explainer* const told = explainer ? &*explainer : nullptr;
+  if (options.split_reduces) prepared = split_reduces(prepared, target_of, told ? &told->cuts : nullptr);
   done("prepare");
   const std::vector<UOp> order = toposort(prepared);
   const Effects effects(order);
   done("effects");
   const int32_t first_temporary = int32_t(n.inputs.size());
-  Kernels kernels = rangeify(order, effects, target_of, first_temporary);
+  Kernels kernels = rangeify(order, effects, target_of, first_temporary, options.explains);
+  if (told) told->values = std::move(kernels.notes);
   done("rangeify");
-  std::vector<MergedKernel> merged = merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary);
+  std::vector<MergedKernel> merged =
+      merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary, told);
   done("merge kernels");
   std::vector<Step> steps = repeat_kernels(std::move(merged), kernels.temporaries, target_of, first_temporary);
   done("repeat kernels");
@@ -103,11 +111,12 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   done("finish kernels");
   calls = share_kernels(std::move(calls), target_of);
   done("share kernels");
+  auto plan = std::make_shared<Plan>();
+  if (told) plan->explanation = std::make_shared<Explanation>(told->explain(calls));
   drop_unused(calls, kernels.temporaries, first_temporary);
   if (options.spec >= 1)
     for (const UOp& c : calls)
       if (c.src(0).is(Op::SINK)) spec::verify_kernel(c.src(0));
-  auto plan = std::make_shared<Plan>();
   plan->input_count = n.inputs.size();
   plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
   plan_memory(calls, kernels.temporaries, first_temporary, options.memory_plan, *plan);
@@ -188,8 +197,10 @@ Schedule make_schedule(const UOp& sink, const TargetOf& any_target, const Schedu
   std::shared_ptr<const Plan> plan;
   const UOp key = cache_key(n, target_of, options);
   if (options.cache) plan = PlanCache::instance().find(key);
+  if (plan && options.explains && !plan->explanation) plan = nullptr;
   if (!plan) {
     plan = make_plan(n, target_of, options);
+    if (plan->explanation && log_enabled(3)) log_line(plan->explanation->text());
     if (options.cache) PlanCache::instance().add(key, plan);
   }
   return {std::move(plan), std::move(n.inputs), std::move(n.variables)};

@@ -23,6 +23,8 @@ struct Arena {
   int64_t bytes;
 };
 
+struct Explanation;  // explanation.h
+
 /// A schedule that names no memory: what the cache keeps. The arguments of its calls are PARAMs: slots below `input_count` are the
 /// buffers of the graph it was made for, the following ones are the temporaries.
 struct Plan {
@@ -30,6 +32,7 @@ struct Plan {
   size_t input_count = 0;
   std::vector<Temporary> temporaries;
   std::vector<Arena> arenas;
+  std::shared_ptr<const Explanation> explanation;  ///< if ScheduleOptions::explains
 };
 
 /// A plan with what fills its slots in this use.
@@ -43,12 +46,16 @@ struct ScheduleOptions {
   bool cache = true;          ///< look the graph up first (SCACHE)
   bool memory_plan = true;    ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
   bool split_reduces = true;  ///< cut long reductions to few results into two kernels (SPLIT_REDUCEOP)
+  bool explains = false;      ///< keep why the schedule is as it is, and log it (DEBUG=3)
   bool open_numbers = false;  ///< numbers that the caller gave to operators are arguments of kernels (normalize.h)
   int spec = default_spec;    ///< from 1: verify the graph and the kernels (SPEC)
 
   static ScheduleOptions from(const Options& options) {
-    return {
-        .cache = options.scache, .memory_plan = !options.no_memory_planner, .split_reduces = options.split_reduceop, .spec = options.spec};
+    return {.cache = options.scache,
+            .memory_plan = !options.no_memory_planner,
+            .split_reduces = options.split_reduceop,
+            .explains = options.debug >= 3,
+            .spec = options.spec};
   }
 };
 

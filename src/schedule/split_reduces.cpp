@@ -87,7 +87,7 @@ UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {
 }
 
 /// REDUCE(x[.., n*k, ..]) as REDUCE over n of what REDUCE over k and the other axes gives; with what is left of x.
-UOp cut(const UOp& u, const Cut& c) {
+UOp cut(const UOp& u, const Cut& c, NodeSet* cuts) {
   const auto& arg = u.arg_as<ReduceArg>();
   const int64_t size = shape_of(u.src(0))[size_t(c.axis)].value(), whole = c.chunks * c.length;
   const UOp x = whole < size ? part(u.src(0), c.axis, 0, whole) : u.src(0);
@@ -103,14 +103,16 @@ UOp cut(const UOp& u, const Cut& c) {
     dims.push_back(i == c.axis ? index_const(c.length) : shape[size_t(i)].uop());
   }
   const UOp partial(Op::REDUCE, u.dtype(), {reshape(x, dims)}, ReduceArg{arg.op, inner});
-  UOp total(Op::REDUCE, u.dtype(), {UOp(Op::CONTIGUOUS, u.dtype(), {partial})}, ReduceArg{arg.op, {place}});
+  const UOp chunks(Op::CONTIGUOUS, u.dtype(), {partial});
+  if (cuts) cuts->insert(chunks);
+  UOp total(Op::REDUCE, u.dtype(), {chunks}, ReduceArg{arg.op, {place}});
   if (whole == size) return total;
   return UOp(arg.op, u.dtype(), {total, UOp(Op::REDUCE, u.dtype(), {part(u.src(0), c.axis, whole, size)}, arg)});
 }
 
 }  // namespace
 
-UOp split_reduces(const UOp& sink, const TargetOf& target_of) {
+UOp split_reduces(const UOp& sink, const TargetOf& target_of, NodeSet* cuts) {
   NodeMap<UOp> done;
   bool changed = false;
   for (const UOp& u : toposort(sink)) {
@@ -121,7 +123,7 @@ UOp split_reduces(const UOp& sink, const TargetOf& target_of) {
     UOp& now = done[u] = changed ? u.with_src(sources) : u;
     if (!u.is(Op::REDUCE) || u.src_count() != 1 || !is_worth_cutting(u, target_of)) continue;
     if (const Cut c = cut_of(u); c.chunks) {
-      now = cut(UOp(now), c);
+      now = cut(UOp(now), c, cuts);
       changed = true;
     }
   }

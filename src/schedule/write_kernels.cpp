@@ -75,14 +75,20 @@ class KernelWriter {
     std::vector<Kernel>& kernels = placed_.kernels;
     std::ranges::reverse(kernels);
     for (Kernel& k : kernels)
-      for (int& a : k.after) a = int(kernels.size()) - 1 - a;
-    return {std::move(kernels), std::move(placed_.temporaries)};
+      for (int& a : k.after) a = reversed(a);
+    for (ValueNote& note : placed_.notes) {
+      if (note.kernel) note.kernel = reversed(*note.kernel);
+      for (int& user : note.users) user = reversed(user);
+    }
+    std::ranges::reverse(placed_.notes);
+    return {std::move(kernels), std::move(placed_.temporaries), std::move(placed_.notes)};
   }
 
  private:
   Value& value(const UOp& u) { return placed_.values[number(u)]; }
   size_t number(const UOp& u) const { return size_t(*placed_.numbers.find(u)); }
   std::vector<UOp>& exprs(const UOp& u) { return exprs_[number(u)]; }
+  int reversed(int kernel) const { return int(placed_.kernels.size()) - 1 - kernel; }
   Kernel& kernel(int number) { return placed_.kernels[size_t(number)]; }
 
   void write_stored(const UOp& u, Value& v) {
