@@ -1,5 +1,6 @@
 #include "codegen/codegen.h"
 
+#include <memory>
 #include <optional>
 
 #include <tinygrad/errors.h>
@@ -36,6 +37,7 @@
 #include "codegen/opt/split_divided.h"
 #include "codegen/opt/tensor_core.h"
 #include "codegen/simplify.h"
+#include "rewrite/pipeline.h"
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
 #include "spec/verify.h"
@@ -127,30 +129,25 @@ UOp simplify_gates(const UOp& graph) {
   return graph_rewrite(graph, rules, {.name = "simplify gates", .single_walk = true});
 }
 
-/// The kernel on its way through the steps.
-class Pipeline {
- public:
-  Pipeline(UOp sink, const CodegenOptions& options, std::vector<Step>* trace) : graph_(std::move(sink)), options_(options), trace_(trace) {
-    if (options.spec >= 1) spec::verify_kernel(graph_);
-    if (options.spec >= 3) meaning_.emplace(graph_);
-  }
+using rewrite::Pipeline;
 
-  void step(const char* name, UOp result) {
-    graph_ = std::move(result);
-    clock_.done(name);
-    if (trace_) trace_->push_back({name, graph_});
-    if (options_.spec >= 2) spec::verify_between(graph_, name);
-    if (meaning_) meaning_->after(name, graph_);
-    check_interrupt();
+/// What is looked at after each step.
+class StepCheck {
+ public:
+  StepCheck(const UOp& sink, const CodegenOptions& options, std::vector<Step>* trace) : spec_(options.spec), trace_(trace) {
+    if (spec_ >= 1) spec::verify_kernel(sink);
+    if (spec_ >= 3) meaning_ = std::make_shared<spec::MeaningCheck>(sink);
   }
-  const UOp& graph() const { return graph_; }
+  void operator()(const char* step, const UOp& graph) const {
+    if (trace_) trace_->push_back({step, graph});
+    if (spec_ >= 2) spec::verify_between(graph, step);
+    if (meaning_) meaning_->after(step, graph);
+  }
 
  private:
-  UOp graph_;
-  const CodegenOptions& options_;
-  std::optional<spec::MeaningCheck> meaning_;
+  int spec_;
   std::vector<Step>* trace_;
-  ProfileSteps clock_{"lower"};
+  std::shared_ptr<spec::MeaningCheck> meaning_;
 };
 
 /// Up to where opts are chosen.
@@ -170,8 +167,7 @@ UOp simplify(const UOp& graph) {
 }
 
 UOp simplified_kernel(const UOp& sink) {
-  const CodegenOptions unchecked{.spec = 0};
-  Pipeline p(sink, unchecked, nullptr);
+  Pipeline p("lower", sink);
   simplify_kernel(p);
   return p.graph();
 }
@@ -184,7 +180,7 @@ Target choices(const Target& target, const CodegenOptions& options, const UOp& s
 
 UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
   const Target has = usable(target, options);
-  Pipeline p(sink, options, trace);
+  Pipeline p("lower", sink, StepCheck(sink, options, trace));
   simplify_kernel(p);
   p.step("apply opts", optimize(p.graph(), has, options));
   p.step("bound loops", bound_loops(p.graph()));

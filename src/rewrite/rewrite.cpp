@@ -197,6 +197,7 @@ class Engine {
 
 }  // namespace
 
+RewriteObserver* rewrite_observer() { return current_observer.load(std::memory_order_acquire); }
 RewriteObserver* set_rewrite_observer(RewriteObserver* observer) { return current_observer.exchange(observer, std::memory_order_acq_rel); }
 
 std::vector<UOp> detail::run(std::span<const UOp> roots, const RuleTable& table, void* ctx, const RewriteOptions& options) {

@@ -31,9 +31,15 @@ class RewriteObserver {
   virtual void begin(const char* name, std::span<const UOp> roots) { (void)name, (void)roots; }
   virtual void step(const RuleInfo& rule, const UOp& before, const UOp& after) { (void)rule, (void)before, (void)after; }
   virtual void end(const char* name, std::span<const UOp> before, std::span<const UOp> after) { (void)name, (void)before, (void)after; }
+  /// A step of a pipeline (pipeline.h) has ended.
+  virtual void stage(const char* pipeline, const char* step, const UOp& before, const UOp& after) {
+    (void)pipeline, (void)step, (void)before, (void)after;
+  }
 };
 /// Sets the observer (nullptr: none) and returns the one before. The caller keeps it alive until it is replaced and no rewrite runs.
 RewriteObserver* set_rewrite_observer(RewriteObserver* observer);
+/// The one that is set, or nullptr.
+RewriteObserver* rewrite_observer();
 
 namespace detail {
 std::vector<UOp> run(std::span<const UOp> roots, const RuleTable& table, void* ctx, const RewriteOptions& options);

@@ -206,12 +206,31 @@ std::vector<int32_t> written_slots(const UOp& call) {
 
 std::string Explanation::text() const { return Text(*this).of_all(); }
 
-Explanation Explainer::explain(const std::vector<UOp>& calls) const {
+void Explainer::placed(Kernels kernels, const std::vector<int>& order) {
+  std::vector<int> place(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[size_t(order[i])] = int(i);
+    roots_.push_back(kernels.kernels[size_t(order[i])].root);
+  }
+  values_ = std::move(kernels.notes);
+  for (ValueNote& note : values_) {
+    if (note.kernel) note.kernel = place[size_t(*note.kernel)];
+    for (int& user : note.users) user = place[size_t(user)];
+  }
+}
+
+void Explainer::compared(MergeNote note) {
+  note.value_before = roots_[size_t(note.before)];
+  note.value = roots_[size_t(note.kernel)];
+  merges_.push_back(std::move(note));
+}
+
+Explanation Explainer::explain(const UOp& linear) const {
   Explanation out;
   NodeMap<int> numbers;
   std::map<int32_t, std::vector<int>> writers;  // of a slot, each once
   std::vector<UOp> held;
-  for (const UOp& call : calls) {
+  for (const UOp& call : linear.src()) {
     held.push_back(in_any_iteration(call));
     const auto [number, is_new] = numbers.insert(held.back(), int(out.kernels.size()));
     if (is_new)
@@ -235,7 +254,7 @@ Explanation Explainer::explain(const std::vector<UOp>& calls) const {
     if (home)
       for (int k : g.kernels) now[k] = *home;
   }
-  for (ValueNote note : values) {
+  for (ValueNote note : values_) {
     if (!is_told(note) || (note.kernel && !now.contains(*note.kernel))) continue;
     note.is_handed_on = note.kernel && handed_on.contains(*note.kernel);
     if (note.kernel) note.kernel = now[*note.kernel];
@@ -248,7 +267,7 @@ Explanation Explainer::explain(const std::vector<UOp>& calls) const {
     note.users = std::move(users);
     out.values.push_back(std::move(note));
   }
-  for (MergeNote note : merges) {
+  for (MergeNote note : merges_) {
     if (!now.contains(note.before) || !now.contains(note.kernel)) continue;
     note.before = now[note.before];
     note.kernel = now[note.kernel];

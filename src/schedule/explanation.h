@@ -5,21 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "schedule/cost.h"
-#include "target/target.h"
+#include "schedule/kernel.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::schedule {
-
-/// What was decided of a value. Kernels are numbers.
-struct ValueNote {
-  UOp value;
-  Decision decision;
-  double evaluations = 0;          ///< of one element each, if it is computed in place
-  std::vector<int> users;          ///< kernels
-  std::optional<int> kernel = {};  ///< that stores it
-  bool is_handed_on = false;       ///< only to what that kernel computes: it needs no memory any more
-};
 
 /// Why a kernel was merged into one before it, or was not.
 enum class Merge : uint8_t {
@@ -67,12 +56,14 @@ struct Explanation {
   std::string text() const;
 };
 
-/// Collects notes while a schedule is made, where kernels are still numbered as they were written, and becomes merged and changed.
+/// Collects notes while a schedule is made. Kernels are numbered by their places in the list of rangeify, whatever becomes of them.
 class Explainer {
  public:
-  NodeSet cuts;                   ///< CONTIGUOUS nodes that split_reduces made
-  std::vector<ValueNote> values;  ///< by the kernels of rangeify
-  std::vector<MergeNote> merges;
+  NodeSet cuts;  ///< CONTIGUOUS nodes that split_reduces made
+
+  /// What was placed, and the order of its kernels in the list.
+  void placed(Kernels kernels, const std::vector<int>& order);
+  void compared(MergeNote note);
 
   /// Kernels that became one.
   struct Group {
@@ -83,9 +74,12 @@ class Explainer {
   void merged(Group group) { groups_.push_back(std::move(group)); }
 
   /// By the calls that came of them.
-  Explanation explain(const std::vector<UOp>& calls) const;
+  Explanation explain(const UOp& linear) const;
 
  private:
+  std::vector<UOp> roots_;  ///< of kernels: what they store
+  std::vector<ValueNote> values_;
+  std::vector<MergeNote> merges_;
   std::vector<Group> groups_;
 };
 

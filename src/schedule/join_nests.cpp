@@ -1,9 +1,9 @@
 #include "schedule/join_nests.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "schedule/cost.h"
+#include "schedule/kernel_calls.h"
 #include "shape/sint.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -42,55 +42,80 @@ struct Use {
   }
 };
 
-Use use_of(const MergedKernel& k) {
+Use use_of(const UOp& step) {
   const CostModel model;
   Use use;
-  if (k.copied) {
-    use.read(k.copied);
-    use.write(k.outputs[0].target);
+  if (is_copy(step)) {
+    use.read(copied_from(step));
+    use.write(copied_to(step));
     return use;
   }
+  const UOp& nest = only_nest(step);
   double places = 1;
-  for (const UOp& r : k.ranges) places *= double(SInt(r.src(0)).max());
-  for (const Output& o : k.outputs) {
-    use.write(o.target);
-    for (const UOp& u : toposort(std::vector<UOp>{o.value, o.target_index})) {
+  for (const UOp& r : loops_of(nest)) places *= double(SInt(r.src(0)).max());
+  for (const UOp& s : stores_of(nest)) {
+    use.write(stored_to(s));
+    for (const UOp& u : toposort(std::vector<UOp>{stored_value(s), stored_at(s)})) {
       use.weight += compile_weight(u);
       if (u.is(Op::LOAD)) use.read(u.src(0).src(0));
     }
-    use.work += places * (scalar_cost(o.value, model) + model.per_stored_byte * itemsize(o.target.dtype()));
+    use.work += places * (scalar_cost(stored_value(s), model) + model.per_stored_byte * itemsize(stored_to(s).dtype()));
   }
   return use;
 }
 
-}  // namespace
+class Joiner {
+ public:
+  explicit Joiner(const TargetOf& target_of) : target_of_(target_of) {}
 
-std::vector<std::vector<MergedKernel>> join_nests(std::vector<MergedKernel> kernels, const TargetOf& target_of) {
-  std::vector<std::vector<MergedKernel>> out;
-  std::vector<MergedKernel> waiting;
-  Use together;
-  const auto flush = [&] {
-    if (!waiting.empty()) out.push_back(std::exchange(waiting, {}));
-    together = Use();
-  };
-  for (MergedKernel& k : kernels) {
-    const Use use = use_of(k);
-    const Target& target = target_of(k.device);
+  void add(const UOp& step) {
+    if (is_loop(step)) {
+      flush();
+      out_.push_back(loop_around(join_nests(step.src(0), target_of_).src(), step.src(1)));
+      return;
+    }
+    const Use use = use_of(step);
+    const Symbol device = device_of_call(step);
+    const Target& target = target_of_(device);
     const double most = most_work * CostModel().per_kernel;
-    const bool small = !k.copied && !target.has_groups && use.work <= most;
-    const bool fits = waiting.empty() || (waiting[0].device == k.device && together.work + use.work <= most &&
-                                          together.weight + use.weight <= most_joined_weight &&
-                                          together.all.size() + use.all.size() <= size_t(target.max_buffers));
-    if (together.conflicts(use) || (small && !fits)) flush();
+    const bool small = !is_copy(step) && !target.has_groups && use.work <= most;
+    const bool fits = waiting_.empty() || (device_of_call(waiting_[0]) == device && together_.work + use.work <= most &&
+                                           together_.weight + use.weight <= most_joined_weight &&
+                                           together_.all.size() + use.all.size() <= size_t(target.max_buffers));
+    if (together_.conflicts(use) || (small && !fits)) flush();
     if (small) {
-      together.add(use);
-      waiting.push_back(std::move(k));
+      together_.add(use);
+      waiting_.push_back(step);
     } else {
-      out.push_back({std::move(k)});
+      out_.push_back(step);
     }
   }
-  flush();
-  return out;
+
+  UOp take() {
+    flush();
+    return linear_of(out_);
+  }
+
+ private:
+  void flush() {
+    std::vector<UOp> nests;
+    for (const UOp& k : waiting_) nests.push_back(only_nest(k));
+    if (!nests.empty()) out_.push_back(kernel_of(nests, binds_of(waiting_[0])));
+    waiting_.clear();
+    together_ = Use();
+  }
+
+  const TargetOf& target_of_;
+  std::vector<UOp> out_, waiting_;
+  Use together_;  ///< of what is waiting
+};
+
+}  // namespace
+
+UOp join_nests(const UOp& linear, const TargetOf& target_of) {
+  Joiner joiner(target_of);
+  for (const UOp& step : linear.src()) joiner.add(step);
+  return joiner.take();
 }
 
 }  // namespace tinygrad::schedule

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "schedule/kernel_calls.h"
 #include "shape/ranges.h"
 #include "symbolic/linear.h"
 #include "symbolic/simplify.h"
@@ -29,17 +30,8 @@ UOp replaced(const UOp& value, const UOp& taken, const UOp& own, const NodeMap<U
 
 }  // namespace
 
-std::vector<UOp> roots_of(const MergedKernel& k) {
-  std::vector<UOp> roots;
-  for (const Output& o : k.outputs) {
-    roots.push_back(o.target_index);
-    roots.push_back(o.value);
-  }
-  return roots;
-}
-
-bool reads(const MergedKernel& k, const UOp& memory) {
-  return std::ranges::any_of(toposort(roots_of(k)), [&](const UOp& u) { return u.is(Op::LOAD) && u.src(0).src(0) == memory; });
+bool reads(const UOp& nest, const UOp& memory) {
+  return std::ranges::any_of(toposort(nest), [&](const UOp& u) { return u.is(Op::LOAD) && u.src(0).src(0) == memory; });
 }
 
 int64_t elements(const UOp& memory) { return const_value(memory.src(0))->as_int(); }
@@ -67,13 +59,13 @@ bool moves_by_parts(const UOp& at, const UOp& memory, const UOp& range) {
   return b.has_min() && b.has_max() && b.min >= 0 && b.max < part;
 }
 
-std::vector<UOp> sums_over(const MergedKernel& k, const UOp& range) {
+std::vector<UOp> sums_over(const UOp& nest, const UOp& range) {
   const auto is_known = [](const UOp& r) { return size_of(r) > 0; };
-  if (!std::ranges::all_of(k.ranges, is_known)) return {};
+  if (!std::ranges::all_of(loops_of(nest), is_known)) return {};
   std::vector<UOp> sums;
-  for (const Output& o : k.outputs) {
+  for (const UOp& s : stores_of(nest)) {
     const size_t before = sums.size();
-    for (const UOp& u : toposort(o.value)) {
+    for (const UOp& u : toposort(stored_value(s))) {
       if (!u.is(Op::REDUCE) || !closes(u, range)) continue;
       if (u.arg_as<ReduceArg>().op != Op::ADD || !std::ranges::all_of(ranges_of(u), is_output_loop)) return {};
       if (std::ranges::find(sums, u) == sums.end()) sums.push_back(u);
@@ -83,14 +75,14 @@ std::vector<UOp> sums_over(const MergedKernel& k, const UOp& range) {
   return sums;
 }
 
-MergedKernel in_loop(const MergedKernel& k, const UOp& taken, const UOp& loop, int64_t at_once, const NodeMap<UOp>& parts) {
+UOp in_loop(const UOp& nest, const UOp& taken, const UOp& loop, int64_t at_once, const NodeMap<UOp>& parts) {
   const UOp own = at_once == 1 ? index_const(0) : range(index_const(at_once), taken.arg_as<RangeArg>());
   NodeMap<UOp> in_part, anywhere, accesses;
   in_part[taken] = own;
   anywhere[taken] = at_once == 1 ? loop : loop * at_once + own;
   const auto place = [&](const UOp& at, const UOp* part) { return symbolic::simplify_index(substitute(at, part ? in_part : anywhere)); };
   std::vector<UOp> held;
-  for (const UOp& u : toposort(roots_of(k))) {
+  for (const UOp& u : toposort(nest)) {
     const UOp* part = u.is(Op::INDEX) ? parts.find(u.src(0)) : nullptr;
     if (!part) continue;
     UOps sources{*part, place(u.src(1), part)};
@@ -99,17 +91,17 @@ MergedKernel in_loop(const MergedKernel& k, const UOp& taken, const UOp& loop, i
     accesses[u] = held.back();
   }
   const auto moved = [&](const UOp& value) { return replaced(substitute(value, accesses), taken, own, anywhere); };
-  MergedKernel out{{}, {}, {}, k.device};
-  for (const UOp& r : k.ranges)
+  std::vector<UOp> loops, stores;
+  for (const UOp& r : loops_of(nest))
     if (r != taken)
-      out.ranges.push_back(r);
+      loops.push_back(r);
     else if (at_once > 1)
-      out.ranges.push_back(own);
-  for (const Output& o : k.outputs) {
-    const UOp* part = parts.find(o.target);
-    out.outputs.push_back({part ? *part : o.target, place(o.target_index, part), moved(o.value)});
+      loops.push_back(own);
+  for (const UOp& s : stores_of(nest)) {
+    const UOp* part = parts.find(stored_to(s));
+    stores.push_back(stored(part ? *part : stored_to(s), place(stored_at(s), part), moved(stored_value(s))));
   }
-  return out;
+  return nest_of(stores, loops);
 }
 
 }  // namespace tinygrad::schedule

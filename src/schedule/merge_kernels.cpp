@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "schedule/cost.h"
+#include "schedule/kernel_calls.h"
 #include "shape/ranges.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
@@ -74,11 +75,13 @@ Facts facts_of(const UOp& value) {
 }
 
 struct Group {
-  MergedKernel kernel;
+  UOps loops;
+  std::vector<UOp> stores;
+  UOp copy;  ///< the call, if it is one
   std::vector<UOp> loads;
   std::vector<ReduceLoop> reduces;
   std::vector<int> after;    ///< groups that must run before
-  std::vector<int> made_of;  ///< kernels
+  std::vector<int> made_of;  ///< kernels of the list
   bool streams = true, reducing = false;
 };
 
@@ -90,41 +93,46 @@ struct Verdict {
 
 class Merger {
  public:
-  Merger(const std::vector<Kernel>& kernels, const TargetOf& target_of, int32_t first_temporary, Explainer* explainer)
-      : kernels_(kernels), target_of_(target_of), first_temporary_(first_temporary), explainer_(explainer) {}
+  Merger(const TargetOf& target_of, int32_t first_temporary, Explainer* explainer)
+      : target_of_(target_of), first_temporary_(first_temporary), explainer_(explainer) {}
 
-  void add(int number) {
-    const Kernel& k = kernels_[size_t(number)];
+  void add(const UOp& call) {
     Group g;
-    g.made_of = {number};
-    g.kernel = {k.ranges, {{k.target, k.target_index, k.value}}, k.copied, k.device};
-    if (k.value) {
-      Facts f = facts_of(k.value);
+    g.made_of = {int(targets_.size())};
+    if (is_copy(call)) {
+      g.copy = call;
+    } else {
+      const UOp& nest = only_nest(call);
+      g.loops = UOps(loops_of(nest));
+      g.stores = {stores_of(nest)[0]};
+      Facts f = facts_of(stored_value(g.stores[0]));
       g.loads = std::move(f.loads);
       g.reduces = std::move(f.reduces);
       g.streams = f.streams;
       g.reducing = !g.reduces.empty() || !f.streams;
       // Indices are read from memory too.
-      for (const UOp& u : toposort(k.target_index))
+      for (const UOp& u : toposort(stored_at(g.stores[0])))
         if (u.is(Op::LOAD)) g.loads.push_back(u.src(0));
     }
+    targets_.push_back(first_target(g));
     g.after = dependences(g);
-    const int into = k.value ? merged_into(g) : -1;
+    const int into = g.copy ? -1 : merged_into(g);
     const int place = into >= 0 ? into : int(groups_.size());
     if (into < 0) groups_.push_back(std::move(g));
-    note_accesses(place, k);
+    note_accesses(place, call);
   }
 
-  std::vector<MergedKernel> take() {
+  UOp take() {
     drop_unread_temporaries();
-    std::vector<MergedKernel> out;
+    std::vector<UOp> out;
     for (int i : sorted()) {
-      Group& g = groups_[size_t(i)];
-      if (g.kernel.outputs.empty()) continue;
+      const Group& g = groups_[size_t(i)];
+      if (!g.copy && g.stores.empty()) continue;
       if (explainer_) explainer_->merged(explained(g));
-      out.push_back(std::move(g.kernel));
+      const UOp nest = g.copy ? UOp() : nest_of(g.stores, g.loops);
+      out.push_back(g.copy ? g.copy : kernel_of(std::span(&nest, 1)));
     }
-    return out;
+    return linear_of(out);
   }
 
  private:
@@ -140,8 +148,8 @@ class Merger {
       if (const Accesses* a = accesses_.find(m); a && a->writer >= 0) all.push_back(a->writer);
     };
     for (const UOp& i : g.loads) read(memory(i));
-    if (g.kernel.copied) read(g.kernel.copied);
-    if (const Accesses* a = accesses_.find(g.kernel.outputs[0].target)) {
+    if (g.copy) read(copied_from(g.copy));
+    if (const Accesses* a = accesses_.find(first_target(g))) {
       if (a->writer >= 0) all.push_back(a->writer);
       all.insert(all.end(), a->readers.begin(), a->readers.end());
     }
@@ -150,18 +158,21 @@ class Merger {
     return all;
   }
 
-  void note_accesses(int place, const Kernel& k) {
+  void note_accesses(int place, const UOp& call) {
     // What was handed over is noted as read: it is, in the order of the groups.
     auto read = [&](const UOp& m) {
       auto& readers = accesses_[m].readers;
       if (readers.empty() || readers.back() != place) readers.push_back(place);
     };
-    if (k.copied) read(k.copied);
-    if (k.value)
-      for (const UOp& root : {k.value, k.target_index})
+    if (is_copy(call)) {
+      read(copied_from(call));
+    } else {
+      const UOp& store = stores_of(only_nest(call))[0];
+      for (const UOp& root : {stored_value(store), stored_at(store)})
         for (const UOp& u : toposort(root))
           if (u.is(Op::LOAD)) read(memory(u.src(0)));
-    accesses_[k.target] = {place, {}};
+    }
+    accesses_[targets_.back()] = {place, {}};
   }
 
   /// The group that took the kernel in, or -1.
@@ -192,14 +203,14 @@ class Merger {
   }
 
   void note(const Group& into, const Group& g, const Verdict& v) {
-    const auto stored = [&](const Group& x) { return kernels_[size_t(x.made_of.front())].root; };
-    explainer_->merges.push_back({into.made_of.front(), g.made_of.front(), v.reason, v.number, v.most, stored(into), stored(g)});
+    explainer_->compared({into.made_of.front(), g.made_of.front(), v.reason, v.number, v.most});
   }
   Explainer::Group explained(const Group& g) const {
     Explainer::Group out{g.made_of, {}, {}};
-    for (const Output& o : g.kernel.outputs) out.targets.push_back(o.target);
+    for (const UOp& s : g.stores) out.targets.push_back(stored_to(s));
+    if (g.copy) out.targets.push_back(copied_to(g.copy));
     for (int k : g.made_of)
-      if (!contains(out.targets, kernels_[size_t(k)].target)) out.handed_on.push_back(k);
+      if (!contains(out.targets, targets_[size_t(k)])) out.handed_on.push_back(k);
     return out;
   }
 
@@ -208,8 +219,8 @@ class Merger {
   /// The loops of `a` that stand for those of `b`, in b's order; empty if the spaces differ. Where `b` reads what `a` writes with its axes
   /// in another order, that decides; else the orders are equal.
   static std::optional<UOps> loops_for(Group& a, const Group& b) {
-    const UOps &ra = a.kernel.ranges, &rb = b.kernel.ranges;
-    if (a.kernel.copied || a.kernel.device != b.kernel.device || ra.size() != rb.size()) return {};
+    const UOps &ra = a.loops, &rb = b.loops;
+    if (a.copy || device_of_group(a) != device_of_group(b) || ra.size() != rb.size()) return {};
     std::vector<size_t> order(ra.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto same_sizes = [&] {
@@ -228,7 +239,7 @@ class Merger {
     if (!read || order.size() > most_permuted) return same_sizes() ? std::optional(reordered()) : std::nullopt;
     const UOp* written = nullptr;
     for (const UOp& index : b.loads)
-      if (const Output* o = writes(a, memory(index)); o && &index.src(1) == read) written = &o->target_index;
+      if (const UOp* o = writes(a, memory(index)); o && &index.src(1) == read) written = &stored_at(*o);
     do {
       if (same_sizes() && symbolic::simplify_index(substitute(*read, loop_map(rb, reordered()))) == *written) return reordered();
     } while (std::next_permutation(order.begin(), order.end()));
@@ -237,7 +248,7 @@ class Merger {
   /// In any order.
   static bool has_equal_sizes(const Group& a, const Group& b) {
     const auto size = [](const UOp& r) { return r.src(0); };
-    return std::ranges::is_permutation(a.kernel.ranges, b.kernel.ranges, {}, size, size);
+    return std::ranges::is_permutation(a.loops, b.loops, {}, size, size);
   }
   static NodeMap<UOp> loop_map(const UOps& from, const UOps& to) {
     NodeMap<UOp> map;
@@ -247,7 +258,7 @@ class Merger {
 
   static double elements(const Group& g) {
     double n = 1;
-    for (const UOp& r : g.kernel.ranges) n *= const_value(r.src(0)) ? double(const_value(r.src(0))->as_int()) : small_kernel;
+    for (const UOp& r : g.loops) n *= const_value(r.src(0)) ? double(const_value(r.src(0))->as_int()) : small_kernel;
     return n;
   }
 
@@ -268,42 +279,44 @@ class Merger {
     return false;
   }
 
-  static Output* writes(Group& g, const UOp& m) {
-    for (Output& o : g.kernel.outputs)
-      if (o.target == m) return &o;
-    return nullptr;
+  static UOp* writes(Group& g, const UOp& m) {
+    const auto s = std::ranges::find_if(g.stores, [&](const UOp& store) { return stored_to(store) == m; });
+    return s == g.stores.end() ? nullptr : &*s;
   }
+  static const UOp& first_target(const Group& g) { return g.copy ? copied_to(g.copy) : stored_to(g.stores[0]); }
+  static Symbol device_of_group(const Group& g) { return first_target(g).arg_as<ParamArg>().device; }
 
   /// Takes `b`, one kernel, into the `loops` of `a`, if that is possible and worth it.
   Verdict merge(Group& a, const Group& b, const UOps& loops) {
     if (a.reducing && b.reducing && !(a.streams && b.streams)) return {Merge::two_products};
     if (b.reducing && !b.streams) return {Merge::product_behind};
-    const NodeMap<UOp> to_a = loop_map(b.kernel.ranges, loops);
-    const Output& given = b.kernel.outputs[0];
-    std::vector<UOp> moved = substitute(std::vector<UOp>{given.target_index, given.value}, to_a);
-    Output out{given.target, symbolic::simplify_index(moved[0]), moved[1]};
-    Output* before = writes(a, out.target);
-    if (before && before->target_index != out.target_index) return {Merge::other_writes};
+    const NodeMap<UOp> to_a = loop_map(b.loops, loops);
+    const UOp& given = b.stores[0];
+    std::vector<UOp> moved = substitute(std::vector<UOp>{stored_at(given), stored_value(given)}, to_a);
+    const UOp &target = stored_to(given), at = symbolic::simplify_index(moved[0]);
+    UOp& value = moved[1];
+    const UOp* before = writes(a, target);
+    if (before && stored_at(*before) != at) return {Merge::other_writes};
     for (const UOp& i : a.loads)
-      if (memory(i) == out.target && i.src(1) != out.target_index) return {Merge::other_places};
+      if (memory(i) == target && i.src(1) != at) return {Merge::other_places};
 
     const double most_elements = std::max(elements(a), elements(b));
     bool takes_result = false;
-    if (!hand_over(a, out.value, takes_result)) return {Merge::other_places};
+    if (!hand_over(a, value, takes_result)) return {Merge::other_places};
     const bool is_step = takes_result && !a.reducing && !b.reducing && most_elements <= small_value;
     const double most = is_step ? most_chain_weight : most_joined_weight;
-    Facts f = facts_of(out.value);
+    Facts f = facts_of(value);
     bool shares_reads = false;
     if (a.streams) {
-      share_reduces(a, out.value, f);
+      share_reduces(a, value, f);
       shares_reads = std::ranges::any_of(f.loads, [&](const UOp& i) { return contains(a.loads, i); });
     }
     const bool is_small = most_elements <= small_kernel;
     if (!takes_result && !before && !shares_reads && !is_small) return {Merge::nothing_saved};
-    const auto most_arguments = size_t(target_of_(a.kernel.device).max_buffers);
+    const auto most_arguments = size_t(target_of_(device_of_group(a)).max_buffers);
     if (const size_t n = buffers(a, f); n > most_arguments) return {Merge::arguments, double(n), double(most_arguments)};
-    if (const double w = weight(a, out.value); w > most) return {Merge::weight, w, most};
-    take_in(a, std::move(out), std::move(f));
+    if (const double w = weight(a, value); w > most) return {Merge::weight, w, most};
+    take_in(a, stored(target, at, value), std::move(f));
     return {takes_result ? Merge::takes_result : before ? Merge::same_memory : shares_reads ? Merge::shared_reads : Merge::small};
   }
 
@@ -313,10 +326,10 @@ class Merger {
     for (const UOp& u : toposort(value)) {
       if (!u.is(Op::LOAD)) continue;
       const UOp& index = u.src(0);
-      const Output* o = writes(a, memory(index));
-      if (!o) continue;
-      if (index.src(1) != o->target_index && symbolic::simplify_index(index.src(1)) != o->target_index) return false;
-      known[u] = index.src_count() > 2 ? where(index.src(2), o->value, constant(u.dtype(), 0)) : o->value;
+      const UOp* s = writes(a, memory(index));
+      if (!s) continue;
+      if (index.src(1) != stored_at(*s) && symbolic::simplify_index(index.src(1)) != stored_at(*s)) return false;
+      known[u] = index.src_count() > 2 ? where(index.src(2), stored_value(*s), constant(u.dtype(), 0)) : stored_value(*s);
     }
     saves = saves || known.size() != 0;
     if (known.size() != 0) value = substitute(value, known);
@@ -343,7 +356,7 @@ class Merger {
 
   static size_t buffers(const Group& a, const Facts& f) {
     NodeSet all;
-    for (const Output& o : a.kernel.outputs) all.insert(o.target);
+    for (const UOp& s : a.stores) all.insert(stored_to(s));
     for (const UOp& i : a.loads) all.insert(memory(i));
     for (const UOp& i : f.loads) all.insert(memory(i));
     return all.size() + 1;
@@ -351,36 +364,35 @@ class Merger {
 
   static double weight(const Group& a, const UOp& value) {
     std::vector<UOp> values{value};
-    for (const Output& o : a.kernel.outputs) values.push_back(o.value);
+    for (const UOp& s : a.stores) values.push_back(stored_value(s));
     double sum = 0;
     for (const UOp& u : toposort(values)) sum += compile_weight(u);
     return sum;
   }
 
-  static void take_in(Group& a, Output out, Facts f) {
+  static void take_in(Group& a, UOp store, Facts f) {
     a.loads.insert(a.loads.end(), f.loads.begin(), f.loads.end());
     a.reduces.insert(a.reduces.end(), f.reduces.begin(), f.reduces.end());
     a.reducing = a.reducing || !f.reduces.empty();
     a.streams = a.streams && f.streams;
-    if (Output* before = writes(a, out.target))
-      before->value = out.value;
+    if (UOp* before = writes(a, stored_to(store)))
+      *before = std::move(store);
     else
-      a.kernel.outputs.push_back(std::move(out));
+      a.stores.push_back(std::move(store));
   }
 
   void drop_unread_temporaries() {
     NodeSet read;
     for (const Group& g : groups_) {
-      if (g.kernel.copied) read.insert(g.kernel.copied);
-      for (const Output& o : g.kernel.outputs)
-        if (o.value)
-          for (const UOp& u : toposort(o.value))
-            if (u.is(Op::LOAD)) read.insert(memory(u.src(0)));
+      if (g.copy) read.insert(copied_from(g.copy));
+      for (const UOp& s : g.stores)
+        for (const UOp& u : toposort(stored_value(s)))
+          if (u.is(Op::LOAD)) read.insert(memory(u.src(0)));
     }
     for (Group& g : groups_)
-      std::erase_if(g.kernel.outputs,
-                    [&](const Output& o) { return o.target.arg_as<ParamArg>().slot >= first_temporary_ && !read.contains(o.target); });
+      std::erase_if(g.stores, [&](const UOp& s) { return is_temporary(stored_to(s)) && !read.contains(stored_to(s)); });
   }
+  bool is_temporary(const UOp& memory) const { return memory.arg_as<ParamArg>().slot >= first_temporary_; }
 
   /// The groups in an order that respects `after`, earlier made ones first.
   std::vector<int> sorted() const {
@@ -405,20 +417,19 @@ class Merger {
     return out;
   }
 
-  const std::vector<Kernel>& kernels_;
   const TargetOf& target_of_;
   const int32_t first_temporary_;
   Explainer* explainer_;
+  std::vector<UOp> targets_;  ///< of the kernels of the list
   std::vector<Group> groups_;
   NodeMap<Accesses> accesses_;
 };
 
 }  // namespace
 
-std::vector<MergedKernel> merge_kernels(const std::vector<Kernel>& kernels, const std::vector<int>& order, const TargetOf& target_of,
-                                        int32_t first_temporary, Explainer* explainer) {
-  Merger m(kernels, target_of, first_temporary, explainer);
-  for (int k : order) m.add(k);
+UOp merge_kernels(const UOp& linear, const TargetOf& target_of, int32_t first_temporary, Explainer* explainer) {
+  Merger m(target_of, first_temporary, explainer);
+  for (const UOp& call : linear.src()) m.add(call);
   return m.take();
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "schedule/rangeify.h"
+#include "schedule/effects.h"
+#include "schedule/kernel.h"
 
 namespace tinygrad::schedule {
 

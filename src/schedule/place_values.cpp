@@ -249,7 +249,6 @@ class Placer {
       int64_t size = 1;
       for (int64_t n : max_sizes(shape)) size *= n;
       v.storage = param(u.dtype(), std::max<int64_t>(size, 1), {.slot = next_slot_++, .device = device});
-      out_.temporaries.push_back(v.storage);
     }
     Use use = root_use(u, shape, device);
     v.kernel = use.kernel;

@@ -5,10 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/explanation.h"
+#include "schedule/kernel.h"
 #include "schedule/loops.h"
 #include "schedule/place.h"
-#include "schedule/rangeify.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::schedule {
@@ -35,7 +34,6 @@ struct Placement {
   NodeMap<Use> roots;           ///< of each stored value, the place at which its own kernel computes it
   NodeMap<Use> stores;          ///< of each STORE that is a kernel: the kernel, and in source_uses the use of its value
   std::vector<Kernel> kernels;  ///< without expressions, those of outputs first
-  std::vector<UOp> temporaries;
   Loops loops;
   std::vector<ValueNote> notes;  ///< if they are asked for
 };

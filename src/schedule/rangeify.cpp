@@ -1,13 +1,16 @@
 #include "schedule/rangeify.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "schedule/argument_cuts.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/online_reduce.h"
 #include "schedule/order.h"
 #include "schedule/place_values.h"
 #include "schedule/write_kernels.h"
+#include "uop/graph.h"
 
 namespace tinygrad::schedule {
 
@@ -81,17 +84,30 @@ bool force_more(const PlacedGraph& graph, const Round& round, NodeMap<Reason>& f
   return false;
 }
 
+UOp call_of(const Kernel& k) {
+  if (k.copied) return copy_between(k.target, k.copied);
+  const UOp store = stored(k.target, k.target_index, k.value), nest = nest_of(std::span(&store, 1), k.ranges);
+  return kernel_of(std::span(&nest, 1));
+}
+
 }  // namespace
 
-Kernels rangeify(const std::vector<UOp>& order, const Effects& effects, const TargetOf& target_of, int32_t first_temporary, bool explains) {
+UOp rangeify(const UOp& sink, const TargetOf& target_of, int32_t first_temporary, Explainer* explainer) {
+  const std::vector<UOp> order = toposort(sink);
+  const Effects effects(order);
   NodeMap<Reason> forced;
   for (const UOp& u : effects.hazards(order)) forced[u] = Reason::overwritten;
   const std::vector<const UOp*> joinable = joinable_reduces(order);
-  const PlacedGraph graph{order, joinable, effects, target_of, first_temporary, explains};
+  const PlacedGraph graph{order, joinable, effects, target_of, first_temporary, explainer != nullptr};
   Round round;
   do round = settled(graph, forced, std::move(round.stored));
   while (force_more(graph, round, forced));
-  return std::move(round.kernels);
+  const std::vector<Kernel>& kernels = round.kernels.kernels;
+  const std::vector<int> run = order_kernels(kernels, effects);
+  std::vector<UOp> calls;
+  for (int k : run) calls.push_back(call_of(kernels[size_t(k)]));
+  if (explainer) explainer->placed(std::move(round.kernels), run);
+  return linear_of(calls);
 }
 
 }  // namespace tinygrad::schedule

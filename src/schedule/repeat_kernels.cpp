@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schedule/cost.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/looped_kernel.h"
 #include "shape/ranges.h"
 #include "symbolic/simplify.h"
@@ -24,15 +25,16 @@ struct Access {
 
 /// A step and what it touches.
 struct Item {
-  Step step;
+  UOp step;
   std::vector<Access> accesses;
   NodeSet touched, written;
 
-  explicit Item(Step s) : step(std::move(s)) { add(step); }
-  bool may_repeat() const { return !step.loop && !step.kernel.copied; }
+  explicit Item(UOp s) : step(std::move(s)) { add(step); }
+  bool may_repeat() const { return is_kernel(step); }
+  const UOp& nest() const { return only_nest(step); }
 
  private:
-  void add(const Step& s);
+  void add(const UOp& step);
   void add(const UOp& memory, const UOp& at, bool writes) {
     accesses.push_back({memory, at, writes});
     touched.insert(memory);
@@ -40,18 +42,17 @@ struct Item {
   }
 };
 
-void Item::add(const Step& s) {
-  for (const Step& inner : s.body) add(inner);
-  if (s.loop) return;
-  const MergedKernel& k = s.kernel;
-  if (k.copied) {
-    add(k.copied, {}, false);
-    add(k.outputs[0].target, {}, true);
-    return;
+void Item::add(const UOp& s) {
+  if (is_loop(s)) {
+    for (const UOp& inner : s.src(0).src()) add(inner);
+  } else if (is_copy(s)) {
+    add(copied_from(s), {}, false);
+    add(copied_to(s), {}, true);
+  } else {
+    for (const UOp& u : toposort(only_nest(s)))
+      if (u.is(Op::LOAD)) add(u.src(0).src(0), u.src(0).src(1), false);
+    for (const UOp& store : stores_of(only_nest(s))) add(stored_to(store), stored_at(store), true);
   }
-  for (const UOp& u : toposort(roots_of(k)))
-    if (u.is(Op::LOAD)) add(u.src(0).src(0), u.src(0).src(1), false);
-  for (const Output& o : k.outputs) add(o.target, o.target_index, true);
 }
 
 /// For each item the earlier ones that it must run behind, without those that these must run behind themselves.
@@ -97,17 +98,6 @@ struct Group {
   }
 };
 
-/// The temporaries of a schedule, whose sizes may change.
-struct Temporaries {
-  std::vector<UOp>& all;
-  const int32_t first;
-
-  UOp& at(const UOp& memory) { return all[size_t(memory.arg_as<ParamArg>().slot - first)]; }
-  UOp add(DType dtype, int64_t size, Symbol device) {
-    return all.emplace_back(param(dtype, size, {.slot = first + int32_t(all.size()), .device = device}));
-  }
-};
-
 /// What making a temporary again may cost, beside writing it to far memory: the memory is worth something, too.
 constexpr double most_to_make_again = 2;
 constexpr size_t most_members = 64;
@@ -115,22 +105,22 @@ constexpr size_t most_members = 64;
 class Repeater {
  public:
   /// Of `own` among the temporaries no other kernels know.
-  Repeater(std::vector<MergedKernel> kernels, std::span<const UOp> own, Temporaries& temporaries, const TargetOf& target_of)
-      : own_(own.begin(), own.end()), temporaries_(temporaries), target_of_(target_of) {
+  Repeater(std::span<const UOp> steps, std::span<const UOp> own, int32_t& next_slot, const TargetOf& target_of)
+      : own_(own.begin(), own.end()), next_slot_(next_slot), target_of_(target_of) {
     for (const UOp& t : own_) is_own_.insert(t);
     std::vector<Item> items;
-    for (MergedKernel& k : kernels) items.emplace_back(Step{std::move(k), {}, {}});
+    for (const UOp& s : steps) items.emplace_back(s);
     set_items(std::move(items));
   }
 
-  std::vector<Step> run() {
+  std::vector<UOp> run() {
     for (const UOp& memory : large_in_order()) {
       if (const std::optional<Group> g = group_around(memory))
         repeat(*g);
       else
         make_again(memory);
     }
-    std::vector<Step> out;
+    std::vector<UOp> out;
     for (Item& i : items_) out.push_back(std::move(i.step));
     return out;
   }
@@ -163,7 +153,7 @@ class Repeater {
   std::optional<Group> group_around(const UOp& memory) const {
     const std::vector<size_t> users = users_of(memory);
     if (users.size() < 2 || !items_[users[0]].may_repeat()) return {};
-    for (const UOp& r : items_[users[0]].step.kernel.ranges) {
+    for (const UOp& r : loops_of(items_[users[0]].nest())) {
       Group g;
       g.size = size_of(r);
       if (g.size < 2 || !take_in(g, users)) continue;
@@ -195,7 +185,7 @@ class Repeater {
       std::ranges::sort(numbers);
       numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
       const auto may = [&](size_t n) {
-        return items_[n].may_repeat() && items_[n].step.kernel.device == items_[numbers[0]].step.kernel.device;
+        return items_[n].may_repeat() && device_of_call(items_[n].step) == device_of_call(items_[numbers[0]].step);
       };
       if (numbers.size() > most_members || !std::ranges::all_of(numbers, may)) return false;
     } while (add_between(numbers));
@@ -248,9 +238,10 @@ class Repeater {
                return !shared.contains(a.memory) || ((is_output_loop(r) || !a.writes) && moves_by_parts(a.at, a.memory, r));
              });
     };
-    const MergedKernel& k = item.step.kernel;
-    if (const auto r = std::ranges::find_if(k.ranges, fits); r != k.ranges.end()) return *r;
-    for (const UOp& u : toposort(roots_of(k)))
+    const UOp& k = item.nest();
+    const std::span<const UOp> loops = loops_of(k);
+    if (const auto r = std::ranges::find_if(loops, fits); r != loops.end()) return *r;
+    for (const UOp& u : toposort(k))
       if (u.is(Op::REDUCE))
         for (const UOp& r : closed_ranges(u))
           if (fits(r) && !sums_over(k, r).empty()) return r;
@@ -297,7 +288,7 @@ class Repeater {
   size_t users_together(const std::vector<size_t>& users) const {
     size_t most = 0;
     if (users.empty() || !items_[users[0]].may_repeat()) return most;
-    for (const UOp& r : items_[users[0]].step.kernel.ranges) {
+    for (const UOp& r : loops_of(items_[users[0]].nest())) {
       Group g;
       g.size = size_of(r);
       size_t n = 0;
@@ -312,7 +303,7 @@ class Repeater {
   UOp copied(const UOp& memory, size_t at, std::vector<Item>& copies, double& cost) {
     const size_t maker = users_of(memory)[0];
     const Item& item = items_[maker];
-    if (!item.may_repeat() || item.step.kernel.outputs.size() != 1 || !item.written.contains(memory)) return {};
+    if (!item.may_repeat() || stores_of(item.nest()).size() != 1 || !item.written.contains(memory)) return {};
     Item copy = item;
     for (const Access& a : item.accesses) {
       if (a.writes || !copy.touched.contains(a.memory)) continue;
@@ -326,21 +317,19 @@ class Repeater {
           if (items_[i].written.contains(a.memory)) return {};
       }
     }
-    const UOp again = temporaries_.add(memory.dtype(), elements(memory), item.step.kernel.device);
+    const UOp again = new_temporary(memory.dtype(), elements(memory), device_of_call(item.step));
     own_.push_back(again);
     is_own_.insert(again);
     copies.push_back(with_memory(copy, memory, again));
-    cost += arithmetic_cost(item.step.kernel.outputs[0].value, model_);
+    cost += arithmetic_cost(stored_value(stores_of(item.nest())[0]), model_);
     return again;
   }
 
   static Item with_memory(const Item& item, const UOp& memory, const UOp& other) {
     NodeMap<UOp> map;
     map[memory] = other;
-    Step s = item.step;
-    for (Output& o : s.kernel.outputs)
-      o = {o.target == memory ? other : o.target, substitute(o.target_index, map), substitute(o.value, map)};
-    return Item(std::move(s));
+    const UOp nest = substitute(item.nest(), map);
+    return Item(kernel_of(std::span(&nest, 1), binds_of(item.step)));
   }
 
   // What for.
@@ -374,60 +363,72 @@ class Repeater {
   // The loop.
 
   void repeat(const Group& g) {
-    const UOp loop = variable(new_name(g), 0, g.size / g.at_once - 1);
+    const int64_t times = g.size / g.at_once;
+    const UOp loop = variable(new_name(g), 0, times - 1);
+    const UOp around = range(times, int32_t(binds_of(items_[g.members[0]].step).size()));
+    const UOp bound(Op::BIND, DType::index, {loop, around});
     NodeMap<UOp> parts;
     std::vector<UOp> inner;
     for (const UOp& m : g.passed) {
       inner.push_back(param(m.dtype(), elements(m) / g.size * g.at_once, m.arg_as<ParamArg>()));
-      parts[m] = temporaries_.at(m) = inner.back();
+      parts[m] = inner.back();
     }
-    std::vector<MergedKernel> kernels;
+    std::vector<UOp> kernels;
     std::vector<Item> ends;
     for (size_t i = 0; i < g.members.size(); ++i) {
-      MergedKernel k = items_[g.members[i]].step.kernel;
-      if (!is_output_loop(g.ranges[i])) k = added_up(k, g.ranges[i], loop, ends);
-      kernels.push_back(in_loop(k, g.ranges[i], loop, g.at_once, parts));
+      const Item& member = items_[g.members[i]];
+      UOps binds(binds_of(member.step));
+      const UOp summed = is_output_loop(g.ranges[i]) ? UOp(member.nest()) : added_up(member.step, g.ranges[i], loop, ends);
+      const UOp nest = in_loop(summed, g.ranges[i], loop, g.at_once, parts);
+      binds.push_back(bound);
+      kernels.push_back(kernel_of(std::span(&nest, 1), binds));
     }
-    Step whole{{}, loop, Repeater(std::move(kernels), inner, temporaries_, target_of_).run()};
-    put(g, Item(std::move(whole)), std::move(ends));
+    put(g, Item(loop_around(Repeater(kernels, inner, next_slot_, target_of_).run(), around)), std::move(ends));
   }
 
   /// That no variable of the kernels has.
   Symbol new_name(const Group& g) const {
     std::vector<Symbol> names;
     for (size_t n : g.members)
-      for (const UOp& u : toposort(roots_of(items_[n].step.kernel)))
+      for (const UOp& u : toposort(items_[n].nest()))
         if (u.is(Op::VAR)) names.push_back(u.arg_as<VarArg>().name);
     for (int i = 0;; ++i)
       if (const Symbol name(fmt::format("{}{}", loop_variable, i)); std::ranges::find(names, name) == names.end()) return name;
   }
 
-  /// A kernel that adds the sums over the range to those of the iterations before; what is made of them in the end is added to `ends`.
-  MergedKernel added_up(const MergedKernel& k, const UOp& range, const UOp& loop, std::vector<Item>& ends) {
+  /// The nest of a kernel, adding the sums over the range to those of the iterations before; what is made of them in the end is added to
+  /// `ends`.
+  UOp added_up(const UOp& kernel, const UOp& range, const UOp& loop, std::vector<Item>& ends) {
+    const UOp& k = only_nest(kernel);
+    const std::span<const UOp> loops = loops_of(k), stores = stores_of(k);
     const std::vector<UOp> sums = sums_over(k, range);
-    MergedKernel out{k.ranges, {}, {}, k.device};
+    std::vector<UOp> added;
     const auto add = [&](const UOp& memory, const UOp& at, const UOp& sum) {
       const UOp before = where(loop < 1, constant(sum.dtype(), 0), load(index(memory, at)));
-      out.outputs.push_back({memory, at, before + sum});
+      added.push_back(stored(memory, at, before + sum));
     };
-    if (k.outputs.size() == 1 && k.outputs[0].value == sums[0] && !reads(k, k.outputs[0].target)) {
-      add(k.outputs[0].target, k.outputs[0].target_index, sums[0]);
-      return out;
+    if (stores.size() == 1 && stored_value(stores[0]) == sums[0] && !reads(k, stored_to(stores[0]))) {
+      add(stored_to(stores[0]), stored_at(stores[0]), sums[0]);
+      return nest_of(added, loops);
     }
     UOp at = index_const(0);
     int64_t count = 1;
-    for (const UOp& r : k.ranges) at = at * size_of(r) + r, count *= size_of(r);
+    for (const UOp& r : loops) at = at * size_of(r) + r, count *= size_of(r);
     NodeMap<UOp> in_memory;
     for (const UOp& sum : sums) {
-      const UOp memory = temporaries_.add(sum.dtype(), count, k.device);
+      const UOp memory = new_temporary(sum.dtype(), count, device_of_call(kernel));
       add(memory, symbolic::simplify_index(at), sum);
       in_memory[sum] = load(index(memory, symbolic::simplify_index(at)));
     }
-    MergedKernel end{k.ranges, {}, {}, k.device};
-    for (const Output& o : k.outputs) end.outputs.push_back({o.target, o.target_index, substitute(o.value, in_memory)});
-    ends.emplace_back(Step{std::move(end), {}, {}});
-    return out;
+    std::vector<UOp> results;
+    for (const UOp& s : stores) results.push_back(stored(stored_to(s), stored_at(s), substitute(stored_value(s), in_memory)));
+    const UOp end = nest_of(results, loops);
+    ends.emplace_back(kernel_of(std::span(&end, 1), binds_of(kernel)));
+    return nest_of(added, loops);
   }
+
+  UOp new_temporary(DType dtype, int64_t size, Symbol device) { return param(dtype, size, {.slot = next_slot_++, .device = device}); }
+
   /// The loop in place of its kernels: others between them that wait for one of them run behind it and its ends, the rest before it.
   void put(const Group& g, Item loop, std::vector<Item> ends) {
     const std::vector<bool> waits = waiting_for(g.members);
@@ -447,7 +448,7 @@ class Repeater {
 
   std::vector<UOp> own_;
   NodeSet is_own_;
-  Temporaries& temporaries_;
+  int32_t& next_slot_;
   const TargetOf& target_of_;
   const CostModel model_{};
   std::vector<Item> items_;
@@ -456,11 +457,17 @@ class Repeater {
 
 }  // namespace
 
-std::vector<Step> repeat_kernels(std::vector<MergedKernel> kernels, std::vector<UOp>& temporaries, const TargetOf& target_of,
-                                 int32_t first_temporary) {
-  Temporaries all{temporaries, first_temporary};
-  const std::vector<UOp> own = temporaries;
-  return Repeater(std::move(kernels), own, all, target_of).run();
+UOp repeat_kernels(const UOp& linear, const TargetOf& target_of, int32_t first_temporary) {
+  std::vector<UOp> own;
+  NodeSet seen;
+  int32_t next_slot = first_temporary;
+  for (const UOp& step : linear.src())
+    for (const Access& a : Item(step).accesses) {
+      const int32_t slot = a.memory.arg_as<ParamArg>().slot;
+      next_slot = std::max(next_slot, slot + 1);
+      if (slot >= first_temporary && seen.insert(a.memory)) own.push_back(a.memory);
+    }
+  return linear_of(Repeater(linear.src(), own, next_slot, target_of).run());
 }
 
 }  // namespace tinygrad::schedule

@@ -3,28 +3,25 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 
-#include <tinygrad/helpers.h>
-
 #include "base/log.h"
-#include "base/profile.h"
 #include "base/recently_used.h"
-#include "schedule/effects.h"
+#include "rewrite/pipeline.h"
 #include "schedule/explanation.h"
-#include "schedule/finish_kernel.h"
+#include "schedule/finish_kernels.h"
 #include "schedule/join_nests.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/memory_plan.h"
 #include "schedule/merge_kernels.h"
 #include "schedule/normalize.h"
-#include "schedule/order.h"
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
 #include "schedule/repeat_kernels.h"
 #include "schedule/share_kernels.h"
 #include "schedule/split_reduces.h"
 #include "schedule/split_sums.h"
+#include "schedule/unroll_loops.h"
 #include "shape/device.h"
 #include "spec/verify.h"
 #include "uop/build.h"
@@ -33,94 +30,59 @@ namespace tinygrad::schedule {
 
 namespace {
 
-/// Leaves out the temporaries that no call has as an argument, and numbers the others without gaps.
-void drop_unused(std::vector<UOp>& calls, std::vector<UOp>& temporaries, int32_t first) {
-  NodeSet used;
-  for (const UOp& c : calls)
-    for (const UOp& a : c.src()) used.insert(a);
-  std::vector<UOp> kept;
+/// Numbers the temporaries that are left, in order, without gaps.
+UOp number_temporaries(const UOp& linear, int32_t first) {
   NodeMap<UOp> renumbered;
-  for (const UOp& t : temporaries) {
-    if (!used.contains(t)) continue;
+  std::vector<UOp> held;
+  for (const UOp& t : temporaries_of(linear, first)) {
     ParamArg arg = t.arg_as<ParamArg>();
-    arg.slot = first + int32_t(kept.size());
-    kept.push_back(UOp(Op::PARAM, t.dtype(), t.src(), arg));
-    renumbered[t] = kept.back();
+    arg.slot = first + int32_t(held.size());
+    renumbered[t] = held.emplace_back(Op::PARAM, t.dtype(), t.src(), arg);
   }
-  for (UOp& c : calls) {
+  std::vector<UOp> calls;
+  for (const UOp& c : linear.src()) {
     UOps sources(c.src());
     for (size_t i = 1; i < sources.size(); ++i)
       if (const UOp* t = renumbered.find(sources[i])) sources[i] = *t;
-    c = c.with_src(sources);
+    calls.push_back(c.with_src(sources));
   }
-  temporaries = std::move(kept);
+  return linear_of(calls);
 }
 
-/// The calls of steps, in their order.
-std::vector<UOp> calls_of(std::vector<Step> steps, const TargetOf& target_of) {
-  std::vector<UOp> calls;
-  std::vector<MergedKernel> kernels;
-  const auto finish = [&] {
-    for (const std::vector<MergedKernel>& nests : join_nests(std::exchange(kernels, {}), target_of))
-      calls.push_back(finish_kernel(nests, target_of(nests[0].device)));
-  };
-  for (Step& s : steps) {
-    if (!s.loop) {
-      kernels.push_back(std::move(s.kernel));
-      continue;
-    }
-    finish();
-    const std::vector<UOp> body = calls_of(std::move(s.body), target_of);
-    const auto& loop = s.loop.arg_as<VarArg>();
-    for (int64_t i = loop.min; i <= loop.max; ++i)
-      for (const UOp& c : body) {
-        UOps sources(c.src());
-        std::ranges::replace(sources, s.loop, bind(s.loop, i));
-        calls.push_back(c.with_src(sources));
-      }
-  }
-  finish();
-  return calls;
+void verify_step(const char* step, const UOp& graph) {
+  if (graph.is(Op::LINEAR)) spec::verify_schedule(graph, step);
+}
+
+void verify_kernels(const UOp& linear) {
+  for (const UOp& c : linear.src())
+    if (is_kernel(c)) spec::verify_kernel(c.src(0));
 }
 
 std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& target_of, const ScheduleOptions& options) {
-  ProfileSteps clock("schedule");
-  const auto done = [&](std::string_view step) {
-    clock.done(step);
-    check_interrupt();
-  };
-  UOp prepared = split_sums(prepare(n.sink));
-  std::optional<Explainer> explainer;
-  if (options.explains) explainer.emplace();
-  Explainer* const told = explainer ? &*explainer : nullptr;
-  if (options.split_reduces) prepared = split_reduces(prepared, target_of, told ? &told->cuts : nullptr);
-  done("prepare");
-  const std::vector<UOp> order = toposort(prepared);
-  const Effects effects(order);
-  done("effects");
   const int32_t first_temporary = int32_t(n.inputs.size());
-  Kernels kernels = rangeify(order, effects, target_of, first_temporary, options.explains);
-  if (told) told->values = std::move(kernels.notes);
-  done("rangeify");
-  std::vector<MergedKernel> merged =
-      merge_kernels(kernels.kernels, order_kernels(kernels.kernels, effects), target_of, first_temporary, told);
-  done("merge kernels");
-  std::vector<Step> steps = repeat_kernels(std::move(merged), kernels.temporaries, target_of, first_temporary);
-  done("repeat kernels");
-  std::vector<UOp> calls = calls_of(std::move(steps), target_of);
-  done("finish kernels");
-  calls = share_kernels(std::move(calls), target_of);
-  done("share kernels");
+  std::optional<Explainer> told;
+  if (options.explains) told.emplace();
+  Explainer* const explainer = told ? &*told : nullptr;
   auto plan = std::make_shared<Plan>();
-  if (told) plan->explanation = std::make_shared<Explanation>(told->explain(calls));
-  drop_unused(calls, kernels.temporaries, first_temporary);
-  if (options.spec >= 1)
-    for (const UOp& c : calls)
-      if (c.src(0).is(Op::SINK)) spec::verify_kernel(c.src(0));
   plan->input_count = n.inputs.size();
-  plan->linear = UOp(Op::LINEAR, DType::void_, calls, LinearArg{0});
-  plan_memory(calls, kernels.temporaries, first_temporary, options.memory_plan, *plan);
-  done("memory plan");
+
+  rewrite::Pipeline p("schedule", n.sink, options.spec >= 2 ? verify_step : rewrite::Pipeline::Check());
+  p.step("prepare", prepare(p.graph()));
+  p.step("split sums", split_sums(p.graph()));
+  if (options.split_reduces) p.step("split reduces", split_reduces(p.graph(), target_of, explainer ? &explainer->cuts : nullptr));
+  p.step("rangeify", rangeify(p.graph(), target_of, first_temporary, explainer));
+  p.step("merge kernels", merge_kernels(p.graph(), target_of, first_temporary, explainer));
+  p.step("repeat kernels", repeat_kernels(p.graph(), target_of, first_temporary));
+  p.step("join nests", join_nests(p.graph(), target_of));
+  p.step("finish kernels", finish_kernels(p.graph(), target_of));
+  p.step("unroll loops", unroll_loops(p.graph()));
+  p.step("share kernels", share_kernels(p.graph(), target_of));
+  if (explainer) plan->explanation = std::make_shared<Explanation>(explainer->explain(p.graph()));
+  p.step("number temporaries", number_temporaries(p.graph(), first_temporary));
+  if (options.spec >= 1) verify_kernels(p.graph());
+  plan->linear = p.graph();
+  plan_memory(plan->linear.src(), temporaries_of(plan->linear, first_temporary), first_temporary, options.memory_plan, *plan);
+  p.step("memory plan", p.graph());
   return plan;
 }
 

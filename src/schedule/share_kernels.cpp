@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "schedule/kernel_calls.h"
 #include "symbolic/build.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -163,7 +164,8 @@ bool may_share(const UOp& call, const TargetOf& target_of) {
 
 }  // namespace
 
-std::vector<UOp> share_kernels(std::vector<UOp> calls, const TargetOf& target_of) {
+UOp share_kernels(const UOp& linear, const TargetOf& target_of) {
+  std::vector<UOp> calls(linear.src().begin(), linear.src().end());
   NodeMap<size_t> group_of, member;  // by the form, and then by the kernel; of the group
   std::vector<Group> groups;
   std::vector<UOp> forms;
@@ -192,7 +194,7 @@ std::vector<UOp> share_kernels(std::vector<UOp> calls, const TargetOf& target_of
     if (!g || !shared[*g]) continue;
     c = call_of(c, shared[*g], groups[*g].numbers[member[c.src(0)]], places[*g]);
   }
-  return calls;
+  return linear_of(calls);
 }
 
 }  // namespace tinygrad::schedule

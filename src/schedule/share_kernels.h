@@ -9,6 +9,6 @@ namespace tinygrad::schedule {
 /// variables, to which each call binds its numbers: it is lowered and compiled once. The numbers that may differ are those added to the
 /// index of an access, and those that are added to floats or multiply them; what sizes loops and decides conditions stays as it is. On a
 /// GPU no kernel is shared, since what is known of an offset makes its accesses wider there.
-std::vector<UOp> share_kernels(std::vector<UOp> calls, const TargetOf& target_of);
+UOp share_kernels(const UOp& linear, const TargetOf& target_of);
 
 }  // namespace tinygrad::schedule

@@ -81,7 +81,7 @@ class KernelWriter {
       for (int& user : note.users) user = reversed(user);
     }
     std::ranges::reverse(placed_.notes);
-    return {std::move(kernels), std::move(placed_.temporaries), std::move(placed_.notes)};
+    return {std::move(kernels), std::move(placed_.notes)};
   }
 
  private:

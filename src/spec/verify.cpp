@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include <tinygrad/errors.h>
 
 #include "shape/ranges.h"
@@ -214,5 +216,56 @@ void verify_between(const UOp& sink, std::string_view step) {
     graph.enter(u);
   }
 }
+
+namespace {
+
+/// The calls of a schedule, with the loops around them.
+class ScheduleCheck {
+ public:
+  explicit ScheduleCheck(std::string_view step) : step_(step) {}
+
+  void list(const UOp& linear) {
+    const auto* kind = std::get_if<LinearArg>(&linear.arg());
+    if (!linear.is(Op::LINEAR) || !kind || kind->kind != 0) fail(step_, "list", linear, {to_string(linear.arg()), "a LINEAR of calls"});
+    for (const UOp& s : linear.src()) {
+      if (s.is(Op::END))
+        loop(s);
+      else
+        call(s);
+    }
+  }
+
+ private:
+  void loop(const UOp& end) {
+    check_typed(step_, end);
+    const UOp& range = end.src(1);
+    const bool is_new = range.is(Op::RANGE) && std::ranges::find(open_, range) == open_.end();
+    if (end.src_count() != 2 || !is_new) fail(step_, "loop", end, {print_expr(range), "END(LINEAR, RANGE) of a range of its own"});
+    open_.push_back(range);
+    list(end.src(0));
+    open_.pop_back();
+  }
+
+  void call(const UOp& call) {
+    if (!call.is(Op::CALL) || call.src_count() == 0 || !(call.src(0).is(Op::SINK) || call.src(0).is(Op::COPY)))
+      fail(step_, "step", call, {print_expr(call), "a CALL of a kernel or a copy, or a loop around such"});
+    for (const UOp& a : call.src().subspan(1))
+      if (!is_argument(a)) fail(step_, "argument", call, {print_expr(a), "memory, a variable, or one with a value or an open loop"});
+    if (bodies_.insert(call.src(0)) && call.src(0).is(Op::SINK)) verify_between(call.src(0), step_);
+  }
+
+  bool is_argument(const UOp& a) const {
+    if (!a.is(Op::BIND)) return a.is(Op::PARAM) || a.is(Op::BUFFER) || a.is(Op::VAR);
+    return a.src(0).is(Op::VAR) && (a.src(1).is(Op::CONST) || std::ranges::find(open_, a.src(1)) != open_.end());
+  }
+
+  const std::string_view step_;
+  std::vector<UOp> open_;
+  NodeSet bodies_;
+};
+
+}  // namespace
+
+void verify_schedule(const UOp& linear, std::string_view step) { ScheduleCheck(step).list(linear); }
 
 }  // namespace tinygrad::spec

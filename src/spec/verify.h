@@ -24,4 +24,7 @@ void verify_linear(const UOp& linear, const std::function<bool(const UOp&)>& sup
 /// A kernel between two steps of code generation: what holds at every moment (typed_rules.cpp, effect_rules.cpp). `step` names the border.
 void verify_between(const UOp& sink, std::string_view step);
 
+/// The LINEAR of a schedule between two of its steps: kernels, copies and loops around them.
+void verify_schedule(const UOp& linear, std::string_view step);
+
 }  // namespace tinygrad::spec

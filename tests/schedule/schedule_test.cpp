@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "ops/elementwise.h"
+#include "rewrite/rewrite.h"
 #include "schedule/memory_plan.h"
+#include "spec/verify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -333,6 +335,30 @@ TEST(Schedule, WhatIsLargestIsPlacedFirst) {
 TEST(Schedule, KernelsOfTwoSchedulesAreTheSameNodes) {
   auto build = [] { return output(relu(matrix(16, 16)), {16, 16}); };
   EXPECT_EQ(scheduled({build()}).plan->linear.src(0).src(0), scheduled({build()}).plan->linear.src(0).src(0));
+}
+
+struct StageRecorder : rewrite::RewriteObserver {
+  void stage(const char* pipeline, const char* step, const UOp& before, const UOp& after) override {
+    EXPECT_STREQ(pipeline, "schedule");
+    steps.emplace_back(step);
+    if (after.is(Op::LINEAR)) spec::verify_schedule(after, step);
+    graphs.push_back(after);
+    EXPECT_EQ(graphs.size() < 2 || before == graphs[graphs.size() - 2], true);
+  }
+  std::vector<std::string> steps;
+  std::vector<UOp> graphs;
+};
+
+TEST(Schedule, StepsGoFromListToList) {
+  StageRecorder recorder;
+  rewrite::RewriteObserver* previous = rewrite::set_rewrite_observer(&recorder);
+  const UOp h = relu(matmul(matrix(64, 32), matrix(32, 48), 64, 32, 48));
+  const Schedule s = scheduled({output(matmul(h, matrix(48, 16), 64, 48, 16), {64, 16})});
+  rewrite::set_rewrite_observer(previous);
+  EXPECT_EQ(recorder.steps,
+            (std::vector<std::string>{"prepare", "split sums", "split reduces", "rangeify", "merge kernels", "repeat kernels", "join nests",
+                                      "finish kernels", "unroll loops", "share kernels", "number temporaries", "memory plan"}));
+  EXPECT_EQ(recorder.graphs.back(), s.plan->linear);
 }
 
 }  // namespace

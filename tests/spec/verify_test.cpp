@@ -442,5 +442,27 @@ TEST(Verify, MillionNodesWithoutRecursion) {
   verify_tensor_graph(sunk(state));
 }
 
+// Schedules.
+
+TEST(VerifySchedule, TheListOfKernels) {
+  const auto list = [](const Nodes& steps) { return node(Op::LINEAR, DType::void_, steps, LinearArg{0}); };
+  const UOp memory = param(DType::float32, 8, {.slot = 0, .device = "CPU"}), i = variable("i", 0, 3), r = range(4, 0), other = range(4, 1);
+  const UOp body = sunk(store(index(memory, cast(i, DType::index)), number(1)));
+  const auto call = [&](const UOp& argument) { return node(Op::CALL, DType::void_, {body, memory, argument}); };
+  const auto bound = [&](const UOp& value) { return node(Op::BIND, DType::index, {i, value}); };
+  const auto loop = [&](const UOp& step, const UOp& range) { return end(list({step}), Nodes{range}); };
+  const UOp broken = sunk(store(index(memory, index_const(0)), constant(DType::int32, 1)));
+  check([](const UOp& u) { verify_schedule(u, "join nests"); }, "join nests",
+        {
+            {"list", list({call(i)}), node(Op::LINEAR, DType::void_, {}, LinearArg{1})},
+            {"step", list({call(i)}), list({body})},
+            {"argument", list({call(bound(index_const(2)))}), list({call(number(2))})},
+            {"argument", list({loop(call(bound(r)), r)}), list({call(bound(r))})},
+            {"argument", list({loop(loop(call(bound(other)), r), other)}), list({loop(call(bound(other)), r)})},
+            {"loop", list({loop(call(bound(r)), r)}), list({loop(loop(call(bound(r)), r), r)})},
+            {"dtype", list({call(i)}), list({node(Op::CALL, DType::void_, {broken, memory})})},
+        });
+}
+
 }  // namespace
 }  // namespace tinygrad::spec

@@ -1,9 +1,10 @@
-#include "schedule/finish_kernel.h"
+#include "schedule/finish_kernels.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
+#include "schedule/kernel_calls.h"
 #include "schedule/online_reduce.h"
 #include "shape/ranges.h"
 #include "shape/sint.h"
@@ -13,13 +14,6 @@
 namespace tinygrad::schedule {
 
 namespace {
-
-UOp copy_call(const MergedKernel& k) {
-  const UOp& target = k.outputs[0].target;
-  const UOp from = UOp(Op::PARAM, k.copied.dtype(), k.copied.src(), ParamArg{.slot = 1, .device = k.copied.arg_as<ParamArg>().device});
-  const UOp body(Op::COPY, target.dtype(), {from}, DeviceArg{k.device});
-  return UOp(Op::CALL, DType::void_, {body, target, k.copied});
-}
 
 /// "E_32_10" for elementwise kernels, "r_32_10_784" for those that reduce: the sizes of the loops. "E_32_10_n2" has two nests.
 Symbol kernel_name(std::span<const UOp> ranges, size_t nests) {
@@ -34,24 +28,11 @@ Symbol kernel_name(std::span<const UOp> ranges, size_t nests) {
 }
 
 /// The values it stores, with sums and maxima joined.
-std::vector<UOp> stored_values(const MergedKernel& k, const Target& target, int32_t& next_range) {
+std::vector<UOp> stored_values(const UOp& nest, const Target& target, int32_t& next_range) {
   std::vector<UOp> values;
-  for (const Output& o : k.outputs) values.push_back(o.value);
+  for (const UOp& s : stores_of(nest)) values.push_back(stored_value(s));
   join_reduces(values, target, next_range);
   return values;
-}
-
-/// The first id that no range of the nests has.
-int32_t first_free_range(std::span<const MergedKernel> nests) {
-  std::vector<UOp> all;
-  for (const MergedKernel& k : nests) {
-    all.insert(all.end(), k.ranges.begin(), k.ranges.end());
-    for (const Output& o : k.outputs) {
-      all.push_back(o.value);
-      all.push_back(o.target_index);
-    }
-  }
-  return next_range_of(all);
 }
 
 /// Memory that a kernel has as one more argument.
@@ -120,22 +101,21 @@ UOp with_twins(const UOp& draft, const NodeSet& written, size_t most, std::vecto
   return twins.empty() ? draft : substitute(draft, map);
 }
 
-}  // namespace
-
-UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
-  if (nests[0].copied) return copy_call(nests[0]);
+/// With an argument for each memory, each factor that has one of its own, and each variable.
+UOp finished(const UOp& kernel, const Target& target) {
   UOps effects;
   std::vector<UOp> params, ranges, variables;
-  int32_t next_range = first_free_range(nests);
-  for (const MergedKernel& k : nests) {
+  int32_t next_range = next_range_of(nests_of(kernel));
+  for (const UOp& nest : nests_of(kernel)) {
     UOps stores;
-    const std::vector<UOp> values = stored_values(k, target, next_range);
+    const std::span<const UOp> given = stores_of(nest), loops = loops_of(nest);
+    const std::vector<UOp> values = stored_values(nest, target, next_range);
     for (size_t i = 0; i < values.size(); ++i) {
-      stores.push_back(store(index(k.outputs[i].target, k.outputs[i].target_index), values[i]));
-      params.push_back(k.outputs[i].target);
+      stores.push_back(stored(stored_to(given[i]), stored_at(given[i]), values[i]));
+      params.push_back(stored_to(given[i]));
     }
-    effects.push_back(end(stores.size() == 1 ? stores[0] : group(stores), k.ranges));
-    ranges.insert(ranges.end(), k.ranges.begin(), k.ranges.end());
+    effects.push_back(end(stores.size() == 1 ? stores[0] : group(stores), loops));
+    ranges.insert(ranges.end(), loops.begin(), loops.end());
   }
   const UOp whole = sink(effects);
   NodeSet written;
@@ -163,13 +143,29 @@ UOp finish_kernel(std::span<const MergedKernel> nests, const Target& target) {
     map[params[i]] = UOp(Op::PARAM, params[i].dtype(), params[i].src(), ParamArg{.slot = int32_t(i), .alias = uint16_t(i + 1)});
 
   const UOp body = substitute(draft, map);
-  UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges, nests.size()), .opts = {}})};
+  UOps sources{sink(body.src(), KernelArg{.name = kernel_name(ranges, nests_of(kernel).size()), .opts = {}})};
   for (const UOp& p : params) {
     const auto t = std::ranges::find(twins, p, &Twin::twin);
     sources.push_back(t == twins.end() ? p : t->memory);
   }
-  sources.append(variables.begin(), variables.end());
+  for (const UOp& v : variables) {
+    const auto bound = std::ranges::find_if(binds_of(kernel), [&](const UOp& b) { return b.src(0) == v; });
+    sources.push_back(bound == binds_of(kernel).end() ? v : *bound);
+  }
   return UOp(Op::CALL, DType::void_, sources);
+}
+
+}  // namespace
+
+UOp finish_kernels(const UOp& linear, const TargetOf& target_of) {
+  std::vector<UOp> out;
+  for (const UOp& step : linear.src()) {
+    if (is_loop(step))
+      out.push_back(loop_around(finish_kernels(step.src(0), target_of).src(), step.src(1)));
+    else
+      out.push_back(is_copy(step) ? step : finished(step, target_of(device_of_call(step))));
+  }
+  return linear_of(out);
 }
 
 }  // namespace tinygrad::schedule
