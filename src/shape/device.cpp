@@ -1,5 +1,8 @@
 #include "shape/device.h"
 
+#include <mutex>
+#include <set>
+
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -11,42 +14,42 @@ namespace tinygrad {
 namespace {
 
 struct DeviceFact final : CachedFact {
-  explicit DeviceFact(Symbol d) : device(d) {}
-  Symbol device;
+  explicit DeviceFact(Devices d) : devices(d) {}
+  Devices devices;
 };
 
-Symbol stored(const UOp& u) { return static_cast<const DeviceFact*>(u->fact(FactSlot::device))->device; }
+Devices stored(const UOp& u) { return static_cast<const DeviceFact*>(u->fact(FactSlot::device))->devices; }
 
 /// Nothing is computed in files, and this room knows of devices no more than their names.
-bool holds_files(Symbol device) { return device.str().starts_with("DISK:"); }
+bool holds_files(const Devices& devices) { return devices.size() == 1 && devices.only().str().starts_with("DISK:"); }
 
-Symbol common(const UOp& u, std::span<const UOp> sources) {
-  Symbol found;
+Devices common(const UOp& u, std::span<const UOp> sources) {
+  Devices found;
   for (const UOp& s : sources) {
-    const Symbol d = stored(s);
+    const Devices d = stored(s);
     if (d.empty() || d == found) continue;
     if (!found.empty())
-      throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), found.str(),
-                                    d.str(), holds_files(found) ? d.str() : found.str()));
+      throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), to_string(found),
+                                    to_string(d), to_string(holds_files(found) ? d : found)));
     found = d;
   }
   return found;
 }
 
-Symbol joined(std::span<const UOp> sources) {
-  std::string names;
-  for (const UOp& s : sources) names += (names.empty() ? "" : ",") + std::string(stored(s).str());
-  return Symbol(names);
+Devices joined(std::span<const UOp> shards) {
+  std::vector<Symbol> names;
+  for (const UOp& s : shards) names.push_back(stored(s).only());
+  return Devices::of(names);
 }
 
-Symbol call_rule(const UOp& u) {
+Devices call_rule(const UOp& u) {
   const UOp& body = u.src(0);
   if (body.is(Op::COPY)) return body.arg_as<DeviceArg>().device;
   if (body.is(Op::FUNCTION) && !stored(body).empty()) return stored(body);
   return common(u, u.src().subspan(1));
 }
 
-Symbol infer(const UOp& u) {
+Devices infer(const UOp& u) {
   switch (u.op()) {
     case Op::CONST: return u.arg_as<ConstArg>().device;
     case Op::BUFFER: return u.arg_as<BufferArg>().device;
@@ -55,7 +58,7 @@ Symbol infer(const UOp& u) {
     case Op::COPY: return u.arg_as<DeviceArg>().device;
     case Op::CALL: return call_rule(u);
     case Op::MSTACK: return joined(u.src());
-    case Op::MSELECT: return nth_device(stored(u.src(0)), size_t(u.arg_as<TupleArg>().index));
+    case Op::MSELECT: return stored(u.src(0))[size_t(u.arg_as<TupleArg>().index)];
     case Op::REALIZED:
     case Op::AFTER: return stored(u.src(0));
     case Op::GETTUPLE:
@@ -75,24 +78,39 @@ std::span<const UOp> device_sources(const UOp& u) { return u.is(Op::CALL) && !u.
 
 }  // namespace
 
-Symbol device_of(const UOp& u) {
+Devices Devices::of(std::span<const Symbol> names) {
+  // Never destroyed: facts of nodes may be asked for until the last moment.
+  static std::mutex& mutex = *new std::mutex;
+  static std::set<std::vector<Symbol>>& sets = *new std::set<std::vector<Symbol>>;
+  Devices out;
+  if (names.size() == 1) out.only_ = names[0];
+  if (names.size() < 2) return out;
+  std::lock_guard lock(mutex);
+  out.several_ = &*sets.emplace(names.begin(), names.end()).first;
+  return out;
+}
+
+Symbol Devices::operator[](size_t shard) const {
+  if (shard >= size()) throw DeviceError(fmt::format("no shard {} of a value that lives on {} only", shard, to_string(*this)));
+  return several_ ? (*several_)[shard] : only_;
+}
+
+Symbol Devices::only() const {
+  if (several_) throw DeviceError(fmt::format("a value lives on {}, where one device is expected", to_string(*this)));
+  return only_;
+}
+
+std::string to_string(const Devices& devices) {
+  std::string out;
+  for (size_t i = 0; i < devices.size(); ++i) out += (i == 0 ? "" : ", ") + std::string(devices[i].str());
+  return out;
+}
+
+Devices devices_of(const UOp& u) {
   const CachedFact* f = shape::fact_bottom_up(u, FactSlot::device, device_sources, [](const UOp& n) { return new DeviceFact(infer(n)); });
-  return static_cast<const DeviceFact*>(f)->device;
+  return static_cast<const DeviceFact*>(f)->devices;
 }
 
-size_t device_count(Symbol device) {
-  const std::string_view names = device.str();
-  return 1 + size_t(std::count(names.begin(), names.end(), ','));
-}
-
-Symbol nth_device(Symbol device, size_t n) {
-  std::string_view names = device.str();
-  for (size_t i = 0; i < n; ++i) {
-    const size_t comma = names.find(',');
-    if (comma == std::string_view::npos) throw DeviceError(fmt::format("no shard {} of a value that lives on {} only", n, device.str()));
-    names.remove_prefix(comma + 1);
-  }
-  return Symbol(names.substr(0, names.find(',')));
-}
+Symbol device_of(const UOp& u) { return devices_of(u).only(); }
 
 }  // namespace tinygrad

@@ -227,7 +227,7 @@ Boxed unshard_rule(const UOp& u) {
   Shape out = done_shape(u.src(0));
   const Axes& axes = u.arg_as<AxesArg>().axes;
   check_axes(u, axes, out.size());
-  for (int a : axes) out[size_t(a)] *= device_count(device_of(u.src(0)));
+  for (int a : axes) out[size_t(a)] *= int64_t(devices_of(u.src(0)).size());
   return box(std::move(out));
 }
 
