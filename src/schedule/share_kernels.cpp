@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t fewest_kernels = 4;   ///< that become one
 constexpr size_t most_variables = 16;  ///< of a kernel
+constexpr int64_t widest_access = 16;  ///< bytes, of a work-item
 constexpr std::string_view variable_name = "number";
 
 /// A number that may differ between kernels: what is added to the index of an access, in elements, or the bits of a float.
@@ -102,6 +103,7 @@ UOp form_of(const UOp& body, const std::vector<Number>& numbers) {
 struct Group {
   std::vector<UOp> bodies;
   std::vector<std::vector<Number>> numbers;  ///< of each
+  bool has_items = false;                    ///< runs as work-items somewhere
 };
 
 /// True if two numbers are as far apart in all kernels: offsets, or floats that are the same.
@@ -136,6 +138,16 @@ std::vector<Place> places_of(const Group& g) {
   return out;
 }
 
+/// Whether accesses are as wide with the variables as with the numbers: those of a work-item need offsets that are known to be multiples of
+/// their size.
+bool keeps_widths(const Group& g, const std::vector<Place>& places) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    const UOp& u = g.numbers[0][i].node;
+    if (places[i].variable && u.is(Op::INDEX) && places[i].factor * itemsize(u.src(0).dtype()) % widest_access != 0) return false;
+  }
+  return true;
+}
+
 /// Variables are the last arguments of a call, in the order of their names.
 UOp call_of(const UOp& call, const UOp& body, const std::vector<Number>& numbers, const std::vector<Place>& places) {
   UOps sources{body};
@@ -154,12 +166,11 @@ UOp call_of(const UOp& call, const UOp& body, const std::vector<Number>& numbers
 }
 
 /// Not where a variable of the user's has a name that ours would have.
-bool may_share(const UOp& call, const TargetOf& target_of) {
+bool may_share(const UOp& call) {
   const auto is_ours = [](const UOp& s) {
     return (s.is(Op::VAR) || s.is(Op::BIND)) && (s.is(Op::BIND) ? s.src(0) : s).arg_as<VarArg>().name.str().starts_with(variable_name);
   };
-  if (!call.src(0).is(Op::SINK) || std::ranges::any_of(call.src(), is_ours)) return false;
-  return !target_of(call.src(1).arg_as<ParamArg>().device).has_groups;
+  return call.src(0).is(Op::SINK) && std::ranges::none_of(call.src(), is_ours);
 }
 
 }  // namespace
@@ -171,12 +182,18 @@ UOp share_kernels(const UOp& linear, const TargetOf& target_of) {
   std::vector<UOp> forms;
   for (const UOp& c : calls) {
     const UOp& body = c.src(0);
-    if (!may_share(c, target_of) || group_of.contains(body)) continue;
+    if (!may_share(c)) continue;
+    const bool has_items = target_of(c.src(1).arg_as<ParamArg>().device).has_groups;
+    if (const size_t* known = group_of.find(body)) {
+      groups[*known].has_items = groups[*known].has_items || has_items;
+      continue;
+    }
     std::vector<Number> numbers = numbers_of(body);
     const UOp& form = forms.emplace_back(form_of(body, numbers));
     const size_t g = *group_of.insert(form, groups.size()).first;
     if (g == groups.size()) groups.emplace_back();
     group_of[body] = g;
+    groups[g].has_items = groups[g].has_items || has_items;
     member[body] = groups[g].bodies.size();
     groups[g].bodies.push_back(body);
     groups[g].numbers.push_back(std::move(numbers));
@@ -186,7 +203,7 @@ UOp share_kernels(const UOp& linear, const TargetOf& target_of) {
   for (const Group& g : groups) {
     places.push_back(g.bodies.size() < fewest_kernels ? std::vector<Place>() : places_of(g));
     const auto variables = size_t(std::ranges::count_if(places.back(), [](const Place& p) { return p.variable && !p.is_shared; }));
-    if (variables == 0 || variables > most_variables) places.back().clear();
+    if (variables == 0 || variables > most_variables || (g.has_items && !keeps_widths(g, places.back()))) places.back().clear();
     shared.push_back(places.back().empty() ? UOp() : with_variables(g.bodies[0], g.numbers[0], places.back()));
   }
   for (UOp& c : calls) {

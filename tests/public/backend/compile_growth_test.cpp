@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,38 @@ TEST(CompileGrowth, UnrolledRnn) {
   std::array<double, 3> rounds = {growth(), growth(), growth()};
   std::sort(rounds.begin(), rounds.end());
   EXPECT_LE(rounds[1], 2.3 * 2.3) << "of " << rounds[0] << " to " << rounds[2];
+}
+
+/// Each step of `width` columns reads a row of blocks of its own.
+Tensor unrolled_scaling(int64_t steps, int64_t width) {
+  const Tensor w = given({width, width}), x = given({steps, width, width});
+  Tensor h = given({width, width});
+  for (int64_t i = 0; i < steps; ++i) {
+    const Tensor scale = x.shrink({{i, i + 1}, {0, width}, {0, width}}).reshape({width, width});
+    h = (h.matmul(w) * scale).tanh();
+  }
+  return h;
+}
+
+size_t count(std::string_view text, std::string_view word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+TEST(CompileGrowth, StepsOnAGpuAreOneKernelThatReadsAsWide) {
+  const Context context{{.dev = "NULL:PTX:sm_90a"}};
+  const CompileReport few = compile_report(Tensors{unrolled_scaling(3, 256)}, {.sources = true});
+  const CompileReport many = compile_report(Tensors{unrolled_scaling(8, 256)}, {.sources = true});
+  ASSERT_EQ(few.unique_kernels, 3u);
+  ASSERT_EQ(many.unique_kernels, 1u);
+  EXPECT_EQ(many.kernels, 8u);
+  EXPECT_EQ(many.sources[0].opts, few.sources[1].opts);
+  EXPECT_GT(count(few.sources[1].source, "ld.global.nc.v4"), 0u);
+  for (const char* access : {"ld.global", "ld.global.nc.v4", "st.global.v4"})
+    EXPECT_EQ(count(many.sources[0].source, access), count(few.sources[1].source, access)) << access;
+  // Rows that begin anywhere would be read one by one.
+  EXPECT_EQ(compile_report(Tensors{unrolled_scaling(8, 63)}).unique_kernels, 8u);
 }
 
 /// Steps that are realized one by one, whose gradients go back to the first.
