@@ -1,6 +1,7 @@
 #include "schedule/cost.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "schedule/select.h"
 #include "shape/ranges.h"
@@ -129,6 +130,19 @@ double compile_weight(const UOp& u) {
     case Op::LOAD: return access;
     default: return u.in(Group::alu) ? 1 : 0;
   }
+}
+
+double compile_weight_of(const UOp& value, double most, FunctionRef<bool(const UOp&)> is_stored) {
+  double weight = 0;
+  for (std::vector<const UOp*> stack{&value}; !stack.empty() && weight <= most;) {
+    const UOp& x = *stack.back();
+    stack.pop_back();
+    weight += compile_weight(x);
+    if (x.is(Op::PARAM) || x.is(Op::AFTER) || (x != value && is_stored(x))) continue;
+    for (const UOp& s : x.in(Group::movement) ? x.src().first(1) : x.src())
+      if (s.dtype() != DType::index) stack.push_back(&s);
+  }
+  return weight;
 }
 
 double arithmetic_cost(const UOp& x, const CostModel& model) {

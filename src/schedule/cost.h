@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/function_ref.h"
 #include "target/target.h"
 #include "uop/uop.h"
 
@@ -102,6 +103,10 @@ Decision decide_by_cost(const Demand& demand, const InlineCost& one, const CostM
 /// What a node of a kernel takes to compile, in operations: those that targets lack are written by many, and each REDUCE is a loop more
 /// that the choice of vectors and tiles has to weigh. Nodes of a tensor graph, or of a kernel.
 double compile_weight(const UOp& u);
+
+/// What computing a value of what is in memory takes, PARAMs and what `is_stored` says; or more than `most`, if it is more. A node that is
+/// reached twice counts twice.
+double compile_weight_of(const UOp& value, double most, FunctionRef<bool(const UOp&)> is_stored);
 
 /// A kernel that weighs so much takes in nothing more that could be stored: what it takes to compile grows faster than what it computes. A
 /// chain of any length becomes kernels of this size, of which those of equal steps are equal.

@@ -6,6 +6,7 @@
 
 #include "schedule/cost.h"
 #include "schedule/prepare.h"
+#include "schedule/reduce_ranges.h"
 #include "schedule/value_forms.h"
 #include "shape/device.h"
 #include "shape/ranges.h"
@@ -318,22 +319,8 @@ class Placer {
 
   /// Not products of which a reduction makes less, nor what is little more than what it is made of.
   bool may_be_cut(const UOp& u, const Use& use) const {
-    return (elements(u) <= outputs_of(use) || !broadcasts_.contains(u)) && !is_light(u);
-  }
-
-  /// To compute it of what is in memory is little more than to load it.
-  bool is_light(const UOp& u) const {
-    double weight = 0;
-    for (std::vector<const UOp*> stack{&u}; !stack.empty();) {
-      const UOp& x = *stack.back();
-      stack.pop_back();
-      weight += compile_weight(x);
-      if (weight > least_weight) return false;
-      if (x.is(Op::PARAM) || x.is(Op::AFTER) || (x != u && (value(x).storage || expected_.contains(x)))) continue;
-      for (const UOp& s : x.in(Group::movement) ? x.src().first(1) : x.src())
-        if (s.dtype() != DType::index) stack.push_back(&s);
-    }
-    return true;
+    const auto in_memory = [&](const UOp& x) { return value(x).storage || expected_.contains(x); };
+    return (elements(u) <= outputs_of(use) || !broadcasts_.contains(u)) && compile_weight_of(u, least_weight, in_memory) > least_weight;
   }
 
   /// Into how many parts a value may be taken apart so that kernels make and use one after another (`repeat_kernels`): its outermost axis
@@ -393,7 +380,7 @@ class Placer {
     const auto& arg = u.arg_as<ReduceArg>();
     const UOp& x = u.src(0);
     const Shape& shape = shape_of(x.is(Op::TUPLE) ? x.src(0) : x);
-    use.ranges = reduce_ranges(u, use, arg.axes, shape);
+    use.ranges = reduce_ranges_.at(u, joinable_[number(u)], ways_[number(u)].depth, shape, use, [&] { return around(use); });
     Place inner{{}, use.place.valid};
     size_t next_kept = 0;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -407,54 +394,9 @@ class Placer {
     in_one_sum_.insert(*summed);
   }
 
-  /// A maximum and the sums that can be carried with it, in one kernel: they run over the same ranges.
-  UOp joined_key(const UOp& u, const Use& use) {
-    const UOp* max = joinable_[number(u)];
-    if (!max) return {};
-    UOps key{index_const(use.kernel), *max};
-    for (int a : u.arg_as<ReduceArg>().axes) key.push_back(shape_of(u.src(0))[size_t(a)].uop());
-    held_.push_back(UOp(Op::TUPLE, DType::void_, key));
-    return held_.back();
-  }
-
-  /// Those ranges, if the REDUCE finds them made by another at this use, which stands in none of them: a loop in one of them need not
-  /// depend on it.
+  /// See ReduceRanges.
   const UOps* joined_ranges(const UOp& u, const Use& use) {
-    const UOp key = joined_key(u, use);
-    const UOps* made = key ? joined_ranges_.find(key) : nullptr;
-    if (!made || (use.place.valid && is_open_over(use.place.valid, *made))) return nullptr;
-    const auto outside = around(use);
-    const auto inside = [&](const UOp& r) { return r.is(Op::RANGE) && std::ranges::binary_search(outside, Loops::id(r)); };
-    return std::ranges::any_of(*made, inside) ? nullptr : made;
-  }
-
-  UOps reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
-    if (const UOps* made = joined_ranges(u, use)) return *made;
-    const UOps out = own_reduce_ranges(u, use, axes, shape);
-    if (const UOp key = joined_key(u, use); key && !joined_ranges_.contains(key)) {
-      joined_ranges_[key] = out;
-      for (const UOp& r : out)
-        if (r.is(Op::RANGE)) out_.loops.of(r).joins = true;
-    }
-    return out;
-  }
-
-  /// Reduces of one kernel, at one place, of one depth, over axes of the same sizes, share their ranges.
-  UOps own_reduce_ranges(const UOp& u, const Use& use, const Axes& axes, const Shape& shape) {
-    UOps key{index_const(use.kernel), index_const(ways_[number(u)].depth), use.place.valid ? use.place.valid : bool_const(true)};
-    for (const UOp& e : use.place.at) key.push_back(e);
-    for (int a : axes) key.push_back(shape[size_t(a)].uop());
-    const UOp k(Op::TUPLE, DType::void_, key);
-    if (const UOps* shared = reduce_ranges_.find(k)) return *shared;
-    held_.push_back(k);
-    Loops::Ids outer = around(use);
-    UOps out;
-    for (int a : axes) {
-      out.push_back(out_.loops.open(shape[size_t(a)], AxisKind::reduce, outer));
-      if (out.back().is(Op::RANGE)) outer.push_back(Loops::id(out.back()));
-    }
-    reduce_ranges_[k] = out;
-    return out;
+    return reduce_ranges_.joined(u, joinable_[number(u)], use, [&] { return around(use); });
   }
 
   const std::vector<UOp>& order_;
@@ -470,14 +412,13 @@ class Placer {
   std::vector<Way> ways_;
   double longest_ = 0;
   Placement out_;
+  ReduceRanges reduce_ranges_{out_.loops};
   std::vector<double> weights_;  ///< of what each kernel computes and loads so far
   UOps root_place_;
   NodeSet elided_;
   NodeSet in_one_sum_;  ///< what is summed up as it is: sums of it are one sum with the other
   NodeMap<int> store_of_;
   std::unordered_map<uint64_t, int> last_use_;  ///< of a value in a kernel
-  NodeMap<UOps> reduce_ranges_, joined_ranges_;
-  std::vector<UOp> held_;
 };
 
 }  // namespace
