@@ -6,7 +6,7 @@
 
 #include "schedule/cost.h"
 #include "schedule/kernel_calls.h"
-#include "shape/ranges.h"
+#include "schedule/merge_facts.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -21,58 +21,7 @@ constexpr double small_kernel = 1 << 12;  ///< elements up to which a launch cos
 
 const UOp& memory(const UOp& index) { return index.src(0); }
 
-/// REDUCEs of a kernel that can be one loop: equally many below them, the same loops around them and the same sizes.
-struct ReduceKey {
-  int depth;
-  UOps around, sizes;
-  friend bool operator==(const ReduceKey&, const ReduceKey&) = default;
-};
-struct ReduceLoop {
-  ReduceKey key;
-  UOps ranges;
-};
-
-/// What merging must know of an expression.
-struct Facts {
-  std::vector<UOp> loads;  ///< INDEX nodes
-  std::vector<ReduceLoop> reduces;
-  bool streams = true;  ///< no REDUCE uses an element for several outputs, as a matrix product does
-};
-
-bool is_loop(const UOp& range) { return range.arg_as<RangeArg>().kind == AxisKind::loop; }
-
-bool contains(std::span<const UOp> all, const UOp& u) { return std::find(all.begin(), all.end(), u) != all.end(); }
-
-/// A load inside the REDUCE that changes with its ranges depends on all loops around the REDUCE.
-bool streams(const UOp& reduce, const UOps& loops) {
-  const std::span<const UOp> own = closed_ranges(reduce);
-  const UOp& body = reduce.src(0);
-  for (const UOp& u : toposort(body)) {
-    if (!u.is(Op::LOAD)) continue;
-    const OpenRanges open = ranges_of(u);
-    const bool changes = std::any_of(own.begin(), own.end(), [&](const UOp& r) { return contains(open, r); });
-    if (changes && !std::all_of(loops.begin(), loops.end(), [&](const UOp& r) { return contains(open, r); })) return false;
-  }
-  return true;
-}
-
-Facts facts_of(const UOp& value) {
-  Facts f;
-  NodeMap<int> depth;
-  for (const UOp& u : toposort(value)) {
-    int d = 0;
-    for (const UOp& s : u.src()) d = std::max(d, depth[s]);
-    depth[u] = u.is(Op::REDUCE) ? d + 1 : d;
-    if (u.is(Op::LOAD)) f.loads.push_back(u.src(0));
-    if (!u.is(Op::REDUCE)) continue;
-    const std::span<const UOp> own = closed_ranges(u);
-    ReduceLoop loop{{d, ranges_of(u), {}}, UOps(own)};
-    for (const UOp& r : own) loop.key.sizes.push_back(r.src(0));
-    f.streams = f.streams && streams(u, loop.key.around);
-    if (std::all_of(loop.key.around.begin(), loop.key.around.end(), is_loop)) f.reduces.push_back(std::move(loop));
-  }
-  return f;
-}
+bool contains(std::span<const UOp> all, const UOp& u) { return std::ranges::find(all, u) != all.end(); }
 
 struct Group {
   UOps loops;
@@ -105,7 +54,7 @@ class Merger {
       const UOp& nest = only_nest(call);
       g.loops = UOps(loops_of(nest));
       g.stores = {stores_of(nest)[0]};
-      Facts f = facts_of(stored_value(g.stores[0]));
+      MergeFacts f = merge_facts(stored_value(g.stores[0]));
       g.loads = std::move(f.loads);
       g.reduces = std::move(f.reduces);
       g.streams = f.streams;
@@ -305,7 +254,7 @@ class Merger {
     if (!hand_over(a, value, takes_result)) return {Merge::other_places};
     const bool is_step = takes_result && !a.reducing && !b.reducing && most_elements <= small_value;
     const double most = is_step ? most_chain_weight : most_joined_weight;
-    Facts f = facts_of(value);
+    MergeFacts f = merge_facts(value);
     bool shares_reads = false;
     if (a.streams) {
       share_reduces(a, value, f);
@@ -337,7 +286,7 @@ class Merger {
   }
 
   /// Loops of `a` in place of equal ones of `value`, so that both read the same in one.
-  static void share_reduces(const Group& a, UOp& value, Facts& f) {
+  static void share_reduces(const Group& a, UOp& value, MergeFacts& f) {
     NodeMap<UOp> to_a;
     for (const ReduceLoop& mine : f.reduces) {
       const bool clear = std::all_of(f.reduces.begin(), f.reduces.end(),
@@ -351,10 +300,10 @@ class Merger {
     }
     if (to_a.size() == 0) return;
     value = substitute(value, to_a);
-    f = facts_of(value);
+    f = merge_facts(value);
   }
 
-  static size_t buffers(const Group& a, const Facts& f) {
+  static size_t buffers(const Group& a, const MergeFacts& f) {
     NodeSet all;
     for (const UOp& s : a.stores) all.insert(stored_to(s));
     for (const UOp& i : a.loads) all.insert(memory(i));
@@ -370,7 +319,7 @@ class Merger {
     return sum;
   }
 
-  static void take_in(Group& a, UOp store, Facts f) {
+  static void take_in(Group& a, UOp store, MergeFacts f) {
     a.loads.insert(a.loads.end(), f.loads.begin(), f.loads.end());
     a.reduces.insert(a.reduces.end(), f.reduces.begin(), f.reduces.end());
     a.reducing = a.reducing || !f.reduces.empty();
