@@ -68,6 +68,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/python/run $(BUILD)
 	@bench/digits/run $(BUILD)/bin/tg
 	@bench/overheads/run $(BUILD)
+	@bench/beside/run $(BUILD)
 	@bench/kernels/run --build $(BUILD) --page docs/benchmarks.md
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
