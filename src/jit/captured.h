@@ -67,6 +67,8 @@ class CapturedCall {
   detail::JitResults replay(const CallArguments& arguments);
   void free_intermediates() { capture_->free_leases(); }
   const Recording& recording() const { return recording_; }
+  /// Whether it changes memory beside that of its results.
+  bool writes_any() const { return writes_any_; }
   const std::string& layout() const { return layout_; }
   const std::shared_ptr<const void>& skeleton() const { return skeleton_; }
 

@@ -216,7 +216,7 @@ void CapturedCall::Builder::add_found() {
   for (const detail::CellPtr& c : recorder_.read_cells()) {
     Found& f = out_.found_.emplace_back(Found{c, {}, c->version()});
     const UOp state = state_of_view(c->node());
-    if (state.is(Op::BUFFER)) f.buffer_id = id_of(state);
+    if (state) f.buffer_id = id_of(buffer_of_state(state));
   }
 }
 

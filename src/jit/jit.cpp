@@ -7,6 +7,7 @@
 #include <cctype>
 #include <list>
 #include <mutex>
+#include <shared_mutex>
 
 #include <tinygrad/errors.h>
 
@@ -69,7 +70,7 @@ struct JitCore::State {
 
   JitOptions options;
   mutable std::mutex mutex;                   // of `entries` and of what they have captured
-  std::mutex recording;                       // held by the one call that runs the function
+  std::shared_mutex recording;                // held by the one call that runs the function; shared by replays that change state
   std::list<std::shared_ptr<Entry>> entries;  // the latest used one first
 
   std::shared_ptr<CapturedCall> captured_of(const Entry& entry) const {
@@ -236,7 +237,12 @@ std::optional<JitResults> JitCore::call(const JitArguments& given, const void* r
     if (state_->options.check) return std::nullopt;
     return captured->replay(arguments);
   };
-  if (auto results = replay()) return results;
+  if (const auto captured = state_->captured_of(*entry); captured && captured->writes_any()) {
+    const std::shared_lock lock(state_->recording);  // a call that is recorded may be about to change the same state
+    if (auto results = replay()) return results;
+  } else if (auto results = replay()) {
+    return results;
+  }
   const std::lock_guard lock(state_->recording);
   if (auto results = replay()) return results;  // captured while this call waited
   state_->record(*entry, arguments, result_type, body);

@@ -58,6 +58,7 @@ const tensor::TensorValue& value_of(const UOp& tensor) {
 std::vector<CellPtr> sorted_cells(bool with_finished) {
   std::vector<CellPtr> out;
   const auto add = [&](const std::unordered_set<TensorCell*>& cells) {
+    out.reserve(out.size() + cells.size());  // a share that could not be kept would be given up under the lock, which the last one takes
     for (TensorCell* cell : cells)
       if (CellPtr alive = cell->weak_from_this().lock()) out.push_back(std::move(alive));
   };

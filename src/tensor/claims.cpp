@@ -25,6 +25,15 @@ struct Waiting {
   }
 };
 
+/// After claims were given back.
+void tell_waiters() noexcept {
+  Waiting& waiting = Waiting::instance();
+  if (waiting.waiters.load() == 0) return;  // who begins to wait now has not tried yet, or saw that they were held, and counts already
+  const std::lock_guard lock(waiting.mutex);
+  ++waiting.releases;
+  waiting.released.notify_all();
+}
+
 }  // namespace
 
 Claims::Claims(Claims&& other) noexcept
@@ -86,7 +95,9 @@ bool Claims::try_acquire() noexcept {
   sort();
   for (size_t i = 0; i < claims_.size(); ++i) {
     if (claims_[i].memory->try_claim(claims_[i].writes)) continue;
+    const bool had_some = i > 0;
     while (i-- > 0) claims_[i].memory->give_back_claim(claims_[i].writes);
+    if (had_some) tell_waiters();  // they may have been in the way of somebody for this moment
     return false;
   }
   return is_held_ = true;
@@ -99,11 +110,7 @@ void Claims::acquire() {
 void Claims::release() noexcept {
   if (!std::exchange(is_held_, false)) return;
   for (const Claim& c : claims_) c.memory->give_back_claim(c.writes);
-  Waiting& waiting = Waiting::instance();
-  if (waiting.waiters.load() == 0) return;  // who begins to wait now has not tried yet, or saw that they were held, and counts already
-  const std::lock_guard lock(waiting.mutex);
-  ++waiting.releases;
-  waiting.released.notify_all();
+  tell_waiters();
 }
 
 void wait_for_claims(FunctionRef<bool()> succeeds) {
@@ -125,10 +132,12 @@ void wait_for_claims(FunctionRef<bool()> succeeds) {
       seen = waiting.releases;
     }
     if (succeeds()) return;
-    std::unique_lock lock(waiting.mutex);
-    waiting.released.wait_for(lock, patience, [&] { return waiting.releases != seen; });
-    lock.unlock();
-    check_interrupt();
+    for (bool released = false; !released;) {
+      std::unique_lock lock(waiting.mutex);
+      released = waiting.released.wait_for(lock, patience, [&] { return waiting.releases != seen; });
+      lock.unlock();
+      check_interrupt();
+    }
   }
 }
 

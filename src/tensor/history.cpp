@@ -326,6 +326,9 @@ UOp history_of_view(const UOp& view) {
   return u->is(Op::REALIZED) && arg_of(*u).history ? *u : UOp();
 }
 
+UOp overwritten_content(const UOp& memory) { return content(memory, overwritten); }
+bool is_overwritten(const UOp& node) { return is_content(node) && arg_of(node).id == overwritten; }
+
 TensorArg next_value_of(const TensorArg& before) {
   const IntrusivePtr<Resource> variable(new TensorValue(static_cast<const TensorValue&>(*before.variable).origin));
   if (!is_alive(before.variable)) static_cast<const TensorValue&>(*variable).end();

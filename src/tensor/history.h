@@ -45,6 +45,10 @@ UOp history_of_view(const UOp& view);
 /// What a tensor is when its value has changed.
 TensorArg next_value_of(const TensorArg& before);
 
+/// What memory held before it was overwritten, and whether a node is that: nothing can be computed of it.
+UOp overwritten_content(const UOp& memory);
+bool is_overwritten(const UOp& node);
+
 /// Throws ValueError if gradients of tensors as old as `oldest_target` might go through a history that was dropped.
 void check_history(const UOp& root, uint64_t oldest_target);
 /// Throws ValueError if the gradients read memory that has been written since.

@@ -203,6 +203,7 @@ class Realization {
     const NodeMap<UOp> known = realized_nodes(memory_, stores_, effects_);
     for (const UOp& a : stores_) set_state_now(a, *known.find(a));
     replace_in_cells(known);
+    if (!stores_.empty()) spoil_late_readers();
   }
 
  private:
@@ -259,6 +260,10 @@ class Realization {
       if (is_placeholder(u))
         throw ValueError(
             "realize: the arguments of a function() have no values while it is being built; read values of tensors outside of it");
+      if (is_overwritten(u))
+        throw ValueError(
+            "realize: a tensor was made, by another thread, of values that were overwritten meanwhile; make it before, or after, what "
+            "overwrites them");
       if (u.is(Op::BUFFER)) claims_.add(buffer_of(u), false);
       if (u.is(Op::AFTER)) {
         if (UOp now = state_now(u)) outdated_[u] = std::move(now);
@@ -294,6 +299,19 @@ class Realization {
     return *all;
   }
 
+  /// Tensors that other threads have made since this began out of parts of what read the replaced states: that is gone, and to compute them
+  /// is an error.
+  void spoil_late_readers() const {
+    for (const CellPtr& c : unfinished_cells()) {
+      if (c->number < first_late_) continue;
+      NodeMap<UOp> gone;
+      const UOp node = c->node();
+      for (const UOp& u : toposort(node))
+        if (u.is(Op::BUFFER) && replaced_.contains(u)) gone[u] = overwritten_content(u);
+      if (gone.size() > 0 && !is_empty(shape_of(node))) c->exchange(node, substitute(node, gone));
+    }
+  }
+
   /// All nodes of it, which nobody may replace while it runs.
   const NodeSet& graph() const {
     if (!graph_) {
@@ -317,7 +335,8 @@ class Realization {
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
   NodeMap<UOp> outdated_;
   Claims claims_;
-  mutable std::optional<NodeSet> graph_;  // once somebody has asked
+  const uint64_t first_late_ = detail::next_cell_number();  // cells that are made later have larger numbers
+  mutable std::optional<NodeSet> graph_;                    // once somebody has asked
   bool is_running_ = false;
 };
 
@@ -362,45 +381,46 @@ std::vector<UOp> nodes_of(std::span<const CellPtr> cells) {
   return nodes;
 }
 
+/// What a recorded call would compute though it is no part of the call: stores that waited before, and live tensors that the call neither
+/// made nor changed, and that its stores would make compute.
+std::vector<UOp> outside_of(const Realization& r, const Observer& recorder) {
+  std::vector<UOp> outside;
+  for (const UOp& a : r.states())
+    if (recorder.is_outside(a.arg_as<StoreArg>())) outside.push_back(a);
+  for (const CellPtr& c : r.readers())
+    if (recorder.is_outside(*c)) outside.push_back(c->node());
+  return outside;
+}
+
+/// Computes the nodes that there are when it begins, but what is outside of a recorded call first, which is not recorded.
 void realize_nodes(FunctionRef<std::vector<UOp>()> nodes_now) {
   std::optional<Realization> r;
+  std::vector<UOp> outside;
+  const Observer* recorder = Observer::current();
   const auto begins = [&] {
     const StatesLock lock;
     std::vector<UOp> nodes = nodes_now();
     prepare(r, nodes);
-    return r->empty() || r->try_begin();
+    if (recorder) outside = outside_of(*r, *recorder);
+    return r->empty() || !outside.empty() || r->try_begin();
   };
   if (!begins()) wait_for_claims(begins);
-  if (!r->empty()) run(*r);
-}
-
-/// What a recorded call would compute though it is no part of the call: stores that waited before, and live tensors that the call neither
-/// made nor changed, and that its stores would make compute.
-void realize_outside(std::span<const CellPtr> cells, const Observer& recorder) {
-  std::vector<UOp> outside;
-  {
-    const StatesLock lock;
-    std::optional<Realization> r;
-    std::vector<UOp> nodes = nodes_of(cells);
-    prepare(r, nodes);
-    for (const UOp& a : r->states())
-      if (recorder.is_outside(a.arg_as<StoreArg>())) outside.push_back(a);
-    for (const CellPtr& c : r->readers())
-      if (recorder.is_outside(*c)) outside.push_back(c->node());
+  if (outside.empty()) {
+    if (!r->empty()) run(*r);
+    return;
   }
-  const Observer::Pause pause;
-  if (!outside.empty()) realize_nodes([&] { return outside; });
-}
-
-void realize_now(std::span<const CellPtr> cells) {
-  if (const Observer* recorder = Observer::current()) realize_outside(cells, *recorder);
-  realize_nodes([&] { return nodes_of(cells); });
+  r.reset();
+  {
+    const Observer::Pause pause;
+    realize_nodes([&] { return outside; });
+  }
+  realize_nodes(nodes_now);
 }
 
 }  // namespace
 
 void realize(std::span<const CellPtr> cells) {
-  engine::with_host_memory([&] { realize_now(cells); });
+  engine::with_host_memory([&] { realize_nodes([&] { return nodes_of(cells); }); });
 }
 
 namespace {
@@ -410,13 +430,13 @@ bool reads_written(const UOp& node, const Claims& used) {
   return std::ranges::any_of(toposort(node), [&](const UOp& u) { return u.is(Op::BUFFER) && used.writes(buffer_of(u)); });
 }
 
-/// Live tensors with a store that waits on memory that is used, and those that are lazy and read what will be written.
+/// Live tensors with a store that waits on memory that is used, and those that wait for something that reads what will be written.
 std::vector<CellPtr> cells_before(const Claims& used) {
   std::vector<CellPtr> cells;
   for (CellPtr& c : unfinished_cells()) {
     const UOp node = c->node(), state = state_of_view(node);
     const bool pending = state && used.contains(buffer_of(buffer_of_state(state)));
-    if (pending || (!state && used.writes_any() && reads_written(node, used))) cells.push_back(std::move(c));
+    if (pending || (used.writes_any() && reads_written(node, used))) cells.push_back(std::move(c));
   }
   return cells;
 }
@@ -514,11 +534,22 @@ bool is_due(const UOp& state) {
   return pending % most_pending == 0 && (pending >= most_differentiable || !has_history(state));
 }
 
+/// A view that was made while another thread ran what it shows is one of what stands for that since.
+void forget_outdated(const detail::TensorCell& cell) {
+  for (UOp state = state_of_view(cell.node()), now; state && (now = state_now(state)); state = state_of_view(cell.node())) {
+    NodeMap<UOp> known;
+    known[state] = now;
+    replace_in_cells(known);
+  }
+}
+
 /// Adds the store; true if it should run now, null where nothing was done because somebody else computes what is to be written to. A value
 /// that nobody else shares is replaced. What changes is another variable than before, unless what it gets has no gradient: so an
 /// optimizer's parameters stay what they are to graphs built earlier.
-std::optional<bool> add_store(detail::TensorCell& cell, UOp value) {
+std::optional<bool> add_store(detail::TensorCell& cell, FunctionRef<UOp()> value_now) {
   const StatesLock lock;
+  forget_outdated(cell);
+  UOp value = value_now();
   if (overlaps_itself(cell.node()))
     throw ValueError("assign: the tensor is an expanded view, elements of which share memory; assign to contiguous()");
   if (is_empty(shape_of(value))) return false;
@@ -554,7 +585,7 @@ std::optional<bool> add_store(detail::TensorCell& cell, UOp value) {
 
 }  // namespace
 
-void assign(detail::TensorCell& cell, const UOp& value) {
+void assign(detail::TensorCell& cell, FunctionRef<UOp()> value) {
   std::optional<bool> due;
   const auto stores = [&] {
     due = add_store(cell, value);

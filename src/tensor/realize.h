@@ -17,9 +17,10 @@ namespace tinygrad::tensor {
 /// claims on the memory that it reads and writes: realizes that have nothing to do with each other do not wait for each other.
 void realize(std::span<const detail::CellPtr> cells);
 
-/// Writes `value`, which has the shape and dtype of the cell's, into its memory, where every tensor that is a view of it sees the change;
-/// a value that has no memory is replaced. The store runs when its result is needed, or when many wait.
-void assign(detail::TensorCell& cell, const UOp& value);
+/// Writes what `value` gives, which has the shape and dtype of the cell's, into its memory, where every tensor that is a view of it sees
+/// the change; a value that has no memory is replaced. `value` is asked under the lock of the states, perhaps several times. The store runs
+/// when its result is needed, or when many wait.
+void assign(detail::TensorCell& cell, FunctionRef<UOp()> value);
 
 /// Before a replay, or whatever else works with memory that tensors show, outside of a realize: runs the stores that wait on that memory,
 /// and computes the live tensors that read what it will write. If it writes anything, the claims on all of it are held until they go.

@@ -434,7 +434,7 @@ Tensor& Tensor::assign(const Tensor& x) & {
   if (!to.empty() && !from.empty() && to != from)
     throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
   const bool ends_gradient = is_detached_view(value) && !is_detached_view(node);
-  if (plain_view(node) != plain_view(value) || ends_gradient) tensor::assign(cell(), value);
+  if (plain_view(node) != plain_view(value) || ends_gradient) tensor::assign(cell(), [&] { return as_written(x.uop(), cell().node()); });
   return *this;
 }
 

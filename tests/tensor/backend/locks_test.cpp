@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -221,6 +224,81 @@ TEST_F(Locks, MemoryKnowsWhetherGraphsReadIt) {
     EXPECT_EQ(reader.max().item(), before);
   }
   EXPECT_EQ(users_of(state), 0);
+}
+
+/// What another thread overwrites while a value is assigned.
+TEST_F(Locks, AnAssignedValueIsThatOfWhenItIsStored) {
+  for (int i = 0; i < 40; ++i) {
+    Tensor x = Tensor({1.0, 2.0, 3.0}).realize(), twice = x * 2;
+    const Tensor view = twice.reshape({3, 1});
+    std::thread first([&] { x.assign(x + (10 + i)).realize(); });
+    twice += 1;
+    first.join();
+    EXPECT_EQ(twice.tolist(), (std::vector<float>{3, 5, 7})) << i;
+    EXPECT_EQ(view.tolist(), (std::vector<float>{3, 5, 7})) << i;
+  }
+}
+
+/// Gradients that another thread asks for while what they are of is overwritten: right, or an error.
+TEST_F(Locks, LateReadersAreRightOrErrors) {
+  for (int i = 0; i < 40; ++i) {
+    Tensor x = Tensor({1.0, 2.0}).realize(), p = Tensor({1.0, 1.0}).realize();
+    const Tensor loss = ((x * 2).exp() * p).sum();
+    std::thread first([&] { x.assign(x + (10 + i)).realize(); });
+    try {
+      const Tensor g = loss.gradient(std::vector{p})[0];
+      EXPECT_NEAR(g.tolist()[0], std::exp(2.0), 1e-3) << i;
+    } catch (const ValueError&) {}
+    first.join();
+  }
+}
+
+/// Stores that wait, and copies that are not made yet, are of what is there before a replay.
+TEST_F(Locks, ReplaysComputeFirstWhatWaitsForWhatTheyWrite) {
+  Tensor w = Tensor({1.0, 2.0}).realize(), other = Tensor({0.0, 0.0}).realize();
+  const auto step = jit([&](const Tensor& x) { w += x; });
+  const Tensor ten = Tensor({10.0, 10.0}).realize();
+  for (int i = 0; i < 4; ++i) step(ten);
+  EXPECT_TRUE(step.captured());
+  const Tensor old = w.clone(), view = old.reshape({2, 1});
+  other.assign(w * 2);
+  step(ten);
+  EXPECT_EQ(old.tolist(), (std::vector<float>{41, 42}));
+  EXPECT_EQ(view.tolist(), (std::vector<float>{41, 42}));
+  EXPECT_EQ(other.tolist(), (std::vector<float>{82, 84}));
+  EXPECT_EQ(w.tolist(), (std::vector<float>{51, 52}));
+}
+
+/// A function that looks only at the shape of a tensor that changes does the same each time.
+TEST_F(Locks, AFunctionThatReadsAShapeIsCaptured) {
+  Tensor s = Tensor({1.0, 2.0}).realize();
+  const Tensor a = Tensor({3.0, 4.0}).realize();
+  int runs = 0;
+  const auto f = jit([&](const Tensor& x) {
+    ++runs;
+    return (x * 2).reshape(s.shape());
+  });
+  for (int i = 0; i < 8; ++i) {
+    s += 1;
+    EXPECT_EQ(f(a).tolist(), (std::vector<float>{6, 8}));
+  }
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(s.tolist(), (std::vector<float>{9, 10}));
+}
+
+/// Calls of one function with other forms of arguments, in several threads.
+TEST_F(Locks, OneFunctionThatCountsWithOtherArguments) {
+  for (int round = 0; round < 10; ++round) {
+    Tensor count = Tensor({0.0}).realize();
+    const auto f = jit([&](const Tensor& x) { count += x.sum(); });
+    std::vector<std::thread> threads;
+    for (int t = 1; t <= 4; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 20; ++i) f(Tensor::ones({t}));
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(count.item(), 20 * (1 + 2 + 3 + 4)) << round;
+  }
 }
 
 /// A realize that fails gives back what it had claimed.
