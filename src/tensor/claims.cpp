@@ -25,15 +25,6 @@ struct Waiting {
   }
 };
 
-/// After claims were given back.
-void tell_waiters() noexcept {
-  Waiting& waiting = Waiting::instance();
-  if (waiting.waiters.load() == 0) return;  // who begins to wait now has not tried yet, or saw that they were held, and counts already
-  const std::lock_guard lock(waiting.mutex);
-  ++waiting.releases;
-  waiting.released.notify_all();
-}
-
 }  // namespace
 
 Claims::Claims(Claims&& other) noexcept
@@ -95,9 +86,7 @@ bool Claims::try_acquire() noexcept {
   sort();
   for (size_t i = 0; i < claims_.size(); ++i) {
     if (claims_[i].memory->try_claim(claims_[i].writes)) continue;
-    const bool had_some = i > 0;
     while (i-- > 0) claims_[i].memory->give_back_claim(claims_[i].writes);
-    if (had_some) tell_waiters();  // they may have been in the way of somebody for this moment
     return false;
   }
   return is_held_ = true;
@@ -110,7 +99,11 @@ void Claims::acquire() {
 void Claims::release() noexcept {
   if (!std::exchange(is_held_, false)) return;
   for (const Claim& c : claims_) c.memory->give_back_claim(c.writes);
-  tell_waiters();
+  Waiting& waiting = Waiting::instance();
+  if (waiting.waiters.load() == 0) return;  // who begins to wait now has not tried yet, or saw that they were held, and counts already
+  const std::lock_guard lock(waiting.mutex);
+  ++waiting.releases;
+  waiting.released.notify_all();
 }
 
 void wait_for_claims(FunctionRef<bool()> succeeds) {
@@ -124,17 +117,20 @@ void wait_for_claims(FunctionRef<bool()> succeeds) {
       waiting.claims_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     }
   } waiter(waiting);
-  constexpr auto patience = std::chrono::milliseconds(20);  // until it asks again whether it was cancelled
-  for (;;) {
+  using namespace std::chrono_literals;
+  // Who fails had some claims for an instant, and may have been in the way of others, whom nobody tells: so all try again now and then.
+  for (auto patience = 1ms;; patience = std::min(2 * patience, 640ms)) {
     uint64_t seen = 0;
     {
       const std::lock_guard lock(waiting.mutex);
       seen = waiting.releases;
     }
     if (succeeds()) return;
-    for (bool released = false; !released;) {
+    bool released = false;
+    const auto moment = std::min(patience, 20ms);  // until it asks whether it was cancelled
+    for (auto waited = 0ms; !released && waited < patience; waited += moment) {
       std::unique_lock lock(waiting.mutex);
-      released = waiting.released.wait_for(lock, patience, [&] { return waiting.releases != seen; });
+      released = waiting.released.wait_for(lock, moment, [&] { return waiting.releases != seen; });
       lock.unlock();
       check_interrupt();
     }
