@@ -49,7 +49,8 @@ struct RaiseCommand {
 using Command = std::variant<LaunchCommand, CopyCommand, WaitCommand, RaiseCommand>;
 
 /// The commands of a device, which run one after another. Safe for several threads. Device::synchronize() waits for them, and throws what
-/// went wrong; commands behind one that failed may run, since what they wrote counts as lost.
+/// went wrong; commands behind one that failed may run, since what they wrote counts as lost. A signal that is raised behind one carries
+/// that to the queues that wait for it, whose devices throw it, too.
 class TINYGRAD_EXPORT Queue {
  public:
   virtual ~Queue();
