@@ -1,12 +1,12 @@
 // The time of a replay that writes its own state: alone, while another process compiles networks without end, and while another thread
 // does.
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <thread>
