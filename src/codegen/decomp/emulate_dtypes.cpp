@@ -165,7 +165,6 @@ class Emulation {
   UOp decoded(const UOp& bits, DType d) { return keep(value_of(bits, d), bits, d); }
   UOp keep(const UOp& value, const UOp& bits, DType d) {
     decoded_[value] = {bits, d};
-    keep_.push_back(value);
     return value;
   }
 
@@ -189,8 +188,7 @@ class Emulation {
     UOp bits;
     DType dtype = DType::void_;
   };
-  NodeMap<Decoded> decoded_;  // by the float32 value
-  std::vector<UOp> keep_;     // the keys of decoded_
+  NodeCache<Decoded> decoded_;  // by the float32 value
 };
 
 }  // namespace
