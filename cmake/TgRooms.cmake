@@ -7,9 +7,9 @@ include(CheckLinkerFlag)
 set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search jit nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
 set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp shape/listing.cpp tensor/compile_report.cpp
-    schedule/finish_kernel.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
+    schedule/finish_kernels.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
     schedule/schedule.cpp schedule/share_kernels.cpp schedule/split_sums.cpp tensor/composites.cpp tensor/tensor.cpp tensor/random.cpp
-    tensor/storage.cpp device/device.cpp base/dylib.cpp base/disk_cache.cpp)
+    tensor/storage.cpp device/device.cpp device/registry.cpp base/dylib.cpp base/disk_cache.cpp)
 list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp
     tensor/index_check.cpp tensor/indexing.cpp tensor/views.cpp tensor/memory.cpp tensor/arithmetic.cpp tensor/backward.cpp
     tensor/variable.cpp schedule/online_reduce.cpp schedule/argument_cuts.cpp program/program.cpp
@@ -21,8 +21,13 @@ list(APPEND TG_SMALL_SOURCES codegen/opt/group_heuristic.cpp codegen/opt/tensor_
     codegen/expand/stage_memory.cpp codegen/expand/lower_stages.cpp codegen/expand/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp
     codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp engine/run.cpp engine/capture.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
+foreach(source ${TG_SMALL_SOURCES})
+  if(NOT EXISTS "${source}")
+    message(FATAL_ERROR "cmake/TgRooms.cmake: there is no ${source}")
+  endif()
+endforeach()
 # Backends that wait for drivers and processes.
-foreach(backend cl cuda disk dsp emulated hip metal null webgpu)
+foreach(backend cl cuda disk driver dsp emulated hip metal null webgpu)
   file(GLOB backend_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/runtime/${backend}/*.cpp")
   list(APPEND TG_SMALL_SOURCES ${backend_sources})
 endforeach()

@@ -4,8 +4,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "device/device.h"
 #include "engine/host_memory.h"
-#include "runtime/backends.h"
 #include "schedule/memory_plan.h"
 #include "uop/build.h"
 
@@ -18,7 +18,8 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
   std::vector<RecordedCall> made(calls.begin(), calls.end());
   prepared_.prepare(made, slots_, options);
   plan(made, !options.no_memory_planner);
-  list_.emplace(made, list_slots(made), std::move(variables), options, std::move(looked_at));
+  list_.emplace(made, list_slots(), std::move(variables), options, std::move(looked_at));
+  for (const schedule::Arena& a : plan_.arenas) arenas_.push_back(&Device::get(a.device.str()));
   for (const CommandList::Use& use : list_->uses()) read_.push_back(use.read);
   for (uint32_t slot : prepared_.sources()) read_[slot] = true;
   if (options.jit != 2) list_->make_batches(options.jit_batch_size);
@@ -56,12 +57,13 @@ void Capture::plan(std::span<const RecordedCall> calls, bool reuse) {
   schedule::plan_memory(n.calls, n.temporaries, n.first, reuse, plan_);
 }
 
-std::vector<ListSlot> Capture::list_slots(std::span<const RecordedCall> calls) const {
+std::vector<ListSlot> Capture::list_slots() const {
+  std::vector<std::pair<Symbol, Device*>> known;
   std::vector<ListSlot> out;
-  for (const CapturedSlot& s : slots_) out.push_back({nullptr, s.kind});
-  for (const RecordedCall& c : calls) {
-    Device*& device = out[c.slots[0]].device;  // where the call runs
-    if (!device) device = &runtime::open_device(slots_[c.slots[0]].device.str());
+  for (const CapturedSlot& s : slots_) {
+    auto device = std::ranges::find(known, s.device, &std::pair<Symbol, Device*>::first);
+    if (device == known.end()) device = known.insert(device, {s.device, &Device::get(s.device.str())});
+    out.push_back({device->second, s.kind});
   }
   return out;
 }
@@ -71,12 +73,6 @@ void Capture::note_made(std::span<const size_t> made) {
     const SlotKind kind = slots_[slot].kind;
     return kind == SlotKind::fixed || (kind == SlotKind::call && std::ranges::find(made, slot) == made.end());
   });
-}
-
-BufferPtr Capture::make_buffer(Symbol device, int64_t size, DType dtype) const {
-  BufferPtr b = Buffer::make(runtime::open_device(device.str()), size, dtype);
-  b->ensure_allocated();
-  return b;
 }
 
 std::unique_ptr<Capture::Lease> Capture::lease() {
@@ -94,7 +90,12 @@ std::unique_ptr<Capture::Lease> Capture::free_or_new_lease() {
   }
   auto l = std::make_unique<Lease>();
   std::vector<Buffer*> buffers(slots_.size());
-  for (const auto& a : plan_.arenas) l->owned.push_back(make_buffer(a.device, std::max<int64_t>(a.bytes, 1), DType::uint8));
+  const auto make = [&](Device& device, int64_t size, DType dtype) {
+    l->owned.push_back(Buffer::make(device, size, dtype));
+    l->owned.back()->ensure_allocated();
+    return l->owned.back().get();
+  };
+  for (size_t a = 0; a < plan_.arenas.size(); ++a) make(*arenas_[a], std::max<int64_t>(plan_.arenas[a].bytes, 1), DType::uint8);
   for (size_t t = 0; t < temporaries_.size(); ++t) {
     const auto& place = plan_.temporaries[t];
     l->owned.push_back(l->owned[place.arena]->view(place.offset, place.size, place.dtype));
@@ -102,7 +103,7 @@ std::unique_ptr<Capture::Lease> Capture::free_or_new_lease() {
   }
   for (size_t i = 0; i < slots_.size(); ++i) {
     const CapturedSlot& s = slots_[i];
-    if (s.kind == SlotKind::lease) buffers[i] = l->owned.emplace_back(make_buffer(s.device, s.size, s.dtype)).get();
+    if (s.kind == SlotKind::lease) buffers[i] = make(device(i), s.size, s.dtype);
     if (s.kind == SlotKind::fixed) buffers[i] = s.buffer.get();
   }
   l->binding = list_->bind(std::move(buffers));

@@ -37,6 +37,8 @@ class Capture {
   size_t kernel_count() const { return list_->kernel_count(); }
   bool written(size_t slot) const { return list_->uses()[slot].written; }
   bool read(size_t slot) const { return read_[slot]; }
+  /// The device that a slot's memory is on.
+  Device& device(size_t slot) const { return list_->device(slot); }
   /// What the kernels rely on, in bytes.
   uint16_t alignment(size_t slot) const { return list_->uses()[slot].alignment; }
 
@@ -73,14 +75,14 @@ class Capture {
   };
   Numbered numbered(std::span<const RecordedCall> calls) const;
   void plan(std::span<const RecordedCall> calls, bool reuse);
-  BufferPtr make_buffer(Symbol device, int64_t size, DType dtype) const;
-  std::vector<ListSlot> list_slots(std::span<const RecordedCall> calls) const;
+  std::vector<ListSlot> list_slots() const;
   void poison(const Lease& lease, std::span<Buffer* const> buffers, const char* reason);
 
   std::vector<CapturedSlot> slots_;    // the caller's, then those of prepared copies
   std::vector<uint32_t> temporaries_;  // slots of that kind, as in the plan
   UOp linear_;
   schedule::Plan plan_;  // of the memory between the calls that are left
+  std::vector<Device*> arenas_;
   std::optional<CommandList> list_;
   std::vector<bool> read_;   // slots that the list reads, or what is prepared for it
   size_t lasting_from_ = 0;  // the first step that writes what outlasts a cancelled run

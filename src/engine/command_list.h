@@ -44,6 +44,7 @@ class CommandList {
     uint16_t alignment = 1;
   };
   std::span<const Use> uses() const { return uses_; }
+  Device& device(size_t slot) const { return *slots_[slot].device; }
 
   /// Has a device make one object of launches that follow one another (Device::make_graph): the first of at most `first_size` launches, so
   /// that the device can begin while the host goes on, each later one of twice as many; 0 is no limit. For lists that run again and again.

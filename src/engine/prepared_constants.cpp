@@ -7,8 +7,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "device/device.h"
 #include "engine/launch.h"
-#include "runtime/backends.h"
 #include "uop/graph.h"
 
 namespace tinygrad::engine {
@@ -99,7 +99,7 @@ void PreparedConstants::take_out(std::vector<RecordedCall>& calls, std::vector<C
       if (written[i] ? s.kind != SlotKind::temporary || writes.times(c.slots[i]) != 1 : !writes.leave(s.buffer)) return false;
       reads |= !written[i];
     }
-    Device& device = runtime::open_device(slots[c.slots[0]].device.str());
+    Device& device = Device::get(slots[c.slots[0]].device.str());
     if (!reads || device.is_async() || !is_repeatable(c, written)) return false;
     Step step{.kernel = c.body, .device = &device};
     for (size_t i = 0; i < written.size(); ++i) {
@@ -133,7 +133,7 @@ void PreparedConstants::pack(std::span<RecordedCall> calls, std::vector<Captured
     if (constant == 0) continue;
     auto k = std::ranges::find_if(known, [&](const Known& other) { return other.body == c.body && other.constant == constant; });
     if (k == known.end()) {
-      const Target& target = runtime::open_device(slots[c.slots[0]].device.str()).target();
+      const Target& target = Device::get(slots[c.slots[0]].device.str()).target();
       k = known.insert(k, {c.body, constant, codegen::pack_constants(c.body, target, codegen::CodegenOptions::from(options), constant)});
     }
     if (k->packed && add_copies(k->packed->arguments, c, slots, options.pack_memory)) c.body = k->packed->sink;
@@ -153,7 +153,7 @@ bool PreparedConstants::add_copies(std::span<const codegen::PackedArgument> argu
       continue;
     }
     const CapturedSlot& from = slots[slot];
-    Device& device = runtime::open_device(from.device.str());
+    Device& device = Device::get(from.device.str());
     const auto to = uint32_t(slots.size() + copies.size());
     const BufferPtr packed = Buffer::make(device, a.size, from.dtype);
     made.push_back({.kernel = a.pack, .device = &device, .arguments = {{to, packed, true}, {slot, from.buffer}}});

@@ -14,11 +14,11 @@
 #include "base/recently_used.h"
 #include "base/thread_pool.h"
 #include "device/buffer.h"
+#include "device/device.h"
 #include "engine/command_list.h"
 #include "engine/host_memory.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
-#include "runtime/backends.h"
 #include "search/searched.h"
 #include "uop/node_map.h"
 
@@ -64,7 +64,7 @@ struct PlannedList {
  private:
   static std::vector<Device*> devices_of_arenas(const schedule::Plan& plan) {
     std::vector<Device*> out;
-    for (const schedule::Arena& a : plan.arenas) out.push_back(&runtime::open_device(a.device.str()));
+    for (const schedule::Arena& a : plan.arenas) out.push_back(&Device::get(a.device.str()));
     return out;
   }
   static std::vector<ListSlot> slots_of(const schedule::Plan& plan, std::span<Device* const> inputs, std::span<Device* const> arenas) {
@@ -137,8 +137,8 @@ struct Memory {
 /// The device that a call runs on, known without memory: that of its first buffer.
 Device& device_of_call(const UOp& call, const schedule::Schedule& s) {
   const auto slot = size_t(call.src(1).arg_as<ParamArg>().slot);
-  if (slot < s.inputs.size()) return runtime::open_device(s.inputs[slot].arg_as<BufferArg>().device.str());
-  return runtime::open_device(s.plan->arenas[s.plan->temporaries[slot - s.inputs.size()].arena].device.str());
+  if (slot < s.inputs.size()) return Device::get(s.inputs[slot].arg_as<BufferArg>().device.str());
+  return Device::get(s.plan->arenas[s.plan->temporaries[slot - s.inputs.size()].arena].device.str());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -147,7 +147,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-const Target& target_of(Symbol device) { return runtime::open_device(device.str()).target(); }
+const Target& target_of(Symbol device) { return Device::get(device.str()).target(); }
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "device/device.h"
 #include "dtype/scalar.h"
-#include "runtime/backends.h"
 #include "uop/graph.h"
 
 namespace tinygrad::engine {
@@ -63,7 +63,7 @@ double validation_tolerance(DType dtype) {
 
 Validation::Validation(const Program& program, Device& device, std::span<void* const> handles, std::span<const int64_t> variables)
     : program_(program), device_(device), tolerance_(tolerance_of(program.sink)) {
-  Device& cpu = runtime::open_device("CPU");
+  Device& cpu = Device::get("CPU");
   const auto reference = reference_of(program, cpu);
   for (const KernelParam& p : program.info.params)
     arguments_.push_back({&p, handles[size_t(p.slot)], size_t(p.size.evaluate(variables)) * size_t(itemsize(p.dtype))});
@@ -84,7 +84,7 @@ BufferPtr Validation::copy_of(void* handle) const {
     if (a.handle == handle && a.copy) return a.copy;
     if (a.handle == handle) bytes = std::max(bytes, a.bytes);
   }
-  const BufferPtr copy = Buffer::make(runtime::open_device("CPU"), int64_t(bytes), DType::uint8);
+  const BufferPtr copy = Buffer::make(Device::get("CPU"), int64_t(bytes), DType::uint8);
   if (handle) device_.allocator().copy_out(copy->data(), handle, bytes);
   return copy;
 }

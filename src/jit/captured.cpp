@@ -10,8 +10,8 @@
 #include <tinygrad/helpers.h>
 
 #include "base/options.h"
+#include "device/device.h"
 #include "jit/captured_builder.h"
-#include "runtime/backends.h"
 #include "shape/device.h"
 #include "symbolic/simplify.h"
 #include "tensor/handle.h"
@@ -318,7 +318,7 @@ detail::JitResults CapturedCall::run(const CallArguments& arguments, engine::Com
     if (arguments_[i].slot) buffers[*arguments_[i].slot] = &buffer_of(arguments.values[i].buffer);
   std::vector<BufferPtr> made(slots_.size());
   for (size_t s : made_slots_) {
-    made[s] = Buffer::make(runtime::open_device(slots_[s].device.str()), slots_[s].size, slots_[s].dtype);
+    made[s] = Buffer::make(capture_->device(s), slots_[s].size, slots_[s].dtype);
     made[s]->ensure_allocated();
     buffers[s] = made[s].get();
   }

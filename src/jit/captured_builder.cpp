@@ -7,7 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "shape/device.h"
 #include "tensor/memory.h"
 #include "uop/build.h"
@@ -86,7 +86,7 @@ CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
     if (!is_empty(r.shape)) throw InternalError("jit: a result of the function has no memory");
     r.kind = Result::Kind::empty;
     const Symbol device = device_of(node);
-    r.device = device.empty() ? runtime::default_device_name() : device;
+    r.device = device.empty() ? Device::default_name() : device;
     return r;
   }
   r.form = out_.form_of(node, memory);
@@ -172,7 +172,7 @@ void CapturedCall::Builder::add_uploads() {
     const RecordedBuffer& b = buffers[i];
     if (b.origin != Origin::upload || !(recorder_.stored_to(b.id) || kept_.contains(b.id) || returned_.contains(b.id))) continue;
     CapturedSlot values{.kind = SlotKind::fixed, .dtype = b.dtype, .size = b.size, .device = b.device};
-    values.buffer = Buffer::make(runtime::open_device(b.device.str()), b.size, b.dtype);
+    values.buffer = Buffer::make(Device::get(b.device.str()), b.size, b.dtype);
     values.buffer->copyin(b.bytes);
     add_copy(uint32_t(i), add_slot(std::move(values)));
   }
@@ -268,7 +268,7 @@ void CapturedCall::Builder::prune(const Variables& variables) {
       CapturedSlot& s = out_.slots_[calls_[i].slots[k]];
       if (!written[i][k] || s.kind == SlotKind::fixed) continue;
       s.kind = SlotKind::fixed;
-      s.buffer = Buffer::make(runtime::open_device(s.device.str()), s.size, s.dtype);
+      s.buffer = Buffer::make(Device::get(s.device.str()), s.size, s.dtype);
       s.buffer->ensure_allocated();
     }
   }

@@ -15,10 +15,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/options.h"
+#include "device/device.h"
 #include "engine/host_memory.h"
 #include "jit/captured.h"
 #include "jit/graph_file.h"
-#include "runtime/backends.h"
 #include "shape/device.h"
 #include "shape/infer.h"
 #include "spec/verify.h"
@@ -222,7 +222,7 @@ class CapturedCall::Reader {
     need(s.size >= 0 && s.size <= most_bytes, "the size of memory");
     byte_count_ += s.size * int64_t(itemsize(s.dtype));  // of arenas, in which offsets are added
     need(byte_count_ <= most_bytes, "the size of all memory");
-    Device& device = runtime::open_device(s.device.str());
+    Device& device = Device::get(s.device.str());
     if (s.kind == SlotKind::fixed) {
       const auto values = in_.take_bytes(uint64_t(s.size) * itemsize(s.dtype));
       s.buffer = Buffer::make(device, s.size, s.dtype);
@@ -391,7 +391,7 @@ class CapturedCall::Reader {
       }
     } else if (r.kind == Kind::empty) {
       need(!r.form && count(r.shape) == 0, "an empty result");
-      runtime::open_device(r.device.str());
+      Device::get(r.device.str());
     }
     out_.results_.push_back(std::move(r));
   }

@@ -1,8 +1,7 @@
-#include "runtime/backends.h"
-
 #include <vector>
 
 #include "compiler/code_paths.h"
+#include "device/registry.h"
 #include "runtime/cl/cl.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/cuda.h"
@@ -51,48 +50,52 @@ std::vector<Backend> backends() {
   };
 }
 
-}  // namespace
-
+/// Once; cheap after the first call.
 void install_backends() {
   static const bool once = (register_backends(backends()), true);
   (void)once;
 }
 
-Device& open_device(std::string_view name) {
-  install_backends();
-  return Device::get(name);
-}
-
-Symbol default_device_name() {
-  install_backends();
-  return Device::default_name();
-}
-
+}  // namespace
 }  // namespace tinygrad::runtime
 
 namespace tinygrad {
 
+using runtime::install_backends;
+
+Device& Device::get(std::string_view name) {
+  install_backends();
+  return find_device(name);
+}
+
+Symbol Device::canonical(std::string_view name) {
+  install_backends();
+  return canonical_name(name);
+}
+
+Symbol Device::default_name() {
+  install_backends();
+  return default_device_name();
+}
+
 std::vector<DeviceStatus> available_devices() {
-  runtime::install_backends();
+  install_backends();
   return registered_devices();
 }
 
-std::string default_device() { return std::string(runtime::default_device_name().str()); }
-
-std::string canonical_device(std::string_view name) {
-  runtime::install_backends();
-  return std::string(Device::canonical(name).str());
-}
-
-void synchronize(std::string_view device) { runtime::open_device(device).wait(); }
-
-bool is_dtype_supported(DType dtype, std::string_view device) { return runtime::open_device(device).supports(dtype); }
-
-DeviceStatistics device_statistics(std::string_view device) { return statistics_of(runtime::open_device(device)); }
-
 void register_backend(const Backend& backend) {
-  runtime::install_backends();
+  install_backends();
   register_backends({&backend, 1});
 }
+
+std::string default_device() { return std::string(Device::default_name().str()); }
+
+std::string canonical_device(std::string_view name) { return std::string(Device::canonical(name).str()); }
+
+void synchronize(std::string_view device) { Device::get(device).wait(); }
+
+bool is_dtype_supported(DType dtype, std::string_view device) { return Device::get(device).supports(dtype); }
+
+DeviceStatistics device_statistics(std::string_view device) { return statistics_of(Device::get(device)); }
 
 }  // namespace tinygrad

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "shape/device.h"
 #include "tensor/history.h"
 #include "tensor/observer.h"
@@ -45,7 +45,7 @@ UOp on_top_of(const UOp& x, const UOp& link, DType dtype) {
 }
 
 UOp make_buffer(int64_t size, DType dtype, Symbol device, bool weak = false) {
-  const BufferPtr resource = Buffer::make(runtime::open_device(device.str()), size, dtype);
+  const BufferPtr resource = Buffer::make(Device::get(device.str()), size, dtype);
   UOp out = buffer(dtype, {.id = next_buffer_id(), .size = size, .device = device, .resource = resource, .weak = weak});
   if (Observer* r = Observer::current()) r->made(out);
   return out;
@@ -183,7 +183,7 @@ UOp copied(const UOp& value) {
   const Shape& shape = shape_of(value);
   if (is_empty(shape)) return UOp(Op::CONTIGUOUS, value.dtype(), {value});
   Symbol device = device_of(value);
-  if (device.empty()) device = runtime::default_device_name();
+  if (device.empty()) device = Device::default_name();
   if (!all_known(shape)) {
     const UOp room = make_memory(shape, value.dtype(), device), memory = state_of_view(room);
     return view_of(room, state_after(memory, store(room, value)));

@@ -12,7 +12,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/rethrow.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "shape/device.h"
 #include "shape/shape.h"
 #include "tensor/cell.h"
@@ -62,7 +62,7 @@ UOp first_uncompilable(const UOp& sink, FunctionRef<void(const UOp&)> compile) {
     if (!u.is(Op::TENSOR) || !is_computed(u)) continue;
     const Symbol device = device_of(u);
     tensors.push_back(u);
-    stores.push_back(store(make_memory(shape_of(u), u.dtype(), device.empty() ? runtime::default_device_name() : device), u));
+    stores.push_back(store(make_memory(shape_of(u), u.dtype(), device.empty() ? Device::default_name() : device), u));
   }
   const size_t begin = stores.size() > most ? stores.size() - most : 0;
   const auto fails = [&](size_t end) {  // so do all that have more

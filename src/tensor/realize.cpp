@@ -11,9 +11,9 @@
 
 #include "base/interrupt.h"
 #include "base/options.h"
+#include "device/device.h"
 #include "engine/host_memory.h"
 #include "engine/run.h"
-#include "runtime/backends.h"
 #include "schedule/schedule.h"
 #include "shape/device.h"
 #include "tensor/history.h"
@@ -212,8 +212,8 @@ class Realization {
     const UOp value = value_of(node);
     if (is_empty(shape_of(value)) || added_.contains(value)) return false;
     const Symbol device = device_of(value);
-    memory_.emplace_back(
-        value, make_memory(shape_of(value), value.dtype(), device.empty() ? runtime::default_device_name() : device, value.is_weak()));
+    memory_.emplace_back(value,
+                         make_memory(shape_of(value), value.dtype(), device.empty() ? Device::default_name() : device, value.is_weak()));
     return add_effect(value, store(memory_.back().second, value));
   }
 

@@ -7,9 +7,9 @@
 #include <tinygrad/errors.h>
 
 #include "base/interrupt.h"
+#include "device/device.h"
 #include "engine/host_memory.h"
 #include "ops/elementwise.h"
-#include "runtime/backends.h"
 #include "runtime/disk/disk.h"
 #include "shape/device.h"
 #include "shape/shape.h"
@@ -97,7 +97,7 @@ UOp node_of(const BufferPtr& memory, Symbol device) {
 
 }  // namespace
 
-bool is_storage(Symbol device) { return !device.empty() && !runtime::open_device(device.str()).target().computes(); }
+bool is_storage(Symbol device) { return !device.empty() && !Device::get(device.str()).target().computes(); }
 
 BufferPtr piece_of_memory(const UOp& view) {
   if (const UOp whole = whole_buffer(view)) return BufferPtr(&buffer_of(whole));
@@ -113,7 +113,7 @@ namespace {
 UOp copied_run(const Run& run, Symbol device) {
   if (run.size() == 0) return make_memory(run.shape, run.memory.dtype(), device);
   const BufferPtr memory = buffer_of_run(run, run.memory.dtype());
-  const BufferPtr shared = Buffer::sharing(runtime::open_device(device.str()), memory);
+  const BufferPtr shared = Buffer::sharing(Device::get(device.str()), memory);
   const UOp out = shared ? node_of(shared, device) : ops::copy_to(node_of(memory, device_of(run.memory)), device);
   return run.shape.size() == 1 ? out : reshape(out, run.shape);
 }

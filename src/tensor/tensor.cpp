@@ -12,11 +12,11 @@
 
 #include "base/file.h"
 #include "base/options.h"
+#include "device/device.h"
 #include "dtype/convert.h"
 #include "dtype/visit.h"
 #include "engine/host_memory.h"
 #include "ops/elementwise.h"
-#include "runtime/backends.h"
 #include "shape/device.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
@@ -39,7 +39,7 @@ ops::OpsContext context() {
 
 ops::OpsContext context_on(std::string_view device) {
   ops::OpsContext ctx = context();
-  ctx.device = device.empty() ? runtime::default_device_name() : runtime::open_device(device).name();
+  ctx.device = device.empty() ? Device::default_name() : Device::get(device).name();
   return ctx;
 }
 
@@ -139,8 +139,7 @@ Tensor Tensor::from_blob(void* data, const Sizes& shape, const TensorOptions& op
     throw ValueError(
         fmt::format("from_blob: memory of {} must begin at a multiple of {} bytes; copy it first", repr(dtype), itemsize(dtype)));
   if (count == 0) return empty(shape, {.dtype = dtype, .device = options.device});
-  const BufferPtr resource =
-      Buffer::make(runtime::open_device(ctx.device.str()), count, dtype, {.external_ptr = data, .owner = std::move(owner)});
+  const BufferPtr resource = Buffer::make(Device::get(ctx.device.str()), count, dtype, {.external_ptr = data, .owner = std::move(owner)});
   const UOp memory = buffer(dtype, {.id = next_buffer_id(), .size = count, .device = ctx.device, .resource = resource});
   if (Observer* r = Observer::current()) {
     r->made(memory);
@@ -248,7 +247,7 @@ DType Tensor::dtype() const { return uop().dtype(); }
 
 std::string Tensor::device() const {
   const Symbol d = device_of(uop());
-  return std::string(d.empty() ? runtime::default_device_name().str() : d.str());
+  return std::string(d.empty() ? Device::default_name().str() : d.str());
 }
 
 std::string Tensor::to_string() const {

@@ -9,6 +9,7 @@
 
 #include "device/fake_device.h"
 #include "device/launch_log.h"
+#include "device/registry.h"
 
 namespace tinygrad {
 namespace {
@@ -46,45 +47,45 @@ class Registry : public testing::Test {
 };
 
 TEST_F(Registry, NamesAreCanonical) {
-  EXPECT_EQ(Device::canonical("fake:0"), Symbol("FAKE"));
-  EXPECT_EQ(Device::canonical("Fake:3"), Symbol("FAKE:3"));
-  EXPECT_EQ(&Device::get("FAKE"), &Device::get("fake:0"));
-  EXPECT_NE(&Device::get("FAKE"), &Device::get("FAKE:1"));
-  EXPECT_EQ(Device::get("FAKE:1").name(), Symbol("FAKE:1"));
+  EXPECT_EQ(canonical_name("fake:0"), Symbol("FAKE"));
+  EXPECT_EQ(canonical_name("Fake:3"), Symbol("FAKE:3"));
+  EXPECT_EQ(&find_device("FAKE"), &find_device("fake:0"));
+  EXPECT_NE(&find_device("FAKE"), &find_device("FAKE:1"));
+  EXPECT_EQ(find_device("FAKE:1").name(), Symbol("FAKE:1"));
 }
 
 TEST_F(Registry, UnknownDevicesListTheKnown) {
   try {
-    Device::get("TPU");
+    find_device("TPU");
     FAIL() << "it is unknown";
   } catch (const DeviceError& e) {
     EXPECT_STREQ(e.what(), "unknown device 'TPU'; known are GONE, SPARE, FAKE, FLAKY");
   }
   for (const char* bad : {"", ":", "FAKE:", "FAKE:-1", "FAKE:A:B:C", "FAKE:1:A:B:C", "FAKE::"}) {
-    EXPECT_THROW(Device::get(bad), DeviceError) << bad;
+    EXPECT_THROW(find_device(bad), DeviceError) << bad;
   }
 }
 
 TEST_F(Registry, UnknownRenderersListTheKnown) {
   try {
-    Device::canonical("SPARE:Z");
+    canonical_name("SPARE:Z");
     FAIL() << "it is unknown";
   } catch (const DeviceError& e) {
     EXPECT_STREQ(e.what(), "SPARE: unknown renderer 'Z'; known are X, Y. A device is NAME[:INDEX]; the option DEV picks its renderer");
   }
-  for (const char* bad : {"spare:Z", "SPARE:1:Z:arch", "FAKE:X"}) EXPECT_THROW(Device::get(bad), DeviceError) << bad;
-  EXPECT_EQ(Device::canonical("SPARE:Y"), Symbol("SPARE"));
+  for (const char* bad : {"spare:Z", "SPARE:1:Z:arch", "FAKE:X"}) EXPECT_THROW(find_device(bad), DeviceError) << bad;
+  EXPECT_EQ(canonical_name("SPARE:Y"), Symbol("SPARE"));
 }
 
 TEST_F(Registry, DefaultIsTheFirstThatWorksOrTheOption) {
   Context none{{.dev = ""}};
-  EXPECT_EQ(Device::default_name(), Symbol("FAKE"));
+  EXPECT_EQ(default_device_name(), Symbol("FAKE"));
   Context other{{.dev = "spare:2:X:y"}};
-  EXPECT_EQ(Device::default_name(), Symbol("SPARE:2"));
-  EXPECT_EQ(Device::get("SPARE:2").name(), Symbol("SPARE:2X"));  // with the renderer of the option
-  EXPECT_EQ(Device::get("FAKE").name(), Symbol("FAKE"));
+  EXPECT_EQ(default_device_name(), Symbol("SPARE:2"));
+  EXPECT_EQ(find_device("SPARE:2").name(), Symbol("SPARE:2X"));  // with the renderer of the option
+  EXPECT_EQ(find_device("FAKE").name(), Symbol("FAKE"));
   Context unknown{{.dev = "TPU"}};
-  EXPECT_THROW(Device::default_name(), DeviceError);
+  EXPECT_THROW(default_device_name(), DeviceError);
 }
 
 TEST_F(Registry, SaysWhatWorks) {
@@ -99,13 +100,13 @@ TEST_F(Registry, SaysWhatWorks) {
 }
 
 TEST_F(Registry, SaysWhatEachOpenedDeviceHasRun) {
-  Device& fake = Device::get("FAKE");
+  Device& fake = find_device("FAKE");
   const auto opened_that_ran = [](uint64_t kernels) { return std::ranges::count(opened_devices(), kernels, &DeviceStatistics::kernels); };
   const auto idle = opened_that_ran(0);
   fake.launches().add_kernels(3);
   EXPECT_EQ(opened_that_ran(3), 1);
   EXPECT_EQ(opened_that_ran(0), idle - 1);
-  Device::get("FAKE:9");
+  find_device("FAKE:9");
   EXPECT_EQ(opened_that_ran(0), idle);
 }
 
@@ -114,16 +115,16 @@ TEST_F(Registry, ManyThreadsOpenOnce) {
   std::vector<Device*> got(8);
   {
     std::vector<std::jthread> threads;
-    for (Device*& d : got) threads.emplace_back([&d] { d = &Device::get("FAKE:77"); });
+    for (Device*& d : got) threads.emplace_back([&d] { d = &find_device("FAKE:77"); });
   }
   EXPECT_EQ(opened, 1);
   for (Device* d : got) EXPECT_EQ(d, got[0]);
 }
 
 TEST_F(Registry, FailedOpeningIsTriedAgain) {
-  EXPECT_THROW(Device::get("FLAKY"), DeviceError);
+  EXPECT_THROW(find_device("FLAKY"), DeviceError);
   may_open = true;
-  EXPECT_EQ(Device::get("FLAKY").name(), Symbol("FLAKY"));
+  EXPECT_EQ(find_device("FLAKY").name(), Symbol("FLAKY"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(CacheHints, ResultsMayBeginAnywhere) {
                                                  {product_and_sum(12, 50, 40), "LANE(1,16) UPCAST(0,4)"}};
   for (const char* name : {"CPU:LLVM", "CPU:CLANG"}) {
     const Context choice{{.ccache = false, .dev = name}};
-    Device& device = runtime::open_device("CPU");
+    Device& device = Device::get("CPU");
     for (const auto& [kernel, opts] : kernels)
       for (const size_t behind : {0, 4, 16, 32}) {
         SCOPED_TRACE(std::string(name) + ", " + opts + ", " + std::to_string(behind) + " bytes behind");

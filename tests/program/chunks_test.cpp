@@ -5,8 +5,8 @@
 #include <tinygrad/context.h>
 
 #include "codegen/kernels.h"
+#include "device/device.h"
 #include "program/program.h"
-#include "runtime/backends.h"
 
 namespace tinygrad {
 namespace {
@@ -21,10 +21,10 @@ using codegen::test::transpose;
 class Chunks : public testing::TestWithParam<const char*> {
  protected:
   int64_t of(const UOp& kernel) const {
-    return lower_program(kernel, runtime::open_device("NULL").target(), current_options()).info.launch_dims({}).chunks;
+    return lower_program(kernel, Device::get("NULL").target(), current_options()).info.launch_dims({}).chunks;
   }
   double cycles(const UOp& kernel) const {
-    return codegen::heuristic_cost(codegen::simplified_kernel(kernel), runtime::open_device("NULL").target()).value();
+    return codegen::heuristic_cost(codegen::simplified_kernel(kernel), Device::get("NULL").target()).value();
   }
 
  private:

@@ -14,8 +14,8 @@
 
 #include "codegen/kernels.h"
 #include "compiler/llvm/llvm.h"
+#include "device/device.h"
 #include "program/program.h"
-#include "runtime/backends.h"
 
 namespace tinygrad {
 namespace {
@@ -48,7 +48,7 @@ std::vector<Instruction> inner_loop(const std::string& disassembly) {
 
 std::string compiled_matmul(const char* arch, int64_t m, int64_t n, int64_t k) {
   const Context options{{.beam = 0, .dev = fmt::format("NULL:LLVM:{}", arch), .noopt = false}};
-  const RenderedProgram p = render_program(codegen::test::matmul(m, n, k), runtime::open_device("NULL"), current_options());
+  const RenderedProgram p = render_program(codegen::test::matmul(m, n, k), Device::get("NULL"), current_options());
   return compiler::disassemble_llvm(compiler::compile_llvmir(p.source, arch), arch);
 }
 

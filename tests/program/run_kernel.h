@@ -15,7 +15,6 @@
 #include "codegen/opt/parse_opts.h"
 #include "device/device.h"
 #include "kernel/describe_kernel.h"
-#include "runtime/backends.h"
 #include "runtime/interp/kernel.h"
 #include "shape/shape.h"
 #include "spec/evaluate.h"
@@ -98,7 +97,7 @@ enum class Caches { as_they_are, small };
 inline std::string difference_on_cpu(const UOp& kernel, std::vector<Opt> opts, const char* device_name = "CPU:LLVM",
                                      Caches caches = Caches::as_they_are) {
   const Context choice{{.ccache = false, .dev = device_name}};
-  Device& device = runtime::open_device("CPU");
+  Device& device = Device::get("CPU");
   const Target target = caches == Caches::small ? with_small_caches(device.target()) : device.target();
   return difference_on(kernel, std::move(opts), target, [&](const UOp& linear, const spec::EvalInputs& inputs) {
     const KernelInfo info = describe_kernel(linear, "k");

@@ -13,9 +13,9 @@
 
 #include "base/subprocess.h"
 #include "device/buffer.h"
+#include "device/device.h"
 #include "device/launch_log.h"
 #include "kernel/describe_kernel.h"
-#include "runtime/backends.h"
 #include "spec/evaluate.h"
 #include "uop/graph.h"
 
@@ -59,7 +59,7 @@ inline constexpr const char* kNoTruncation = "this qemu-riscv64 ends at conversi
 inline std::string why_not(const std::string& dev) {
   try {
     const Context chosen{{.dev = dev}};
-    runtime::open_device(runtime::default_device_name().str());
+    Device::get(Device::default_name().str());
     return {};
   } catch (const DeviceError& error) {
     return error.what();
@@ -69,7 +69,7 @@ inline std::string why_not(const std::string& dev) {
 /// By device.
 class EveryDevice : public testing::TestWithParam<std::string> {
  protected:
-  Device& device() { return runtime::open_device(GetParam().substr(0, GetParam().find(':'))); }
+  Device& device() { return Device::get(GetParam().substr(0, GetParam().find(':'))); }
   bool has_groups() { return device().target().has_groups; }
   /// What a device lacks of the others is computed by what it has.
   bool takes(DType d) { return d != DType::float64 || device().supports(d); }

@@ -4,16 +4,15 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/code_paths.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/driver/device.h"
 
 namespace tinygrad::runtime {
 namespace {
 
-using cuda::Gpu;
-
 /// "sm_90a": of newer ones with the instructions that are the architecture's own.
-std::string native_arch(const Gpu& gpu) {
-  const int number = gpu.attribute(cuda::kComputeMajor) * 10 + gpu.attribute(cuda::kComputeMinor);
+std::string native_arch(const driver::Gpu& gpu) {
+  const int number = cuda::driver().capability(gpu.number());
   return fmt::format("sm_{}{}", number, number >= 90 ? "a" : "");
 }
 
@@ -26,7 +25,7 @@ bool runs_on(const std::string& arch, const std::string& native) {
   return code / 10 == device / 10 && (is_special ? code == device : code <= device);
 }
 
-Target target_for(const DeviceChoice& choice, const CodePath& code, const Gpu& gpu) {
+Target target_for(const DeviceChoice& choice, const CodePath& code, const driver::Gpu& gpu) {
   const std::string native = native_arch(gpu);
   try {
     Target target = code.target(choice.arch.empty() ? native : choice.arch);
@@ -50,9 +49,9 @@ std::string cuda_unavailable() {
 }
 
 std::unique_ptr<Device> open_cuda(const DeviceChoice& choice) {
-  const auto gpu = std::make_shared<const Gpu>(cuda::driver(), choice.index);
+  const auto gpu = std::make_shared<const driver::Gpu>(cuda::driver(), choice.index);
   const CodePath& code = choice.renderer == "PTX" ? compiler::ptx_path : compiler::cuda_path;
-  return std::make_unique<cuda::DriverDevice>(choice, target_for(choice, code, *gpu), code, gpu);
+  return std::make_unique<driver::GpuDevice>(choice, target_for(choice, code, *gpu), code, gpu);
 }
 
 }  // namespace tinygrad::runtime

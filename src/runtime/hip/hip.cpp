@@ -4,14 +4,14 @@
 #include <tinygrad/errors.h>
 
 #include "compiler/code_paths.h"
-#include "runtime/cuda/device.h"
+#include "runtime/driver/device.h"
 #include "runtime/hip/driver.h"
 
 namespace tinygrad::runtime {
 namespace {
 
 Target target_for(const DeviceChoice& choice) {
-  const std::string native = hip::architecture(choice.index);
+  const std::string native = hip::driver().architecture(choice.index);
   if (!choice.arch.empty() && choice.arch != native)
     throw DeviceError(fmt::format("{}: the device is {}; it cannot run code for {}", choice.canonical(), native, choice.arch));
   try {
@@ -33,8 +33,8 @@ std::string hip_unavailable() {
 }
 
 std::unique_ptr<Device> open_hip(const DeviceChoice& choice) {
-  const auto gpu = std::make_shared<const cuda::Gpu>(hip::driver(), choice.index);
-  return std::make_unique<cuda::DriverDevice>(choice, target_for(choice), compiler::hip_path, gpu);
+  const auto gpu = std::make_shared<const driver::Gpu>(hip::driver(), choice.index);
+  return std::make_unique<driver::GpuDevice>(choice, target_for(choice), compiler::hip_path, gpu);
 }
 
 }  // namespace tinygrad::runtime

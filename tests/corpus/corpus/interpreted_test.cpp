@@ -15,7 +15,7 @@
 #include "corpus/compile_all.h"
 #include "corpus/shrink.h"
 #include "corpus/small_kernels.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "support/test_scale.h"
 #include "uop/graph.h"
 
@@ -43,7 +43,7 @@ class Interpreter : public testing::TestWithParam<Gpus> {
 
   static Target target_of(const std::string& device) {
     const Context context{{.dev = device}};
-    return runtime::open_device("NULL").target();
+    return Device::get("NULL").target();
   }
 
   /// Empty if nothing is wrong with it.

@@ -42,7 +42,7 @@ TEST(Oclgrind, ModelsComputeTheSame) {
   // What is freed must go: with each launch the finder of races looks at all memory that there is.
   const Context on_cl{{.dev = "CL", .lru = false}};
   if (const std::string why = why_not("CL"); !why.empty()) GTEST_SKIP() << why;
-  Device& device = runtime::open_device("CL");
+  Device& device = Device::get("CL");
   if (!device.target().arch.str().starts_with("Oclgrind"))
     GTEST_SKIP() << "for a device that checks accesses, not " << device.target().name();
   const std::vector<UOp> kernels = scheduled_corpus("NULL:OPENCL");

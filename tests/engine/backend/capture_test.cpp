@@ -4,8 +4,8 @@
 
 #include <functional>
 
+#include "device/device.h"
 #include "engine/run.h"
-#include "runtime/backends.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 
@@ -15,7 +15,7 @@ namespace {
 using Floats = std::vector<float>;
 
 BufferPtr floats(const Floats& values) {
-  BufferPtr b = Buffer::make(runtime::open_device("CPU"), int64_t(values.size()), DType::float32);
+  BufferPtr b = Buffer::make(Device::get("CPU"), int64_t(values.size()), DType::float32);
   b->copyin(std::as_bytes(std::span(values)));
   return b;
 }
@@ -28,8 +28,6 @@ Floats values(Buffer& b) {
 /// Stores x + w into y, then y * y into z: y and z of the call or temporary.
 class CaptureTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { runtime::install_backends(); }
-
   RecordedCall call(uint32_t to, std::initializer_list<uint32_t> from, const std::function<UOp(std::span<const UOp>)>& value) {
     const auto memory = [] { return buffer(DType::float32, {.id = next_buffer_id(), .size = 4, .device = "CPU"}); };
     const UOp target = memory();

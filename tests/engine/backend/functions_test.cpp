@@ -9,8 +9,8 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
+#include "device/device.h"
 #include "engine/run.h"
-#include "runtime/backends.h"
 #include "support/ulps.h"
 #include "uop/build.h"
 
@@ -70,7 +70,7 @@ std::vector<Scalar> contents(const UOp& memory) {
 TEST_P(Functions, AreWithinTheirBounds) {
   const auto& [way, f] = GetParam();
   const Context chosen{{.dev = way.device, .emulated_dtypes = way.emulated, .transcendental = way.transcendental}};
-  Device& device = runtime::open_device(runtime::default_device_name().str());
+  Device& device = Device::get(Device::default_name().str());
   for (const DType d : {DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
     const std::vector<double> x = test::float_samples(d, 5, 500);
     std::vector<double> y(x.rbegin(), x.rend());

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/options.h"
+#include "device/device.h"
 #include "engine/run.h"
 #include "program/program.h"
-#include "runtime/backends.h"
 
 namespace tinygrad::engine {
 namespace {
@@ -17,12 +17,11 @@ std::vector<std::string> texts(const test_programs::Program& program, const char
   const schedule::Schedule s = schedule::make_schedule(sink(program.build()), target_of, {.cache = false});
   std::vector<std::string> out;
   for (const UOp& call : s.plan->linear.src())
-    if (call.src(0).is(Op::SINK)) out.push_back(render_program(call.src(0), runtime::open_device(device), current_options()).source);
+    if (call.src(0).is(Op::SINK)) out.push_back(render_program(call.src(0), Device::get(device), current_options()).source);
   return out;
 }
 
 TEST(NullText, IsThatOfTheCpu) {
-  runtime::install_backends();
   size_t kernels = 0;
   for (const auto& program : test_programs::all()) {
     const std::vector<std::string> null = texts(program, "NULL"), cpu = texts(program, "CPU:LLVM");
@@ -34,7 +33,6 @@ TEST(NullText, IsThatOfTheCpu) {
 }
 
 TEST(NullText, IsInTheLanguageThatIsAskedFor) {
-  runtime::install_backends();
   for (const auto& [device, word] : {std::pair("NULL:CUDA", "__global__ void"), std::pair("NULL:PTX", ".visible .entry"),
                                      std::pair("NULL:HIP", "amdgpu_flat_work_group_size"), std::pair("NULL:METAL", "kernel void"),
                                      std::pair("NULL:OPENCL", "__kernel "), std::pair("NULL:WGSL", "@compute")})

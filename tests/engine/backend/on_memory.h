@@ -10,7 +10,7 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "spec/evaluate.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -25,7 +25,7 @@ class OnMemory {
     for (const UOp& u : toposort(program)) {
       if (!u.is(Op::BUFFER)) continue;
       const int64_t size = u.arg_as<BufferArg>().size;
-      const BufferPtr memory = Buffer::make(runtime::open_device(device.str()), size, u.dtype());
+      const BufferPtr memory = Buffer::make(Device::get(device.str()), size, u.dtype());
       const UOp b = buffer(u.dtype(), {.id = next_buffer_id(), .size = size, .device = device, .resource = memory});
       spec::Array data = some_data(u.dtype(), size, random);
       buffer_of(b).copyin(data.bytes);

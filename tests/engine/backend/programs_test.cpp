@@ -13,15 +13,12 @@
 namespace tinygrad::engine {
 namespace {
 
-class Programs : public testing::TestWithParam<std::tuple<const char*, size_t>> {
- protected:
-  static void SetUpTestSuite() { runtime::install_backends(); }
-};
+class Programs : public testing::TestWithParam<std::tuple<const char*, size_t>> {};
 
 TEST_P(Programs, GiveWhatTheEvaluatorGives) {
   const auto& [choice, number] = GetParam();
   const Context chosen{{.dev = choice}};
-  const Symbol device = runtime::default_device_name();
+  const Symbol device = Device::default_name();
   test_programs::device() = device;
   test::OnMemory memory(sink(test_programs::all()[number].build()), device);
   run_schedule(schedule::make_schedule(memory.graph, target_of), current_options());

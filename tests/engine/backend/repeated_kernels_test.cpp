@@ -11,16 +11,13 @@
 namespace tinygrad::engine {
 namespace {
 
-class RepeatedKernels : public testing::TestWithParam<size_t> {
- protected:
-  static void SetUpTestSuite() { runtime::install_backends(); }
-};
+class RepeatedKernels : public testing::TestWithParam<size_t> {};
 
 TEST_P(RepeatedKernels, GiveWhatTheEvaluatorGives) {
   const Symbol device("CPU");
   test_programs::device() = device;
   test::OnMemory memory(sink(test_programs::repeated_programs()[GetParam()].build()), device);
-  const Target target = test_programs::with_small_caches(runtime::open_device("CPU").target());
+  const Target target = test_programs::with_small_caches(Device::get("CPU").target());
   const schedule::Schedule s = schedule::make_schedule(memory.graph, [&](Symbol) -> const Target& { return target; }, {.cache = false});
   const auto is_repeated = [](const UOp& call) { return std::ranges::any_of(call.src(), [](const UOp& u) { return u.is(Op::BIND); }); };
   EXPECT_TRUE(std::ranges::any_of(s.plan->linear.src(), is_repeated));

@@ -6,7 +6,7 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 
@@ -15,8 +15,6 @@ namespace {
 
 class Run : public testing::Test {
  protected:
-  static void SetUpTestSuite() { runtime::install_backends(); }
-
   /// Memory on the CPU with these values.
   UOp input(const std::vector<float>& values) {
     UOp b = memory(int64_t(values.size()));
@@ -24,7 +22,7 @@ class Run : public testing::Test {
     return b;
   }
   UOp memory(int64_t size) {
-    const BufferPtr resource = Buffer::make(runtime::open_device("CPU"), size, DType::float32);
+    const BufferPtr resource = Buffer::make(Device::get("CPU"), size, DType::float32);
     return buffer(DType::float32, {.id = next_buffer_id(), .size = size, .device = "CPU", .resource = resource});
   }
   std::vector<float> values(const UOp& b) {

@@ -9,8 +9,8 @@
 #include <tinygrad/errors.h>
 
 #include "codegen/kernels.h"
+#include "device/device.h"
 #include "engine/launch.h"
-#include "runtime/backends.h"
 #include "support/message_of.h"
 
 namespace tinygrad::engine {
@@ -38,11 +38,10 @@ class Spoiled final : public Kernel {
 class ValidationTest : public testing::TestWithParam<const char*> {
  protected:
   static constexpr int64_t size = 48;
-  static void SetUpTestSuite() { runtime::install_backends(); }
 
   /// Launches a product of matrices whose result is spoiled.
   void launch_spoiled(const Spoiled::Spoil& spoil, bool validate = true) {
-    Device& device = runtime::open_device(GetParam());
+    Device& device = Device::get(GetParam());
     const UOp sink = codegen::test::matmul(size, size, size);
     const auto right = get_program(sink, device, current_options());
     const Program program{right->info, std::make_unique<Spoiled>(*right->kernel, spoil), sink};

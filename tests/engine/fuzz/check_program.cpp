@@ -11,10 +11,10 @@
 
 #include "base/options.h"
 #include "device/buffer.h"
+#include "device/device.h"
 #include "engine/fuzz/error_bound.h"
 #include "engine/fuzz/random_opts.h"
 #include "engine/run.h"
-#include "runtime/backends.h"
 #include "shape/shape.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -129,7 +129,7 @@ schedule::Schedule optimized(const schedule::Schedule& s, Run& run, uint64_t see
 
 Contents run_on_device(const Program& p, Run& run, uint64_t seed) {
   const Context choice{{.dev = run.device}};
-  Device& device = runtime::open_device(DeviceChoice::parse(run.device).canonical());
+  Device& device = Device::get(DeviceChoice::parse(run.device).canonical());
   NodeMap<UOp> map;
   std::vector<UOp> keep;
   for (const auto& m : p.memories) {

@@ -180,7 +180,7 @@ TEST_F(DeviceMemoryFaults, OfHardware) {
     explicit Armed(int64_t number) { memory().fail_in = int(number); }
     bool failed() const { return memory().fail_in < 0; }
     void end() { memory().fail_in = -1; }
-    static test::CountingAllocator& memory() { return static_cast<test::CountingAllocator&>(runtime::open_device("FAKEHW").allocator()); }
+    static test::CountingAllocator& memory() { return static_cast<test::CountingAllocator&>(Device::get("FAKEHW").allocator()); }
   };
   fail_each("FAKEHW", [](int64_t i) { return std::make_unique<Armed>(i); });
 }

@@ -10,9 +10,9 @@
 
 #include <tinygrad/context.h>
 
+#include "device/device.h"
 #include "dtype/scalar_ops.h"
 #include "runtime/backend/ptx_device.h"
-#include "runtime/backends.h"
 #include "runtime/every_device.h"
 #include "runtime/program_builder.h"
 #include "shape/shape.h"
@@ -31,7 +31,7 @@ constexpr int kLanes = 8;
 /// The one of the test's Context.
 Device& device() {
   test::register_ptx_device();
-  return runtime::open_device(runtime::default_device_name().str());
+  return Device::get(Device::default_name().str());
 }
 
 /// Values at which ops differ, then random bits.

@@ -67,7 +67,7 @@ TEST_P(DeviceTest, CopiesBytesThatBeginAnywhere) {
 
 TEST_P(DeviceTest, CopiesToAndFromAFile) {
   const std::string path = testing::TempDir() + "tinygrad_device_test_" + test::device_test_name({GetParam(), 0});
-  Device& disk = runtime::open_device("DISK:" + path);
+  Device& disk = Device::get("DISK:" + path);
   const BufferPtr here = floats(7777, 5), there = Buffer::make(disk, 7777, DType::float32), back = floats(7777);
   there->copy_from(*here);
   back->copy_from(*there);
@@ -76,7 +76,7 @@ TEST_P(DeviceTest, CopiesToAndFromAFile) {
 }
 
 TEST_P(DeviceTest, CopiesToAndFromAnotherDevice) {
-  Device& other = runtime::open_device(device().name() == Symbol("CPU") ? "INTERP" : "CPU");
+  Device& other = Device::get(device().name() == Symbol("CPU") ? "INTERP" : "CPU");
   const BufferPtr here = floats(77, 5), there = Buffer::make(other, 77, DType::float32), back = floats(77);
   there->copy_from(*here);
   back->copy_from(*there);
@@ -246,7 +246,7 @@ TEST_P(Gates, KeepWhatLiesAroundOfBytes) { expect_all<uint8_t>(DType::uint8); }
 
 TEST_P(DeviceTest, AnIndexThatIsNotThere) {
   if (interprets()) GTEST_SKIP() << "it has as many as are asked for";
-  EXPECT_THROW(runtime::open_device(std::string(device().name().str()) + ":999"), DeviceError);
+  EXPECT_THROW(Device::get(std::string(device().name().str()) + ":999"), DeviceError);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "device/device.h"
 #include "device/host_memory.h"
 #include "renderer/ptx/ptx.h"
-#include "runtime/backends.h"
 #include "support/fake_cuda/ptx_machine.h"
 
 namespace tinygrad::test {
@@ -57,7 +57,6 @@ class PtxDevice final : public Device {
 
 inline void register_ptx_device() {
   static constexpr CodePath kPaths[] = {ptx};
-  runtime::install_backends();
   static constexpr Backend kBackend{.name = "PTXSIM",
                                     .may_be_default = false,
                                     .unavailable = [] { return std::string(); },
@@ -66,7 +65,7 @@ inline void register_ptx_device() {
                                       return std::make_unique<PtxDevice>(choice.canonical(),
                                                                          cuda_target(choice.arch.empty() ? "sm_90a" : choice.arch));
                                     }};
-  register_backends({&kBackend, 1});
+  register_backend(kBackend);
 }
 
 }  // namespace tinygrad::test

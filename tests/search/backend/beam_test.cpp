@@ -127,8 +127,8 @@ TEST(Beam, SearchesOnlyWhereItIsAsked) {
   BeamStatistics s;
   EXPECT_EQ(searched(k, test::cpu(), current_options(), {}, &s), k);
   const Context beam{{.beam = 2}};
-  EXPECT_EQ(searched(k, runtime::open_device("INTERP"), current_options(), {}, &s), k);
-  EXPECT_EQ(searched(k, runtime::open_device("NULL"), current_options(), {}, &s), k);
+  EXPECT_EQ(searched(k, Device::get("INTERP"), current_options(), {}, &s), k);
+  EXPECT_EQ(searched(k, Device::get("NULL"), current_options(), {}, &s), k);
   const UOp given = codegen::test::with_opts(k, codegen::parse_opts("LANE(1,8)"));
   EXPECT_EQ(searched(given, test::cpu(), current_options(), {}, &s), given);
   const Context plain{{.noopt = true}};

@@ -6,11 +6,10 @@
 #include <fmt/core.h>
 
 #include "device/device.h"
-#include "runtime/backends.h"
 
 namespace tinygrad::search::test {
 
-inline Device& cpu() { return runtime::open_device("CPU"); }
+inline Device& cpu() { return Device::get("CPU"); }
 
 inline std::string object_of(const std::string& symbol, const std::string& body) {
   return cpu().compile(

@@ -16,8 +16,8 @@
 #include "codegen/kernels.h"
 #include "codegen/opt/parse_opts.h"
 #include "device/buffer.h"
+#include "device/device.h"
 #include "program/program.h"
-#include "runtime/backends.h"
 #include "runtime/cuda/cuda.h"
 #include "support/device_events.h"
 #include "support/fake_cuda/fake_cuda.h"
@@ -110,7 +110,7 @@ TEST_F(FakeCudaTest, ViewsBeginAnywhere) {
 }
 
 TEST_F(FakeCudaTest, MemoryThatIsNotAlignedIsRefused) {
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   const auto program = get_program(codegen::test::elementwise(8192), device, current_options());
   ASSERT_EQ(program->info.params[1].align, 16);
   std::vector<BufferPtr> buffers;
@@ -155,7 +155,7 @@ TEST_F(FakeCudaTest, FilesAreReadToPinnedMemory) {
 }
 
 TEST_F(FakeCudaTest, CopiesOnTheDeviceMayOverlap) {
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   const BufferPtr buffer = Buffer::make(device, 1000, DType::uint8);
   std::vector<uint8_t> values(1000), expected, got(1000);
   std::iota(values.begin(), values.end(), uint8_t{0});
@@ -208,7 +208,7 @@ TEST_F(FakeCudaTest, ReplaysOverTwoDevicesDoNotWait) {
 }
 
 TEST_F(FakeCudaTest, MemoryThatIsUsedUp) {
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   device.allocator().empty_cache();
   control().memory_bytes = control().bytes + (size_t{1} << 20);
   {
@@ -282,7 +282,7 @@ TEST_F(FakeCudaTest, CallsThatFail) {
 
 TEST_F(FakeCudaTest, LaunchesThatAreTooLarge) {
   const std::string text = "// k\n.visible .entry kernel_k(\n)\n{\n  ret;\n}\n";
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   const KernelInfo info = named("k");
   const auto kernel = device.load(info, {}, text);
   const auto launch = [&](LaunchDims dims) { kernel->launch({}, {}, dims, false); };
@@ -300,7 +300,7 @@ TEST_F(FakeCudaTest, LaunchesThatAreTooLarge) {
 /// Beyond what their text may declare: the driver is asked before the first launch, and each launch gives it.
 TEST_F(FakeCudaTest, KernelsWithMuchGroupMemory) {
   using namespace codegen::test;
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   const auto opts =
       codegen::parse_opts("UPCAST(0,4) UPCAST(1,4) LOCAL(0,16) LOCAL(1,16) UNROLL(2,32) STAGE(2,1,group,4) STAGE(2,2,group,4)");
   const auto load = [&] { return get_program(with_opts(matmul(64, 64, 256), opts), device, current_options()); };
@@ -346,7 +346,7 @@ TEST_F(FakeCudaTest, KernelsWithMuchGroupMemory) {
 }
 
 TEST_F(FakeCudaTest, HostsReachPinnedMemory) {
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   const BufferPtr pinned = Buffer::make(device, 16, DType::float32, {.host = true}), own = Buffer::make(device, 16, DType::float32);
   EXPECT_NE(pinned->data(), nullptr);
   EXPECT_EQ(pinned->view(8, 2, DType::float32)->data(), pinned->data() + 8);
@@ -421,7 +421,7 @@ TEST_F(FakeCudaTest, ProfilesDoNotPileUp) {
 }
 
 TEST_F(FakeCudaTest, NothingIsLeftBehind) {
-  Device& device = runtime::open_device("CUDA");
+  Device& device = Device::get("CUDA");
   device.allocator().empty_cache();
   const FakeCuda before = control();
   {

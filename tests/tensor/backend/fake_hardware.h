@@ -9,8 +9,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "device/device.h"
 #include "device/fake_device.h"
-#include "runtime/backends.h"
 #include "runtime/interp/kernel.h"
 
 namespace tinygrad::test {
@@ -234,26 +234,24 @@ class HardwareOver final : public FakeHardware {
 };
 
 inline void register_fake_hardware() {
-  runtime::install_backends();
   static constexpr Backend kFake{
       .name = "FAKEHW",
       .may_be_default = false,
       .unavailable = [] { return std::string(); },
       .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> { return std::make_unique<FakeHardware>(choice.canonical()); }};
-  register_backends({&kFake, 1});
+  register_backend(kFake);
 }
 
 inline void register_hardware_over(const std::vector<std::string>& devices) {
-  runtime::install_backends();
   HardwareOver::devices() = devices;
   static constexpr Backend kOver{.name = "OVER",
                                  .may_be_default = false,
                                  .unavailable = [] { return std::string(); },
                                  .open = [](const DeviceChoice& choice) -> std::unique_ptr<Device> {
-                                   Device& under = runtime::open_device(HardwareOver::devices().at(size_t(choice.index) / 2));
+                                   Device& under = Device::get(HardwareOver::devices().at(size_t(choice.index) / 2));
                                    return std::make_unique<HardwareOver>(choice.canonical(), under);
                                  }};
-  register_backends({&kOver, 1});
+  register_backend(kOver);
 }
 
 }  // namespace tinygrad::test

@@ -5,8 +5,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "device/device.h"
 #include "device/fake_device.h"
-#include "runtime/backends.h"
 #include "runtime/interp/device.h"
 #include "runtime/interp/kernel.h"
 #include "support/message_of.h"
@@ -44,13 +44,12 @@ class FaultyDevice final : public Device {
 class FailingKernel : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    runtime::install_backends();
-    static constexpr Backend faulty[] = {
-        {.name = "FAULTY",
-         .may_be_default = false,
-         .unavailable = runtime::interp_unavailable,
-         .open = [](const DeviceChoice& c) -> std::unique_ptr<Device> { return std::make_unique<FaultyDevice>(c.canonical()); }}};
-    register_backends(faulty);
+    static constexpr Backend faulty{
+        .name = "FAULTY",
+        .may_be_default = false,
+        .unavailable = runtime::interp_unavailable,
+        .open = [](const DeviceChoice& c) -> std::unique_ptr<Device> { return std::make_unique<FaultyDevice>(c.canonical()); }};
+    register_backend(faulty);
   }
   void TearDown() override { launches_left = 1 << 30; }
 

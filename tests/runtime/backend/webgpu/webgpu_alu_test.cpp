@@ -11,8 +11,8 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "device/device.h"
 #include "dtype/scalar_ops.h"
-#include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "runtime/webgpu/webgpu.h"
 #include "support/ulps.h"
@@ -28,7 +28,7 @@ using codegen::test::write;
 constexpr DType kDTypes[] = {DType::bool_, DType::int8,   DType::uint8,   DType::int16,   DType::uint16,  DType::int32,    DType::uint32,
                              DType::int64, DType::uint64, DType::fp8e4m3, DType::fp8e5m2, DType::float16, DType::bfloat16, DType::float32};
 
-Device& gpu() { return runtime::open_device("WEBGPU"); }
+Device& gpu() { return Device::get("WEBGPU"); }
 
 bool is_subnormal(const Scalar& s) { return s.dtype() == DType::float32 && std::fpclassify(float(s.as_double())) == FP_SUBNORMAL; }
 

@@ -5,9 +5,9 @@
 
 #include <tinygrad/device.h>
 
-#include "runtime/cuda/gpu.h"
+#include "runtime/driver/gpu.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 /// The stream of a GPU. It waits for streams of the same driver, and copies from memory of GPUs that it reaches.
 class StreamQueue final : public Queue {
@@ -32,4 +32,4 @@ class StreamQueue final : public Queue {
   std::set<const Gpu*> reached_;
 };
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

@@ -23,7 +23,7 @@ using test::Program;
 using test::ProgramBuilder;
 using test::values_of;
 
-Device& cpu() { return runtime::open_device("CPU"); }
+Device& cpu() { return Device::get("CPU"); }
 
 std::vector<float> ramp(size_t n, float step = 1) {
   std::vector<float> out(n);
@@ -322,7 +322,7 @@ TEST(Cpu, CompilesForOtherProcessors) {
   // Linear programs for wider machines than this one are rendered and compiled, not run.
   for (const char* arch : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4"}) {
     Context guard{{.dev = std::string("NULL:LLVM:") + arch}};
-    Device& device = runtime::open_device("NULL");
+    Device& device = Device::get("NULL");
     EXPECT_EQ(device.target().arch, Symbol(arch));
     const std::string source = device.render(scaled_by_chunk(), describe_kernel(scaled_by_chunk(), "k"));
     EXPECT_FALSE(compiler::compile_llvmir(source, arch).empty());
@@ -350,7 +350,7 @@ TEST_P(CpuKernels, Disassembles) {
 }
 
 TEST(Null, RunsNothing) {
-  Device& device = runtime::open_device("NULL");
+  Device& device = Device::get("NULL");
   Program p(device, scaled_by_chunk(), "chunks");
   const BufferPtr buffer = Buffer::make(device, 1000, DType::float32);
   const BufferPtr buffers[] = {buffer};

@@ -5,9 +5,9 @@
 
 #include <tinygrad/device.h>
 
-#include "runtime/cuda/gpu.h"
+#include "runtime/driver/gpu.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 /// The arguments of a launch as the driver takes them: an address for each, of buffers in the order of KernelInfo::params, then variables.
 class Arguments {
@@ -21,10 +21,10 @@ class Arguments {
 };
 
 /// A function of a module: a cubin, or PTX that the driver assembles.
-class CudaKernel final : public Kernel {
+class GpuKernel final : public Kernel {
  public:
-  CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& binary);
-  ~CudaKernel() override;
+  GpuKernel(std::shared_ptr<const Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& binary);
+  ~GpuKernel() override;
 
   std::optional<double> launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
                                bool wait) override;
@@ -35,8 +35,6 @@ class CudaKernel final : public Kernel {
  private:
   /// Throws DeviceError for what the device cannot launch.
   void check(std::span<void* const> buffers, const LaunchDims& dims) const;
-  /// Has launches give it so much memory of a group.
-  void ask_for_group_memory() const;
 
   const std::shared_ptr<const Gpu> gpu_;
   const KernelInfo info_;
@@ -46,7 +44,7 @@ class CudaKernel final : public Kernel {
   Function function_ = nullptr;
 };
 
-/// The list as a CUDA graph; null if a launch of it is none of CudaKernels, or of no work-groups.
+/// The list as a graph of the driver; null if a launch of it is none of GpuKernels, or of no work-groups.
 std::unique_ptr<tinygrad::Graph> make_graph(const std::shared_ptr<const Gpu>& gpu, std::span<const GraphLaunch> launches);
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

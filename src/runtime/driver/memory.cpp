@@ -1,17 +1,17 @@
-#include "runtime/cuda/memory.h"
+#include "runtime/driver/memory.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
-CudaAllocator::~CudaAllocator() {
+GpuAllocator::~GpuAllocator() {
   empty_cache();
   for (const Piece& p : pieces_)
     if (p.memory) gpu_->api().host_free(p.memory);
 }
 
-void* CudaAllocator::system_allocate(size_t bytes, const BufferSpec& spec) {
+void* GpuAllocator::system_allocate(size_t bytes, const BufferSpec& spec) {
   const Driver& api = gpu_->api();
   gpu_->enter();
   const size_t size = std::max<size_t>(bytes, 1);
@@ -32,9 +32,9 @@ void* CudaAllocator::system_allocate(size_t bytes, const BufferSpec& spec) {
   return memory;
 }
 
-void CudaAllocator::system_free(void* handle, size_t, const BufferSpec& spec) noexcept {
+void GpuAllocator::system_free(void* handle, size_t, const BufferSpec& spec) noexcept {
   const Driver& api = gpu_->api();
-  api.context_set(gpu_->context());  // where that fails the rest does, or it was not needed
+  api.enter(gpu_->context());  // where that fails the rest does, or it was not needed
   if (!spec.host) {
     api.memory_free(address(handle));
     return;
@@ -46,7 +46,7 @@ void CudaAllocator::system_free(void* handle, size_t, const BufferSpec& spec) no
   api.host_free(handle);
 }
 
-std::byte* CudaAllocator::host_pointer(void* handle) const {
+std::byte* GpuAllocator::host_pointer(void* handle) const {
   auto* at = static_cast<std::byte*>(handle);
   const std::lock_guard lock(mutex_);
   auto next = host_made_.upper_bound(at);
@@ -55,7 +55,7 @@ std::byte* CudaAllocator::host_pointer(void* handle) const {
   return at < next->first + next->second ? at : nullptr;
 }
 
-void CudaAllocator::prepare_pieces() {
+void GpuAllocator::prepare_pieces() {
   gpu_->enter();
   for (Piece& p : pieces_) {
     if (!p.free) p.free = std::make_unique<Moment>(*gpu_);
@@ -66,11 +66,11 @@ void CudaAllocator::prepare_pieces() {
   }
 }
 
-void CudaAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
+void GpuAllocator::copy_in(void* handle, const std::byte* from, size_t bytes) {
   copy_in_read(handle, bytes, [&](std::byte* to, size_t at, size_t n) { std::memcpy(to, from + at, n); });
 }
 
-void CudaAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
+void GpuAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read) {
   const std::lock_guard lock(copying_);
   prepare_pieces();
   const auto copy_all = [&] {
@@ -92,7 +92,7 @@ void CudaAllocator::copy_in_read(void* handle, size_t bytes, const Reader& read)
   gpu_->wait();
 }
 
-void CudaAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
+void GpuAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
   const std::lock_guard lock(copying_);
   prepare_pieces();
   const auto begin = [&](size_t i) {
@@ -113,7 +113,7 @@ void CudaAllocator::copy_out(std::byte* to, void* handle, size_t bytes) {
   });
 }
 
-void CudaAllocator::copy(void* to, void* from, size_t bytes) {
+void GpuAllocator::copy(void* to, void* from, size_t bytes) {
   gpu_->enter();
   const DevicePointer target = address(to), source = address(from);
   const auto move = [&](DevicePointer a, DevicePointer b, size_t n) {
@@ -134,4 +134,4 @@ void CudaAllocator::copy(void* to, void* from, size_t bytes) {
   }
 }
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

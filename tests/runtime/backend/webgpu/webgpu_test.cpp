@@ -10,8 +10,8 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "device/device.h"
 #include "kernel/describe_kernel.h"
-#include "runtime/backends.h"
 #include "runtime/program_builder.h"
 #include "runtime/webgpu/api.h"
 #include "runtime/webgpu/kernel.h"
@@ -31,7 +31,7 @@ class WebGpu : public testing::Test {
   void SetUp() override {
     if (const std::string why = runtime::webgpu_unavailable(); !why.empty()) GTEST_SKIP() << why;
   }
-  static Device& gpu() { return runtime::open_device("WEBGPU"); }
+  static Device& gpu() { return Device::get("WEBGPU"); }
   static Program program(const UOp& kernel) { return {gpu(), codegen::full_rewrite(kernel, gpu().target(), {.spec = 1}), "k"}; }
 
   template <class T>
@@ -65,7 +65,7 @@ TEST_F(WebGpu, CopiesWithinItselfAndBetweenDevices) {
   std::vector<float> want = ramp<float>(1000);
   std::copy_backward(want.begin(), want.begin() + 900, want.begin() + 910);
   EXPECT_EQ(values_of<float>(*a), want);
-  const BufferPtr on_cpu = Buffer::make(runtime::open_device("CPU"), 1000, DType::float32);
+  const BufferPtr on_cpu = Buffer::make(Device::get("CPU"), 1000, DType::float32);
   on_cpu->copy_from(*a);
   EXPECT_EQ(values_of<float>(*on_cpu), want);
   b->copy_from(*on_cpu);
@@ -342,7 +342,7 @@ TEST_F(WebGpuErrors, LibrariesThatAreMissingOrAnother) {
   EXPECT_NE(message("libm.so.6").find("is another library; wgpu-native 29 is needed"), std::string::npos) << message("libm.so.6");
 }
 
-TEST_F(WebGpuErrors, AdaptersThatAreNotThere) { EXPECT_THROW(runtime::open_device("WEBGPU:99"), DeviceError); }
+TEST_F(WebGpuErrors, AdaptersThatAreNotThere) { EXPECT_THROW(Device::get("WEBGPU:99"), DeviceError); }
 
 }  // namespace
 }  // namespace tinygrad

@@ -2,8 +2,8 @@
 #include <tinygrad/errors.h>
 
 #include "device/buffer.h"
+#include "device/device.h"
 #include "dtype/scalar.h"
-#include "runtime/backends.h"
 #include "runtime/interp/kernel.h"
 #include "uop/build.h"
 
@@ -261,7 +261,7 @@ TEST_P(InterpDType, AddsAndCasts) {
 INSTANTIATE_TEST_SUITE_P(All, InterpDType, testing::ValuesIn(dtypes::all));
 
 TEST(Interp, TheDeviceRunsAProgramOnItsBuffers) {
-  Device& device = open_device("INTERP");
+  Device& device = Device::get("INTERP");
   const UOp a = memory(0, 4), l = local(4), x = load(index(a, l)), y = x + x;
   const UOp linear(Op::LINEAR, DType::void_, {a, l, x, y, store(index(a, l), y)}, LinearArg{1});
   KernelInfo info;

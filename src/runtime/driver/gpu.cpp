@@ -1,17 +1,19 @@
-#include "runtime/cuda/gpu.h"
+#include "runtime/driver/gpu.h"
 
 #include <optional>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 namespace {
 
 constexpr unsigned kStreamNonBlocking = 1, kEventWithoutTime = 2;
 
-std::string device_name(const Driver& driver, int number) { return number == 0 ? driver.name : fmt::format("{}:{}", driver.name, number); }
+std::string device_name(const Driver& driver, int number) {
+  return number == 0 ? driver.name() : fmt::format("{}:{}", driver.name(), number);
+}
 
 }  // namespace
 
@@ -20,29 +22,22 @@ Gpu::Gpu(const Driver& driver, int number) : api_(driver), profile_(device_name(
   api_.check(api_.device_count(&count), "counting devices");
   if (number >= count)
     throw DeviceError(
-        fmt::format("{}:{}: there {} {} device{}", api_.name, number, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
-  api_.check(api_.device_get(&device_, number), "opening a device");
-  api_.check(api_.context_retain(&context_, device_), "opening a device");
+        fmt::format("{}:{}: there {} {} device{}", api_.name(), number, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
+  opened_ = api_.open(number);
   try {
     enter();
     api_.check(api_.stream_create(&stream_, kStreamNonBlocking), "making a stream");
   } catch (...) {
-    api_.context_release(device_);
+    api_.close(opened_.device);
     throw;
   }
 }
 
 Gpu::~Gpu() {
-  api_.context_set(context_);
+  api_.enter(context());
   profile_.take();
   api_.stream_destroy(stream_);
-  api_.context_release(device_);
-}
-
-int Gpu::attribute(int which) const {
-  int value = 0;
-  api_.check(api_.device_attribute(&value, which, device_), "asking for an attribute");
-  return value;
+  api_.close(opened_.device);
 }
 
 void Gpu::wait() const {
@@ -76,4 +71,4 @@ double Moment::seconds_since(const Moment& begin) const {
   return static_cast<double>(ms) * 1e-3;
 }
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

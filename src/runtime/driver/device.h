@@ -3,14 +3,14 @@
 
 #include <tinygrad/device.h>
 
-#include "runtime/cuda/queue.h"
+#include "runtime/driver/queue.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 /// A device of a driver: memory, launches, graphs and peers.
-class DriverDevice final : public Device {
+class GpuDevice final : public Device {
  public:
-  DriverDevice(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<const Gpu> gpu);
+  GpuDevice(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<const Gpu> gpu);
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp& linear, const std::string& binary) override;
   bool is_async() const override { return true; }
@@ -25,4 +25,4 @@ class DriverDevice final : public Device {
   StreamQueue queue_;
 };
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

@@ -11,8 +11,8 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
+#include "device/device.h"
 #include "kernel/describe_kernel.h"
-#include "runtime/backends.h"
 #include "runtime/emulated/image.h"
 #include "runtime/emulated/shared_heap.h"
 #include "runtime/every_device.h"
@@ -58,7 +58,7 @@ class Emulated : public testing::TestWithParam<const char*> {
   void SetUp() override {
     if (const std::string why = test::why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
   }
-  Device& device() { return runtime::open_device(std::string_view(GetParam()).substr(0, 3)); }
+  Device& device() { return Device::get(std::string_view(GetParam()).substr(0, 3)); }
   BufferPtr ints(const std::vector<int32_t>& values) { return buffer_from(device(), values, DType::int32); }
   void expect_that_it_works() {
     Program p(device(), tripled(DType::int32, 64), "tripled");
@@ -132,7 +132,7 @@ class EmulatedCode : public testing::Test {
 
 std::string code_of(const char* choice, const UOp& linear) {
   const Context guard{{.dev = choice}};
-  Device& device = runtime::open_device(std::string_view(choice).substr(0, 3));
+  Device& device = Device::get(std::string_view(choice).substr(0, 3));
   return device.disassemble(device.compile(device.render(linear, describe_kernel(linear, "k"))));
 }
 
@@ -156,7 +156,7 @@ TEST_F(EmulatedCode, HeuristicsUseVectorsForIntegersAndNoneForFloats) {
 
 TEST_F(EmulatedCode, TargetsDifferInFloatsAndWidth) {
   const Context guard{{.dev = "DSP:CLANG:v66"}};
-  const Target& dsp = runtime::open_device("DSP").target();
+  const Target& dsp = Device::get("DSP").target();
   EXPECT_EQ(dsp.name(), "DSP:CLANG:v66");
   EXPECT_EQ(dsp.lanes(DType::uint8), 128);
   EXPECT_EQ(dsp.lanes(DType::float32), 1);
@@ -180,7 +180,7 @@ TEST(EmulatedErrors, SayWhatToInstall) {
   for (const char* choice : {"DSP:CLANG", "CPU:LLVM:cortex-a72"}) {
     Context guard{{.dev = choice}};
     try {
-      runtime::open_device(std::string_view(choice).substr(0, 3));
+      Device::get(std::string_view(choice).substr(0, 3));
       ADD_FAILURE() << choice << " opens";
     } catch (const DeviceError& e) {
       EXPECT_NE(std::string(e.what()).find("apt-get install qemu-user-static"), std::string::npos) << e.what();
@@ -198,7 +198,7 @@ TEST(EmulatedErrors, NameTheProcessorsThatAreKnown) {
        {std::pair{"CPU:LLVM:pentium", "neoverse-n1"}, std::pair{"DSP:CLANG:v1", "v66"}, std::pair{"DSP:CLANG:v68", "cannot run"}}) {
     Context guard{{.dev = choice}};
     try {
-      runtime::open_device(std::string_view(choice).substr(0, 3));
+      Device::get(std::string_view(choice).substr(0, 3));
       ADD_FAILURE() << choice << " opens";
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find(said), std::string::npos) << e.what();
@@ -226,7 +226,7 @@ TEST(SharedHeap, GivesOutWhatWasGivenBack) {
 
 TEST_F(EmulatedCode, ImagesThatAreNoneAreRefused) {
   const Context guard{{.dev = "DSP"}};
-  const std::string object = runtime::open_device("DSP").compile("void f(void) {}");
+  const std::string object = Device::get("DSP").compile("void f(void) {}");
   for (const std::string& bytes : {std::string(), std::string("ELF"), std::string(200, 'x'), object, object.substr(0, 60)})
     EXPECT_THROW(runtime::Image{bytes}, FormatError) << bytes.size();
 }

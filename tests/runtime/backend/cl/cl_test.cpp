@@ -9,7 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
-#include "runtime/backends.h"
+#include "device/device.h"
 #include "runtime/cl/cl.h"
 #include "runtime/program_builder.h"
 #include "support/message_of.h"
@@ -34,7 +34,7 @@ class OpenClDevice : public testing::Test {
   void SetUp() override {
     if (const std::string why = runtime::cl_unavailable(); !why.empty()) GTEST_SKIP() << why;
   }
-  Device& device() { return runtime::open_device("CL"); }
+  Device& device() { return Device::get("CL"); }
 
   BufferPtr floats(size_t n, float first = 0) {
     std::vector<float> values(n);
@@ -55,7 +55,7 @@ TEST_F(OpenClDevice, PartsThatBeginInsideAnElementAreRefused) {
 
 TEST_F(OpenClDevice, HandlesOfOtherDevicesAreErrors) {
   Program p(device(), linear(elementwise(64)), "k");
-  Device& cpu = runtime::open_device("CPU");
+  Device& cpu = Device::get("CPU");
   const BufferPtr buffers[] = {floats(64), floats(64), buffer_from(cpu, std::vector<float>(64), DType::float32)};
   EXPECT_TRUE(has(message_of<DeviceError>([&] { p.run(buffers); }), "no memory of this device"));
 }
@@ -107,7 +107,7 @@ TEST_F(OpenClDevice, EmptyLaunchesDoNothing) {
 }
 
 TEST_F(OpenClDevice, ThereIsNoSuchDevice) {
-  EXPECT_TRUE(has(message_of<DeviceError>([] { runtime::open_device("CL:99"); }), "on this machine"));
+  EXPECT_TRUE(has(message_of<DeviceError>([] { Device::get("CL:99"); }), "on this machine"));
 }
 
 TEST_F(OpenClDevice, TheTargetIsWhatTheDeviceSays) {

@@ -1,10 +1,10 @@
-#include "runtime/cuda/queue.h"
+#include "runtime/driver/queue.h"
 
 #include <fmt/core.h>
 
-#include "runtime/cuda/memory.h"
+#include "runtime/driver/memory.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 namespace {
 
 class StreamSignal final : public Signal {
@@ -36,7 +36,7 @@ void StreamQueue::run(const LaunchCommand& c) const { c.kernel->launch(c.buffers
 
 void StreamQueue::run(const CopyCommand& c) const {
   const Driver& api = gpu_->api();
-  const auto address = CudaAllocator::address;
+  const auto address = GpuAllocator::address;
   const Gpu& other = *queue_of(*c.source)->gpu_;
   if (&other == gpu_.get()) return c.source->allocator().copy(c.to, c.from, c.bytes);
   gpu_->timed(fmt::format("copy from {}", c.source->name().str()), "copy", [&] {
@@ -70,10 +70,10 @@ bool StreamQueue::reaches(const Gpu& other) {
   api.check(api.can_access_peer(&can, gpu_->number(), other.number()), "asking for peer access");
   if (!can) return false;
   gpu_->enter();
-  const Result enabled = api.enable_peer(other.context(), 0);
+  const Result enabled = api.enable_peer(other.context());
   if (enabled != kPeerAccessAlreadyEnabled) api.check(enabled, "enabling peer access");
   reached_.insert(&other);
   return true;
 }
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

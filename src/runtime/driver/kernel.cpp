@@ -1,4 +1,4 @@
-#include "runtime/cuda/kernel.h"
+#include "runtime/driver/kernel.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "kernel/kernel_info.h"
 #include "runtime/check_groups.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 void Arguments::set(const KernelInfo& info, std::span<void* const> buffers, std::span<const int64_t> variables) {
   values_.clear();
@@ -18,7 +18,7 @@ void Arguments::set(const KernelInfo& info, std::span<void* const> buffers, std:
   for (size_t i = 0; i < values_.size(); ++i) pointers_[i] = &values_[i];
 }
 
-CudaKernel::CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& binary)
+GpuKernel::GpuKernel(std::shared_ptr<const Gpu> gpu, const Target& target, const KernelInfo& info, const std::string& binary)
     : gpu_(std::move(gpu)), info_(info), given_bytes_(given_group_bytes(target, info)), most_items_(target.max_group_items) {
   std::copy(std::begin(target.max_global), std::end(target.max_global), most_groups_);
   const Driver& api = gpu_->api();
@@ -26,55 +26,44 @@ CudaKernel::CudaKernel(std::shared_ptr<const Gpu> gpu, const Target& target, con
   api.check(api.module_load(&module_, binary.c_str()), fmt::format("loading kernel {}", info.name));
   const Result found = api.module_function(&function_, module_, kernel_symbol(info.name).c_str());
   if (found != kSuccess) {
-    api.module_unload(module_);
+    api.unload(module_);
     api.check(found, fmt::format("looking for kernel {}", info.name));
   }
   if (given_bytes_ != 0) try {
-      ask_for_group_memory();
+      api.give_group_bytes(gpu_->number(), function_, given_bytes_, info.name);
     } catch (...) {
-      api.module_unload(module_);
+      api.unload(module_);
       throw;
     }
 }
 
-void CudaKernel::ask_for_group_memory() const {
-  const Driver& api = gpu_->api();
-  if (const int most = gpu_->attribute(kMostGroupBytes); given_bytes_ > most)
-    throw DeviceError(fmt::format("{}: kernel {} needs {} bytes of a group's memory, the device has {}; use smaller tiles", api.name,
-                                  info_.name, given_bytes_, most));
-  api.check(api.function_set(function_, kGivenGroupBytes, static_cast<int>(given_bytes_)),
-            fmt::format("asking for {} bytes of a group's memory for kernel {}", given_bytes_, info_.name));
-}
-
-CudaKernel::~CudaKernel() {
+GpuKernel::~GpuKernel() {
   // Whatever it runs ends before the module goes.
-  gpu_->api().context_set(gpu_->context());
-  gpu_->api().module_unload(module_);
+  gpu_->api().enter(gpu_->context());
+  gpu_->api().unload(module_);
 }
 
-void CudaKernel::check(std::span<void* const> buffers, const LaunchDims& dims) const {
+void GpuKernel::check(std::span<void* const> buffers, const LaunchDims& dims) const {
   for (const KernelParam& p : info_.params) {
     if (p.align > itemsize(p.dtype) && reinterpret_cast<uintptr_t>(buffers[size_t(p.slot)]) % p.align != 0)
-      throw DeviceError(fmt::format("{}: buffer {} of kernel {} must be aligned to {} bytes; copy it first", gpu_->api().name, p.slot,
+      throw DeviceError(fmt::format("{}: buffer {} of kernel {} must be aligned to {} bytes; copy it first", gpu_->api().name(), p.slot,
                                     info_.name, p.align));
   }
   const int64_t items = dims.local[0] * dims.local[1] * dims.local[2];
   if (items > most_items_)
     throw DeviceError(
-        fmt::format("{}: kernel {} needs groups of {} work-items, the device has {}", gpu_->api().name, info_.name, items, most_items_));
-  check_groups(gpu_->api().name, info_, dims, most_groups_);
+        fmt::format("{}: kernel {} needs groups of {} work-items, the device has {}", gpu_->api().name(), info_.name, items, most_items_));
+  check_groups(gpu_->api().name(), info_, dims, most_groups_);
 }
 
-bool CudaKernel::describe(const GraphLaunch& launch, Arguments& arguments, KernelNode& node) const {
+bool GpuKernel::describe(const GraphLaunch& launch, Arguments& arguments, KernelNode& node) const {
   check(launch.buffers, launch.dims);
   arguments.set(info_, launch.buffers, launch.variables);
   node = {.function = function_,
           .grid = {},
           .group = {},
-          .shared_bytes = static_cast<unsigned>(given_bytes_),
+          .group_bytes = static_cast<unsigned>(given_bytes_),
           .parameters = arguments.pointers(),
-          .extra = nullptr,
-          .kernel = nullptr,
           .context = gpu_->context()};
   for (int i = 0; i < 3; ++i) {
     node.grid[i] = static_cast<unsigned>(launch.dims.global[i]);
@@ -83,8 +72,8 @@ bool CudaKernel::describe(const GraphLaunch& launch, Arguments& arguments, Kerne
   return std::ranges::all_of(node.grid, [](unsigned n) { return n > 0; });
 }
 
-std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
-                                         bool wait) {
+std::optional<double> GpuKernel::launch(std::span<void* const> buffers, std::span<const int64_t> variables, const LaunchDims& dims,
+                                        bool wait) {
   Arguments arguments;
   KernelNode node;
   const bool has_work =
@@ -95,7 +84,7 @@ std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::sp
     if (!has_work) return;
     gpu_->timed(info_.name, "kernel", [&] {
       api.check(api.launch(function_, node.grid[0], node.grid[1], node.grid[2], node.group[0], node.group[1], node.group[2],
-                           node.shared_bytes, gpu_->stream(), node.parameters, nullptr),
+                           node.group_bytes, gpu_->stream(), node.parameters, nullptr),
                 fmt::format("launching kernel {}", info_.name));
     });
   };
@@ -111,4 +100,4 @@ std::optional<double> CudaKernel::launch(std::span<void* const> buffers, std::sp
   return end.seconds_since(begin);
 }
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

@@ -69,7 +69,7 @@ class Processors : public testing::TestWithParam<std::string_view> {
     }
   }
   static std::string difference(const Target& target, const Case& c) {
-    Device& device = runtime::open_device("CPU");
+    Device& device = Device::get("CPU");
     const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return test::run_on_device(device, linear, inputs); };
     return codegen::test::difference_on(c.kernel, c.opts, target, run);
   }

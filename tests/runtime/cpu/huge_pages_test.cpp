@@ -9,7 +9,6 @@
 
 #include "device/buffer.h"
 #include "device/device.h"
-#include "runtime/backends.h"
 #include "runtime/cpu/host_allocator.h"
 
 namespace tinygrad::runtime {
@@ -53,7 +52,7 @@ TEST_F(HugePages, AreAskedForWhereMemoryIsLarge) {
 }
 
 TEST_F(HugePages, HoldBuffers) {
-  const BufferPtr buffer = Buffer::make(open_device("CPU"), 4 << 20, DType::float32);
+  const BufferPtr buffer = Buffer::make(Device::get("CPU"), 4 << 20, DType::float32);
   buffer->ensure_allocated();
   EXPECT_TRUE(has_huge_pages(buffer->handle()));
 }

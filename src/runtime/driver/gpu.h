@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "device/profile_log.h"
-#include "runtime/cuda/driver.h"
+#include "runtime/driver/driver.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 struct Interval;
 
@@ -22,11 +22,10 @@ class Gpu {
 
   const Driver& api() const { return api_; }
   Stream stream() const { return stream_; }
-  Context context() const { return context_; }
-  DeviceNumber number() const { return device_; }
-  int attribute(int which) const;
+  Context context() const { return opened_.context; }
+  DeviceNumber number() const { return opened_.device; }
   /// Makes it the one that the calling thread's calls go to.
-  void enter() const { api_.check(api_.context_set(context_), "entering a device"); }
+  void enter() const { api_.check(api_.enter(context()), "entering a device"); }
   void wait() const;
   /// Does what puts something on the stream; with PROFILE on, the next wait records when that ran.
   template <class Enqueue>
@@ -35,8 +34,7 @@ class Gpu {
  private:
   const Driver& api_;
   mutable ProfileLog<std::unique_ptr<Interval>> profile_;
-  DeviceNumber device_ = 0;
-  Context context_ = nullptr;
+  Driver::Opened opened_;
   Stream stream_ = nullptr;
 };
 
@@ -77,4 +75,4 @@ void Gpu::timed(std::string_view name, std::string_view category, Enqueue&& enqu
   });
 }
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver

@@ -6,16 +6,16 @@
 
 #include <tinygrad/allocator.h>
 
-#include "runtime/cuda/gpu.h"
+#include "runtime/driver/gpu.h"
 
-namespace tinygrad::runtime::cuda {
+namespace tinygrad::runtime::driver {
 
 /// Memory of a GPU. Handles are its addresses, those of pinned host memory (BufferSpec::host) too. Copies from and to other host memory go
 /// through two pinned pieces, so that one is filled or emptied while the other travels.
-class CudaAllocator final : public LruAllocator {
+class GpuAllocator final : public LruAllocator {
  public:
-  CudaAllocator(std::string device, std::shared_ptr<const Gpu> gpu) : LruAllocator(std::move(device)), gpu_(std::move(gpu)) {}
-  ~CudaAllocator() override;
+  GpuAllocator(std::string device, std::shared_ptr<const Gpu> gpu) : LruAllocator(std::move(device)), gpu_(std::move(gpu)) {}
+  ~GpuAllocator() override;
 
   void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
   std::byte* host_pointer(void* handle) const override;
@@ -46,4 +46,4 @@ class CudaAllocator final : public LruAllocator {
   Piece pieces_[2];
 };
 
-}  // namespace tinygrad::runtime::cuda
+}  // namespace tinygrad::runtime::driver
