@@ -100,6 +100,8 @@ function(tg_add_test target label room)
     set(libs tinygrad)
   elseif(room STREQUAL "tensor")  # what tensors do is tried in jitted functions, too
     set(libs tg_jit)
+  elseif(room STREQUAL "codegen")  # what kernels compute is the same with all opts
+    set(libs tg_program)
   elseif(TARGET tg_${room})
     set(libs tg_${room})
   else()

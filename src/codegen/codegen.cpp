@@ -11,14 +11,6 @@
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/emulate_long.h"
 #include "codegen/decomp/widen_integers.h"
-#include "codegen/expand/assign_launch_dims.h"
-#include "codegen/expand/expand_unrolled.h"
-#include "codegen/expand/group_reduces.h"
-#include "codegen/expand/keep_terms.h"
-#include "codegen/expand/lower_reduces.h"
-#include "codegen/expand/lower_stages.h"
-#include "codegen/expand/pipeline_stages.h"
-#include "codegen/expand/vectorize_lanes.h"
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/coalesce.h"
 #include "codegen/late/fetch_copies.h"
@@ -30,20 +22,27 @@
 #include "codegen/late/split_vectors.h"
 #include "codegen/late/stream_stores.h"
 #include "codegen/late/use_images.h"
-#include "codegen/opt/block_sums.h"
-#include "codegen/opt/bound_loops.h"
-#include "codegen/opt/merge_ranges.h"
-#include "codegen/opt/part_wrapped_loads.h"
-#include "codegen/opt/split_divided.h"
+#include "codegen/late/vectorize_lanes.h"
+#include "codegen/lower/assign_launch_dims.h"
+#include "codegen/lower/block_sums.h"
+#include "codegen/lower/bound_loops.h"
+#include "codegen/lower/expand_unrolled.h"
+#include "codegen/lower/group_reduces.h"
+#include "codegen/lower/keep_terms.h"
+#include "codegen/lower/lower_reduces.h"
+#include "codegen/lower/lower_stages.h"
+#include "codegen/lower/pipeline_stages.h"
 #include "codegen/opt/tensor_core.h"
+#include "codegen/prepare/merge_ranges.h"
+#include "codegen/prepare/part_wrapped_loads.h"
+#include "codegen/prepare/simplify_gates.h"
+#include "codegen/prepare/split_divided.h"
 #include "codegen/simplify.h"
 #include "rewrite/pipeline.h"
 #include "rewrite/rewrite.h"
 #include "spec/same_meaning.h"
 #include "spec/verify.h"
-#include "symbolic/gated.h"
 #include "symbolic/simplify.h"
-#include "uop/build.h"
 
 namespace tinygrad::codegen {
 
@@ -111,22 +110,6 @@ UOp optimize(const UOp& sink, const Target& target, const CodegenOptions& option
   kernel.optimized = true;
   const UOp optimized = choose ? apply_chosen(sink, kernel.opts, target) : apply_opts(sink, kernel.opts, target);
   return optimized.with_arg(kernel);
-}
-
-/// Once, before opts make copies of the kernel's accesses.
-UOp simplify_gates(const UOp& graph) {
-  using namespace rewrite;
-  static constexpr Capture memory{0}, at{1}, valid{2};
-  static const auto& rules = *new Rules<>{
-      {pat(Op::INDEX, {memory, at.dtype(DType::index), valid.dtype(DType::bool_)}).ordered(),
-       [](const Match& m) {
-         const symbolic::Gated g = symbolic::simplify_gated(m[at], m[valid]);
-         const UOp& u = m.root();
-         return is_const(g.valid, 1) ? u.with_src(UOps{m[memory], g.index}) : u.with_src(UOps{m[memory], g.index, g.valid});
-       },
-       "gated index"},
-  };
-  return graph_rewrite(graph, rules, {.name = "simplify gates", .single_walk = true});
 }
 
 using rewrite::Pipeline;

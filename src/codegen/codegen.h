@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/options.h"
+#include "codegen/choose/heuristic_opts.h"
 #include "codegen/opt/apply_opts.h"
-#include "codegen/opt/heuristic_opts.h"
 #include "target/target.h"
 #include "uop/uop.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/options.h"
-#include "codegen/opt/pack_constants.h"
+#include "codegen/choose/pack_constants.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
 

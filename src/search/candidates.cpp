@@ -4,8 +4,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/kernel_axes.h"
 #include "codegen/opt/apply_opts.h"
-#include "codegen/opt/kernel_axes.h"
 #include "uop/graph.h"
 
 namespace tinygrad::search {

@@ -1,6 +1,6 @@
 #pragma once
 /// EXP2, LOG2, SIN and POW by arithmetic, for float32 and float64. Special values are those of C. The bounds are in units in the last
-/// place of the result, over all inputs, denormal ones and results included; tests/codegen/decomp_test.cpp measures them.
+/// place of the result, over all inputs, denormal ones and results included; tests/codegen/decomp/decomp_test.cpp measures them.
 
 #include "uop/uop.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "codegen/opt/kernel_axes.h"
+#include "codegen/kernel_axes.h"
 #include "kernel/accessed_memory.h"
 #include "shape/shape.h"
 #include "uop/build.h"

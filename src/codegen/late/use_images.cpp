@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "codegen/opt/kernel_axes.h"
+#include "codegen/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "shape/ranges.h"
 #include "symbolic/gated.h"

@@ -7,16 +7,16 @@
 
 #include <tinygrad/errors.h>
 
-#include "codegen/opt/bound_loops.h"
-#include "codegen/opt/kernel_axes.h"
-#include "codegen/opt/merge_ranges.h"
+#include "codegen/kernel_axes.h"
+#include "codegen/lower/bound_loops.h"
 #include "codegen/opt/opt_error.h"
-#include "codegen/opt/split_range.h"
 #include "codegen/opt/stage_operand.h"
 #include "codegen/opt/tensor_core.h"
+#include "codegen/prepare/merge_ranges.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
 #include "codegen/simplify.h"
+#include "codegen/split_range.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 

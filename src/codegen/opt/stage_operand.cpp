@@ -7,15 +7,15 @@
 
 #include <fmt/core.h>
 
-#include "codegen/expand/vectorize_lanes.h"
+#include "codegen/kernel_axes.h"
+#include "codegen/late/vectorize_lanes.h"
 #include "codegen/opt/computed_values.h"
-#include "codegen/opt/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
-#include "codegen/opt/split_range.h"
 #include "codegen/opt/tensor_core.h"
 #include "codegen/opt/window_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/simplify.h"
+#include "codegen/split_range.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"

@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
-#include "codegen/opt/kernel_axes.h"
+#include "codegen/kernel_axes.h"
 #include "codegen/opt/opt_error.h"
-#include "codegen/opt/split_range.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
+#include "codegen/split_range.h"
 #include "shape/ranges.h"
 #include "uop/build.h"
 #include "uop/graph.h"

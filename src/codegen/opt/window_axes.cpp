@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "codegen/opt/kernel_axes.h"
+#include "codegen/kernel_axes.h"
 #include "shape/ranges.h"
 #include "symbolic/linear.h"
 #include "uop/build.h"

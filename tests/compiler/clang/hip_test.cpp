@@ -1,5 +1,5 @@
 // Code objects for every AMD GPU that there is a Target for: made here, run nowhere here. What they compute is checked on the interpreter
-// (tests/program/opts_test.cpp) and on the CPU (tests/renderer/hip_cpu_test.cpp).
+// (tests/codegen/opt/opts_test.cpp) and on the CPU (tests/renderer/hip_cpu_test.cpp).
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

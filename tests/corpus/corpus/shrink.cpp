@@ -5,8 +5,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/kernel_axes.h"
 #include "codegen/opt/apply_opts.h"
-#include "codegen/opt/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "shape/ranges.h"
 #include "symbolic/bounds.h"

@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "codegen/codegen.h"
-#include "codegen/opt/kernel_axes.h"
+#include "codegen/kernel_axes.h"
 #include "codegen/opt/parse_opts.h"
 #include "uop/graph.h"
 

@@ -1,0 +1,162 @@
+#include "codegen/choose/pack_constants.h"
+
+#include <algorithm>
+
+#include "codegen/kernel_axes.h"
+#include "codegen/rebuild.h"
+#include "codegen/split_range.h"
+#include "shape/ranges.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+constexpr double least_gain = 0.97;
+/// Uses of an element from which on a copy of its tile, made by the kernel itself, costs next to nothing beside them.
+constexpr int64_t many_uses = 2048;
+
+/// The only load of the argument, if there is nothing else to it than a place.
+UOp only_load(std::span<const UOp> nodes, int32_t slot) {
+  UOp found;
+  for (const UOp& u : nodes) {
+    if (!u.is(Op::LOAD) || !u.src(0).src(0).is(Op::PARAM) || u.src(0).src(0).arg_as<ParamArg>().slot != slot) continue;
+    if (found || u.src_count() > 1 || u.src(0).src_count() > 2) return {};
+    found = u;
+  }
+  return found;
+}
+
+/// How often an element is used that moves with these loops, in its reduction.
+int64_t uses_of(std::span<const UOp> axes, const OpenRanges& moves) {
+  int64_t n = 1;
+  for (const UOp& r : axes)
+    if (!is_reduced(r) && std::ranges::find(moves, r) == moves.end()) n *= most_iterations(r);
+  return n;
+}
+
+/// An axis over outputs in blocks, and copies of what is loaded along it in which what a block needs lies together.
+class Packing {
+ public:
+  Packing(const UOp& sink, std::span<const UOp> loads, const UOp& axis, int64_t n) : sink_(sink), loads_(loads) {
+    const RangeArg& old = axis.arg_as<RangeArg>();
+    RangeArg inner = old;
+    inner.id = next_range_id(sink);
+    blocks_ = UOp(Op::RANGE, DType::index, {rounds_of(axis, n)}, old);
+    in_block_ = range(index_const(n), inner);
+    split_ = {.range = axis, .parts = {blocks_, in_block_}, .value = blocks_ * n + in_block_, .valid = {}};
+    if (constant_size(axis) % n != 0) split_.valid = split_.value < axis.src(0);
+  }
+
+  UOp sink() const {
+    NodeMap<UOp> loaded, places;
+    for (const UOp& l : loads_) {
+      const std::vector<UOp> loops = loops_of(l);
+      const UOp copy = param(l.dtype(), size_of(loops), {.slot = slot_of(l)});
+      loaded[l] = load(index(copy, split_.range));  // so that the split leaves it, and can be told from others
+      places[copy] = place(std::span(loops));
+    }
+    return rebuild(apply_split(substitute(sink_, loaded), split_), [&](const UOp& u, const UOps& sources) {
+      const UOp* at = u.is(Op::INDEX) ? places.find(sources[0]) : nullptr;
+      return at ? index(sources[0], *at) : u.with_src(sources);
+    });
+  }
+
+  std::vector<PackedArgument> arguments() const {
+    std::vector<PackedArgument> out;
+    for (const UOp& l : loads_) out.push_back({pack(l), slot_of(l), size_of(loops_of(l))});
+    return out;
+  }
+
+ private:
+  static int32_t slot_of(const UOp& load) { return load.src(0).src(0).arg_as<ParamArg>().slot; }
+
+  /// The loops that a load moves with, in the order of its copy.
+  std::vector<UOp> loops_of(const UOp& load) const {
+    std::vector<UOp> loops{blocks_};
+    for (const UOp& r : nested_axes(sink_))
+      if (r != split_.range && is_open_over(load, std::span(&r, 1))) loops.push_back(r);
+    loops.push_back(in_block_);
+    return loops;
+  }
+  static int64_t size_of(const std::vector<UOp>& loops) {
+    int64_t n = 1;
+    for (const UOp& r : loops) n *= constant_size(r);
+    return n;
+  }
+  static UOp place(std::span<const UOp> loops) {
+    UOp at = index_const(0);
+    for (const UOp& r : loops) at = at * constant_size(r) + r;
+    return at;
+  }
+
+  UOp pack(const UOp& load) const {
+    const UOp& memory = load.src(0).src(0);
+    NodeMap<UOp> map;
+    map[memory] = memory.with_arg(ParamArg{.slot = 1});
+    const std::vector<UOp> loops = loops_of(load);
+    UOps fresh;
+    for (const UOp& r : loops) {
+      fresh.push_back(range(index_const(constant_size(r)), {.id = int32_t(fresh.size()), .order = int32_t(fresh.size())}));
+      map[r] = fresh.back();
+    }
+    const UOp value = substitute(apply_split(load, split_), map);
+    UOps ended{store(index(param(load.dtype(), size_of(loops), {.slot = 0}), place(fresh)), value)};
+    ended.append(fresh.begin(), fresh.end());
+    return UOp(Op::SINK, DType::void_, {UOp(Op::END, DType::void_, ended)}, KernelArg{.name = Symbol("pack")});
+  }
+
+  const UOp sink_;
+  const std::span<const UOp> loads_;
+  UOp blocks_, in_block_;
+  Split split_;
+};
+
+/// What may be packed, of each argument the only load.
+std::vector<UOp> loads_of(const UOp& sink, std::span<const UOp> axes, uint64_t slots) {
+  const std::vector<UOp> nodes = toposort(sink);
+  std::vector<UOp> out;
+  for (int32_t slot = 0; slot < 64; ++slot) {
+    const UOp load = slots >> slot & 1 ? only_load(nodes, slot) : UOp();
+    if (!load) continue;
+    const OpenRanges moves = ranges_of(load);
+    const bool known = std::ranges::all_of(moves, [](const UOp& r) { return constant_size(r) > 0; });
+    const int64_t uses = uses_of(axes, moves);
+    if (known && std::ranges::any_of(moves, is_reduced) && uses > 1 && uses < many_uses) out.push_back(load);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<PackedKernel> pack_constants(const UOp& sink, const Target& target, const CodegenOptions& options, uint64_t slots) {
+  const auto* given = std::get_if<KernelArg>(&sink.arg());
+  if (options.noopt || target.has_groups || (given && (given->optimized || !given->opts.empty())) || sink.src_count() != 1) return {};
+  const UOp simple = simplified_kernel(sink);
+  const std::vector<UOp> axes = kernel_axes(simple), loads = loads_of(simple, axes, slots);
+  const Target usable = choices(target, options, simple);
+  const auto as_it_is = loads.empty() ? std::nullopt : heuristic_cost(simple, usable);
+  if (!as_it_is) return {};
+  double best = *as_it_is * least_gain;
+  std::optional<PackedKernel> out;
+  for (const UOp& axis : axes) {
+    std::vector<UOp> along;
+    for (const UOp& l : loads)
+      if (!is_reduced(axis) && is_open_over(l, std::span(&axis, 1))) along.push_back(l);
+    if (along.empty()) continue;
+    const int64_t lanes = std::max(1, target.lanes(along[0].dtype()));
+    for (const int64_t vectors : {1, 2, 3, 4, 6, 8}) {
+      if (vectors * lanes > constant_size(axis)) break;
+      const Packing packing(simple, along, axis, vectors * lanes);
+      const UOp packed = packing.sink();
+      const auto cost = heuristic_cost(packed, usable);
+      if (!cost || *cost >= best) continue;
+      best = *cost;
+      out = PackedKernel{packed, packing.arguments()};
+    }
+  }
+  return out;
+}
+
+}  // namespace tinygrad::codegen
