@@ -1,0 +1,113 @@
+#include "codegen/choose/access_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/kernel_axes.h"
+#include "codegen/late/vectorize_lanes.h"
+#include "shape/ranges.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+/// Cycles of an access's gate. A gate that differs between lanes is a mask.
+double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
+  if (!w.is_access || w.node.src(0).src_count() < 3) return 1;
+  const UOp& gate = w.node.src(0).src(2);
+  const auto moves = [&](const Lane& l) { return is_open_over(gate, std::span(&in.axis(l.axis).range, 1)); };
+  return std::any_of(lanes.begin(), lanes.end(), moves) ? 4 : 2;
+}
+
+/// True if each lane along the axis is stored to a cache line of its own, and the first cache has evicted the line before the next
+/// element of it is stored.
+bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
+  if (!w.node.is(Op::STORE)) return false;
+  const auto stride = stride_of(w.node.src(0).src(1), along.range);
+  return stride && std::abs(*stride) * in.nest.item_bytes >= line_bytes;
+}
+
+double join_cost(const CpuNest& in, const Lane& l) {
+  double outputs = 0;
+  for (const NestedWork& w : in.nest.works)
+    if (w.node.is(Op::REDUCE) && has_axis(w.depends, l.axis)) {
+      double trips = 1;
+      for (size_t i = 0; i < in.axes(); ++i)
+        if (has_axis(w.inside, int(i)) && !in.axis(int(i)).is_reduce) trips *= double(in.axis(int(i)).size);
+      outputs += trips;
+    }
+  return outputs * 4 * std::log2(double(l.lanes));
+}
+
+}  // namespace
+
+bool is_every_few(const NestedWork& w, const Lane& l) {
+  const int64_t stride = w.strides[size_t(l.axis)];
+  return stride > 1 && stride <= most_apart;
+}
+
+double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
+  double left = gate_cost(in, w, lanes);
+  for (const Lane& l : lanes) {
+    if (!has_axis(w.inside, l.axis)) continue;
+    const NestAxis& a = in.axis(l.axis);
+    const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
+    const double vectors = double(rounds) / double(a.size);
+    if (!w.is_access || !has_axis(w.depends, l.axis)) {
+      left *= vectors;
+    } else if (w.strides[size_t(l.axis)] == 1) {
+      left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
+    } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
+      left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // accesses of the run, and a shuffle
+    } else {
+      left *= stores_to_lines(in, w, a) ? 4 : 2;  // one access a lane, and shuffles
+    }
+  }
+  return left;
+}
+
+double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lanes) {
+  if (lanes.core && std::find(lanes.core->casts.begin(), lanes.core->casts.end(), w.node) != lanes.core->casts.end()) return 0;
+  if (!loops.is_staged(w)) return share_as_it_lies(loops.in, w, lanes);
+  double left = 1;
+  for (const Lane& l : lanes)
+    if (has_axis(w.inside, l.axis)) left /= double(l.lanes);
+  return left;
+}
+
+double bounded_work(const CpuNest& in, const NestedWork& w, const Lanes& lanes, const Tile& t) {
+  double more = 1;
+  if (!in.has_bounds) return more;
+  for (size_t i = 0; i < in.axes(); ++i) {
+    const NestAxis& loop = in.axis(int(i));
+    if (loop.bounds.empty() || !has_axis(w.inside, int(i))) continue;
+    const int along = loop.bounds[0].along;
+    const int64_t at_once = lanes.along(along) * t.along(along);
+    more *= in.unmasked_part(loop, at_once) / in.unmasked_part(loop, 1);
+  }
+  return more;
+}
+
+double joins(const CpuNest& in, const Lanes& lanes) {
+  double sum = 0;
+  for (const Lane& l : lanes)
+    if (in.axis(l.axis).is_reduce && !lanes.core) sum += join_cost(in, l);
+  return sum;
+}
+
+double joins(const CpuNest& in, const Lanes& lanes, const Tile& t) {
+  double sum = 0;
+  for (const Lane& l : lanes)
+    if (in.axis(l.axis).is_reduce && !lanes.core) sum += join_cost(in, l) / std::min(double(t.copies()), 2 * std::log2(double(l.lanes)));
+  return sum;
+}
+
+double work_of(const PlannedLoops& loops, const Lanes& lanes) {
+  double sum = 0;
+  for (const WorkPart& p : loops.in.parts)
+    if (const NestedWork& w = *p.work; !loops.is_in_fill(w))
+      sum += p.cost * w.trips * share_of(loops, w, lanes) * bounded_work(loops.in, w, lanes, {});
+  return sum + joins(loops.in, lanes);
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,56 @@
+#include "codegen/choose/chunks.h"
+
+#include <algorithm>
+
+#include "codegen/choose/access_cost.h"
+#include "codegen/choose/memory_cost.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+constexpr double cycles_a_chunk = 16384;  // a thread's chunk has at least so many
+constexpr int64_t most_chunks = 256;
+
+/// Among the axes that move resident tiles (`with_tiles`), or among the others.
+Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted, bool with_tiles) {
+  constexpr int64_t enough_steps = 16;
+  const CpuNest& in = loops.in;
+  uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : ~uint64_t{0};
+  // A transpose reads its rows to their ends.
+  if (loops.plan.transposes && left[size_t(loops.plan.lanes[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << loops.plan.tile.axis[0]);
+  int axis = -1;
+  for (size_t i = 0; i < in.axes(); ++i) {
+    if (in.axis(int(i)).is_reduce || left[i] < 2 || has_axis(moves, int(i)) != with_tiles || in.reuses_terms(int(i))) continue;
+    if (axis < 0 || (with_tiles && left[size_t(axis)] < enough_steps && left[i] > left[size_t(axis)])) axis = int(i);
+  }
+  if (axis < 0) return {};
+  const int64_t size = left[size_t(axis)];
+  // Each chunk would fill the tiles that its axis does not move for itself.
+  const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
+  // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
+  int64_t count = most;
+  while (size % count != 0) --count;
+  if (!with_tiles && count < most)
+    for (int64_t more = most + 1; more * count < most * most; ++more)
+      if (size % more == 0) return {axis, more};
+  if (count * 4 < std::min(with_tiles ? wanted : most, size)) count = size;
+  return {axis, count};
+}
+
+}  // namespace
+
+Chunks chunks_of(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted) {
+  if (wanted < 2 || !loops.in.target.has_threads) return {};
+  const Chunks with_tiles = chunks_along(loops, left, wanted, true);
+  if (with_tiles.axis >= 0 && !leaves_threads_idle(with_tiles.count)) return with_tiles;
+  const Chunks others = chunks_along(loops, left, wanted, false);
+  if (with_tiles.axis < 0) return others;
+  return others.count <= most_refills && others.count % 2 == 0 ? others : with_tiles;
+}
+
+int64_t wanted_chunks(const PlannedLoops& loops) {
+  return int64_t(std::min(work_of(loops, loops.plan.lanes) / cycles_a_chunk, double(most_chunks)));
+}
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,25 @@
+#pragma once
+/// How a kernel's loops are shared out among threads.
+
+#include <span>
+
+#include "codegen/choose/planned_loops.h"
+
+namespace tinygrad::codegen {
+
+/// The output axis whose loop is shared out among threads in so many chunks: the outermost one that is long enough. Axis -1: none.
+struct Chunks {
+  int axis = -1;
+  int64_t count = 1;
+};
+
+/// `left` are the iterations of each axis that opts leave as a loop, `wanted` the chunks that are each worth a thread's start.
+Chunks chunks_of(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted);
+
+/// As many as have enough cycles each of the work with the plan's vectors.
+int64_t wanted_chunks(const PlannedLoops& loops);
+
+/// True if there are so few chunks that an even number of threads would not end together.
+constexpr bool leaves_threads_idle(int64_t chunks) { return chunks > 1 && chunks < 8 && chunks % 2 != 0; }
+
+}  // namespace tinygrad::codegen

@@ -1,0 +1,160 @@
+#include "codegen/choose/memory_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/choose/access_cost.h"
+#include "codegen/choose/window_cost.h"
+
+namespace tinygrad::codegen {
+
+namespace {
+
+constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
+constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
+/// Cycles that a vector's store takes longer where several rows are written at once that lie at least so many bytes apart.
+constexpr double stream_store_cycles = 8;
+constexpr int64_t least_stream_bytes = 256;
+
+/// The rate at which an array of `of` bytes is read that the second cache does not hold.
+double bytes_a_cycle(const Target& target, double of) {
+  return of > double(std::max(target.l2_bytes, target.l3_bytes)) ? memory_bytes_a_cycle : l3_bytes_a_cycle;
+}
+
+}  // namespace
+
+double panel_cycles(const PlannedLoops& loops) {
+  double sum = 0;
+  if (!loops.plan.operands.panels()) return sum;
+  for (const NestedWork& w : loops.in.nest.works)
+    if (loops.is_staged(w) && !loops.is_windowed(w)) sum += panel_cycles(loops, w);
+  return sum;
+}
+
+double panel_cycles(const PlannedLoops& loops, const NestedWork& w) {
+  const CpuNest& in = loops.in;
+  double elements = 1, vectors = 1;
+  for (size_t i = 0; i < in.axes(); ++i)
+    if (has_axis(w.depends, int(i))) elements *= double(in.axis(int(i)).size), vectors /= double(loops.plan.lanes.along(int(i)));
+  Lanes moving;
+  for (const Lane& l : loops.plan.lanes)
+    if (has_axis(w.depends, l.axis)) moving.axes.push_back(l);
+  const double bytes = elements * double(itemsize(w.node.dtype()));
+  return elements * (2 * share_as_it_lies(in, w, moving) + 8 * vectors) +
+         (bytes > double(in.target.l2_bytes) ? bytes / bytes_a_cycle(in.target, bytes) : 0);
+}
+
+double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis, int64_t chunks) {
+  const auto is_inside = [&](int of) { return std::ranges::find(loops.inside_out, axis) < std::ranges::find(loops.inside_out, of); };
+  double sum = 0;
+  for (const NestedWork& w : loops.in.nest.works) {
+    if (!w.is_access || has_axis(w.depends, axis)) continue;
+    const double times =
+        w.argument & loops.plan.operands.computed ? double(chunks - 1) : double(std::max<int64_t>(chunks - most_refills, 0));
+    if (times == 0) continue;
+    if (!loops.is_windowed(w)) {
+      sum += loops.is_staged(w) && !has_axis(loops.resident_axes, axis) ? times * panel_cycles(loops, w) : 0;
+    } else if (const WindowTile tile = window_tile(loops, w, t); is_inside(tile.axis)) {
+      sum += times * tile.cycles;
+    }
+  }
+  return sum;
+}
+
+double partial_result_cycles(const PlannedLoops& loops) {
+  const CpuNest& in = loops.in;
+  if (!loops.plan.blocks.axes) return 0;
+  double vectors = 2;
+  for (size_t i = 0; i < in.axes(); ++i)
+    vectors *= in.axis(int(i)).is_reduce ? double(loops.trips_around(int(i)))
+                                         : double(in.axis(int(i)).size) / double(loops.plan.lanes.along(int(i)));
+  return vectors;
+}
+
+double resident_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (!loops.plan.operands.resident) return 0;
+  double tile = 0, loaded = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!loops.is_resident(w)) continue;
+    double elements = 1, loads = w.trips;
+    for (size_t i = 0; i < in.axes(); ++i) {
+      const double step = double(loops.step_of(int(i), t));
+      if (!has_axis(w.depends, int(i)))
+        loads /= has_axis(w.inside, int(i)) ? step : 1;
+      else
+        elements *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(double(in.axis(int(i)).size), step);
+    }
+    tile += elements * double(itemsize(w.node.dtype()));
+    loaded += loads * double(itemsize(w.node.dtype()));
+  }
+  if (tile <= double(in.target.l1_bytes)) return 0;
+  // Other data that passes through the second cache evicts a part of a large tile.
+  const double own = l2_share * double(in.target.l2_bytes);
+  const double evicted = std::clamp((tile - own) / (double(in.target.l2_bytes) - own), 0.0, 1.0);
+  return loaded * ((1 - evicted) / l2_bytes_a_cycle + evicted / l3_bytes_a_cycle);
+}
+
+double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (in.nest.total_cost < worth_tiling || in.target.l2_bytes == 0) return 0;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!in.is_reduced_load(w) || loops.is_windowed(w)) continue;
+    double bytes = double(itemsize(w.node.dtype())), times = 1;
+    const auto size = [&](int i) { return double(in.axis(i).size); };
+    const auto step = [&](int i) { return double(loops.step_of(i, t)); };
+    for (size_t i = 0; i < in.axes(); ++i)
+      if (has_axis(w.depends, int(i)))
+        bytes *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(size(int(i)), step(int(i)));
+    double rate = l3_bytes_a_cycle;
+    for (int i : loops.inside_out) {
+      const double left = loops.is_around(i) ? double(loops.trips_around(i)) : std::max(1.0, size(i) / step(i));
+      if (has_axis(w.depends, i)) {
+        bytes *= left;
+      } else if (left > 1 && bytes > double(in.target.l2_bytes)) {
+        times *= left;
+        rate = bytes_a_cycle(in.target, bytes);
+      }
+    }
+    sum += bytes * (times - 1) / rate;
+  }
+  return sum;
+}
+
+double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (in.nest.reduces == 0 || in.nest.total_cost < worth_tiling) return 0;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!w.is_access || (w.inside & in.reduce_axes)) continue;
+    double bytes = double(in.nest.item_bytes), piece = double(line_bytes);
+    for (size_t i = 0; i < in.axes(); ++i) {
+      if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
+      if (std::abs(w.strides[i]) == 1) piece = std::max(piece, double(loops.step_of(int(i), t)) * double(in.nest.item_bytes));
+    }
+    if (bytes > double(in.target.l2_bytes)) sum += bytes / bytes_a_cycle(in.target, bytes) * double(line_bytes) / piece;
+  }
+  return sum;
+}
+
+double store_stream_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (in.nest.total_cost < worth_tiling || !in.uses_once) return 0;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!w.node.is(Op::STORE)) continue;
+    double bytes = double(in.nest.item_bytes);
+    for (size_t i = 0; i < in.axes(); ++i)
+      if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
+    if (bytes <= double(in.target.l2_bytes)) continue;
+    const double cycles = bytes > double(in.target.l3_bytes) / 2 ? stream_store_cycles : stream_store_cycles / 2;
+    for (int i = 0; i < 2; ++i)
+      if (has_axis(w.depends & ~in.nest.chosen, t.axis[i]) && t.count[i] > 1 &&
+          std::abs(w.strides[size_t(t.axis[i])]) * in.nest.item_bytes > least_stream_bytes)
+        sum += cycles * w.trips * share_of(loops, w, loops.plan.lanes);
+  }
+  return sum;
+}
+
+}  // namespace tinygrad::codegen

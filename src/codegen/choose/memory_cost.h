@@ -1,0 +1,47 @@
+#pragma once
+/// Cycles that caches and memory take beside the work of the innermost loops.
+
+#include "codegen/choose/planned_loops.h"
+
+namespace tinygrad::codegen {
+
+/// Filling panels: each element is loaded from where it lies and stored once, and one that the second cache does not hold comes from
+/// farther away. For each argument,
+///
+///   elements * (2 * share_as_it_lies + 8 / lanes) + bytes / (bytes a cycle)
+double panel_cycles(const PlannedLoops& loops);
+double panel_cycles(const PlannedLoops& loops, const NestedWork& w);
+
+/// Cycles of fills that are repeated if threads share out this axis in `chunks`: each chunk fills the tiles that do not move with it.
+/// Tiles of computed values count from the second chunk on, others from `most_refills` on, as few copies hide behind the work that reads
+/// them.
+double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis, int64_t chunks);
+inline constexpr int64_t most_refills = 16;  ///< chunks of threads that may each fill the same tile for themselves
+
+/// Partial results in memory: loops of a reduction around output loops read and write them, by vectors, in each iteration.
+double partial_result_cycles(const PlannedLoops& loops);
+
+/// Reading resident tiles that do not fit the first cache, from the second one and, of a tile that nearly fills it, in part from the
+/// third:
+///
+///   bytes loaded * ((1 - evicted) / 32 + evicted / 16)
+double resident_cycles(const PlannedLoops& loops, const Tile& t);
+
+/// Loading again what the second cache has evicted between two uses. For each load inside of a reduction, over the loops from the inside
+/// out,
+///
+///   bytes * (times - 1) / (bytes a cycle)
+///
+/// where `bytes` grow by the loops that move the load, and `times` by those that use it again once `bytes` exceed the second cache.
+double traffic_cycles(const PlannedLoops& loops, const Tile& t);
+
+/// Waiting for memory that the tile accesses in pieces shorter than a line: results, and what is read beside them, such as an epilogue's
+/// operands, if the second cache does not hold them.
+///
+///   bytes / (bytes a cycle) * line / piece
+double partial_line_cycles(const PlannedLoops& loops, const Tile& t);
+
+/// What stores of large results lose because copies of several rows write as many streams at once.
+double store_stream_cycles(const PlannedLoops& loops, const Tile& t);
+
+}  // namespace tinygrad::codegen
