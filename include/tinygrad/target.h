@@ -45,9 +45,9 @@ struct TINYGRAD_EXPORT TensorCore {
   int m = 0, n = 0, k = 0;
   DType a_type = DType::void_, b_type = DType::void_, out = DType::void_;  ///< the last of c and d
   int items = 0;
-  int kept_bits = 0;        ///< bits to which the mantissas of factors are rounded, ties away from zero; 0: all
-  bool cuts_off = false;    ///< mantissas are cut to those bits instead of rounded
-  bool keeps_sums = false;  ///< sums stay in memory of the core's own until items read them
+  int kept_bits = 0;           ///< bits to which the mantissas of factors are rounded, ties away from zero; 0: all
+  bool cuts_off = false;       ///< mantissas are cut to those bits instead of rounded
+  bool tensor_memory = false;  ///< it adds to sums in a memory of the cores' own, which items only copy to and from
   Layout a, b, c;
 
   friend bool operator==(const TensorCore&, const TensorCore&) = default;

@@ -11,6 +11,7 @@
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/emulate_long.h"
 #include "codegen/decomp/widen_integers.h"
+#include "codegen/late/await_products.h"
 #include "codegen/late/choose_index_width.h"
 #include "codegen/late/coalesce.h"
 #include "codegen/late/fetch_copies.h"
@@ -22,6 +23,7 @@
 #include "codegen/late/split_vectors.h"
 #include "codegen/late/stream_stores.h"
 #include "codegen/late/use_images.h"
+#include "codegen/late/use_tensor_memory.h"
 #include "codegen/late/vectorize_lanes.h"
 #include "codegen/lower/assign_launch_dims.h"
 #include "codegen/lower/block_sums.h"
@@ -206,9 +208,15 @@ UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& op
   clock.done("load behind loops");
   check_interrupt();
   if (trace) trace->push_back({"load behind loops", moved});
-  const UOp linear = prefetch_strides(moved, target);
+  const UOp prefetched = prefetch_strides(moved, target);
   clock.done("prefetch strides");
-  if (trace) trace->push_back({"prefetch strides", linear});
+  if (trace) trace->push_back({"prefetch strides", prefetched});
+  const UOp awaited = await_products(prefetched);
+  clock.done("await products");
+  if (trace) trace->push_back({"await products", awaited});
+  const UOp linear = use_tensor_memory(awaited);
+  clock.done("tensor memory");
+  if (trace) trace->push_back({"tensor memory", linear});
   if (options.spec >= 1) spec::verify_linear(linear);
   return linear;
 }

@@ -125,7 +125,7 @@ class Describer {
                               .image_width = is_image(u) ? static_cast<int32_t>(const_value(u.src(1))->as_int()) : 0});
     }
     info_.bytes = expr(bytes.uop());
-    if (keeps_sums_) info_.group_bytes += kept_sums_group_bytes;
+    if (uses_tensor_memory_) info_.group_bytes += tensor_memory_group_bytes;
     info_.scratch_bytes = ScratchLayout(linear_).bytes();
     return std::move(info_);
   }
@@ -164,7 +164,7 @@ class Describer {
       case Op::WMMA: {
         flops_ = flops_ + trips_.back() * (2 * u.arg_as<WmmaArg>().k * lanes_[u]);
         const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
-        keeps_sums_ |= core && core->keeps_sums;
+        uses_tensor_memory_ |= core && core->tensor_memory;
         break;
       }
       default:
@@ -210,7 +210,7 @@ class Describer {
   UOp local_[3] = {index_const(1), index_const(1), index_const(1)};
   UOp chunks_ = index_const(1);
   Count flops_ = 0;
-  bool keeps_sums_ = false;
+  bool uses_tensor_memory_ = false;
 };
 
 }  // namespace

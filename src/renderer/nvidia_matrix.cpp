@@ -7,6 +7,7 @@
 #include <tinygrad/errors.h>
 
 #include "kernel/kernel_info.h"
+#include "uop/build.h"
 
 namespace tinygrad::renderer {
 namespace {
@@ -62,8 +63,13 @@ uint64_t matrix_descriptor(const TensorCore& core, int factor) {
   const auto piece_bit = size_t(std::bit_width(size_t(piece) / itemsize(f.dtype)) - 1);
   const int64_t leading = f.bytes_to(f.along_k()[f.lies_along_k() ? piece_bit : rows_bit]);
   const int64_t stride = f.bytes_to(f.across()[f.lies_along_k() ? rows_bit : piece_bit]);
-  const uint64_t version = core.keeps_sums ? 1 : 0;
+  const uint64_t version = core.tensor_memory ? 1 : 0;
   return uint64_t(leading / piece) << 16 | uint64_t(stride / piece) << 32 | version << 46;
+}
+
+bool is_zero(const UOp& sums) {
+  if (sums.is(Op::EXPAND)) return is_zero(sums.src(0));
+  return sums.is(Op::STACK) ? std::ranges::all_of(sums.src(), is_zero) : is_const(sums, 0);
 }
 
 bool is_whole_pattern(const UOp& buffer) {

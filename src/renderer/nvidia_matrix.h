@@ -16,8 +16,11 @@ namespace tinygrad::renderer {
 std::string_view element_name(DType d, bool is_factor);
 
 /// The descriptor of a factor in shared memory, 0 or 1, but for the address / 16, which is to be added (PTX ISA, 9.7.15.5.1.2.2 and, of
-/// cores that keep their sums, 9.7.16.4.1).
+/// cores with tensor memory, 9.7.16.4.1).
 uint64_t matrix_descriptor(const TensorCore& core, int factor);
+
+/// True if the sums that a product is to add to are all 0.
+bool is_zero(const UOp& sums);
 
 /// Bytes after which a swizzle repeats: what is swizzled begins at a multiple.
 inline constexpr int64_t swizzle_pattern_bytes = 1024;

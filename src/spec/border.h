@@ -88,9 +88,16 @@ class Program {
   /// The RANGE or IF of the innermost open block; null outside of all.
   const UOp& innermost() const { return blocks_.back().opener; }
   size_t depth() const { return blocks_.size() - 1; }
+  /// True for an asynchronous WMMA that was not waited for, for what names lanes of its sums, and for a tile that it adds to in place.
+  bool is_under_way(const UOp& u) const { return under_way_.contains(u); }
+  bool has_products_under_way() const { return under_way_.size() != 0; }
+  /// True for sums that another product has been added to.
+  bool is_overwritten(const UOp& u) const { return overwritten_.contains(u); }
   void enter(const UOp& u);
 
  private:
+  void enter_product(const UOp& u);
+
   struct Block {
     UOp opener;
     size_t number;
@@ -98,6 +105,7 @@ class Program {
   std::vector<Block> blocks_{{UOp(), 0}};
   std::vector<bool> is_open_{true};
   NodeMap<size_t> block_of_;
+  NodeSet under_way_, overwritten_;
 };
 
 /// Sources, arg, dtype and shape of every op: hold in every graph, linear programs included.

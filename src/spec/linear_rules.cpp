@@ -1,4 +1,6 @@
 // The linear program: what the code generator gives to renderers and the interpreted device.
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "shape/shape.h"
@@ -15,7 +17,7 @@ namespace {
 OpSet instructions() {
   using enum Op;
   return ops({CONST,    VAR,    SPECIAL, PARAM, BUFFER, RANGE, END,    IF,    ENDIF,  BARRIER, FETCH,
-              PREFETCH, COMMIT, WAIT,    INDEX, LOAD,   STORE, EXPAND, STACK, SHRINK, WMMA}) |
+              PREFETCH, COMMIT, WAIT,    INDEX, LOAD,   STORE, EXPAND, STACK, SHRINK, WMMA,    WMMA_WAIT}) |
          ops(Group::elementwise);
 }
 
@@ -52,8 +54,8 @@ Verdict is_a_loop(const Match& m, Program& program) {
 
 Verdict is_memory_near(const Match& m) {
   const auto& b = m.root().arg_as<BufferArg>();
-  return expect(b.scope == Scope::reg || b.scope == Scope::group,
-                [&] { return Violation{to_string(m.root().arg()), "scope reg or group"}; });
+  return expect(b.scope == Scope::reg || b.scope == Scope::group || b.scope == Scope::tensor,
+                [&] { return Violation{to_string(m.root().arg()), "scope reg, group or tensor"}; });
 }
 
 Verdict is_argument(const Match& m, Program& program) {
@@ -91,8 +93,6 @@ Verdict is_place_or_lane(const Match& m) {
                 [&] { return Violation{fmt::format("lane {} of {}", lane->as_int(), to_string(shape)), "a lane that exists"}; });
 }
 
-bool is_address(const UOp& u) { return u.is(Op::INDEX) && is_memory(u.src(0)); }
-
 bool same_shape(const Shape& a, const Shape& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -121,6 +121,12 @@ Verdict is_access(const Match& m) {
   if (!is_address(u.src(0))) return Violation{std::string(name(u.src(0).op())), "an INDEX of memory"};
   if (u.is(Op::LOAD) && u.src_count() == 2) return Violation{"an alternative without a gate", "both or none"};
   const Shape& shape = shape_of(u.src(0));
+  if (is_tensor_memory(u.src(0))) {
+    const bool is_clear = u.is(Op::STORE) && u.src_count() == 2 && is_const(u.src(1), 0);
+    const bool is_whole = same_shape(shape_of(u.src(0).src(0)), shape);
+    return verdict(is_whole && (is_clear || u.src_count() == 1), "another access to tensor memory",
+                   "the LOAD or the STORE of 0 of a whole tile");
+  }
   if (u.src_count() > 1 && !same_shape(shape_of(u.src(1)), shape))
     return Violation{describe_value(u.src(1)), fmt::format("shape {}", to_string(shape))};
   if (u.src_count() < 3 || shape_of(u.src(2)).empty()) return {};
@@ -140,15 +146,37 @@ Verdict is_copy(const Match& m) {
   return {};
 }
 
-/// What items hold of a factor, or where it is in memory of the group.
+/// What items hold of a factor, or where it is in memory of the group; sums that items hold, or a tile in tensor memory.
 Verdict multiplies(const Match& m) {
   const UOp& u = m.root();
+  const bool in_place = is_tensor_memory(u.src(2));
+  if (in_place != (u.dtype() == DType::void_)) return Violation{std::string(repr(u.dtype())), "void where sums are added to in place"};
   for (size_t i = 0; i < u.src_count(); ++i) {
     const UOp& s = u.src(i);
     const bool is_near = is_address(s) && s.src(0).is(Op::BUFFER) && s.src(0).arg_as<BufferArg>().scope == Scope::group;
-    if (is_memory(s) || (is_address(s) && (i == 2 || !is_near)))
-      return Violation{print_expr(s), "values, or factors in memory of the group"};
+    if (is_memory(s) || (is_address(s) && (i == 2 ? !in_place : !is_near)))
+      return Violation{print_expr(s), "values, factors in memory of the group or sums in tensor memory"};
   }
+  return {};
+}
+
+/// Sums of products under way have names for their lanes, and other products that go on with them; what else uses them waits.
+Verdict waits_for_products(const Match& m, Program& program) {
+  const UOp& u = m.root();
+  if (u.is(Op::WMMA_WAIT)) {
+    const bool all = std::ranges::all_of(u.src(), [&](const UOp& s) { return s.is(Op::WMMA) && program.is_under_way(s); });
+    return verdict(all, "a product that is not under way", "asynchronous WMMAs that were not waited for");
+  }
+  for (const UOp& s : u.src())
+    if (program.is_overwritten(s)) return Violation{print_expr(s), "sums that no other product has been added to"};
+  if (!program.has_products_under_way() || u.is(Op::COMMIT) || u.is(Op::WAIT)) return {};
+  const auto awaited = [](bool holds) { return verdict(holds, "products under way", "a WMMA_WAIT before it"); };
+  if (u.is(Op::RANGE) || u.is(Op::END) || u.is(Op::IF) || u.is(Op::ENDIF) || u.is(Op::BARRIER)) return awaited(false);
+  if (u.is(Op::STACK) || u.is(Op::SHRINK) || u.is(Op::INDEX)) return {};
+  if ((u.is(Op::LOAD) || u.is(Op::STORE)) && program.is_under_way(u.src(0).src(0))) return awaited(false);
+  for (size_t i = 0; i < u.src_count(); ++i)
+    if (program.is_under_way(u.src(i)) && !(is_asynchronous(u) && i == 2 && (u.src(2).is(Op::WMMA) || is_tensor_memory(u.src(2)))))
+      return awaited(false);
   return {};
 }
 
@@ -190,6 +218,7 @@ const BorderRules<Program>& linear_rules() {
       {pat(FETCH), is_copy, "copy"},
       {pat(PREFETCH), [](const Match& m) { return verdict(is_address(m.root().src(0)), "no place", "an INDEX of memory"); }, "prefetched"},
       {pat(WMMA), multiplies, "factors"},
+      {any_node(), waits_for_products, "products under way"},
       {any_of(ops(Group::elementwise)), uses_values, "values"},
       {pat({EXPAND, SHRINK, STACK}), uses_values, "values"},
       {any_but(ops({PARAM, BUFFER})), has_lanes, "lanes"},

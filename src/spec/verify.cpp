@@ -9,6 +9,7 @@
 #include "shape/ranges.h"
 #include "shape/shape.h"
 #include "spec/border.h"
+#include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::spec {
@@ -100,6 +101,16 @@ void Program::enter(const UOp& u) {
   }
   block_of_[u] = blocks_.back().number;
   if (u.is(Op::RANGE)) has_threads = has_threads || u.arg_as<RangeArg>().kind == AxisKind::thread;
+  if (is_asynchronous(u)) return enter_product(u);
+  if (u.is(Op::WMMA_WAIT)) under_way_ = NodeSet();
+  if (std::ranges::any_of(u.src(), [&](const UOp& s) { return is_under_way(s); })) under_way_.insert(u);
+}
+
+void Program::enter_product(const UOp& u) {
+  const UOp& sums = u.src(2);
+  if (sums.is(Op::WMMA) && is_under_way(sums)) overwritten_.insert(sums);
+  under_way_.insert(u);
+  if (is_tensor_memory(sums)) under_way_.insert(sums.src(0));
 }
 
 namespace {

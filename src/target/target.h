@@ -26,9 +26,9 @@ inline constexpr int most_kept_results = 128;
 /// The bytes of group memory that an array of this size takes.
 constexpr int64_t group_array_bytes(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Bytes of group memory for tensor cores with memory of their own for sums: the address of the sums, and a barrier for each of up to eight
-/// parts of the group that tells when they are done.
-inline constexpr int64_t kept_sums_group_bytes = 80;
+/// Bytes of group memory for kernels that use tensor memory: the address of their part of it, and a barrier for each of up to eight parts
+/// of the group that tells when products are done.
+inline constexpr int64_t tensor_memory_group_bytes = 80;
 
 /// What an OpenCL device says of itself; the defaults are what every device of OpenCL 1.2 has.
 struct OpenClLimits {

@@ -62,7 +62,13 @@ enum class AxisKind : uint8_t {
   element,  ///< what a work-item holds of a tensor core's operand, until all opts are applied
 };
 
-enum class Scope : uint8_t { reg, thread, group, device };
+enum class Scope : uint8_t {
+  reg,
+  thread,
+  group,
+  device,
+  tensor,  ///< tensor memory: accumulators of tensor cores, of which a work-item reads and writes its part
+};
 std::string_view name(Scope scope);
 
 // The args. Each is a small value with structural equality and order; `NoArg` for ops without one.

@@ -79,6 +79,11 @@ UOp end(const UOp& effect, std::span<const UOp> ranges) {
   return ranges.empty() ? effect : first_and_rest(Op::END, DType::void_, effect, ranges);
 }
 UOp after(const UOp& x, std::span<const UOp> effects) { return effects.empty() ? x : first_and_rest(Op::AFTER, x.dtype(), x, effects); }
+bool is_tensor_memory(const UOp& u) {
+  const UOp& memory = is_address(u) ? u.src(0) : u;
+  return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope == Scope::tensor;
+}
+
 UOp commit(const UOp& effect) { return UOp(Op::COMMIT, DType::void_, {effect}); }
 UOp wait(std::span<const UOp> effects, int32_t pending) { return UOp(Op::WAIT, DType::void_, effects, WaitArg{pending}); }
 UOp group(std::span<const UOp> effects) { return effects.size() == 1 ? effects[0] : UOp(Op::GROUP, DType::void_, effects); }

@@ -88,6 +88,12 @@ UOp buffer(DType dtype, const BufferArg& arg);
 UOp param(DType dtype, int64_t size, const ParamArg& arg);
 /// A kernel's argument that is an image: PARAM(height, width, 4), see INDEX.
 inline bool is_image(const UOp& memory) { return memory.is(Op::PARAM) && memory.src_count() == 3; }
+/// An element or a run of elements in memory, not a lane of a vector.
+inline bool is_address(const UOp& u) { return u.is(Op::INDEX) && u.src(0).in(Group::memory); }
+/// Memory, or an address in it, that is tensor memory.
+bool is_tensor_memory(const UOp& u);
+/// A WMMA of a linear program that reads a factor from memory of the group, and so goes on beside the program until a WMMA_WAIT.
+inline bool is_asynchronous(const UOp& u) { return u.is(Op::WMMA) && is_address(u.src(1)); }
 /// A fresh id for a device BUFFER; never reused in the process.
 uint64_t next_buffer_id();
 

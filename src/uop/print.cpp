@@ -22,7 +22,7 @@ std::string join(const auto& values) { return fmt::format("{}", fmt::join(values
 }  // namespace
 
 std::string_view name(Scope s) {
-  constexpr std::string_view names[] = {"reg", "thread", "group", "device"};
+  constexpr std::string_view names[] = {"reg", "thread", "group", "device", "tensor"};
   return names[size_t(s)];
 }
 

@@ -265,6 +265,20 @@ struct LinearCase {
   Build legal, illegal;
 };
 
+/// A product that goes on beside the program, added to sums or, in place, to a tile.
+UOp product(List& l, const UOp& zero, const UOp& sums) {
+  const UOp factor = l.at(l.add(buffer(DType::float16, {.id = 1, .size = 64, .scope = Scope::group})), zero);
+  return l.add(Op::WMMA, is_tensor_memory(sums) ? DType::void_ : DType::float32, {factor, factor, sums}, WmmaArg{});
+}
+UOp tile(List& l, const UOp& zero, int width = 4) {
+  return l.at(l.add(buffer(DType::float32, {.id = 2, .size = 4, .scope = Scope::tensor})), zero, width);
+}
+UOp sums(List& l, const UOp& zero) {
+  return l.load(l.at(l.add(buffer(DType::float32, {.id = 3, .size = 4, .scope = Scope::reg})), zero, 4));
+}
+UOp wait_for(List& l, const UOp& product) { return l.add(Op::WMMA_WAIT, DType::void_, {product}); }
+UOp use(List& l, const UOp& zero, const UOp& vector) { return l.add(Op::NEG, DType::float32, {l.at(vector, zero)}); }
+
 TEST(Verify, LinearRules) {
   const LinearCase cases[] = {
       {"op", [](List& l) { l.number(1); }, [](List& l) { l.add(Op::GROUP, DType::void_, {l.add(Op::BARRIER, DType::void_, {})}); }},
@@ -358,6 +372,50 @@ TEST(Verify, LinearRules) {
          const UOp place = l.at(l.memory(0, 4), l.integer(0));
          l.add(Op::LOAD, DType::float32, {place, l.number(0)});
        }},
+      {"access", [](List& l) { l.store(tile(l, l.integer(0)), l.number(0)); },
+       [](List& l) { l.store(tile(l, l.integer(0)), l.number(1)); }},
+      {"access", [](List& l) { l.load(tile(l, l.integer(0))); }, [](List& l) { l.load(tile(l, l.integer(0), 2)); }},
+      {"factors",
+       [](List& l) {
+         const UOp zero = l.integer(0);
+         wait_for(l, product(l, zero, tile(l, zero)));
+       },
+       [](List& l) {
+         const UOp zero = l.integer(0), p = product(l, zero, tile(l, zero));
+         l.add(Op::WMMA, DType::float32, Nodes(p.src().begin(), p.src().end()), WmmaArg{});
+       }},
+      {"products under way",
+       [](List& l) {
+         const UOp zero = l.integer(0), p = product(l, zero, sums(l, zero));
+         wait_for(l, p);
+         use(l, zero, p);
+       },
+       [](List& l) {
+         const UOp zero = l.integer(0);
+         use(l, zero, product(l, zero, sums(l, zero)));
+       }},
+      {"products under way",
+       [](List& l) {
+         const UOp zero = l.integer(0), place = tile(l, zero);
+         wait_for(l, product(l, zero, place));
+         l.load(place);
+       },
+       [](List& l) {
+         const UOp zero = l.integer(0), place = tile(l, zero);
+         product(l, zero, place);
+         l.load(place);
+       }},
+      {"products under way",
+       [](List& l) {
+         const UOp zero = l.integer(0), p = product(l, zero, sums(l, zero));
+         wait_for(l, p);
+         l.add(Op::BARRIER, DType::void_, {p});
+       },
+       [](List& l) {
+         const UOp zero = l.integer(0);
+         l.add(Op::BARRIER, DType::void_, {product(l, zero, sums(l, zero))});
+       }},
+      {"products under way", [](List& l) { l.number(1); }, [](List& l) { wait_for(l, sums(l, l.integer(0))); }},
       {"values", [](List& l) { l.add(Op::NEG, DType::float32, {l.load(l.at(l.memory(0, 4), l.integer(0)))}); },
        [](List& l) { l.add(Op::NEG, DType::float32, {l.at(l.memory(0, 4), l.integer(0))}); }},
       {"equal shapes",

@@ -169,7 +169,7 @@ TEST(Target, WarpgroupsReadCoreMatrices) {
   for (const TensorCore& core : cuda_target("sm_100a").tensor_cores) cores.push_back(core);
   for (const TensorCore& core : cores) {
     if (!core.b.in_memory) continue;
-    ++(core.keeps_sums ? with_sums : without_sums);
+    ++(core.tensor_memory ? with_sums : without_sums);
     SCOPED_TRACE(core.name.str());
     EXPECT_EQ(core.items, 128);
     EXPECT_EQ(core.k * int(itemsize(core.a_type)), 32);
@@ -183,7 +183,7 @@ TEST(Target, WarpgroupsReadCoreMatrices) {
       }
       const bool along_k = (at[{1, 0}]) == each;
       EXPECT_TRUE(along_k || (each == 2 && at[{0, 1}] == each));
-      if (!core.keeps_sums) {
+      if (!core.tensor_memory) {
         EXPECT_EQ(layout.swizzle, along_k ? 2 : 8);
         for (const auto& [where, place] : at) {
           const int64_t far = along_k ? where.second : where.first, off = (along_k ? where.first : where.second) * each;

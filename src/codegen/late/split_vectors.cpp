@@ -20,7 +20,7 @@ bool is_memory(const UOp& u) {
   const UOp m = memory_of(u);
   return m.is(Op::PARAM) || m.is(Op::BUFFER);
 }
-bool is_address(const UOp& u) { return u.is(Op::INDEX) && is_memory(u.src(0)); }
+bool is_place(const UOp& u) { return u.is(Op::INDEX) && is_memory(u.src(0)); }
 bool is_vector(const UOp& u) { return !is_memory(u) && !shape_of(u).empty(); }
 
 class Splitter {
@@ -32,7 +32,7 @@ class Splitter {
 
  private:
   void split(const UOp& u) {
-    if (is_address(u) && is_vector(u)) return;  // at its LOADs and STOREs
+    if (is_place(u) && is_vector(u)) return;  // at its LOADs and STOREs
     switch (u.op()) {
       case Op::LOAD:
         if (is_vector(u)) return load(u);
@@ -55,7 +55,7 @@ class Splitter {
         break;
       case Op::WMMA: {
         UOps operands;
-        for (const UOp& s : u.src()) operands.push_back(is_vector(s) && !is_address(s) ? stack(lanes(s)) : one(s));
+        for (const UOp& s : u.src()) operands.push_back(is_vector(s) && !is_place(s) ? stack(lanes(s)) : one(s));
         return keep_vector(u, u.with_src(operands));
       }
       default:

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,12 +59,29 @@ std::string declaration(const Parameter& p) {
   return fmt::format("{}{} {}{}", p.type, p.is_memory ? "*" : "", p.is_restricted ? "restrict " : "", p.name);
 }
 
-std::string kernel(const KernelText& text) { return cpu_kernel(text, "long"); }
+/// Past the caches, where the place is aligned: views may begin anywhere.
+std::string stream(Prelude& prelude, std::string_view pointer, const Value& x) {
+  const std::string element = prelude.type(x.dtype), vector = prelude.type(x.dtype, x.lanes);
+  prelude.function(
+      fmt::format("void stream({0}* p, {1} x) {{\n"
+                  "  typedef {0} line __attribute__((ext_vector_type({2}), aligned({3})));\n"
+                  "  if ((unsigned long)p % {3})\n    *({1}*)p = x;\n"
+                  "  else\n    __builtin_nontemporal_store((line)x, (line*)p);\n}}",
+                  element, vector, x.lanes, std::min(64, x.lanes * int(itemsize(x.dtype)))));
+  return fmt::format("stream({}, {});", pointer, x.expr.text);
+}
+
+std::string prefetch(std::string_view pointer, bool is_written) {
+  return fmt::format("__builtin_prefetch({}, {});", pointer, is_written ? "1, 3" : "0, 2");
+}
+
+/// A fence makes stores past the caches visible to others.
+std::string kernel(const KernelText& text) { return cpu_kernel(text, "long", text.streams ? "  __builtin_ia32_sfence();\n" : ""); }
 
 }  // namespace
 
 // The body is a function of its own: only parameters of functions can be `restrict`.
-std::string cpu_kernel(const KernelText& text, std::string_view number) {
+std::string cpu_kernel(const KernelText& text, std::string_view number, std::string_view behind) {
   std::vector<std::string> declared, given;
   for (const Parameter& p : text.parameters) declared.push_back(declaration(p));
   for (const KernelParam& p : text.info.params) given.push_back(fmt::format("bufs[{}]", p.slot));
@@ -73,9 +92,9 @@ std::string cpu_kernel(const KernelText& text, std::string_view number) {
   if (text.in_chunks) given.insert(given.end(), {"begin", "end"});
   for (int64_t offset : text.scratch) given.push_back(offset ? fmt::format("scratch + {}", offset) : "scratch");
   return fmt::format(
-      "static inline void run({}) {{\n{}}}\n\n"
+      "static inline void run({}) {{\n{}{}}}\n\n"
       "void {}(void* const* bufs, const {}* vars, {} begin, {} end, void* scratch) {{\n  run({});\n}}\n",
-      fmt::join(declared, ", "), text.body, kernel_symbol(text.info.name), number, number, number, fmt::join(given, ", "));
+      fmt::join(declared, ", "), text.body, behind, kernel_symbol(text.info.name), number, number, number, fmt::join(given, ", "));
 }
 
 const Dialect& clang_dialect() {
@@ -94,6 +113,8 @@ const Dialect& clang_dialect() {
       .lane = numbered_lane,
       .bits = bits,
       .cast = nullptr,
+      .stream = stream,
+      .prefetch = prefetch,
       .matrix_product = matrix_product,
       .kernel = kernel,
   };

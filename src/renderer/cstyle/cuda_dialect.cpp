@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "renderer/cstyle/cuda_matrix.h"
 #include "renderer/cstyle/prelude.h"
 #include "renderer/cstyle/value.h"
-#include "renderer/nvidia_matrix.h"
 
 // NVRTC has mathematics built in; what it has in headers only, narrow floats and vectors of them, is written here by instructions of PTX.
 namespace tinygrad::renderer::cstyle {
@@ -130,59 +130,6 @@ std::string cast(Prelude& prelude, std::string_view x, DType from, DType to) {
   return {};
 }
 
-/// One matrix as the registers of an instruction.
-struct Registers {
-  std::string_view type, constraint;
-  int count = 0;
-  Registers(DType d, int lanes)
-      : type(d == DType::float64   ? "double"
-             : d == DType::float32 ? "float"
-                                   : "unsigned int"),
-        constraint(d == DType::float64   ? "d"
-                   : d == DType::float32 ? "f"
-                                         : "r"),
-        count(int(size_t(lanes) * itemsize(d) / (d == DType::float64 ? 8 : 4))) {}
-  /// "{%4, %5}"
-  std::string numbers(int& next) const {
-    std::string out;
-    for (int i = 0; i < count; ++i) out += fmt::format("{}%{}", i ? ", " : "", next++);
-    return fmt::format("{{{}}}", out);
-  }
-  std::string operands(std::string_view name, std::string_view written) const {
-    std::string out;
-    for (int i = 0; i < count; ++i) out += fmt::format("{}\"{}{}\"({}[{}])", i ? ", " : "", written, constraint, name, i);
-    return out;
-  }
-};
-
-Expr matrix_product(Prelude& prelude, const WmmaArg& core, const Value& a, const Value& b, const Value& c) {
-  const Registers x(core.a, a.lanes), y(core.b, b.lanes), z(core.out, c.lanes);
-  const auto type = [&](const Value& v) { return prelude.type(v.dtype, v.lanes); };
-  const std::string sum = type(c), out = std::string(element_name(core.out, false));
-  const bool rounds = core.a == DType::float32;
-  const std::string_view kept = rounds ? "unsigned int" : x.type, kept_constraint = rounds ? "r" : x.constraint;
-  Registers p = x, q = y;
-  p.constraint = q.constraint = kept_constraint;
-  int next = 0;
-  const std::string d = z.numbers(next), first = p.numbers(next), second = q.numbers(next);
-  std::string body = fmt::format("{0} c[{1}];\n  memcpy(c, &z, sizeof z);\n", z.type, z.count);
-  if (rounds) {
-    body += fmt::format("  {0} a[{1}], b[{2}];\n", kept, x.count, y.count);
-    for (const auto& [name, from, count] : {std::tuple("a", "x", x.count), std::tuple("b", "y", y.count)})
-      body += fmt::format("  for (int i = 0; i < {}; ++i) asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"({}[i]) : \"f\"({}.at[i]));\n", count,
-                          name, from);
-  } else {
-    body += fmt::format("  {0} a[{1}], b[{2}];\n  memcpy(a, &x, sizeof x);\n  memcpy(b, &y, sizeof y);\n", kept, x.count, y.count);
-  }
-  prelude.function(
-      fmt::format("{0} {1}({2} x, {3} y, {0} z) {{\n  {4}  asm volatile(\"mma.sync.aligned.m{5}n{6}k{7}.row.col.{8}.{9}.{10}.{8} {11}, "
-                  "{12}, {13}, {11};\"\n"
-                  "               : {14} : {15}, {16});\n  memcpy(&z, c, sizeof z);\n  return z;\n}}",
-                  sum, core.name.str(), type(a), type(b), body, core.m, core.n, core.k, out, element_name(core.a, true),
-                  element_name(core.b, true), d, first, second, z.operands("c", "+"), p.operands("a", ""), q.operands("b", "")));
-  return {fmt::format("{}({}, {}, {})", core.name.str(), a.expr.text, b.expr.text, c.expr.text)};
-}
-
 std::string id(AxisKind kind, int dim) {
   return fmt::format("(int){}.{}", kind == AxisKind::global ? "blockIdx" : "threadIdx", "xyz"[dim]);
 }
@@ -214,65 +161,8 @@ std::string fetch(Prelude& prelude, std::string_view to, std::string_view from, 
 std::string commit() { return "asm volatile(\"cp.async.commit_group;\" : : : \"memory\");"; }
 std::string wait(int pending) { return fmt::format("asm volatile(\"cp.async.wait_group {};\" : : : \"memory\");", pending); }
 
-/// The asm's operands for sums of 32 bits: "+f"(z.at[0]), ...
-std::string changed(const Value& sums) {
-  std::string out;
-  for (int i = 0; i < sums.lanes; ++i)
-    out += fmt::format("{}\"+{}\"(z.at[{}])", i ? ", " : "", sums.dtype == DType::float32 ? "f" : "r", i);
-  return out;
-}
-
-/// Sums of 16 bits are two in a register, and moved there and back: nothing may go on beside that.
-bool is_packed(const Value& sums) { return itemsize(sums.dtype) == 2; }
-
-/// Has the compiler take the sums for changed here, so that nothing that uses them moves to the other side.
-std::string pin(Prelude& prelude, const Value& sums) {
-  prelude.function(
-      fmt::format("void pin({}& z) {{ asm volatile(\"\" : {} : : \"memory\"); }}", prelude.type(sums.dtype, sums.lanes), changed(sums)));
-  return fmt::format("pin({});", sums.expr.text);
-}
-
-std::string show_writes() { return "asm volatile(\"fence.proxy.async.shared::cta;\" : : : \"memory\");"; }
-
-constexpr std::string_view kBegin = "wgmma.fence.sync.aligned;",
-                           kEnd = "wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 0;";
-
-/// The function that a core's product is: of packed sums from its beginning to its end.
-void define_product(Prelude& prelude, const TensorCore& core, const Value& sums) {
-  const Registers z(sums.dtype, sums.lanes);
-  int next = 0;
-  const std::string d = z.numbers(next);
-  std::string product = wgmma_instruction(core, d, fmt::format("%{}", next), fmt::format("%{}", next + 1), "adds");
-  std::string before, behind, operands = changed(sums);
-  if (is_packed(sums)) {
-    product = fmt::format("{}\\n{}\\n{}", kBegin, product, kEnd);
-    before = fmt::format("  unsigned int c[{}];\n  memcpy(c, &z, sizeof z);\n", z.count);
-    behind = "  memcpy(&z, c, sizeof z);\n";
-    operands = z.operands("c", "+");
-  }
-  prelude.function(
-      fmt::format("void {0}({1}& z, {2} x, {2} y) {{\n{3}  asm volatile(\"{{\\n.reg .pred adds;\\nsetp.ne.b32 adds, 1, 0;\\n{4}\\n}}\"\n"
-                  "               : {5} : \"l\"(x + {6}ul), \"l\"(y + {7}ul) : \"memory\");\n{8}}}",
-                  core.name.str(), prelude.type(sums.dtype, sums.lanes), prelude.type(DType::uint64), before, product, operands,
-                  matrix_descriptor(core, 0), matrix_descriptor(core, 1), behind));
-}
-
-std::string begin_product(Prelude& prelude, const TensorCore& core, std::string_view a, std::string_view b, const Value& sums,
-                          bool goes_on) {
-  prelude.function(
-      fmt::format("{0} matrix(const void* p) {{ {0} x; asm(\"cvta.to.shared.u64 %0, %1;\" : \"=l\"(x) : \"l\"(p)); return x >> 4; }}",
-                  prelude.type(DType::uint64)));
-  define_product(prelude, core, sums);
-  std::string call = fmt::format("{}({}, matrix({}), matrix({}));", core.name.str(), sums.expr.text, a, b);
-  if (is_packed(sums) || goes_on) return call;
-  return fmt::format("{} asm volatile(\"{}\" : : : \"memory\"); {}", pin(prelude, sums), kBegin, call);
-}
-
-std::string end_products(Prelude& prelude, std::span<const Value> sums) {
-  if (is_packed(sums[0])) return {};
-  std::string out = fmt::format("asm volatile(\"{}\" : : : \"memory\");", kEnd);
-  for (const Value& v : sums) out += " " + pin(prelude, v);
-  return out;
+std::unique_ptr<AsyncProducts> products(Prelude& prelude, Names& names, const KernelInfo& info, const TensorCore& core) {
+  return core.tensor_memory ? tensor_memory_products(prelude, names, info) : warpgroup_products(prelude, names);
 }
 
 constexpr GroupDialect kGroups = {
@@ -285,9 +175,7 @@ constexpr GroupDialect kGroups = {
     .fetch = fetch,
     .commit = commit,
     .wait = wait,
-    .show_writes = show_writes,
-    .begin_product = begin_product,
-    .end_products = end_products,
+    .products = products,
     .id = id,
 };
 
@@ -310,7 +198,7 @@ const Dialect& cuda_dialect() {
       .bits = bits,
       .cast = cast,
       .only_converts = is_bits,
-      .matrix_product = matrix_product,
+      .matrix_product = warp_product,
       .kernel = kernel,
       .groups = &kGroups,
   };

@@ -2,6 +2,7 @@
 /// The languages of the C family differ in names, in how a kernel begins and in what they have of vectors and work-groups: what one of them
 /// needs is a table and a few functions.
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 
 namespace tinygrad::renderer::cstyle {
 
+class AsyncProducts;
+class Names;
 class Prelude;
 struct Value;
 
@@ -50,6 +53,7 @@ struct KernelText {
   std::vector<UOp> variables = {};    ///< in the order of their parameters
   std::vector<int64_t> scratch = {};  ///< where in the scratch area each memory begins
   bool in_chunks = false;
+  bool streams = false;  ///< some stores go past the caches
 
   // In work-groups:
   std::vector<GroupArray> arrays = {};
@@ -70,13 +74,8 @@ struct GroupDialect {
   std::string (*fetch)(Prelude& prelude, std::string_view to, std::string_view from, int bytes, std::string_view valid) = nullptr;
   std::string (*commit)() = nullptr;
   std::string (*wait)(int pending) = nullptr;
-  /// Statements for products of factors in memory that go on beside the program (renderer/async_products.h): one in front of a barrier that
-  /// has such cores see what the item wrote, those that begin to add a product to sums, which are a variable, and those that wait for all
-  /// that add to some. null: the language has no such products.
-  std::string (*show_writes)() = nullptr;
-  std::string (*begin_product)(Prelude& prelude, const TensorCore& core, std::string_view a, std::string_view b, const Value& sums,
-                               bool goes_on) = nullptr;
-  std::string (*end_products)(Prelude& prelude, std::span<const Value> sums) = nullptr;
+  /// How a kernel's asynchronous products on such a core are written. null: the language has none.
+  std::unique_ptr<AsyncProducts> (*products)(Prelude& prelude, Names& names, const KernelInfo& info, const TensorCore& core) = nullptr;
   /// The number of the group (AxisKind::global) or of the item in its group (AxisKind::local), along an axis.
   std::string (*id)(AxisKind kind, int dim);
   /// The types of arguments that are images, only read and only written; empty where the language has none. A texel is four floats.
@@ -113,6 +112,10 @@ struct Dialect {
   bool (*only_converts)(DType) = nullptr;
   /// CMPLT of scalars of float32 or float64, where the compiler gets `<` wrong; null elsewhere.
   Expr (*less)(Prelude& prelude, DType dtype, const Expr& a, const Expr& b) = nullptr;
+  /// Statements of Targets with cache hints: a vector stored past the caches, where a pointer to elements is aligned for that, and what is
+  /// at a pointer fetched ahead of its use. null: the language has none.
+  std::string (*stream)(Prelude& prelude, std::string_view pointer, const Value& x) = nullptr;
+  std::string (*prefetch)(std::string_view pointer, bool is_written) = nullptr;
   /// WMMA.
   Expr (*matrix_product)(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
   std::string (*kernel)(const KernelText& text);
@@ -127,8 +130,8 @@ const Dialect& hip_dialect();
 const Dialect& metal_dialect();
 /// The same for a Hexagon, whose `long` has 32 bits.
 const Dialect& hexagon_dialect();
-/// A function for a CPU around a body; `number` has 64 bits.
-std::string cpu_kernel(const KernelText& text, std::string_view number);
+/// A function for a CPU around a body, and lines behind that; `number` has 64 bits.
+std::string cpu_kernel(const KernelText& text, std::string_view number, std::string_view behind = {});
 /// OpenCL C 1.2. Without arithmetic on halves these are only converted from and to float.
 const Dialect& opencl_dialect(bool has_half);
 /// CUDA C++ as NVRTC compiles it, without any header.

@@ -11,8 +11,6 @@ bool is_control(const UOp& u) {
   return u.is(Op::RANGE) || u.is(Op::END) || u.is(Op::IF) || u.is(Op::ENDIF) || u.is(Op::BARRIER) || u.is(Op::WAIT);
 }
 
-bool is_address(const UOp& u) { return u.is(Op::INDEX) && u.src(0).in(Group::memory); }
-
 bool is_expression(const UOp& u) {
   switch (u.op()) {
     case Op::LOAD:

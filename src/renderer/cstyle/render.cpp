@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -8,10 +9,9 @@
 #include <tinygrad/errors.h>
 
 #include "kernel/scratch_layout.h"
-#include "renderer/async_products.h"
+#include "renderer/cstyle/async_products.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/cstyle/inlining.h"
-#include "renderer/cstyle/kept_sums_text.h"
 #include "renderer/cstyle/lanes.h"
 #include "renderer/cstyle/names.h"
 #include "renderer/cstyle/private_memory.h"
@@ -49,12 +49,11 @@ class Renderer {
         info_(info),
         prelude_(dialect),
         groups_(dialect.groups),
-        products_(linear),
         private_(linear),
         inlining_(linear, private_, dialect.fuses_halves) {
     if (!groups_) scratch_.emplace(linear);
-    for (const UOp& u : linear.src())
-      if (!kept_sums_ && core_that_keeps_sums(u)) kept_sums_.emplace(prelude_, info_, linear, names_);
+    if (const auto u = std::ranges::find_if(linear.src(), is_asynchronous); u != linear.src().end() && groups_ && groups_->products)
+      products_ = groups_->products(prelude_, names_, info_, *find_tensor_core(u->arg_as<WmmaArg>().name));
   }
 
   std::string render() {
@@ -63,7 +62,6 @@ class Renderer {
     for (size_t i = 0; i < linear_.src_count(); ++i) {
       declare_private(static_cast<int32_t>(i));
       visit(linear_.src(i));
-      if (kept_sums_) write(kept_sums_->behind(linear_.src(i)));
     }
     if (!loops_.empty()) throw InternalError(fmt::format("C: a loop of kernel {} has no END", info_.name));
     KernelText text{.info = info_, .parameters = {}, .body = std::move(body_)};
@@ -84,9 +82,9 @@ class Renderer {
       text.parameters.push_back(scratch_parameter(u));
       text.scratch.push_back(*scratch_->offset(u));
     }
-    if (streams_) text.body += "  __builtin_ia32_sfence();\n";  // makes stores past the caches visible to others
     text.variables = variables_;
     text.in_chunks = !chunk_type_.empty();
+    text.streams = streams_;
   }
 
   /// All variables in the order of the launch, those that only sizes need too.
@@ -101,14 +99,10 @@ class Renderer {
       converted += fmt::format("  const {0} {1} = ({0}){2};\n", type, value(*used).expr.text, name);
     }
     text.body = converted + text.body;
-    if (kept_sums_) {
-      const GroupArray own{"unsigned long", names_.fresh("own"), kept_sums_group_bytes / 8, group_bytes_, group_alignment(false)};
-      arrays_.push_back(own);
-      text.body = kept_sums_->prologue(own.name) + text.body + kept_sums_->epilogue();
-    }
     text.arrays = std::move(arrays_);
+    if (products_) products_->surround(text, group_bytes_);
     text.is_memory_given = given_group_bytes(target_, info_) != 0;
-    text.memory_alignment = group_alignment(products_.any());
+    text.memory_alignment = group_alignment(products_ != nullptr);
     text.items = 1;
     for (const IndexExpr& n : info_.local) text.items *= n.is_constant() ? n.evaluate({}) : 0;
   }
@@ -161,37 +155,30 @@ class Renderer {
   std::string type_of(const Value& v) { return prelude_.type(v.is_mask() ? signed_of_bits(v.mask_bits) : v.dtype, v.lanes); }
 
   void visit(const UOp& u) {
-    const bool must_wait = products_.must_wait(u);
-    if (kept_sums_) {
-      if (must_wait) write(kept_sums_->wait());
-      if (visit_kept(u)) return;
-    } else if (must_wait) {
-      if (const std::string text = groups_->end_products(prelude_, under_way_); !text.empty()) line(text);
-      under_way_.clear();
-    }
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
       case Op::CONST: return constant(u);
-      case Op::BUFFER: return private_memory(u);
+      case Op::BUFFER: return own_memory(u);
       case Op::RANGE: return open_loop(u);
       case Op::END:
         for (size_t i = 1; i < u.src_count(); ++i) close_loop();
         return;
       case Op::IF: return open(fmt::format("if ({}) {{", value(u.src(0)).expr.text));
       case Op::ENDIF: return close();
-      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : set(u, lane(prelude_, value(u.src(0)), constant_of(u.src(1))));
-      case Op::LOAD: return set(u, load(u));
+      case Op::INDEX: return is_address(u) ? address(u) : lane_of(u);
+      case Op::LOAD: return is_tensor_memory(u.src(0)) ? load_tile(u) : set(u, load(u));
       case Op::STORE: return store(u);
-      case Op::PREFETCH: return prefetch(u.src(0));
+      case Op::PREFETCH: return prefetch(u);
       case Op::EXPAND: return expand(u);
       case Op::STACK: return stack(u);
       case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
       case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
       case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
       case Op::WMMA:
-        if (const TensorCore* core = AsyncProducts::core_of(u)) return begin_product(u, *core);
+        if (is_asynchronous(u)) return begin_product(u);
         return set(u, matrix_product(u));
+      case Op::WMMA_WAIT: return write(products(u).wait());
       case Op::SPECIAL: return special(u);
       case Op::BARRIER: return barrier(u);
       case Op::FETCH: return fetch(u);
@@ -217,58 +204,34 @@ class Renderer {
     return {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes};
   }
 
-  // Sums in memory of tensor cores.
+  // Asynchronous products.
 
-  static const TensorCore* core_that_keeps_sums(const UOp& u) {
-    const TensorCore* core = u.is(Op::WMMA) ? AsyncProducts::core_of(u) : nullptr;
-    return core && core->keeps_sums ? core : nullptr;
+  AsyncProducts& products(const UOp& u) const {
+    if (!products_) throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
+    return *products_;
   }
 
-  void write(const KeptSumsText::Lines& lines) {
+  void write(const AsyncProducts::Lines& lines) {
     for (const std::string& x : lines) line(x);
   }
 
-  /// True for what has to do with them.
-  bool visit_kept(const UOp& u) {
-    KeptSumsText::Lines lines;
-    std::optional<Value> known;
-    if (const TensorCore* core = core_that_keeps_sums(u)) {
-      known = kept_sums_->begin(u, *core, products_.goes_on(u), pointer(address_of(u.src(0))), pointer(address_of(u.src(1))),
-                                value(u.src(2)), lines);
-    } else if (u.is(Op::BARRIER)) {
-      write(kept_sums_->barrier());
-      return true;
-    } else {
-      if (u.is(Op::RANGE) || u.is(Op::END)) kept_sums_->forget_barrier();
-      known = kept_sums_->access(u, lines);
-    }
-    if (!known) return false;
+  void begin_product(const UOp& u) {
+    AsyncProducts::Lines lines;
+    const Value* sums = is_tensor_memory(u.src(2)) ? nullptr : &value(u.src(2));
+    Value product = products(u).begin(u, *find_tensor_core(u.arg_as<WmmaArg>().name), pointer(address_of(u.src(0))),
+                                      pointer(address_of(u.src(1))), sums, lines);
     write(lines);
-    if (u.is(Op::STORE)) declared_by_store_.clear();
-    keep(u, *std::move(known));
-    return true;
+    keep(u, std::move(product));
   }
 
-  void begin_product(const UOp& u, const TensorCore& core) {
-    const auto begin = groups(u).begin_product;
-    if (!begin || !core.a.in_memory)
-      throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, core.name.str(), info_.name));
-    const bool goes_on = products_.goes_on(u);
-    Value sums = value(u.src(2));
-    if (!goes_on) {
-      const std::string name = names_.numbered(hint(u, sums));
-      line(fmt::format("{} {} = {};", type_of(sums), name, sums.expr.text));
-      sums = {.expr = {name}, .dtype = u.dtype(), .lanes = sums.lanes};
-      under_way_.push_back(sums);
-    }
-    line(begin(prelude_, core, pointer(address_of(u.src(0))), pointer(address_of(u.src(1))), sums, goes_on));
+  void load_tile(const UOp& u) {
+    AsyncProducts::Lines lines;
+    Value sums = products(u).load(u.src(0).src(0), lines);
+    write(lines);
     keep(u, std::move(sums));
   }
 
-  void barrier(const UOp& u) {
-    if (products_.any() && groups(u).show_writes) line(groups(u).show_writes());
-    line(prelude_.word(groups(u).barrier));
-  }
+  void barrier(const UOp& u) { products_ ? write(products_->barrier()) : line(prelude_.word(groups(u).barrier)); }
 
   // Work-groups.
 
@@ -337,6 +300,14 @@ class Renderer {
     keep(u, {.expr = prelude_.literal(c), .dtype = u.dtype(), .constant = c});
   }
 
+  void lane_of(const UOp& u) {
+    const UOp& vector = u.src(0);
+    Value x = lane(prelude_, value(vector), constant_of(u.src(1)));
+    // What was loaded of tensor memory is a variable of its own, which does not change: its lanes are names.
+    if (vector.is(Op::LOAD) && is_tensor_memory(vector.src(0))) return keep(u, std::move(x));
+    set(u, std::move(x));
+  }
+
   void expand(const UOp& u) {
     const Value& x = value(u.src(0));
     if (x.lanes != 1) throw InternalError(fmt::format("C: {} is not a scalar for a known number of lanes", print_expr(u)));
@@ -353,6 +324,7 @@ class Renderer {
   // Loops.
 
   void open_loop(const UOp& u) {
+    if (products_) products_->join();
     const auto& arg = u.arg_as<RangeArg>();
     const std::string type = prelude_.type(u.dtype());
     std::string first = "0", end;
@@ -377,6 +349,7 @@ class Renderer {
   }
 
   void close_loop() {
+    if (products_) products_->join();
     if (loops_.empty()) throw InternalError(fmt::format("C: an END without a RANGE in kernel {}", info_.name));
     names_.give_back(loops_.back());
     loops_.pop_back();
@@ -388,13 +361,13 @@ class Renderer {
   /// A bool is a byte, and any but 0 is true.
   std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
 
-  void private_memory(const UOp& u) {
+  void own_memory(const UOp& u) {
     const auto& arg = u.arg_as<BufferArg>();
+    if (arg.scope == Scope::tensor) return products(u).add_tile(u);
     if (arg.scope == Scope::group) {
       const bool is_whole = is_whole_pattern(u);
       int64_t& place = is_whole ? whole_bytes_ : group_bytes_;
-      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, place,
-                             group_alignment(is_whole && products_.any())};
+      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, place, group_alignment(is_whole && products_)};
       if (!groups_) throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
       arrays_.push_back(array);
       place += group_bytes(u);
@@ -402,7 +375,7 @@ class Renderer {
     }
     if (arg.scope == Scope::device) throw InternalError(fmt::format("C: the memory of kernel {} must be arguments", info_.name));
     keep(u, {.expr = {names_.numbered("acc")}, .dtype = u.dtype()});
-    if (in_scratch(u)) return;
+    if (in_scratch(u) || private_.layout(u).first_access < 0) return;
     if (inlining_.is_local_to_first_access(u)) {
       late_.push_back(u);
     } else {
@@ -447,6 +420,7 @@ class Renderer {
   }
 
   void address(const UOp& u) {
+    if (is_tensor_memory(u)) return;
     if (is_image(u.src(0))) {
       keep(u, {.expr = {}, .dtype = u.dtype()});
       address_of_[u] = static_cast<int32_t>(addresses_.size());
@@ -530,6 +504,7 @@ class Renderer {
   static Expr condition(const Value& gate) { return gate.splatted ? *gate.splatted : gate.expr; }
 
   void store(const UOp& u) {
+    if (is_tensor_memory(u.src(0))) return write(products(u).clear(u.src(0).src(0)));
     const Address& a = address_of(u.src(0));
     const Value& x = value(u.src(1));
     if (x.lanes != a.lanes())
@@ -543,7 +518,7 @@ class Renderer {
                                  : store_run(prelude_, stored, pointer(a), a.width, bytes, *gate));
     }
     const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
-    if (u.src(0).arg_as<IndexArg>().streams) return line(guard + stream(a, stored, bytes));
+    if (u.src(0).arg_as<IndexArg>().streams) return line(guard + stream(u, a, bytes));
     if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
     if (!a.row.empty()) return line(guard + groups_->write_texel(a.memory, a.at.expr.text, a.row, bytes.expr.text));
     if (groups_ && groups_->store_vector && a.width > 1) return line(guard + groups_->store_vector(pointer(a), a.width, bytes.expr.text));
@@ -552,22 +527,15 @@ class Renderer {
     line(fmt::format("{}{}{} {} {};", guard, declared, to, accumulates ? "+=" : "=", accumulates ? bytes.rest : bytes.expr.text));
   }
 
-  /// Past the caches, where the place is aligned: views may begin anywhere.
-  std::string stream(const Address& a, DType dtype, const Value& x) {
+  std::string stream(const UOp& u, const Address& a, const Value& x) {
     streams_ = true;
-    const std::string element = prelude_.type(dtype), vector = prelude_.type(dtype, a.width);
-    const int64_t bytes = std::min<int64_t>(64, a.width * int64_t(itemsize(dtype)));
-    prelude_.function(
-        fmt::format("void stream({0}* p, {1} x) {{\n"
-                    "  typedef {0} line __attribute__((ext_vector_type({2}), aligned({3})));\n"
-                    "  if ((unsigned long)p % {3})\n    *({1}*)p = x;\n"
-                    "  else\n    __builtin_nontemporal_store((line)x, (line*)p);\n}}",
-                    element, vector, a.width, bytes));
-    return fmt::format("stream({}, {});", pointer(a), x.expr.text);
+    return hinting(u).stream(prelude_, pointer(a), x);
   }
-
-  void prefetch(const UOp& place) {
-    line(fmt::format("__builtin_prefetch({}, {});", pointer(address_of(place)), stores_to(info_, place) ? "1, 3" : "0, 2"));
+  void prefetch(const UOp& u) { line(hinting(u).prefetch(pointer(address_of(u.src(0))), stores_to(info_, u.src(0)))); }
+  const Dialect& hinting(const UOp& u) const {
+    const Dialect& dialect = prelude_.dialect();
+    if (!dialect.stream) throw InternalError(fmt::format("{}: there are no cache hints as in {}", dialect.name, print_expr(u)));
+    return dialect;
   }
 
   const Target& target_;
@@ -575,13 +543,11 @@ class Renderer {
   const KernelInfo& info_;
   Prelude prelude_;
   const GroupDialect* const groups_;  // null: a kernel runs in one thread
-  AsyncProducts products_;
-  std::vector<Value> under_way_;  ///< sums that products are added to
   const PrivateMemory private_;
   const Inlining inlining_;
   std::optional<ScratchLayout> scratch_;
-  std::optional<KeptSumsText> kept_sums_;
   Names names_;
+  std::unique_ptr<AsyncProducts> products_;  ///< null: the kernel has none
   NodeMap<int32_t> positions_, address_of_;
   std::vector<Value> values_;
   std::vector<Address> addresses_;

@@ -6,8 +6,6 @@
 #include <tinygrad/errors.h>
 
 #include "kernel/address_parts.h"
-#include "renderer/async_products.h"
-#include "renderer/kept_sums.h"
 #include "renderer/nvidia_matrix.h"
 #include "renderer/ptx/emitter.h"
 #include "renderer/ptx/memory.h"
@@ -46,6 +44,12 @@ struct Address {
   size_t width = 1;
 };
 
+/// A tile in tensor memory, and the registers that an item reads it to.
+struct ResidentTile {
+  TensorTile tile;
+  std::vector<std::string> sums;
+};
+
 /// A product that is given what it adds to, under way.
 struct GivenSum {
   UOp product;
@@ -72,28 +76,26 @@ std::string_view version_for(std::string_view arch) {
 class Renderer {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), is_given_(given_group_bytes(target, info) != 0), products_(linear), kept_(linear) {
+      : target_(target), linear_(linear), info_(info), is_given_(given_group_bytes(target, info) != 0) {
     for (const UOp& u : linear.src()) {
       if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
       if (is_given_ && is_whole_pattern(u)) given_bytes_ += group_bytes(u);
-      if (const TensorCore* core = u.is(Op::WMMA) ? AsyncProducts::core_of(u) : nullptr; core && core->keeps_sums && !tensor_memory_)
-        tensor_memory_.emplace(out_, info_);
+      if (!is_asynchronous(u)) continue;
+      has_products_ = true;
+      if (core_of(u).tensor_memory && !tensor_memory_) tensor_memory_.emplace(out_, info_);
     }
   }
 
   std::string render() {
-    for (const UOp& u : linear_.src()) {
-      visit(u);
-      read_sums(u);
-    }
+    for (const UOp& u : linear_.src()) visit(u);
     if (!loops_.empty() || !ifs_.empty()) throw InternalError(fmt::format("PTX: a block of kernel {} has no end", info_.name));
-    const std::string shared = tensor_memory_ ? group_memory("sums", kept_sums_group_bytes) : "";
+    const std::string shared = tensor_memory_ ? group_memory("sums", tensor_memory_group_bytes) : "";
     const std::string prologue = tensor_memory_ ? tensor_memory_->prologue(shared) : "",
                       epilogue = tensor_memory_ ? tensor_memory_->epilogue() : "";
     std::vector<std::string> parameters;
     for (const KernelParam& p : info_.params) parameters.push_back(fmt::format("  .param .u64 buffer{}", p.slot));
     for (size_t i = 0; i < info_.variables.size(); ++i) parameters.push_back(fmt::format("  .param .s64 variable{}", i));
-    const std::string given = is_given_ ? fmt::format(".extern .shared .align {} .b8 given[];\n\n", group_alignment(products_.any())) : "";
+    const std::string given = is_given_ ? fmt::format(".extern .shared .align {} .b8 given[];\n\n", group_alignment(has_products_)) : "";
     return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n{}.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}{}{}{}  ret;\n}}\n",
                        info_.name, version_for(target_.arch.str()), target_.arch.str(), given, kernel_symbol(info_.name),
                        fmt::join(parameters, ",\n"), group_size(), out_.declarations(), memories_, out_.entry(), prologue, out_.body(),
@@ -140,7 +142,6 @@ class Renderer {
   }
 
   void visit(const UOp& u) {
-    if (products_.must_wait(u)) wait_for_products();
     switch (u.op()) {
       case Op::PARAM: return parameter(u);
       case Op::VAR: return variable(u);
@@ -160,15 +161,16 @@ class Renderer {
       case Op::FETCH: return fetch(u);
       case Op::COMMIT: return out_.line("cp.async.commit_group;");
       case Op::WAIT: return out_.line(fmt::format("cp.async.wait_group {};", u.arg_as<WaitArg>().pending));
-      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
+      case Op::INDEX: return is_address(u) ? address(u) : lane(u);
       case Op::LOAD: return load(u);
       case Op::STORE: return store(u);
       case Op::EXPAND: return set(u, std::vector(size_t(number(u, 1)), scalar(u.src(0))));
       case Op::STACK: return stack(u);
       case Op::SHRINK: return shrink(u);
       case Op::WMMA:
-        if (const TensorCore* core = AsyncProducts::core_of(u)) return begin(u, *core);
+        if (is_asynchronous(u)) return core_of(u).tensor_memory ? begin_in_memory(u) : begin_in_registers(u);
         return set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
+      case Op::WMMA_WAIT: return wait_for_products();
       case Op::GROUP:
       case Op::SINK: return;
       default: break;
@@ -177,64 +179,58 @@ class Renderer {
     elementwise(u);
   }
 
+  // Asynchronous products.
+
+  static const TensorCore& core_of(const UOp& wmma) { return *find_tensor_core(wmma.arg_as<WmmaArg>().name); }
+
   void wait_for_products() {
-    if (tensor_memory_) {
-      tensor_memory_->wait();
-      for (const GivenSum& g : given_) tensor_memory_->read(g.tile, g.dtype, g.sums);
-      for (const int32_t t : due_) read_tile(t);
-      for (GivenSum& g : given_) free_.push_back(std::move(g.tile));
-      given_.clear();
-      due_.clear();
-    } else {
-      end_products(out_, begun_);
-    }
+    if (!tensor_memory_) end_products(out_, begun_);
     begun_.clear();
-  }
-
-  // Sums in memory of tensor cores.
-
-  /// What an item has of the sums of a tile, and where the core has it.
-  struct KeptTile {
-    TensorTile tile;
-    std::vector<std::string> sums;
-    DType dtype = DType::void_;
-  };
-  KeptTile& kept_tile(int32_t number, DType dtype) {
-    if (tiles_.empty()) tiles_.resize(kept_.tiles().size());
-    KeptTile& t = tiles_[size_t(number)];
-    if (t.sums.empty()) {
-      const int32_t n = kept_.tiles()[size_t(number)];
-      t.tile = tensor_memory_->add_tile(n);
-      t.dtype = dtype;
-      for (int32_t i = 0; i < n; ++i) t.sums.push_back(out_.fresh(kind_of(dtype)));
+    if (!tensor_memory_) return;
+    tensor_memory_->wait();
+    for (GivenSum& g : given_) {
+      tensor_memory_->read(g.tile, g.dtype, g.sums);
+      free_.push_back(std::move(g.tile));
     }
-    return t;
-  }
-  void read_tile(int32_t number) {
-    const KeptTile& t = tiles_[size_t(number)];
-    tensor_memory_->read(t.tile, t.dtype, t.sums);
-  }
-  void read_sums(const UOp& u) {
-    for (const int32_t t : kept_.read_behind(u)) u.is(Op::WMMA) ? due_.push_back(t) : read_tile(t);
+    given_.clear();
   }
 
-  void begin_kept(const UOp& u, const TensorCore& core) {
+  /// Tensor cores see shared memory another way than what the items write there.
+  void barrier() {
+    if (tensor_memory_) return tensor_memory_->barrier();
+    if (has_products_) out_.line("fence.proxy.async.shared::cta;");
+    out_.line("bar.sync 0;");
+  }
+
+  void begin_in_registers(const UOp& u) {
+    const TensorCore& core = core_of(u);
+    const auto factor = [&](size_t i, const TensorCore::Layout& layout) {
+      return layout.in_memory ? Factor{address_of(u, i).places.at(0)} : Factor{{}, registers(u.src(i))};
+    };
+    const Factor a = factor(0, core.a), b = factor(1, core.b);
+    const std::vector<std::string> sums = registers(u.src(2));
+    if (const auto before = std::ranges::find(begun_, sums, &Product::sums); before != begun_.end()) {
+      begin_product(out_, core, a, b, {}, &*before);
+      return set(u, sums);
+    }
+    begun_.push_back(begin_product(out_, core, a, b, sums, nullptr));
+    set(u, begun_.back().sums);
+  }
+
+  /// A product given a tile adds to it in place. Another gets a tile of its own, which its sums are copied to and, when they are done,
+  /// from.
+  void begin_in_memory(const UOp& u) {
+    const TensorCore& core = core_of(u);
     const std::string a = matrix_place(out_, core, 0, address_of(u, 0).places.at(0)),
                       b = matrix_place(out_, core, 1, address_of(u, 1).places.at(0));
     TensorMemory& memory = *tensor_memory_;
-    if (const int32_t t = kept_.tile_of(u); t >= 0) {
-      const KeptTile& kept = kept_tile(t, core.out);
-      memory.begin_product(core, kept.tile, a, b);
-      return set(u, kept.sums);  // nobody reads them yet
-    }
-    if (products_.goes_on(u)) {
-      const auto before = std::ranges::find(given_, UOp(u.src(2)), &GivenSum::product);
+    if (is_tensor_memory(u.src(2))) return memory.begin_product(core, tiles_.find(u.src(2).src(0))->tile, a, b);
+    if (const auto before = std::ranges::find(given_, u.src(2), &GivenSum::product); before != given_.end()) {
       before->product = u;
       memory.begin_product(core, before->tile, a, b);
       return set(u, before->sums);
     }
-    GivenSum g{.product = u, .tile = free_tile(core.n), .sums = {}, .dtype = core.out};
-    for (int i = 0; i < core.n; ++i) g.sums.push_back(out_.fresh(kind_of(core.out)));
+    GivenSum g{.product = u, .tile = free_tile(core.n), .sums = registers_for_sums(core.n, core.out), .dtype = core.out};
     if (is_zero(u.src(2)))
       memory.clear(g.tile);
     else
@@ -251,35 +247,23 @@ class Renderer {
     return tile;
   }
 
-  /// True for an access of what stays in memory of tensor cores.
-  bool access_kept(const UOp& u) {
-    const KeptSums::Element* e = kept_.element_of(u);
-    if (!e) return false;
-    if (u.is(Op::LOAD)) set(u, kept_tile(e->tile, u.dtype()).sums[size_t(std::max(e->number, 0))]);
-    if (u.is(Op::STORE) && e->number == 0) tensor_memory_->clear(kept_tile(e->tile, u.src(1).dtype()).tile);
-    return true;
+  std::vector<std::string> registers_for_sums(int64_t count, DType dtype) {
+    std::vector<std::string> out;
+    for (int64_t i = 0; i < count; ++i) out.push_back(out_.fresh(kind_of(dtype)));
+    return out;
   }
 
-  /// Tensor cores see shared memory another way than what the items write there.
-  void barrier() {
-    if (tensor_memory_) return tensor_memory_->barrier();
-    if (products_.any()) out_.line("fence.proxy.async.shared::cta;");
-    out_.line("bar.sync 0;");
-  }
+  // Tiles in tensor memory.
 
-  void begin(const UOp& u, const TensorCore& core) {
-    if (core.keeps_sums) return begin_kept(u, core);
-    const auto factor = [&](size_t i, const TensorCore::Layout& layout) {
-      return layout.in_memory ? Factor{address_of(u, i).places.at(0)} : Factor{{}, registers(u.src(i))};
-    };
-    const Factor a = factor(0, core.a), b = factor(1, core.b);
-    if (products_.goes_on(u)) {
-      const auto before = std::ranges::find(begun_, registers(u.src(2)), &Product::sums);
-      begin_product(out_, core, a, b, {}, &*before);
-    } else {
-      begun_.push_back(begin_product(out_, core, a, b, registers(u.src(2)), nullptr));
-    }
-    set(u, products_.goes_on(u) ? registers(u.src(2)) : begun_.back().sums);
+  void own_tile(const UOp& u) {
+    const int64_t n = u.arg_as<BufferArg>().size;
+    TensorTile tile = tensor_memory_->add_tile(int32_t(n));
+    tiles_[u] = {std::move(tile), registers_for_sums(n, u.dtype())};
+  }
+  void load_tile(const UOp& u) {
+    const ResidentTile& t = *tiles_.find(u.src(0).src(0));
+    tensor_memory_->read(t.tile, u.dtype(), t.sums);
+    set(u, t.sums);
   }
 
   void elementwise(const UOp& u) {
@@ -359,6 +343,7 @@ class Renderer {
 
   void own_memory(const UOp& u) {
     const auto& arg = u.arg_as<BufferArg>();
+    if (arg.scope == Scope::tensor) return own_tile(u);
     Memory& m = memory_[u];
     if (arg.scope != Scope::group && !has_address_.contains(u)) {
       for (int64_t i = 0; i < arg.size; ++i) m.registers.push_back(out_.fresh(kind_of(u.dtype())));
@@ -376,7 +361,7 @@ class Renderer {
     return base;
   }
   std::string group_memory(const std::string& name, int64_t bytes, bool is_whole = false) {
-    if (!is_given_) return declared_memory("shared", name, bytes, group_alignment(is_whole && products_.any()));
+    if (!is_given_) return declared_memory("shared", name, bytes, group_alignment(is_whole && has_products_));
     int64_t& place = is_whole ? whole_bytes_ : given_bytes_;
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, given;", base));
@@ -388,6 +373,7 @@ class Renderer {
   // Addresses.
 
   void address(const UOp& u) {
+    if (is_tensor_memory(u)) return;
     const Memory& m = *memory_.find(u.src(0));
     Address a{.memory = u.src(0), .places = {}, .width = size_t(u.arg_as<IndexArg>().width)};
     const int64_t each = int64_t(itemsize(u.dtype()));
@@ -437,14 +423,14 @@ class Renderer {
   }
 
   void load(const UOp& u) {
-    if (access_kept(u)) return;
+    if (is_tensor_memory(u.src(0))) return load_tile(u);
     const Address& a = address_of(u);
     const size_t lanes = count(a);
     const std::vector<std::string> gate = gates(u, lanes),
                                    other = u.src_count() == 3 ? registers(u.src(1)) : std::vector<std::string>(lanes);
     const Memory& m = *memory_.find(a.memory);
     std::vector<std::string> loaded;
-    if (m.space.empty()) return set(u, kept_in_registers(u, a, m, gate, other));
+    if (m.space.empty()) return set(u, read_registers(u, a, m, gate, other));
     for_each_run(a, gate, [&](const Place& place, size_t first, size_t n) {
       const std::vector<std::string> part(other.begin() + int64_t(first), other.begin() + int64_t(first + n));
       for (std::string& x : emit_load(out_, place, u.dtype(), n, gate[first], part)) loaded.push_back(std::move(x));
@@ -453,7 +439,7 @@ class Renderer {
   }
 
   void store(const UOp& u) {
-    if (access_kept(u)) return;
+    if (is_tensor_memory(u.src(0))) return tensor_memory_->clear(tiles_.find(u.src(0).src(0))->tile);
     const Address& a = address_of(u);
     const size_t lanes = count(a);
     const std::vector<std::string> gate = gates(u, lanes), x = registers(u.src(1));
@@ -499,8 +485,8 @@ class Renderer {
   }
 
   /// Later stores change the registers, so what was read is a copy.
-  std::vector<std::string> kept_in_registers(const UOp& u, const Address& a, const Memory& m, const std::vector<std::string>& gate,
-                                             const std::vector<std::string>& other) {
+  std::vector<std::string> read_registers(const UOp& u, const Address& a, const Memory& m, const std::vector<std::string>& gate,
+                                          const std::vector<std::string>& other) {
     std::vector<std::string> out;
     for (size_t i = 0; i < gate.size(); ++i) {
       const std::string& from = element(u, a, m, i);
@@ -573,14 +559,12 @@ class Renderer {
   const KernelInfo& info_;
   const bool is_given_;                        ///< the group's memory, by the launch
   int64_t whole_bytes_ = 0, given_bytes_ = 0;  ///< where the next of it is: of whole patterns, and of others behind those
-  AsyncProducts products_;
-  std::vector<Product> begun_;  ///< that are under way
-  const KeptSums kept_;
+  bool has_products_ = false;                  ///< asynchronous ones
+  std::vector<Product> begun_;                 ///< under way, with sums in registers
   std::optional<TensorMemory> tensor_memory_;
-  std::vector<KeptTile> tiles_;
-  std::vector<int32_t> due_;     ///< tiles to be read once what is under way is done
-  std::vector<GivenSum> given_;  ///< under way
-  std::vector<TensorTile> free_;
+  NodeMap<ResidentTile> tiles_;
+  std::vector<GivenSum> given_;   ///< under way, with sums in tensor memory that they were given
+  std::vector<TensorTile> free_;  ///< that those do not use any more
   Emitter out_;
   symbolic::KnownDivisors divisors_;
   NodeMap<int32_t> positions_;

@@ -40,7 +40,7 @@ class TensorMemory {
   /// What stands next may come after a wait or a read that no barrier has followed.
   void forget_barrier() { needs_barrier_ = true; }
 
-  /// Lines in front of the kernel's, given the register with the address of `kept_sums_group_bytes` of the group's memory; and those
+  /// Lines in front of the kernel's, given the register with the address of `tensor_memory_group_bytes` of the group's memory; and those
   /// behind.
   std::string prologue(std::string_view shared) const;
   std::string epilogue() const;

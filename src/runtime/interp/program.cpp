@@ -54,10 +54,11 @@ class Parser {
     return program_.code.back();
   }
 
-  int32_t add_register(const UOp& u, int64_t lanes, bool uniform) {
+  int32_t add_register(const UOp& u, int64_t lanes, bool uniform) { return add_register(u, u.dtype(), lanes, uniform); }
+  int32_t add_register(const UOp& u, DType dtype, int64_t lanes, bool uniform) {
     need(lanes >= 1 && lanes <= 1 << 16, u, "a vector of so many lanes cannot be held");
     int64_t& numbers = uniform ? program_.uniform_numbers : program_.varying_numbers;
-    program_.registers.push_back({u.dtype(), int32_t(lanes), uniform, numbers});
+    program_.registers.push_back({dtype, int32_t(lanes), uniform, numbers});
     numbers += lanes;
     const auto reg = int32_t(program_.registers.size()) - 1;
     places_[u].reg = reg;
@@ -111,6 +112,7 @@ class Parser {
       case Op::SHRINK: add_shrink(u); return;
       case Op::WMMA: add_wmma(u); return;
       case Op::PREFETCH:
+      case Op::WMMA_WAIT:  // a product is done at once
       case Op::GROUP:
       case Op::SINK: return;
       default:
@@ -164,10 +166,11 @@ class Parser {
 
   void add_buffer(const UOp& u) {
     const auto& arg = u.arg_as<BufferArg>();
-    need(arg.scope == Scope::reg || arg.scope == Scope::group, u, "expects memory of scope reg or group");
+    need(arg.scope != Scope::thread && arg.scope != Scope::device, u, "expects memory of scope reg, group or tensor");
     need(arg.size >= 0, u, "has a negative size");
     places_[u].memory = int32_t(program_.memories.size());
-    program_.memories.push_back({arg.scope, u.dtype(), -1, arg.size, true});
+    // Of tensor memory, too, each item has its part.
+    program_.memories.push_back({arg.scope == Scope::tensor ? Scope::reg : arg.scope, u.dtype(), -1, arg.size, true});
   }
 
   void add_range(const UOp& u) {
@@ -265,12 +268,14 @@ class Parser {
   void add_wmma(const UOp& u) {
     const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
     need(core != nullptr, u, "no tensor core has this name");
-    need(u.dtype() == core->out, u, "has another dtype than what the core gives");
+    const bool in_place = is_tensor_memory(u.src(2));
+    need(u.dtype() == (in_place ? DType::void_ : core->out), u, "has another dtype than what the core gives");
+    const int32_t sums = in_place ? add_load_of(u, 2) : value(u, u.src(2));
     int32_t src[3], memories[3] = {-1, -1, -1};
     const TensorCore::Layout* layouts[] = {&core->a, &core->b, &core->c};
     // On a CPU the items are lanes, and may share what all of them hold alike.
     const int64_t lanes = core->c.elements() * core->items;
-    const bool in_lanes = register_of(value(u, u.src(2))).lanes == lanes;
+    const bool in_lanes = register_of(sums).lanes == lanes;
     for (size_t k = 0; k < 3; ++k) {
       const DType dtype = k == 0 ? core->a_type : k == 1 ? core->b_type : core->out;
       // A narrow float may come as its bits.
@@ -285,17 +290,40 @@ class Parser {
         src[k] = a.address;
         continue;
       }
-      src[k] = value(u, u.src(k));
+      src[k] = k == 2 ? sums : value(u, u.src(k));
       const Register& r = register_of(src[k]);
       const int64_t held = layouts[k]->elements();
       need((r.lanes == held || (in_lanes && r.lanes == held * core->items)) && fits(r.dtype), u, "its sources are not what an item holds");
     }
-    Instruction& i = emit_with(u, in_lanes ? lanes : core->c.elements(), false);
+    const int32_t result = add_register(u, core->out, in_lanes ? lanes : core->c.elements(), false);
+    Instruction& i = emit(u);
+    i.dst = result;
     std::copy(src, src + 3, i.src);
     i.memory = memories[0];
     i.other_memory = memories[1];
     i.extra = int32_t(program_.cores.size());
     program_.cores.push_back(core);
+    if (in_place) add_store_to(u, 2, result);
+  }
+
+  /// A product adds to a tile in place by a LOAD and a STORE around it.
+  int32_t add_load_of(const UOp& u, size_t source) {
+    const Access a = access(u, source);
+    const int32_t result = add_register(u, u.src(source).dtype(), a.lanes, false);
+    Instruction& i = emit(u);
+    i.op = Op::LOAD;
+    i.dst = result;
+    i.memory = a.memory;
+    i.src[0] = a.address;
+    return result;
+  }
+  void add_store_to(const UOp& u, size_t place, int32_t value) {
+    const Access a = access(u, place);
+    Instruction& i = emit(u);
+    i.op = Op::STORE;
+    i.memory = a.memory;
+    i.src[0] = a.address;
+    i.src[1] = value;
   }
 
   void add_elementwise(const UOp& u) {
@@ -372,7 +400,8 @@ class Parser {
   void add_store(const UOp& u) {
     const Access a = access(u);
     need(u.src_count() == 2 || u.src_count() == 3, u, "expects an INDEX and a value, and maybe a gate");
-    const int32_t x = value(u, u.src(1));
+    int32_t x = value(u, u.src(1));
+    if (is_tensor_memory(u.src(0)) && register_of(x).lanes == 1) x = add_splat(u, x, a.lanes);
     const int32_t gate = u.src_count() == 3 ? value(u, u.src(2)) : -1;
     if (gate >= 0) check_gate(u, gate, a.lanes);
     Memory& memory = program_.memories[size_t(a.memory)];
@@ -385,6 +414,16 @@ class Parser {
     i.src[1] = x;
     i.src[2] = gate;
     i.extra = a.in_row;
+  }
+
+  /// What clears a tile is one number.
+  int32_t add_splat(const UOp& u, int32_t x, int64_t lanes) {
+    const int32_t result = add_register(u, register_of(x).dtype, lanes, register_of(x).uniform);
+    Instruction& i = emit(u);
+    i.op = Op::EXPAND;
+    i.dst = result;
+    i.src[0] = x;
+    return result;
   }
 
   void add_fetch(const UOp& u) {

@@ -191,7 +191,7 @@ std::vector<TensorCore> tensor_memory_cores(bool tf32) {
     core.a = shared_matrix(7, w.a_type, w.a.column[0].n == 0).layout(true);
     core.b = shared_matrix(std::bit_width(unsigned(w.n)) - 1, w.b_type, w.b.row[0].n == 0).layout(false);
     core.c = {bits("i0 i1 i2 i3 i4 i5 i6"), element_bits(0, std::bit_width(unsigned(w.n)) - 1)};
-    core.keeps_sums = true;
+    core.tensor_memory = true;
     cores.push_back(std::move(core));
   }
   return cores;

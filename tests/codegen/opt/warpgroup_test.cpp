@@ -13,7 +13,6 @@
 #include "codegen/kernels.h"
 #include "codegen/opt/parse_opts.h"
 #include "program/run_kernel.h"
-#include "renderer/async_products.h"
 #include "target/target.h"
 #include "uop/build.h"
 
@@ -76,15 +75,9 @@ TEST(Warpgroup, FactorsAreReadWhereTheyWereCopiedTo) {
 
 TEST(Warpgroup, ProductsGoOnWithTheSumsOfThoseBefore) {
   const UOp linear = compiled(Product{128, 256, 256}.kernel(), core("wgmma_m64n128k16_kn_f16_f32") + "UPCAST(1,2) UNROLL(2,4)");
-  renderer::AsyncProducts products(linear);
-  size_t waits = 0, going_on = 0;
-  for (const UOp& u : linear.src()) {
-    waits += products.must_wait(u);
-    going_on += products.goes_on(u);
-  }
   EXPECT_EQ(count(linear, Op::WMMA), 8u) << "four for each of two tiles";
-  EXPECT_EQ(going_on, 6u);
-  EXPECT_EQ(waits, 1u) << "for all of them together";
+  EXPECT_EQ(count(linear, [](const UOp& u) { return u.is(Op::WMMA) && u.src(2).is(Op::WMMA); }), 6u);
+  EXPECT_EQ(count(linear, Op::WMMA_WAIT), 1u) << "for all of them together";
 }
 
 TEST(Warpgroup, GivesTheSame) {

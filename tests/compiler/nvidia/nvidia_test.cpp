@@ -120,7 +120,7 @@ class NvidiaTensorCores : public testing::TestWithParam<const char*> {
       const UOp linear = codegen::full_rewrite(codegen::test::with_opts(product, {{OptOp::TC, 0, int32_t(i)}}), target,
                                                {.noopt = true, .allow_tf32 = true, .spec = 1});
       const std::string source = render(target, linear, describe_kernel(linear, "k"));
-      const std::string instruction = core.keeps_sums ? "tcgen05.mma.cta_group::1" : fmt::format("m{}n{}k{}.", core.m, core.n, core.k);
+      const std::string instruction = core.tensor_memory ? "tcgen05.mma.cta_group::1" : fmt::format("m{}n{}k{}.", core.m, core.n, core.k);
       EXPECT_NE(source.find(instruction), std::string::npos) << source;
       std::string cubin;
       EXPECT_NO_THROW(cubin = compile(source, GetParam()));

@@ -180,7 +180,7 @@ TEST(Ptx, EveryTensorCore) {
           const auto got = run_as_ptx(linear, inputs, target);
           EXPECT_EQ(difference(evaluated.params, got, bound), "") << o;
           EXPECT_EQ(difference(run_on_interp(linear, inputs), got, 0), "") << o << ": the interpreter has something else";
-          const char* instruction = core.keeps_sums ? "tcgen05.mma" : core.b.in_memory ? "wgmma.mma_async" : "mma.sync";
+          const char* instruction = core.tensor_memory ? "tcgen05.mma" : core.b.in_memory ? "wgmma.mma_async" : "mma.sync";
           EXPECT_NE(renderer::render_ptx(target, linear, describe_kernel(linear, "k")).find(instruction), std::string::npos);
         } catch (const std::exception& e) {
           ADD_FAILURE() << o << ": " << e.what();

@@ -1,4 +1,4 @@
-#include "renderer/kept_sums.h"
+#include "codegen/late/use_tensor_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "kernel/address_parts.h"
-#include "uop/arg.h"
+#include "target/target.h"
 #include "uop/build.h"
+#include "uop/node_map.h"
 
-namespace tinygrad::renderer {
+namespace tinygrad::codegen {
+
 namespace {
 
 using Users = NodeMap<std::vector<UOp>>;
@@ -35,6 +37,12 @@ struct Chain {
   int32_t first = 0, last = 0;  ///< places in the list
 };
 
+/// Private memory whose elements move to a tile.
+struct Resident {
+  Slots slots;
+  int32_t finished_at = 0;  ///< a place in the list: the last product, or the end of the loop that it is in
+};
+
 /// Accesses of an element that belong to no chain.
 struct Others {
   std::vector<int32_t> zeros, loads;  ///< places in the list
@@ -53,7 +61,7 @@ class Finder {
         end_of_[open_.back()] = int32_t(i);
         open_.pop_back();
       }
-      if (!u.is(Op::END) && !u.is(Op::ENDIF) && !u.is(Op::BARRIER) && !u.is(Op::COMMIT) && !u.is(Op::WAIT))
+      if (!u.is(Op::END) && !u.is(Op::ENDIF) && !u.is(Op::BARRIER) && !u.is(Op::COMMIT) && !u.is(Op::WAIT) && !u.is(Op::WMMA_WAIT))
         for (const UOp& s : u.src()) users_[s].push_back(u);
     }
   }
@@ -62,7 +70,7 @@ class Finder {
     for (const UOp& u : linear_.src()) {
       if (!u.is(Op::WMMA)) continue;
       const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
-      if (!core || !core->keeps_sums) continue;
+      if (!core || !core->tensor_memory) continue;
       const UOp& sum = u.src(2);
       const bool goes_on = !chains_.empty() && sum == chains_.back().products.back() && users(sum).size() == 1;
       if (!goes_on) chains_.push_back(begin(u));
@@ -99,14 +107,13 @@ class Finder {
     }
   }
 
-  /// The elements of tiles that may stay, with the place in the list behind which they are read.
-  std::vector<std::pair<Slots, int32_t>> tiles() {
+  std::vector<Resident> residents() {
     std::vector<Slots> candidates;
     for (const Chain& c : chains_)
       if (!c.from.empty() && c.from == c.to && std::ranges::find(candidates, c.from) == candidates.end()) candidates.push_back(c.from);
-    std::vector<std::pair<Slots, int32_t>> out;
+    std::vector<Resident> out;
     for (const Slots& s : candidates)
-      if (const auto at = read_at(s)) out.emplace_back(s, *at);
+      if (const auto at = finished_at(s)) out.push_back({s, *at});
     return out;
   }
 
@@ -152,7 +159,7 @@ class Finder {
     c.stores = std::move(stores);
   }
 
-  static bool share(const Slots& a, const Slots& b) {
+  static bool overlap(const Slots& a, const Slots& b) {
     return std::ranges::any_of(a, [&](const Slot& s) { return std::ranges::find(b, s) != b.end(); });
   }
 
@@ -161,8 +168,8 @@ class Finder {
     return around.size() >= blocks.size() && std::equal(blocks.begin(), blocks.end(), around.begin());
   }
 
-  /// The place behind which the tile is finished; nothing if its elements are used for anything else.
-  std::optional<int32_t> read_at(const Slots& slots) {
+  /// The place at which the sums are finished; nothing if its elements are used for anything else.
+  std::optional<int32_t> finished_at(const Slots& slots) {
     // The first access of each element stores a zero.
     int32_t first = INT32_MAX, last = -1;
     for (const Slot& s : slots) {
@@ -173,9 +180,9 @@ class Finder {
     }
     const std::vector<int32_t>& blocks = around_[size_t(first)];
     if (blocks != around_[size_t(last)]) return std::nullopt;
-    int32_t read = last;
+    int32_t finished = last;
     for (const Chain& c : chains_) {
-      if (!share(c.from, slots) && !share(c.to, slots)) continue;
+      if (!overlap(c.from, slots) && !overlap(c.to, slots)) continue;
       if (c.from != slots || c.to != slots || c.first < last || !is_inside(c.last, blocks)) return std::nullopt;
       const std::vector<int32_t>& around = around_[size_t(c.last)];
       int32_t done = c.last;
@@ -183,12 +190,12 @@ class Finder {
         if (linear_.src(size_t(around[blocks.size()])).is(Op::IF)) return std::nullopt;
         done = end_of_[around[blocks.size()]];
       }
-      read = std::max(read, done);
+      finished = std::max(finished, done);
     }
     for (const Slot& s : slots)
       for (const int32_t at : others_[s].loads)
-        if (at < read || !is_inside(at, blocks)) return std::nullopt;
-    return read;
+        if (at < finished || !is_inside(at, blocks)) return std::nullopt;
+    return finished;
   }
 
   const UOp& linear_;
@@ -202,42 +209,140 @@ class Finder {
   std::vector<uint64_t> anywhere_;  ///< memories with an access whose place is not a constant
 };
 
+/// Writes the program anew, with tiles.
+class Writer {
+ public:
+  explicit Writer(const UOp& linear) : linear_(linear) {
+    for (const UOp& u : linear.src()) {
+      if (u.is(Op::BUFFER)) next_buffer_ = std::max(next_buffer_, u.arg_as<BufferArg>().id + 1);
+      if (u.is(Op::CONST)) constants_.insert(u);
+    }
+  }
+
+  void add_tile(Finder& finder, const Resident& resident) {
+    const auto number = int32_t(tiles_.size());
+    const UOp& begin = linear_.src(size_t(finder.others(resident.slots[0]).zeros[0]));
+    Tile t{.zero = begin.src(1), .place = constant_in_front(Scalar::from_int(0, begin.src(0).src(1).dtype()))};
+    t.memory = buffer(t.zero.dtype(), {.id = next_buffer_++, .size = int64_t(resident.slots.size()), .scope = Scope::tensor});
+    begins_[begin] = number;
+    for (const Chain& c : finder.chains()) {
+      if (c.from != resident.slots) continue;
+      for (const UOp& product : c.products) tile_of_[product] = number;
+      drop(c.products[0].src(2));
+      for (const UOp& u : c.loads) drop_access(u);
+      for (const UOp& u : c.stores) drop_access(u), drop(u.src(1));
+    }
+    for (size_t i = 0; i < resident.slots.size(); ++i) {
+      const Others& others = finder.others(resident.slots[i]);
+      for (const int32_t at : others.zeros) drop_access(linear_.src(size_t(at)));
+      for (const int32_t at : others.loads) {
+        drop_access(linear_.src(size_t(at)));
+        elements_[linear_.src(size_t(at))] = {number, i};
+      }
+    }
+    auto behind = size_t(resident.finished_at);
+    if (linear_.src(behind).is(Op::WMMA))
+      while (!linear_.src(behind).is(Op::WMMA_WAIT)) ++behind;
+    finished_[linear_.src(behind)].push_back(number);
+    tiles_.push_back(std::move(t));
+  }
+
+  UOp run() {
+    for (const UOp& u : linear_.src()) {
+      if (const int32_t* tile = begins_.find(u)) begin(tiles_[size_t(*tile)]);
+      if (const int32_t* tile = tile_of_.find(u))
+        becomes_[u] = add_product(u, tiles_[size_t(*tile)]);
+      else if (const Element* e = elements_.find(u))
+        becomes_[u] = tiles_[size_t(e->tile)].sums[e->number];
+      else if (dropped_.contains(u))
+        becomes_[u] = out_.back();  // only what it stands in front of names it
+      else
+        becomes_[u] = put(u.with_src(sources_of(u)));
+      if (const std::vector<int32_t>* tiles = finished_.find(u))
+        for (const int32_t t : *tiles) load(tiles_[size_t(t)]);
+    }
+    front_.append(out_.begin(), out_.end());
+    return linear_.with_src(front_);
+  }
+
+ private:
+  struct Tile {
+    UOp zero, place;  ///< what it begins with, and where
+    UOp memory = {};
+    UOps sums = {};        ///< elements, once it is loaded
+    int32_t accesses = 0;  ///< tell the addresses apart
+  };
+  struct Element {
+    int32_t tile = 0;
+    size_t number = 0;
+  };
+
+  void drop(const UOp& u) { dropped_.insert(u); }
+  void drop_access(const UOp& u) {
+    drop(u);
+    drop(u.src(0));
+  }
+
+  UOp put(const UOp& u) {
+    out_.push_back(u);
+    return u;
+  }
+  UOp constant_in_front(const Scalar& value) {
+    UOp c = constant(value);
+    if (constants_.insert(c)) front_.push_back(c);
+    return c;
+  }
+  UOps sources_of(const UOp& u) {
+    UOps out;
+    for (const UOp& s : u.src()) {
+      const UOp* now = becomes_.find(s);
+      out.push_back(now ? *now : s);
+    }
+    return out;
+  }
+
+  UOp next_address(Tile& t) {
+    return put(UOp(Op::INDEX, t.memory.dtype(), {t.memory, t.place}, IndexArg{.width = int32_t(shape_size(t)), .state = t.accesses++}));
+  }
+  static int64_t shape_size(const Tile& t) { return t.memory.arg_as<BufferArg>().size; }
+
+  void begin(Tile& t) {
+    put(t.memory);
+    put(store(next_address(t), t.zero));
+  }
+  UOp add_product(const UOp& product, Tile& t) {
+    UOps sources = sources_of(product);
+    sources[2] = next_address(t);
+    return put(UOp(Op::WMMA, DType::void_, sources, product.arg()));
+  }
+  void load(Tile& t) {
+    const UOp whole = put(tinygrad::load(next_address(t)));
+    for (int64_t i = 0; i < shape_size(t); ++i) t.sums.push_back(put(index(whole, constant_in_front(Scalar::from_int(i, DType::int32)))));
+  }
+
+  const UOp& linear_;
+  uint64_t next_buffer_ = 0;
+  NodeSet constants_;  ///< that the list has
+  std::vector<Tile> tiles_;
+  NodeMap<int32_t> begins_, tile_of_;  ///< of the first STORE, of WMMAs
+  NodeMap<Element> elements_;          ///< that LOADs behind the products take
+  NodeMap<std::vector<int32_t>> finished_;
+  NodeSet dropped_;
+  NodeMap<UOp> becomes_;
+  UOps front_, out_;
+};
+
 }  // namespace
 
-bool is_zero(const UOp& sums) {
-  if (sums.is(Op::EXPAND)) return is_zero(sums.src(0));
-  return sums.is(Op::STACK) ? std::ranges::all_of(sums.src(), is_zero) : is_const(sums, 0);
-}
-
-KeptSums::KeptSums(const UOp& linear) {
+UOp use_tensor_memory(const UOp& linear) {
   Finder finder(linear);
-  if (!finder.find_chains()) return;
+  if (!finder.find_chains()) return linear;
   finder.note_others();
-  const auto tiles = finder.tiles();
-  for (size_t t = 0; t < tiles.size(); ++t) {
-    const auto& [slots, read] = tiles[t];
-    sizes_.push_back(int32_t(slots.size()));
-    read_behind_[linear.src(size_t(read))].push_back(int32_t(t));
-    for (const Chain& c : finder.chains()) {
-      if (c.from != slots) continue;
-      for (const UOp& w : c.products) tile_of_[w] = int32_t(t);
-      for (const auto* accesses : {&c.loads, &c.stores})
-        for (const UOp& u : *accesses) elements_[u] = {int32_t(t), -1};
-    }
-    for (size_t i = 0; i < slots.size(); ++i)
-      for (const auto* places : {&finder.others(slots[i]).zeros, &finder.others(slots[i]).loads})
-        for (const int32_t at : *places) elements_[linear.src(size_t(at))] = {int32_t(t), int32_t(i)};
-  }
+  const std::vector<Resident> residents = finder.residents();
+  if (residents.empty()) return linear;
+  Writer writer(linear);
+  for (const Resident& r : residents) writer.add_tile(finder, r);
+  return writer.run();
 }
 
-int32_t KeptSums::tile_of(const UOp& wmma) const {
-  const int32_t* tile = tile_of_.find(wmma);
-  return tile ? *tile : -1;
-}
-
-std::vector<int32_t> KeptSums::read_behind(const UOp& u) const {
-  const std::vector<int32_t>* tiles = read_behind_.find(u);
-  return tiles ? *tiles : std::vector<int32_t>();
-}
-
-}  // namespace tinygrad::renderer
+}  // namespace tinygrad::codegen

@@ -1,9 +1,15 @@
-#include "renderer/cstyle/tensor_memory.h"
+// tcgen05 in CUDA C: statements around assembly. renderer/ptx/tensor_memory.h says what they are for.
+#include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "kernel/kernel_info.h"
+#include "renderer/cstyle/cuda_matrix.h"
+#include "renderer/cstyle/names.h"
 #include "renderer/nvidia_matrix.h"
+#include "uop/build.h"
+#include "uop/node_map.h"
 
 namespace tinygrad::renderer::cstyle {
 namespace {
@@ -60,7 +66,33 @@ std::string operands(const Value& sums, std::string_view written) {
   return out;
 }
 
-}  // namespace
+class TensorMemory {
+ public:
+  TensorMemory(Prelude& prelude, const KernelInfo& info);
+
+  /// The first of so many columns.
+  int32_t add_tile(int32_t columns);
+  /// `adds` is a bool: whether there is anything to add to.
+  std::string begin_product(const TensorCore& core, int32_t tile, std::string_view a, std::string_view b, std::string_view adds);
+  /// From and to a variable.
+  std::string write(int32_t tile, const Value& sums);
+  std::string read(int32_t tile, const Value& sums, std::string_view adds);
+  std::string wait();
+  std::string barrier();
+  /// In front of what a barrier must precede, if none does; else empty.
+  std::string needed_barrier();
+  void forget_barrier() { needs_barrier_ = true; }
+
+  /// Lines in front of the kernel's body, given a pointer to `tensor_memory_group_bytes` of the group's memory, and behind it.
+  std::string prologue(std::string_view shared);
+  std::string epilogue();
+
+ private:
+  Prelude& prelude_;
+  const KernelInfo& info_;
+  int32_t used_ = 0;  ///< columns of 128 items
+  bool needs_barrier_ = false;
+};
 
 TensorMemory::TensorMemory(Prelude& prelude, const KernelInfo& info) : prelude_(prelude), info_(info) {
   for (const DType d : {DType::uint32, DType::uint64}) prelude_.type(d);
@@ -138,5 +170,109 @@ std::string TensorMemory::prologue(std::string_view shared) {
 }
 
 std::string TensorMemory::epilogue() { return fmt::format("  give_back(sums, item, {});\n", tensor_memory_columns(info_, used_)); }
+
+/// Products given a tile add to it in place. Others get a tile of their own, which their sums are copied to and, when they are done, from.
+class TensorMemoryProducts : public AsyncProducts {
+ public:
+  TensorMemoryProducts(Prelude& prelude, Names& names, const KernelInfo& info) : prelude_(prelude), names_(names), memory_(prelude, info) {
+    for (const char* own : {"sums", "item"}) names.fresh(own);
+  }
+
+  Value begin(const UOp& product, const TensorCore& core, std::string_view a, std::string_view b, const Value* sums,
+              Lines& lines) override {
+    barrier_if_needed(lines);
+    const auto add = [&](const Tile& t) { lines.push_back(memory_.begin_product(core, t.column, a, b, t.adds)); };
+    if (!sums) {
+      add(*tiles_.find(product.src(2).src(0)));
+      return {};
+    }
+    if (const auto before = std::ranges::find(given_, product.src(2), &Given::product); before != given_.end()) {
+      before->product = product;
+      add(before->tile);
+      return before->tile.sums;
+    }
+    const auto known = std::ranges::find(free_, core.n, &Tile::columns);
+    Tile t = known == free_.end() ? new_tile(core.n) : *known;
+    if (known != free_.end()) free_.erase(known);
+    t.sums = {.expr = {names_.numbered("y")}, .dtype = core.out, .lanes = core.n};
+    lines.push_back(fmt::format("{} {} = {};", prelude_.type(core.out, core.n), t.sums.expr.text, sums->expr.text));
+    const bool is_new = is_zero(product.src(2));
+    if (!is_new) {
+      lines.push_back(memory_.write(t.column, t.sums));
+      barrier_if_needed(lines);
+    }
+    lines.push_back(fmt::format("{} = {};", t.adds, is_new ? "false" : "true"));
+    add(t);
+    given_.push_back({product, t});
+    return t.sums;
+  }
+
+  Lines wait() override {
+    Lines lines{memory_.wait()};
+    for (Given& g : given_) {
+      lines.push_back(memory_.read(g.tile.column, g.tile.sums, g.tile.adds));
+      free_.push_back(std::move(g.tile));
+    }
+    given_.clear();
+    return lines;
+  }
+
+  Lines barrier() override { return {memory_.barrier()}; }
+  void join() override { memory_.forget_barrier(); }
+
+  void add_tile(const UOp& tile) override {
+    const auto columns = int32_t(tile.arg_as<BufferArg>().size);
+    Tile t = new_tile(columns);
+    t.sums = {.expr = {names_.numbered("sums")}, .dtype = tile.dtype(), .lanes = columns};
+    variables_ += fmt::format("  {} {};\n", prelude_.type(tile.dtype(), columns), t.sums.expr.text);
+    tiles_[tile] = t;
+  }
+  Lines clear(const UOp& tile) override { return {fmt::format("{} = false;", tiles_.find(tile)->adds)}; }
+  Value load(const UOp& tile, Lines& lines) override {
+    const Tile& t = *tiles_.find(tile);
+    lines.push_back(memory_.read(t.column, t.sums, t.adds));
+    return t.sums;
+  }
+
+  void surround(KernelText& text, int64_t group_bytes) override {
+    const std::string own = names_.fresh("own");
+    text.arrays.push_back({"unsigned long", own, tensor_memory_group_bytes / 8, group_bytes, group_alignment(false)});
+    text.body = memory_.prologue(own) + variables_ + text.body + memory_.epilogue();
+  }
+
+ private:
+  struct Tile {
+    int32_t column = 0, columns = 0;
+    Value sums = {};   ///< the variable that an item reads them to
+    std::string adds;  ///< the variable that tells whether there is anything to add to
+  };
+  struct Given {
+    UOp product;
+    Tile tile;
+  };
+
+  Tile new_tile(int32_t columns) {
+    Tile t{.column = memory_.add_tile(columns), .columns = columns, .adds = names_.numbered("adds")};
+    variables_ += fmt::format("  bool {} = false;\n", t.adds);
+    return t;
+  }
+  void barrier_if_needed(Lines& lines) {
+    if (std::string needed = memory_.needed_barrier(); !needed.empty()) lines.push_back(std::move(needed));
+  }
+
+  Prelude& prelude_;
+  Names& names_;
+  TensorMemory memory_;
+  NodeMap<Tile> tiles_;
+  std::vector<Given> given_;  ///< products under way that were given sums, and the tiles for these
+  std::vector<Tile> free_;    ///< tiles that such products do not use any more
+  std::string variables_;
+};
+
+}  // namespace
+
+std::unique_ptr<AsyncProducts> tensor_memory_products(Prelude& prelude, Names& names, const KernelInfo& info) {
+  return std::make_unique<TensorMemoryProducts>(prelude, names, info);
+}
 
 }  // namespace tinygrad::renderer::cstyle
