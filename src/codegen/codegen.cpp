@@ -4,9 +4,7 @@
 #include <optional>
 
 #include <tinygrad/errors.h>
-#include <tinygrad/helpers.h>
 
-#include "base/profile.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/emulate_long.h"
@@ -198,27 +196,16 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
 }
 
 UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& options, std::vector<Step>* trace) {
-  const UOp lowered = full_rewrite_to_sink(sink, target, options, trace);
-  ProfileSteps clock("lower");
-  const UOp in_order = linearize(lowered);
-  clock.done("linearize");
-  check_interrupt();
-  if (trace) trace->push_back({"linearize", in_order});
-  const UOp moved = load_behind_loops(in_order, target);
-  clock.done("load behind loops");
-  check_interrupt();
-  if (trace) trace->push_back({"load behind loops", moved});
-  const UOp prefetched = prefetch_strides(moved, target);
-  clock.done("prefetch strides");
-  if (trace) trace->push_back({"prefetch strides", prefetched});
-  const UOp awaited = await_products(prefetched);
-  clock.done("await products");
-  if (trace) trace->push_back({"await products", awaited});
-  const UOp linear = use_tensor_memory(awaited);
-  clock.done("tensor memory");
-  if (trace) trace->push_back({"tensor memory", linear});
-  if (options.spec >= 1) spec::verify_linear(linear);
-  return linear;
+  Pipeline p("lower", full_rewrite_to_sink(sink, target, options, trace), [&](const char* step, const UOp& linear) {
+    if (trace) trace->push_back({step, linear});
+  });
+  p.step("linearize", linearize(p.graph()));
+  p.step("load behind loops", load_behind_loops(p.graph(), target));
+  p.step("prefetch strides", prefetch_strides(p.graph(), target));
+  p.step("await products", await_products(p.graph()));
+  p.step("tensor memory", use_tensor_memory(p.graph()));
+  if (options.spec >= 1) spec::verify_linear(p.graph());
+  return p.graph();
 }
 
 }  // namespace tinygrad::codegen
