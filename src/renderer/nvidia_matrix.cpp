@@ -72,10 +72,6 @@ bool is_zero(const UOp& sums) {
   return sums.is(Op::STACK) ? std::ranges::all_of(sums.src(), is_zero) : is_const(sums, 0);
 }
 
-bool is_whole_pattern(const UOp& buffer) {
-  return buffer.is(Op::BUFFER) && buffer.arg_as<BufferArg>().scope == Scope::group && group_bytes(buffer) % swizzle_pattern_bytes == 0;
-}
-
 std::string wgmma_instruction(const TensorCore& core, std::string_view d, std::string_view a, std::string_view b, std::string_view adds) {
   std::string modifiers;
   if (is_float(core.a_type)) modifiers += ", 1, 1";  // neither is negated

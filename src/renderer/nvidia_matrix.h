@@ -22,13 +22,6 @@ uint64_t matrix_descriptor(const TensorCore& core, int factor);
 /// True if the sums that a product is to add to are all 0.
 bool is_zero(const UOp& sums);
 
-/// Bytes after which a swizzle repeats: what is swizzled begins at a multiple.
-inline constexpr int64_t swizzle_pattern_bytes = 1024;
-/// True for an array of the group that may be swizzled. It comes in front of others, so that it begins where a pattern does.
-bool is_whole_pattern(const UOp& buffer);
-/// Of an array of the group, or all its memory.
-constexpr int group_alignment(bool is_swizzled) { return is_swizzled ? int(swizzle_pattern_bytes) : 16; }
-
 /// `wgmma.mma_async D, A, B, ...;`: adds the product to D where the predicate `adds` holds. A and B are descriptors, or registers in braces
 /// of what items hold.
 std::string wgmma_instruction(const TensorCore& core, std::string_view d, std::string_view a, std::string_view b, std::string_view adds);

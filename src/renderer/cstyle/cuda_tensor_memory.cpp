@@ -236,7 +236,7 @@ class TensorMemoryProducts : public AsyncProducts {
 
   void surround(KernelText& text, int64_t group_bytes) override {
     const std::string own = names_.fresh("own");
-    text.arrays.push_back({"unsigned long", own, tensor_memory_group_bytes / 8, group_bytes, group_alignment(false)});
+    text.arrays.push_back({"unsigned long", own, tensor_memory_group_bytes / 8, group_bytes});
     text.body = memory_.prologue(own) + variables_ + text.body + memory_.epilogue();
   }
 

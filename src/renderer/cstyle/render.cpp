@@ -8,16 +8,14 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "kernel/group_layout.h"
 #include "kernel/scratch_layout.h"
 #include "renderer/cstyle/async_products.h"
 #include "renderer/cstyle/cstyle.h"
-#include "renderer/cstyle/inlining.h"
 #include "renderer/cstyle/lanes.h"
-#include "renderer/cstyle/names.h"
-#include "renderer/cstyle/private_memory.h"
 #include "renderer/cstyle/value.h"
 #include "renderer/exact.h"
-#include "renderer/nvidia_matrix.h"
+#include "renderer/expression_walk.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -26,7 +24,6 @@ namespace {
 
 using namespace cstyle;
 
-constexpr size_t kLongestInline = 120;   // characters of an expression before it gets a name
 constexpr size_t kLongestRepeated = 32;  // characters of an index that several accesses repeat before it gets a name
 
 /// Where an INDEX points: an element, a run of them, or one per lane.
@@ -41,29 +38,21 @@ struct Address {
   int lanes() const { return at.lanes > 1 ? at.lanes : width; }
 };
 
-class Renderer {
+class Renderer : public ExpressionWalk {
  public:
   Renderer(const Dialect& dialect, const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target),
-        linear_(linear),
-        info_(info),
+      : ExpressionWalk(dialect.name, linear, info, dialect.fuses_halves),
+        target_(target),
         prelude_(dialect),
         groups_(dialect.groups),
-        private_(linear),
-        inlining_(linear, private_, dialect.fuses_halves) {
+        group_layout_(linear) {
     if (!groups_) scratch_.emplace(linear);
     if (const auto u = std::ranges::find_if(linear.src(), is_asynchronous); u != linear.src().end() && groups_ && groups_->products)
       products_ = groups_->products(prelude_, names_, info_, *find_tensor_core(u->arg_as<WmmaArg>().name));
   }
 
   std::string render() {
-    for (const UOp& u : linear_.src())
-      if (is_whole_pattern(u)) group_bytes_ += group_bytes(u);
-    for (size_t i = 0; i < linear_.src_count(); ++i) {
-      declare_private(static_cast<int32_t>(i));
-      visit(linear_.src(i));
-    }
-    if (!loops_.empty()) throw InternalError(fmt::format("C: a loop of kernel {} has no END", info_.name));
+    walk();
     KernelText text{.info = info_, .parameters = {}, .body = std::move(body_)};
     for (const auto& [slot, parameter] : parameters_) text.parameters.push_back(parameter);
     groups_ ? finish_group_kernel(text) : finish_thread_kernel(text);
@@ -100,36 +89,17 @@ class Renderer {
     }
     text.body = converted + text.body;
     text.arrays = std::move(arrays_);
-    if (products_) products_->surround(text, group_bytes_);
+    if (products_) products_->surround(text, group_layout_.bytes());
     text.is_memory_given = given_group_bytes(target_, info_) != 0;
-    text.memory_alignment = group_alignment(products_ != nullptr);
+    text.memory_alignment = group_layout_.alignment();
     text.items = 1;
     for (const IndexExpr& n : info_.local) text.items *= n.is_constant() ? n.evaluate({}) : 0;
   }
 
-  // Text.
-
-  void line(std::string_view text) { body_ += fmt::format("{:{}}{}\n", "", 2 * (depth_ + 1), text); }
-  void open(std::string_view text) {
-    line(text);
-    ++depth_;
-  }
-  void close() {
-    --depth_;
-    line("}");
-  }
-
   // Values.
 
-  const Value& value(const UOp& u) {
-    const int32_t* at = positions_.find(u);
-    if (!at) throw InternalError(fmt::format("C: {} is used before it stands in kernel {}", print_expr(u), info_.name));
-    return values_[static_cast<size_t>(*at)];
-  }
-  void keep(const UOp& u, Value v) {
-    positions_[u] = static_cast<int32_t>(values_.size());
-    values_.push_back(std::move(v));
-  }
+  const Value& value(const UOp& u) const { return values_.of(u); }
+  void keep(const UOp& u, Value v) { values_.set(u, std::move(v)); }
 
   /// Keeps the value as an expression or, where it is long or used more than once, in a variable.
   void set(const UOp& u, Value v) {
@@ -137,8 +107,8 @@ class Renderer {
     const bool is_plain = is_stable && v.expr.binds == Binds::primary && (names_.is_taken(v.expr.text) || (v.constant && v.lanes == 1));
     const bool repeats_name =
         is_stable && v.splatted && v.splatted->binds <= Binds::unary && (v.constant || names_.is_taken(v.splatted->text));
-    if (is_plain || repeats_name || (inlining_.may_inline(u) && v.expr.text.size() <= kLongestInline)) return keep(u, std::move(v));
-    const std::string name = names_.numbered(hint(u, v));
+    if (is_plain || repeats_name || (inlining_.may_inline(u) && v.expr.text.size() <= longest_inline)) return keep(u, std::move(v));
+    const std::string name = names_.numbered(hint(u, v.dtype));
     line(fmt::format("{} {} = {};", type_of(v), name, v.expr.text));
     v.expr = {name};
     v.splatted.reset();
@@ -148,66 +118,33 @@ class Renderer {
     keep(u, std::move(v));
   }
 
-  static std::string_view hint(const UOp& u, const Value& v) {
-    if (u.is(Op::LOAD)) return "x";
-    return is_bool(v.dtype) ? "c" : is_float(v.dtype) ? "y" : "n";
-  }
   std::string type_of(const Value& v) { return prelude_.type(v.is_mask() ? signed_of_bits(v.mask_bits) : v.dtype, v.lanes); }
 
-  void visit(const UOp& u) {
-    switch (u.op()) {
-      case Op::PARAM: return parameter(u);
-      case Op::VAR: return variable(u);
-      case Op::CONST: return constant(u);
-      case Op::BUFFER: return own_memory(u);
-      case Op::RANGE: return open_loop(u);
-      case Op::END:
-        for (size_t i = 1; i < u.src_count(); ++i) close_loop();
-        return;
-      case Op::IF: return open(fmt::format("if ({}) {{", value(u.src(0)).expr.text));
-      case Op::ENDIF: return close();
-      case Op::INDEX: return is_address(u) ? address(u) : lane_of(u);
-      case Op::LOAD: return is_tensor_memory(u.src(0)) ? load_tile(u) : set(u, load(u));
-      case Op::STORE: return store(u);
-      case Op::PREFETCH: return prefetch(u);
-      case Op::EXPAND: return expand(u);
-      case Op::STACK: return stack(u);
-      case Op::SHRINK: return set(u, run_of_lanes(prelude_, value(u.src(0)), constant_of(u.src(1)), constant_of(u.src(2))));
-      case Op::CAST: return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
-      case Op::BITCAST: return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
-      case Op::WMMA:
-        if (is_asynchronous(u)) return begin_product(u);
-        return set(u, matrix_product(u));
-      case Op::WMMA_WAIT: return write(products(u).wait());
-      case Op::SPECIAL: return special(u);
-      case Op::BARRIER: return barrier(u);
-      case Op::FETCH: return fetch(u);
-      case Op::COMMIT: return line(copying(u).commit());
-      case Op::WAIT: return line(copying(u).wait(u.arg_as<WaitArg>().pending));
-      case Op::GROUP:
-      case Op::SINK: return;
-      default: break;
-    }
-    if (!u.in(Group::alu))
-      throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
+  void step(const UOp& u, size_t place) override {
+    declare_private(int32_t(place));
+    visit(u);
+  }
+
+  void elementwise(const UOp& u) override {
+    if (u.is(Op::CAST)) return set(u, write_cast(prelude_, value(u.src(0)), u.dtype()));
+    if (u.is(Op::BITCAST)) return set(u, write_bitcast(prelude_, value(u.src(0)), u.dtype()));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
     set(u, write_alu(prelude_, u.op(), u.dtype(), sources, is_exact(u)));
   }
 
-  Value matrix_product(const UOp& u) {
+  void product(const UOp& u) override {
     const auto& arg = u.arg_as<WmmaArg>();
     const auto hook = prelude_.dialect().matrix_product;
-    if (!hook)
-      throw InternalError(fmt::format("{}: there is no tensor core {}; kernel {}", prelude_.dialect().name, arg.name.str(), info_.name));
+    if (!hook) fail(u, fmt::format("there is no tensor core {}", arg.name.str()));
     const Value &a = value(u.src(0)), &b = value(u.src(1)), &c = value(u.src(2));
-    return {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes};
+    set(u, {.expr = hook(prelude_, arg, a, b, c), .dtype = u.dtype(), .lanes = c.lanes});
   }
 
   // Asynchronous products.
 
   AsyncProducts& products(const UOp& u) const {
-    if (!products_) throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
+    if (!products_) has_none(u);
     return *products_;
   }
 
@@ -215,11 +152,13 @@ class Renderer {
     for (const std::string& x : lines) line(x);
   }
 
-  void begin_product(const UOp& u) {
+  void wait_for_products(const UOp& u) override { write(products(u).wait()); }
+
+  void begin_product(const UOp& u) override {
     AsyncProducts::Lines lines;
     const Value* sums = is_tensor_memory(u.src(2)) ? nullptr : &value(u.src(2));
-    Value product = products(u).begin(u, *find_tensor_core(u.arg_as<WmmaArg>().name), pointer(address_of(u.src(0))),
-                                      pointer(address_of(u.src(1))), sums, lines);
+    Value product = products(u).begin(u, *find_tensor_core(u.arg_as<WmmaArg>().name), pointer(addresses_.of(u.src(0))),
+                                      pointer(addresses_.of(u.src(1))), sums, lines);
     write(lines);
     keep(u, std::move(product));
   }
@@ -231,39 +170,35 @@ class Renderer {
     keep(u, std::move(sums));
   }
 
-  void barrier(const UOp& u) { products_ ? write(products_->barrier()) : line(prelude_.word(groups(u).barrier)); }
+  void barrier(const UOp& u) override { products_ ? write(products_->barrier()) : line(prelude_.word(groups(u).barrier)); }
 
   // Work-groups.
 
   const GroupDialect& groups(const UOp& u) const {
-    if (!groups_) throw InternalError(fmt::format("C: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+    if (!groups_) has_none(u);
     return *groups_;
   }
 
   const GroupDialect& copying(const UOp& u) const {
-    if (!groups(u).fetch)
-      throw InternalError(fmt::format("{}: there is no {}; kernel {}", prelude_.dialect().name, name(u.op()), info_.name));
+    if (!groups(u).fetch) has_none(u);
     return groups(u);
   }
 
-  void fetch(const UOp& u) {
-    const Address &to = address_of(u.src(0)), &from = address_of(u.src(1));
+  void commit(const UOp& u) override { line(copying(u).commit()); }
+  void wait(const UOp& u, int32_t pending) override { line(copying(u).wait(pending)); }
+
+  void fetch(const UOp& u) override {
+    const Address &to = addresses_.of(u.src(0)), &from = addresses_.of(u.src(1));
     const std::string valid = u.src_count() > 2 ? value(u.src(2)).expr.text : "true",
                       guard = u.src_count() > 3 ? fmt::format("if ({}) ", value(u.src(3)).expr.text) : "";
     line(guard + copying(u).fetch(prelude_, pointer(to), pointer(from), to.width * int(itemsize(to.dtype)), valid));
   }
 
-  void special(const UOp& u) {
+  void special(const UOp& u) override {
     const auto& arg = u.arg_as<SpecialArg>();
     const std::string name = names_.fresh(fmt::format("{}{}", arg.kind == AxisKind::global ? "group" : "item", arg.dim));
     line(fmt::format("const {0} {1} = {2};", prelude_.type(u.dtype()), name, groups(u).id(arg.kind, arg.dim)));
     keep(u, {.expr = {name}, .dtype = u.dtype()});
-  }
-
-  static int64_t constant_of(const UOp& u) {
-    const Scalar* c = const_value(u);
-    if (!c) throw InternalError(fmt::format("C: {} should be a known number of a lane", print_expr(u)));
-    return c->as_int();
   }
 
   /// A parameter shares no memory with the others if its alias class is its own and every other one has a class too.
@@ -272,58 +207,49 @@ class Renderer {
                                [&](const KernelParam& o) { return o.alias != 0 && (o.slot == p.slot || o.alias != p.alias); });
   }
 
-  void parameter(const UOp& u) {
-    const int32_t slot = u.arg_as<ParamArg>().slot;
-    const auto p = std::ranges::find(info_.params, slot, &KernelParam::slot);
-    if (p == info_.params.end()) throw InternalError(fmt::format("C: kernel {} has no parameter {}", info_.name, slot));
-    const std::string name = names_.fresh_with_number(!p->written ? "in" : p->read ? "data" : "out", slot);
+  void parameter(const UOp& u) override {
+    const KernelParam& p = parameter_of(u);
+    const std::string name = name_parameter(p);
     if (is_image(u)) {
-      if (!groups_ || groups_->read_image.empty())
-        throw InternalError(fmt::format("{}: there are no images; kernel {}", prelude_.dialect().name, info_.name));
-      parameters_[slot] = {.type = std::string(p->written ? groups_->written_image : groups_->read_image), .name = name};
+      if (!groups_ || groups_->read_image.empty()) fail(u, "there are no images");
+      parameters_[p.slot] = {.type = std::string(p.written ? groups_->written_image : groups_->read_image), .name = name};
       return keep(u, {.expr = {name}, .dtype = u.dtype()});
     }
-    parameters_[slot] = {
-        .type = (p->written ? "" : "const ") + memory_type(u.dtype()), .name = name, .is_memory = true, .is_restricted = is_restricted(*p)};
+    parameters_[p.slot] = {
+        .type = (p.written ? "" : "const ") + memory_type(u.dtype()), .name = name, .is_memory = true, .is_restricted = is_restricted(p)};
     keep(u, {.expr = {name}, .dtype = u.dtype()});
   }
 
-  void variable(const UOp& u) {
+  void variable(const UOp& u) override {
     variables_.push_back(u);
     keep(u, {.expr = {names_.fresh(u.arg_as<VarArg>().name.str())}, .dtype = u.dtype()});
   }
 
-  void constant(const UOp& u) {
-    // Constants of dtype index are the sizes and lane numbers inside other instructions.
-    if (u.dtype() == DType::index) return;
-    const Scalar& c = u.arg_as<ConstArg>().value;
-    keep(u, {.expr = prelude_.literal(c), .dtype = u.dtype(), .constant = c});
-  }
+  void constant(const UOp& u, const Scalar& c) override { keep(u, {.expr = prelude_.literal(c), .dtype = u.dtype(), .constant = c}); }
 
-  void lane_of(const UOp& u) {
+  void lanes(const UOp& u, int64_t begin, int64_t end) override {
     const UOp& vector = u.src(0);
-    Value x = lane(prelude_, value(vector), constant_of(u.src(1)));
+    Value x = run_of_lanes(prelude_, value(vector), begin, end);
     // What was loaded of tensor memory is a variable of its own, which does not change: its lanes are names.
     if (vector.is(Op::LOAD) && is_tensor_memory(vector.src(0))) return keep(u, std::move(x));
     set(u, std::move(x));
   }
 
-  void expand(const UOp& u) {
+  void expand(const UOp& u, int64_t lanes) override {
     const Value& x = value(u.src(0));
-    if (x.lanes != 1) throw InternalError(fmt::format("C: {} is not a scalar for a known number of lanes", print_expr(u)));
-    const auto lanes = static_cast<int>(constant_of(u.src(1)));
-    set(u, lanes == 1 ? x : splat(prelude_, x, lanes));
+    if (x.lanes != 1) fail(u, "repeats what is no scalar");
+    set(u, lanes == 1 ? x : splat(prelude_, x, int(lanes)));
   }
 
-  void stack(const UOp& u) {
+  void stack(const UOp& u) override {
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
     set(u, sources.size() == 1 ? sources[0] : vector_of(prelude_, sources, u.dtype()));
   }
 
-  // Loops.
+  // Blocks.
 
-  void open_loop(const UOp& u) {
+  void open_loop(const UOp& u) override {
     if (products_) products_->join();
     const auto& arg = u.arg_as<RangeArg>();
     const std::string type = prelude_.type(u.dtype());
@@ -335,45 +261,31 @@ class Renderer {
     } else {
       end = value(u.src(0)).expr.text;
     }
-    const std::string name = arg.kind == AxisKind::thread ? names_.fresh("chunk") : names_.fresh(loop_letter());
-    loops_.push_back(name);
+    const std::string name = name_loop(arg.kind == AxisKind::thread);
     open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1}++) {{", type, name, first, end));
     keep(u, {.expr = {name}, .dtype = u.dtype()});
   }
 
-  std::string_view loop_letter() const {
-    constexpr std::string_view letters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
-    size_t depth = 0;
-    for (const std::string& l : loops_) depth += l.starts_with("chunk") ? 0 : 1;
-    return letters[std::min(depth, std::size(letters) - 1)];
-  }
-
-  void close_loop() {
+  void close_loop() override {
     if (products_) products_->join();
-    if (loops_.empty()) throw InternalError(fmt::format("C: an END without a RANGE in kernel {}", info_.name));
-    names_.give_back(loops_.back());
-    loops_.pop_back();
-    close();
+    ExpressionWalk::close_loop();
   }
+  void open_if(const UOp& u) override { open(fmt::format("if ({}) {{", value(u.src(0)).expr.text)); }
 
   // Memory.
 
   /// A bool is a byte, and any but 0 is true.
   std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
 
-  void own_memory(const UOp& u) {
+  void own_memory(const UOp& u) override {
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::tensor) return products(u).add_tile(u);
     if (arg.scope == Scope::group) {
-      const bool is_whole = is_whole_pattern(u);
-      int64_t& place = is_whole ? whole_bytes_ : group_bytes_;
-      const GroupArray array{memory_type(u.dtype()), names_.numbered("tile"), arg.size, place, group_alignment(is_whole && products_)};
-      if (!groups_) throw InternalError(fmt::format("C: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
-      arrays_.push_back(array);
-      place += group_bytes(u);
-      return keep(u, {.expr = {array.name}, .dtype = u.dtype()});
+      if (!groups_) fail(u, "a CPU has no memory shared between work-items");
+      arrays_.push_back({memory_type(u.dtype()), names_.numbered("tile"), arg.size, group_layout_.place(u), group_layout_.alignment(u)});
+      return keep(u, {.expr = {arrays_.back().name}, .dtype = u.dtype()});
     }
-    if (arg.scope == Scope::device) throw InternalError(fmt::format("C: the memory of kernel {} must be arguments", info_.name));
+    if (arg.scope == Scope::device) fail(u, "is no memory of a kernel's own");
     keep(u, {.expr = {names_.numbered("acc")}, .dtype = u.dtype()});
     if (in_scratch(u) || private_.layout(u).first_access < 0) return;
     if (inlining_.is_local_to_first_access(u)) {
@@ -419,26 +331,23 @@ class Renderer {
     }
   }
 
-  void address(const UOp& u) {
+  void address(const UOp& u) override {
     if (is_tensor_memory(u)) return;
     if (is_image(u.src(0))) {
-      keep(u, {.expr = {}, .dtype = u.dtype()});
-      address_of_[u] = static_cast<int32_t>(addresses_.size());
-      addresses_.push_back({.memory = value(u.src(0)).expr.text,
-                            .space = {},
-                            .at = value(u.src(2)),
-                            .dtype = u.dtype(),
-                            .width = 4,
-                            .row = value(u.src(1)).expr.text});
-      return;
+      return addresses_.set(u, {.memory = value(u.src(0)).expr.text,
+                                .space = {},
+                                .at = value(u.src(2)),
+                                .dtype = u.dtype(),
+                                .width = 4,
+                                .row = value(u.src(1)).expr.text});
     }
-    if (u.src_count() != 2) throw InternalError(fmt::format("C: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
+    if (u.src_count() != 2) fail(u, "has a gate, which belongs to the LOAD or STORE");
     Address a{.memory = value(u.src(0)).expr.text,
               .space = groups_ ? space_of(u.src(0)) : "",
               .at = value(u.src(1)),
               .dtype = u.dtype(),
               .width = u.arg_as<IndexArg>().width};
-    if (a.at.lanes > 1 && a.width != 1) throw InternalError(fmt::format("C: {} has both lanes and a width", print_expr(u)));
+    if (a.at.lanes > 1 && a.width != 1) fail(u, "has both lanes and a width");
     if (is_private(u.src(0)) && private_.layout(u.src(0)).regular) {
       const auto constant = PrivateMemory::constant_index(u);
       a.element = is_single(u.src(0)) ? a.memory
@@ -451,20 +360,12 @@ class Renderer {
       a.at.expr = {name};
       a.at.splatted.reset();
     }
-    keep(u, {.expr = {}, .dtype = u.dtype()});
-    address_of_[u] = static_cast<int32_t>(addresses_.size());
-    addresses_.push_back(std::move(a));
+    addresses_.set(u, std::move(a));
   }
 
   static bool is_private(const UOp& memory) { return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope != Scope::group; }
   std::string_view space_of(const UOp& memory) const {
     return is_private(memory) ? groups_->private_memory : memory.is(Op::BUFFER) ? groups_->group_memory : groups_->device_memory;
-  }
-
-  const Address& address_of(const UOp& index) {
-    const int32_t* at = address_of_.find(index);
-    if (!at) throw InternalError(fmt::format("C: {} is not an address", print_expr(index)));
-    return addresses_[static_cast<size_t>(*at)];
   }
 
   /// "in1[i]" or "*(float8*)(in1 + i)"
@@ -481,8 +382,10 @@ class Renderer {
     return "(" + binary({a.memory}, "+", Binds::sum, a.at.expr).text + ")";
   }
 
-  Value load(const UOp& u) {
-    const Address& a = address_of(u.src(0));
+  void load(const UOp& u) override { is_tensor_memory(u.src(0)) ? load_tile(u) : set(u, loaded(u)); }
+
+  Value loaded(const UOp& u) {
+    const Address& a = addresses_.of(u.src(0));
     const DType stored = is_bool(a.dtype) ? DType::uint8 : a.dtype;
     const bool gated = u.src_count() > 1;
     const Value* gate = gated ? &value(u.src(2)) : nullptr;
@@ -503,12 +406,11 @@ class Renderer {
   /// A gate that is the same for all lanes.
   static Expr condition(const Value& gate) { return gate.splatted ? *gate.splatted : gate.expr; }
 
-  void store(const UOp& u) {
+  void store(const UOp& u) override {
     if (is_tensor_memory(u.src(0))) return write(products(u).clear(u.src(0).src(0)));
-    const Address& a = address_of(u.src(0));
+    const Address& a = addresses_.of(u.src(0));
     const Value& x = value(u.src(1));
-    if (x.lanes != a.lanes())
-      throw InternalError(fmt::format("C: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes(), info_.name));
+    if (x.lanes != a.lanes()) fail(u, fmt::format("stores {} lanes to {} elements", x.lanes, a.lanes()));
     const DType stored = is_bool(a.dtype) ? DType::uint8 : a.dtype;
     const Value bytes = write_cast(prelude_, x, stored);
     const Value* gate = u.src_count() > 2 ? &value(u.src(2)) : nullptr;
@@ -531,34 +433,24 @@ class Renderer {
     streams_ = true;
     return hinting(u).stream(prelude_, pointer(a), x);
   }
-  void prefetch(const UOp& u) { line(hinting(u).prefetch(pointer(address_of(u.src(0))), stores_to(info_, u.src(0)))); }
+  void prefetch(const UOp& u) override { line(hinting(u).prefetch(pointer(addresses_.of(u.src(0))), stores_to(info_, u.src(0)))); }
   const Dialect& hinting(const UOp& u) const {
-    const Dialect& dialect = prelude_.dialect();
-    if (!dialect.stream) throw InternalError(fmt::format("{}: there are no cache hints as in {}", dialect.name, print_expr(u)));
-    return dialect;
+    if (!prelude_.dialect().stream) has_none(u);
+    return prelude_.dialect();
   }
 
   const Target& target_;
-  const UOp& linear_;
-  const KernelInfo& info_;
   Prelude prelude_;
   const GroupDialect* const groups_;  // null: a kernel runs in one thread
-  const PrivateMemory private_;
-  const Inlining inlining_;
   std::optional<ScratchLayout> scratch_;
-  Names names_;
+  const GroupLayout group_layout_;
   std::unique_ptr<AsyncProducts> products_;  ///< null: the kernel has none
-  NodeMap<int32_t> positions_, address_of_;
-  std::vector<Value> values_;
-  std::vector<Address> addresses_;
-  std::vector<std::string> loops_;
+  Results<Value> values_;
+  Results<Address> addresses_;
   std::map<int32_t, Parameter> parameters_;  // by slot
   std::vector<GroupArray> arrays_;
   std::vector<UOp> variables_, late_;
-  std::string body_, chunk_type_, declared_by_store_;
-  int64_t whole_bytes_ = 0,
-          group_bytes_ = 0;  ///< where the next array in group memory begins: arrays of whole swizzle patterns, and the others behind them
-  int depth_ = 0;
+  std::string chunk_type_, declared_by_store_;
   bool streams_ = false;
 };
 

@@ -15,6 +15,7 @@
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/llvmir/memory.h"
 #include "renderer/llvmir/vectors.h"
+#include "renderer/walk.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -31,23 +32,17 @@ struct OpenLoop {
   size_t phi_line;
 };
 
-/// Pointers by memory and index.
-using Bases = std::map<std::pair<const Node*, const Node*>, std::string>;
-
-class Renderer {
+class Renderer : public Walk {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target),
-        linear_(linear),
-        info_(info),
+      : Walk("LLVM IR", linear, info),
+        target_(target),
         scratch_(linear),
         aliases_(info, int32_t(scratch_.buffers().size())),
         live_(linear) {}
 
   std::string render() {
-    for (const UOp& u : linear_.src()) visit(u);
-    if (!loops_.empty())
-      throw InternalError(fmt::format("LLVM IR: the loop {} of kernel {} has no END", loops_.back().variable, info_.name));
+    walk();
     memory_.finish();
     out_.line("ret void");
     const auto [triple, cpu, features] = processor_names(target_.arch.str());
@@ -67,15 +62,8 @@ class Renderer {
  private:
   // Values.
 
-  const Value& value(const UOp& u) {
-    const int32_t* at = positions_.find(u);
-    if (!at) throw InternalError(fmt::format("LLVM IR: {} is used before it stands in kernel {}", print_expr(u), info_.name));
-    return values_[static_cast<size_t>(*at)];
-  }
-  void set(const UOp& u, Value v) {
-    positions_[u] = static_cast<int32_t>(values_.size());
-    values_.push_back(std::move(v));
-  }
+  const Value& value(const UOp& u) const { return values_.of(u); }
+  void set(const UOp& u, Value v) { values_.set(u, std::move(v)); }
   void set(const UOp& u, std::string ref, int lanes = 1) { set(u, Value{.ref = std::move(ref), .dtype = u.dtype(), .lanes = lanes}); }
 
   /// The number of 64 bits for a scalar index.
@@ -84,8 +72,8 @@ class Renderer {
     return wide ? *wide : value(u);
   }
 
-  void visit(const UOp& u) {
-    if (u.is(Op::RANGE) || live_.is_live(u)) print(u);
+  void step(const UOp& u, size_t) override {
+    if (u.is(Op::RANGE) || live_.is_live(u)) visit(u);
     if (!u.is(Op::RANGE) && live_.is_wide(u)) wide_[u] = widened(u);
   }
 
@@ -98,44 +86,21 @@ class Renderer {
     return {.ref = out_.define("wide", fmt::format(FMT_COMPILE("sext {} to i64"), typed(narrow))), .dtype = DType::int64};
   }
 
-  void print(const UOp& u) {
-    switch (u.op()) {
-      case Op::PARAM: return parameter(u);
-      case Op::VAR: return variable(u);
-      case Op::CONST: {
-        const Scalar& c = u.arg_as<ConstArg>().value;
-        // Constants of dtype index are the sizes and lane numbers inside other instructions.
-        if (u.dtype() == DType::index) return;
-        return set(u, Value{.ref = literal(c), .dtype = u.dtype(), .lanes = 1, .constant = &c});
-      }
-      case Op::BUFFER: return private_memory(u);
-      case Op::RANGE: return open_loop(u);
-      case Op::END:
-        for (size_t i = 1; i < u.src_count(); ++i) close_loop();
-        return;
-      case Op::IF: return open_if(u);
-      case Op::ENDIF: return close_if();
-      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lane(u);
-      case Op::LOAD: return load(u);
-      case Op::STORE: return store(u);
-      case Op::PREFETCH: return memory_.prefetch(address_of(u.src(0)), stores_to(info_, u.src(0)));
-      case Op::EXPAND: return expand(u);
-      case Op::STACK: return stack(u);
-      case Op::SHRINK: return shrink(u);
-      case Op::WMMA: return set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
-      case Op::CAST: return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
-      case Op::BITCAST: return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
-      case Op::GROUP:
-      case Op::SINK: return;
-      default: break;
-    }
-    if (!u.in(Group::alu)) throw InternalError(fmt::format("LLVM IR: CPUs have no {}; kernel {}", name(u.op()), info_.name));
+  void constant(const UOp& u, const Scalar& c) override {
+    set(u, Value{.ref = literal(c), .dtype = u.dtype(), .lanes = 1, .constant = &c});
+  }
+
+  void product(const UOp& u) override { set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2)))); }
+
+  void elementwise(const UOp& u) override {
+    if (u.is(Op::CAST)) return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
+    if (u.is(Op::BITCAST)) return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
     set(u, emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u)));
   }
 
-  void parameter(const UOp& u) {
+  void parameter(const UOp& u) override {
     const auto& arg = u.arg_as<ParamArg>();
     const std::string name = fmt::format("%buf{}", arg.slot);
     out_.entry_line(fmt::format("{}.at = getelementptr inbounds ptr, ptr %bufs, i64 {}", name, arg.slot));
@@ -143,15 +108,10 @@ class Renderer {
     set(u, name);
   }
 
-  void variable(const UOp& u) {
-    const auto& variables = info_.variables;
-    const auto& arg = u.arg_as<VarArg>();
-    const auto at = std::find(variables.begin(), variables.end(), arg.name);
-    if (at == variables.end())
-      throw InternalError(fmt::format("LLVM IR: variable {} is not listed for kernel {}", arg.name.str(), info_.name));
-    const std::string name = fmt::format("%var{}", at - variables.begin());
-    out_.entry_line(
-        fmt::format("{}.at = getelementptr inbounds i64, ptr %vars, i64 {}  ; {}", name, at - variables.begin(), arg.name.str()));
+  void variable(const UOp& u) override {
+    const size_t place = place_of_variable(u);
+    const std::string name = fmt::format("%var{}", place);
+    out_.entry_line(fmt::format("{}.at = getelementptr inbounds i64, ptr %vars, i64 {}  ; {}", name, place, u.arg_as<VarArg>().name.str()));
     out_.entry_line(fmt::format("{}.wide = load i64, ptr {}.at, align 8, !invariant.load !0", name, name));
     const std::string type = type_name(u.dtype());
     if (type == "i64") return set(u, name + ".wide");
@@ -159,11 +119,9 @@ class Renderer {
     set(u, name);
   }
 
-  void private_memory(const UOp& u) {
+  void own_memory(const UOp& u) override {
     const auto& arg = u.arg_as<BufferArg>();
-    if (arg.scope != Scope::reg && arg.scope != Scope::thread) {
-      throw InternalError(fmt::format("LLVM IR: a CPU kernel has no memory shared between work-items; kernel {}", info_.name));
-    }
+    if (arg.scope != Scope::reg && arg.scope != Scope::thread) fail(u, "a CPU has no memory shared between work-items");
     const std::string name = fmt::format("%mem{}", memories_++);
     if (const auto offset = scratch_.offset(u)) {
       out_.entry_line(fmt::format("{} = getelementptr inbounds i8, ptr %scratch, i64 {}", name, *offset));
@@ -175,7 +133,7 @@ class Renderer {
 
   // Control flow. Loops test at the end: a range that may be empty is tested once before.
 
-  void open_loop(const UOp& u) {
+  void open_loop(const UOp& u) override {
     const auto& arg = u.arg_as<RangeArg>();
     const DType counter = live_.is_wide(u) ? DType::int64 : u.dtype();
     const std::string number = std::to_string(loop_count_++), type = type_name(counter);
@@ -207,7 +165,7 @@ class Renderer {
     loop.phi_line = out_.reserve();
     count_with(u, {.ref = loop.variable, .dtype = counter});
     loops_.push_back(std::move(loop));
-    bases_.emplace_back();
+    bases_.open_block();
   }
 
   void count_with(const UOp& range, const Value& counter) {
@@ -221,11 +179,10 @@ class Renderer {
     return bitsize(dtype) == 64 ? wide : out_.define("chunk", fmt::format("trunc i64 {} to {}", wide, type_name(dtype)));
   }
 
-  void close_loop() {
-    if (loops_.empty()) throw InternalError(fmt::format("LLVM IR: an END without a RANGE in kernel {}", info_.name));
+  void close_loop() override {
     const OpenLoop loop = std::move(loops_.back());
     loops_.pop_back();
-    bases_.pop_back();
+    bases_.close_block();
     const std::string next = loop.variable + ".next";
     out_.line(fmt::format("{} = add nuw nsw {} {}, 1", next, loop.type, loop.variable));
     const std::string more = out_.define("more", fmt::format("icmp slt {} {}, {}", loop.type, next, loop.bound));
@@ -235,26 +192,25 @@ class Renderer {
     out_.block(loop.exit);
   }
 
-  void open_if(const UOp& u) {
+  void open_if(const UOp& u) override {
     const std::string inside = out_.fresh("if");
     ifs_.push_back(inside + ".end");
     out_.line(fmt::format("br i1 {}, label %{}, label %{}", value(u.src(0)).ref, inside, ifs_.back()));
     out_.block(inside);
-    bases_.emplace_back();
+    bases_.open_block();
   }
 
-  void close_if() {
-    if (ifs_.empty()) throw InternalError(fmt::format("LLVM IR: an ENDIF without an IF in kernel {}", info_.name));
+  void close_if() override {
     out_.line(fmt::format("br label %{}", ifs_.back()));
     out_.block(ifs_.back());
     ifs_.pop_back();
-    bases_.pop_back();
+    bases_.close_block();
   }
 
   // Memory.
 
-  void address(const UOp& u) {
-    if (u.src_count() != 2) throw InternalError(fmt::format("LLVM IR: a gate belongs to the LOAD or STORE, not to {}", print_expr(u)));
+  void address(const UOp& u) override {
+    if (u.src_count() != 2) fail(u, "has a gate, which belongs to the LOAD or STORE");
     Address a{
         .pointers = {}, .lanes = u.arg_as<IndexArg>().width, .memory = memory_number(u.src(0)), .streams = u.arg_as<IndexArg>().streams};
     const std::string memory = value(u.src(0)).ref, element = memory_type_name(u.dtype());
@@ -267,19 +223,13 @@ class Renderer {
       for (int i = 0; i < at.lanes; ++i) a.pointers.push_back(offset_pointer(out_, memory, element, typed(lane_of(out_, at, i))));
     }
     a.per_lane = a.pointers.size() > 1;
-    if (a.per_lane && a.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} has both lanes and a width", print_expr(u)));
+    if (a.per_lane && a.lanes != 1) fail(u, "has both lanes and a width");
     if (a.per_lane) a.lanes = int(a.pointers.size());
-    addresses_.push_back(std::move(a));
-    set(u, "");
-    address_of_[u] = static_cast<int32_t>(addresses_.size() - 1);
+    addresses_.set(u, std::move(a));
   }
 
-  /// What addresses that differ by numbers share, once for a block and those inside it.
   std::string base_of(const UOp& memory, const UOp& at, const std::string& element) {
-    const std::pair key{memory.get(), at.get()};
-    for (const Bases& block : bases_)
-      if (const auto known = block.find(key); known != block.end()) return known->second;
-    return bases_.back()[key] = offset_pointer(out_, value(memory).ref, element, typed(wide_value(at)));
+    return bases_.get(memory, at, [&] { return offset_pointer(out_, value(memory).ref, element, typed(wide_value(at))); });
   }
 
   int32_t memory_number(const UOp& memory) const {
@@ -289,14 +239,10 @@ class Renderer {
     return at == places.end() ? -1 : Aliases::number_of_place(static_cast<int32_t>(at - places.begin()));
   }
 
-  const Address& address_of(const UOp& index) {
-    const int32_t* at = address_of_.find(index);
-    if (!at) throw InternalError(fmt::format("LLVM IR: {} is not an address", print_expr(index)));
-    return addresses_[static_cast<size_t>(*at)];
-  }
+  void prefetch(const UOp& u) override { memory_.prefetch(addresses_.of(u.src(0)), stores_to(info_, u.src(0))); }
 
-  void load(const UOp& u) {
-    const Address& a = address_of(u.src(0));
+  void load(const UOp& u) override {
+    const Address& a = addresses_.of(u.src(0));
     if (u.src_count() == 1) return set(u, memory_.load(a, u.dtype()));
     const Value &alternative = value(u.src(1)), &gate = value(u.src(2));
     if (gate.lanes > 1) return set(u, memory_.load(a, alternative, [&](int first, int lanes) { return mask_of(u.src(2), first, lanes); }));
@@ -309,11 +255,10 @@ class Renderer {
     set(u, out_.define("gated", fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type, alternative.ref, before, loaded, inside)), a.lanes);
   }
 
-  void store(const UOp& u) {
-    const Address& a = address_of(u.src(0));
+  void store(const UOp& u) override {
+    const Address& a = addresses_.of(u.src(0));
     const Value& x = value(u.src(1));
-    if (x.lanes != a.lanes)
-      throw InternalError(fmt::format("LLVM IR: {} lanes stored to {} elements in kernel {}", x.lanes, a.lanes, info_.name));
+    if (x.lanes != a.lanes) fail(u, fmt::format("stores {} lanes to {} elements", x.lanes, a.lanes));
     if (u.src_count() == 2) return memory_.store(a, x);
     const Value& gate = value(u.src(2));
     if (gate.lanes > 1) return memory_.store(a, x, [&](int first, int lanes) { return mask_of(u.src(2), first, lanes); });
@@ -358,21 +303,18 @@ class Renderer {
         .ref = run_of_lanes(out_, type_name(v.dtype), v.ref, v.lanes, first, lanes), .dtype = v.dtype, .lanes = static_cast<int>(lanes)};
   }
 
-  void lane(const UOp& u) {
+  void lanes(const UOp& u, int64_t begin, int64_t end) override {
     const Value& v = value(u.src(0));
-    const Scalar* at = const_value(u.src(1));
-    if (!at || at->as_int() < 0 || at->as_int() >= v.lanes) throw InternalError(fmt::format("LLVM IR: {} is not a lane", print_expr(u)));
-    set(u, lane_of(out_, v, at->as_int()));
+    if (begin < 0 || end > v.lanes) fail(u, "there are no such lanes");
+    set(u, run_of(v, begin, end - begin));
   }
 
-  void expand(const UOp& u) {
-    const Value& x = value(u.src(0));
-    const Scalar* size = const_value(u.src(1));
-    if (!size || x.lanes != 1) throw InternalError(fmt::format("LLVM IR: {} is not a scalar for a known number of lanes", print_expr(u)));
-    set(u, splat(out_, x, static_cast<int>(size->as_int())));
+  void expand(const UOp& u, int64_t lanes) override {
+    if (value(u.src(0)).lanes != 1) fail(u, "repeats what is no scalar");
+    set(u, splat(out_, value(u.src(0)), int(lanes)));
   }
 
-  void stack(const UOp& u) { set(u, stack_of(u.src(), u.dtype())); }
+  void stack(const UOp& u) override { set(u, stack_of(u.src(), u.dtype())); }
 
   Value stack_of(std::span<const UOp> scalars, DType dtype) {
     if (scalars.size() == 1) return value(scalars[0]);
@@ -416,29 +358,18 @@ class Renderer {
     return n;
   }
 
-  void shrink(const UOp& u) {
-    const Value& v = value(u.src(0));
-    const Scalar *begin = const_value(u.src(1)), *end = const_value(u.src(2));
-    if (!begin || !end) throw InternalError(fmt::format("LLVM IR: {} is not a known run of lanes", print_expr(u)));
-    const int64_t first = begin->as_int(), lanes = end->as_int() - first;
-    set(u, run_of(v, first, lanes));
-  }
-
   const Target& target_;
-  const UOp& linear_;
-  const KernelInfo& info_;
   const ScratchLayout scratch_;
   const Aliases aliases_;
   const Liveness live_;
   Emitter out_{target_.supports(Op::LDEXP)};  // which AVX-512 alone has
   Memory memory_{out_, target_, aliases_};
-  NodeMap<int32_t> positions_, address_of_;
-  std::vector<Value> values_;
+  Results<Value> values_;
+  Results<Address> addresses_;
   NodeMap<Value> wide_;
-  std::vector<Address> addresses_;
   std::vector<OpenLoop> loops_;
   std::vector<std::string> ifs_;
-  std::vector<Bases> bases_{1};  // of each open block
+  SharedAddresses bases_;
   int loop_count_ = 0, memories_ = 0;
 };
 

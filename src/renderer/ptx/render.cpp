@@ -6,12 +6,14 @@
 #include <tinygrad/errors.h>
 
 #include "kernel/address_parts.h"
+#include "kernel/group_layout.h"
 #include "renderer/nvidia_matrix.h"
 #include "renderer/ptx/emitter.h"
 #include "renderer/ptx/memory.h"
 #include "renderer/ptx/mma.h"
 #include "renderer/ptx/ptx.h"
 #include "renderer/ptx/tensor_memory.h"
+#include "renderer/walk.h"
 #include "symbolic/known_divisors.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -73,13 +75,12 @@ std::string_view version_for(std::string_view arch) {
   return "8.4";
 }
 
-class Renderer {
+class Renderer : public Walk {
  public:
   Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), is_given_(given_group_bytes(target, info) != 0) {
+      : Walk("PTX", linear, info), target_(target), is_given_(given_group_bytes(target, info) != 0), group_layout_(linear) {
     for (const UOp& u : linear.src()) {
       if (u.is(Op::INDEX) && u.src(0).is(Op::BUFFER) && !constant_offsets(u)) has_address_[u.src(0)] = true;
-      if (is_given_ && is_whole_pattern(u)) given_bytes_ += group_bytes(u);
       if (!is_asynchronous(u)) continue;
       has_products_ = true;
       if (core_of(u).tensor_memory && !tensor_memory_) tensor_memory_.emplace(out_, info_);
@@ -87,15 +88,15 @@ class Renderer {
   }
 
   std::string render() {
-    for (const UOp& u : linear_.src()) visit(u);
-    if (!loops_.empty() || !ifs_.empty()) throw InternalError(fmt::format("PTX: a block of kernel {} has no end", info_.name));
-    const std::string shared = tensor_memory_ ? group_memory("sums", tensor_memory_group_bytes) : "";
+    walk();
+    const std::string shared =
+        tensor_memory_ ? group_memory("sums", tensor_memory_group_bytes, group_layout_.bytes(), GroupLayout::least_alignment) : "";
     const std::string prologue = tensor_memory_ ? tensor_memory_->prologue(shared) : "",
                       epilogue = tensor_memory_ ? tensor_memory_->epilogue() : "";
     std::vector<std::string> parameters;
     for (const KernelParam& p : info_.params) parameters.push_back(fmt::format("  .param .u64 buffer{}", p.slot));
     for (size_t i = 0; i < info_.variables.size(); ++i) parameters.push_back(fmt::format("  .param .s64 variable{}", i));
-    const std::string given = is_given_ ? fmt::format(".extern .shared .align {} .b8 given[];\n\n", group_alignment(has_products_)) : "";
+    const std::string given = is_given_ ? fmt::format(".extern .shared .align {} .b8 given[];\n\n", group_layout_.alignment()) : "";
     return fmt::format("// {}\n.version {}\n.target {}\n.address_size 64\n\n{}.visible .entry {}(\n{}\n)\n{}{{\n{}{}{}{}{}{}  ret;\n}}\n",
                        info_.name, version_for(target_.arch.str()), target_.arch.str(), given, kernel_symbol(info_.name),
                        fmt::join(parameters, ",\n"), group_size(), out_.declarations(), memories_, out_.entry(), prologue, out_.body(),
@@ -103,10 +104,6 @@ class Renderer {
   }
 
  private:
-  [[noreturn]] void fail(const UOp& u, std::string_view what) const {
-    throw InternalError(fmt::format("PTX: {} in kernel {}: {}", print_expr(u), info_.name, what));
-  }
-
   /// Work-items of a group, where they are known: registers are shared out among so many.
   std::string group_size() const {
     if (!std::ranges::all_of(info_.local, &IndexExpr::is_constant)) return {};
@@ -115,15 +112,8 @@ class Renderer {
 
   // Values.
 
-  const Value& value(const UOp& u) {
-    const int32_t* at = positions_.find(u);
-    if (!at) fail(u, "is used before it stands in the list");
-    return values_[size_t(*at)];
-  }
-  void set(const UOp& u, std::vector<Operand> lanes) {
-    positions_[u] = int32_t(values_.size());
-    values_.push_back({.dtype = u.dtype(), .lanes = std::move(lanes)});
-  }
+  const Value& value(const UOp& u) const { return values_.of(u); }
+  void set(const UOp& u, std::vector<Operand> lanes) { values_.set(u, {.dtype = u.dtype(), .lanes = std::move(lanes)}); }
   void set(const UOp& u, std::string one) { set(u, std::vector<Operand>{{.text = std::move(one), .dtype = u.dtype()}}); }
   void set(const UOp& u, const std::vector<std::string>& lanes) {
     std::vector<Operand> operands;
@@ -141,49 +131,20 @@ class Renderer {
     return out;
   }
 
-  void visit(const UOp& u) {
-    switch (u.op()) {
-      case Op::PARAM: return parameter(u);
-      case Op::VAR: return variable(u);
-      case Op::CONST:
-        // Constants of dtype index are the sizes and lane numbers inside other instructions.
-        if (u.dtype() != DType::index) set(u, std::vector{constant_operand(out_, u.arg_as<ConstArg>().value)});
-        return;
-      case Op::SPECIAL: return special(u);
-      case Op::BUFFER: return own_memory(u);
-      case Op::RANGE: return open_loop(u);
-      case Op::END:
-        for (size_t i = 1; i < u.src_count(); ++i) close_loop(u);
-        return;
-      case Op::IF: return open_if(u);
-      case Op::ENDIF: return close_if(u);
-      case Op::BARRIER: return barrier();
-      case Op::FETCH: return fetch(u);
-      case Op::COMMIT: return out_.line("cp.async.commit_group;");
-      case Op::WAIT: return out_.line(fmt::format("cp.async.wait_group {};", u.arg_as<WaitArg>().pending));
-      case Op::INDEX: return is_address(u) ? address(u) : lane(u);
-      case Op::LOAD: return load(u);
-      case Op::STORE: return store(u);
-      case Op::EXPAND: return set(u, std::vector(size_t(number(u, 1)), scalar(u.src(0))));
-      case Op::STACK: return stack(u);
-      case Op::SHRINK: return shrink(u);
-      case Op::WMMA:
-        if (is_asynchronous(u)) return core_of(u).tensor_memory ? begin_in_memory(u) : begin_in_registers(u);
-        return set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
-      case Op::WMMA_WAIT: return wait_for_products();
-      case Op::GROUP:
-      case Op::SINK: return;
-      default: break;
-    }
-    if (!u.in(Group::elementwise)) fail(u, "these GPUs have no such instruction");
-    elementwise(u);
+  void constant(const UOp& u, const Scalar& c) override { set(u, std::vector{constant_operand(out_, c)}); }
+  void commit(const UOp&) override { out_.line("cp.async.commit_group;"); }
+  void wait(const UOp&, int32_t pending) override { out_.line(fmt::format("cp.async.wait_group {};", pending)); }
+  void product(const UOp& u) override {
+    set(u, emit_mma(out_, u.arg_as<WmmaArg>(), registers(u.src(0)), registers(u.src(1)), registers(u.src(2))));
   }
 
   // Asynchronous products.
 
   static const TensorCore& core_of(const UOp& wmma) { return *find_tensor_core(wmma.arg_as<WmmaArg>().name); }
 
-  void wait_for_products() {
+  void begin_product(const UOp& u) override { core_of(u).tensor_memory ? begin_in_memory(u) : begin_in_registers(u); }
+
+  void wait_for_products(const UOp&) override {
     if (!tensor_memory_) end_products(out_, begun_);
     begun_.clear();
     if (!tensor_memory_) return;
@@ -196,7 +157,7 @@ class Renderer {
   }
 
   /// Tensor cores see shared memory another way than what the items write there.
-  void barrier() {
+  void barrier(const UOp&) override {
     if (tensor_memory_) return tensor_memory_->barrier();
     if (has_products_) out_.line("fence.proxy.async.shared::cta;");
     out_.line("bar.sync 0;");
@@ -210,10 +171,10 @@ class Renderer {
     const Factor a = factor(0, core.a), b = factor(1, core.b);
     const std::vector<std::string> sums = registers(u.src(2));
     if (const auto before = std::ranges::find(begun_, sums, &Product::sums); before != begun_.end()) {
-      begin_product(out_, core, a, b, {}, &*before);
+      ptx::begin_product(out_, core, a, b, {}, &*before);
       return set(u, sums);
     }
-    begun_.push_back(begin_product(out_, core, a, b, sums, nullptr));
+    begun_.push_back(ptx::begin_product(out_, core, a, b, sums, nullptr));
     set(u, begun_.back().sums);
   }
 
@@ -266,7 +227,7 @@ class Renderer {
     set(u, t.sums);
   }
 
-  void elementwise(const UOp& u) {
+  void elementwise(const UOp& u) override {
     const size_t lanes = value(u.src(0)).lanes.size();
     std::vector<std::string> result;
     for (size_t i = 0; i < lanes; ++i) {
@@ -282,24 +243,19 @@ class Renderer {
     set(u, result);
   }
 
-  int64_t number(const UOp& u, size_t source) const {
-    const Scalar* c = const_value(u.src(source));
-    if (!c) fail(u, "has no known number of lanes");
-    return c->as_int();
-  }
-
-  void lane(const UOp& u) { set(u, std::vector{value(u.src(0)).lanes.at(size_t(number(u, 1)))}); }
-  void shrink(const UOp& u) {
+  void lanes(const UOp& u, int64_t begin, int64_t end) override {
     const std::vector<Operand>& all = value(u.src(0)).lanes;
-    set(u, std::vector<Operand>(all.begin() + number(u, 1), all.begin() + number(u, 2)));
+    if (begin < 0 || end > int64_t(all.size())) fail(u, "there are no such lanes");
+    set(u, std::vector<Operand>(all.begin() + begin, all.begin() + end));
   }
-  void stack(const UOp& u) {
+  void expand(const UOp& u, int64_t lanes) override { set(u, std::vector(size_t(lanes), scalar(u.src(0)))); }
+  void stack(const UOp& u) override {
     std::vector<Operand> lanes;
     for (const UOp& s : u.src()) lanes.push_back(scalar(s));
     set(u, std::move(lanes));
   }
 
-  void parameter(const UOp& u) {
+  void parameter(const UOp& u) override {
     const int32_t slot = u.arg_as<ParamArg>().slot;
     const std::string generic = out_.fresh(RegisterKind::bits64), base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("ld.param.u64 {}, [buffer{}];", generic, slot));
@@ -317,16 +273,14 @@ class Renderer {
         info_.params, [&](const KernelParam& p) { return p.written && (p.alias == 0 || self->alias == 0 || p.alias == self->alias); });
   }
 
-  void variable(const UOp& u) {
-    const auto at = std::ranges::find(info_.variables, u.arg_as<VarArg>().name);
-    if (at == info_.variables.end()) fail(u, "the variable is not listed");
+  void variable(const UOp& u) override {
     const std::string name = out_.fresh(kind_of(u.dtype()));
     const std::string_view type = kind_of(u.dtype()) == RegisterKind::bits64 ? "b64" : "b32";  // the lower word
-    out_.entry_line(fmt::format("ld.param.{} {}, [variable{}];", type, name, at - info_.variables.begin()));
+    out_.entry_line(fmt::format("ld.param.{} {}, [variable{}];", type, name, place_of_variable(u)));
     set(u, name);
   }
 
-  void special(const UOp& u) {
+  void special(const UOp& u) override {
     const auto& arg = u.arg_as<SpecialArg>();
     const std::string name = out_.fresh(RegisterKind::bits32);
     out_.entry_line(fmt::format("mov.u32 {}, %{}.{};", name, arg.kind == AxisKind::local ? "tid" : "ctaid", "xyz"[arg.dim]));
@@ -341,7 +295,7 @@ class Renderer {
     return parts->offsets;
   }
 
-  void own_memory(const UOp& u) {
+  void own_memory(const UOp& u) override {
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::tensor) return own_tile(u);
     Memory& m = memory_[u];
@@ -352,27 +306,26 @@ class Renderer {
     m.space = arg.scope == Scope::group ? "shared" : "local";
     const int64_t bytes = arg.size * int64_t(itemsize(u.dtype()));
     const std::string name = fmt::format("{}{}", m.space, memory_.size());
-    m.base = arg.scope == Scope::group ? group_memory(name, bytes, is_whole_pattern(u)) : declared_memory("local", name, bytes);
+    m.base = arg.scope == Scope::group ? group_memory(name, bytes, group_layout_.place(u), group_layout_.alignment(u))
+                                       : declared_memory("local", name, bytes, GroupLayout::least_alignment);
   }
-  std::string declared_memory(std::string_view space, const std::string& name, int64_t bytes, int alignment = group_alignment(false)) {
+  std::string declared_memory(std::string_view space, const std::string& name, int64_t bytes, int alignment) {
     memories_ += fmt::format("  .{} .align {} .b8 {}[{}];\n", space, alignment, name, bytes);
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, {};", base, name));
     return base;
   }
-  std::string group_memory(const std::string& name, int64_t bytes, bool is_whole = false) {
-    if (!is_given_) return declared_memory("shared", name, bytes, group_alignment(is_whole && has_products_));
-    int64_t& place = is_whole ? whole_bytes_ : given_bytes_;
+  std::string group_memory(const std::string& name, int64_t bytes, int64_t place, int alignment) {
+    if (!is_given_) return declared_memory("shared", name, bytes, alignment);
     const std::string base = out_.fresh(RegisterKind::bits64);
     out_.entry_line(fmt::format("mov.u64 {}, given;", base));
     if (place > 0) out_.entry_line(fmt::format("add.s64 {0}, {0}, {1};", base, place));
-    place += group_array_bytes(bytes);
     return base;
   }
 
   // Addresses.
 
-  void address(const UOp& u) {
+  void address(const UOp& u) override {
     if (is_tensor_memory(u)) return;
     const Memory& m = *memory_.find(u.src(0));
     Address a{.memory = u.src(0), .places = {}, .width = size_t(u.arg_as<IndexArg>().width)};
@@ -387,8 +340,7 @@ class Renderer {
       for (const Operand& at : value(u.src(1)).lanes) a.places.push_back({m.space, beyond(m.base, at, each), 0, each});
     }
     if (a.width != 1 && a.places.size() > 1) fail(u, "has both lanes and a width");
-    positions_[u] = int32_t(addresses_.size());
-    addresses_.push_back(std::move(a));
+    addresses_.set(u, std::move(a));
   }
 
   /// The address of an element, by an index of any integer dtype.
@@ -399,19 +351,11 @@ class Renderer {
     return out_.define(DType::uint64, "mad.lo.s64", fmt::format("{}, {}, {}", wide, each, base));
   }
 
-  /// What addresses that differ by numbers share, once for a block and those inside it.
   std::string base_of(const UOp& memory, const UOp& at) {
-    for (NodeMap<NodeMap<std::string>>& block : bases_)
-      if (const std::string* known = block[memory].find(at)) return *known;
-    const int64_t each = int64_t(itemsize(memory.dtype()));
-    return bases_.back()[memory][at] = beyond(memory_.find(memory)->base, scalar(at), each);
+    return bases_.get(memory, at, [&] { return beyond(memory_.find(memory)->base, scalar(at), int64_t(itemsize(memory.dtype()))); });
   }
 
-  const Address& address_of(const UOp& access, size_t source = 0) {
-    const int32_t* at = positions_.find(access.src(source));
-    if (!at || !access.src(source).is(Op::INDEX)) fail(access, "is no access to memory");
-    return addresses_[size_t(*at)];
-  }
+  const Address& address_of(const UOp& access, size_t source = 0) const { return addresses_.of(access.src(source)); }
   static size_t count(const Address& a) { return a.width * std::max(a.places.size(), a.elements.size()); }
 
   /// Predicates, one for all lanes or one each; none without a gate.
@@ -422,7 +366,7 @@ class Renderer {
     return out;
   }
 
-  void load(const UOp& u) {
+  void load(const UOp& u) override {
     if (is_tensor_memory(u.src(0))) return load_tile(u);
     const Address& a = address_of(u);
     const size_t lanes = count(a);
@@ -438,7 +382,7 @@ class Renderer {
     set(u, loaded);
   }
 
-  void store(const UOp& u) {
+  void store(const UOp& u) override {
     if (is_tensor_memory(u.src(0))) return tensor_memory_->clear(tiles_.find(u.src(0).src(0))->tile);
     const Address& a = address_of(u);
     const size_t lanes = count(a);
@@ -451,7 +395,7 @@ class Renderer {
     });
   }
 
-  void fetch(const UOp& u) {
+  void fetch(const UOp& u) override {
     const Address &to = address_of(u), &from = address_of(u, 1);
     const std::string none, valid = u.src_count() > 2 && !is_const(u.src(2), 1) ? out_.in_register(scalar(u.src(2))) : none;
     emit_fetch(out_, to.places.at(0), from.places.at(0), int(to.width * itemsize(to.memory.dtype())), valid,
@@ -508,7 +452,7 @@ class Renderer {
 
   // Control flow. Loops test at the end: a range that may be empty is tested once before.
 
-  void open_loop(const UOp& u) {
+  void open_loop(const UOp& u) override {
     if (u.arg_as<RangeArg>().kind == AxisKind::thread) fail(u, "these GPUs run no chunks");
     const Scalar* size = const_value(u.src(0));
     OpenLoop loop{.counter = out_.fresh(kind_of(u.dtype())),
@@ -526,14 +470,13 @@ class Renderer {
     set(u, loop.counter);
     if (tensor_memory_) tensor_memory_->forget_barrier();
     loops_.push_back(std::move(loop));
-    bases_.emplace_back();
+    bases_.open_block();
   }
 
-  void close_loop(const UOp& u) {
-    if (loops_.empty()) fail(u, "ends a loop that was not begun");
+  void close_loop() override {
     const OpenLoop loop = std::move(loops_.back());
     loops_.pop_back();
-    bases_.pop_back();
+    bases_.close_block();
     out_.line(fmt::format("add.{0} {1}, {1}, 1;", loop.type, loop.counter));
     const std::string more =
         out_.define(DType::bool_, fmt::format("setp.lt.{}", loop.type), fmt::format("{}, {}", loop.counter, loop.bound));
@@ -542,40 +485,36 @@ class Renderer {
     if (tensor_memory_) tensor_memory_->forget_barrier();
   }
 
-  void open_if(const UOp& u) {
+  void open_if(const UOp& u) override {
     ifs_.push_back(out_.fresh_label("endif"));
     out_.line(fmt::format("@!{} bra {};", out_.in_register(scalar(u.src(0))), ifs_.back()));
-    bases_.emplace_back();
+    bases_.open_block();
   }
-  void close_if(const UOp& u) {
-    if (ifs_.empty()) fail(u, "ends an IF that was not begun");
+  void close_if() override {
     out_.label(ifs_.back());
     ifs_.pop_back();
-    bases_.pop_back();
+    bases_.close_block();
   }
 
   const Target& target_;
-  const UOp& linear_;
-  const KernelInfo& info_;
-  const bool is_given_;                        ///< the group's memory, by the launch
-  int64_t whole_bytes_ = 0, given_bytes_ = 0;  ///< where the next of it is: of whole patterns, and of others behind those
-  bool has_products_ = false;                  ///< asynchronous ones
-  std::vector<Product> begun_;                 ///< under way, with sums in registers
+  const bool is_given_;  ///< the group's memory, by the launch
+  const GroupLayout group_layout_;
+  bool has_products_ = false;   ///< asynchronous ones
+  std::vector<Product> begun_;  ///< under way, with sums in registers
   std::optional<TensorMemory> tensor_memory_;
   NodeMap<ResidentTile> tiles_;
   std::vector<GivenSum> given_;   ///< under way, with sums in tensor memory that they were given
   std::vector<TensorTile> free_;  ///< that those do not use any more
   Emitter out_;
   symbolic::KnownDivisors divisors_;
-  NodeMap<int32_t> positions_;
-  std::vector<Value> values_;
-  std::vector<Address> addresses_;
+  Results<Value> values_;
+  Results<Address> addresses_;
   NodeMap<Memory> memory_;
   NodeMap<bool> has_address_;  ///< BUFFERs that are not registers
   std::string memories_;
   std::vector<OpenLoop> loops_;
   std::vector<std::string> ifs_;
-  std::vector<NodeMap<NodeMap<std::string>>> bases_{1};  // of each open block
+  SharedAddresses bases_;
 };
 
 }  // namespace

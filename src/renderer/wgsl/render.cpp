@@ -5,8 +5,7 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
-#include "renderer/cstyle/inlining.h"
-#include "renderer/cstyle/names.h"
+#include "renderer/expression_walk.h"
 #include "renderer/wgsl/memory.h"
 #include "renderer/wgsl/wgsl.h"
 #include "uop/build.h"
@@ -21,7 +20,6 @@ namespace {
 using namespace wgsl;
 using cstyle::binary;
 
-constexpr size_t kLongestInline = 120;  // characters of an expression before it gets a name
 constexpr char kDimensions[] = "xyz";
 
 struct Value {
@@ -37,13 +35,12 @@ struct Address {
   std::vector<Expr> at;
 };
 
-class Renderer {
+class Renderer : public ExpressionWalk {
  public:
-  Renderer(const Target& target, const UOp& linear, const KernelInfo& info)
-      : target_(target), linear_(linear), info_(info), private_(linear), inlining_(linear, private_, true) {}
+  Renderer(const Target& target, const UOp& linear, const KernelInfo& info) : ExpressionWalk("WGSL", linear, info, true), target_(target) {}
 
   std::string render() {
-    for (const UOp& u : linear_.src()) visit(u);
+    walk();
     if (group_bytes_ > target_.group_memory_bytes) {
       throw CompileError(fmt::format("kernel {}: its groups need {} bytes of memory, the target has {}", info_.name, group_bytes_,
                                      target_.group_memory_bytes));
@@ -54,16 +51,6 @@ class Renderer {
 
  private:
   // Text.
-
-  void line(std::string_view text) { body_ += fmt::format("{:{}}{}\n", "", 2 * (depth_ + 1), text); }
-  void open(std::string_view text) {
-    line(text);
-    ++depth_;
-  }
-  void close() {
-    --depth_;
-    line("}");
-  }
 
   std::string variables() const {
     if (info_.variables.empty()) return {};
@@ -92,15 +79,7 @@ class Renderer {
 
   // Values.
 
-  const Value& value(const UOp& u) {
-    const int32_t* at = positions_.find(u);
-    if (!at) throw InternalError(fmt::format("WGSL: {} is used before it stands in kernel {}", print_expr(u), info_.name));
-    return values_[static_cast<size_t>(*at)];
-  }
-  void keep(const UOp& u, Value v) {
-    positions_[u] = static_cast<int32_t>(values_.size());
-    values_.push_back(std::move(v));
-  }
+  const Value& value(const UOp& u) const { return values_.of(u); }
   bool is_name(const Expr& x) const { return x.binds == Binds::primary && names_.is_taken(x.text); }
 
   Expr named(const Expr& x, std::string_view hint, bool is_stable = true) {
@@ -109,18 +88,13 @@ class Renderer {
     line(fmt::format("let {} = {};", name, x.text));
     return {name};
   }
-  static std::string_view hint(const UOp& u) {
-    if (u.is(Op::LOAD)) return "x";
-    return is_bool(u.dtype()) ? "c" : is_float(u.dtype()) ? "y" : "n";
-  }
-
   /// Keeps each lane as an expression or, where it is long or used more than once, by a name.
   void set(const UOp& u, Value v) {
     const bool may_inline = inlining_.may_inline(u);
     const bool is_stable = !u.is(Op::LOAD) || inlining_.stays_in_place(u);
     for (Expr& x : v.lanes)
-      if (!may_inline || x.text.size() > kLongestInline) x = named(x, hint(u), is_stable);
-    keep(u, std::move(v));
+      if (!may_inline || x.text.size() > longest_inline) x = named(x, hint(u, u.dtype()), is_stable);
+    values_.set(u, std::move(v));
   }
 
   /// A value for each lane of `u` from those of its sources.
@@ -137,88 +111,52 @@ class Renderer {
     set(u, std::move(out));
   }
 
-  void visit(const UOp& u) {
-    switch (u.op()) {
-      case Op::PARAM: return parameter(u);
-      case Op::VAR: return keep(u, {u.dtype(), {named({"variables." + member(u.arg_as<VarArg>().name)}, "n")}});
-      case Op::CONST: return constant(u);
-      case Op::SPECIAL: return special(u);
-      case Op::BUFFER: return own_memory(u);
-      case Op::RANGE: return open_loop(u);
-      case Op::END:
-        for (size_t i = 1; i < u.src_count(); ++i) close_loop();
-        return;
-      case Op::IF: return open(fmt::format("if ({}) {{", value(u.src(0)).lanes[0].text));
-      case Op::ENDIF: return close();
-      case Op::BARRIER: return line("workgroupBarrier();");
-      case Op::INDEX: return u.src(0).in(Group::memory) ? address(u) : lanes_of(u, constant_of(u.src(1)), constant_of(u.src(1)) + 1);
-      case Op::SHRINK: return lanes_of(u, constant_of(u.src(1)), constant_of(u.src(2)));
-      case Op::LOAD: return load(u);
-      case Op::STORE: return store(u);
-      case Op::EXPAND: return expand(u);
-      case Op::STACK: return stack(u);
-      case Op::CAST: return set_lanes(u, [&](const auto& x) { return write_cast(prelude_, x[0], u.dtype()); });
-      case Op::BITCAST: return set_lanes(u, [&](const auto& x) { return write_bitcast(prelude_, x[0], u.dtype()); });
-      case Op::GROUP:
-      case Op::SINK: return;
-      default: break;
-    }
-    if (!u.in(Group::alu)) throw InternalError(fmt::format("WGSL has no {}; kernel {}", name(u.op()), info_.name));
-    set_lanes(u, [&](const auto& x) { return write_alu(prelude_, u.op(), x); });
+  void elementwise(const UOp& u) override {
+    set_lanes(u, [&](const auto& x) {
+      return u.is(Op::CAST)      ? write_cast(prelude_, x[0], u.dtype())
+             : u.is(Op::BITCAST) ? write_bitcast(prelude_, x[0], u.dtype())
+                                 : write_alu(prelude_, u.op(), x);
+    });
   }
 
-  static int64_t constant_of(const UOp& u) {
-    const Scalar* c = const_value(u);
-    if (!c) throw InternalError(fmt::format("WGSL: {} should be a known number of a lane", print_expr(u)));
-    return c->as_int();
-  }
+  void variable(const UOp& u) override { values_.set(u, {u.dtype(), {named({"variables." + member(u.arg_as<VarArg>().name)}, "n")}}); }
 
-  void constant(const UOp& u) {
-    // Constants of dtype index are the sizes and lane numbers inside other instructions.
-    if (u.dtype() == DType::index) return;
-    const Scalar& c = u.arg_as<ConstArg>().value;
-    keep(u, {u.dtype(), {number(prelude_, c)}, c});
-  }
+  void constant(const UOp& u, const Scalar& c) override { values_.set(u, {u.dtype(), {number(prelude_, c)}, c}); }
 
-  void special(const UOp& u) {
+  void special(const UOp& u) override {
     const auto& arg = u.arg_as<SpecialArg>();
     const std::string_view of = arg.kind == AxisKind::local ? "item" : "group";
     const std::string name = names_.fresh(fmt::format("{}_{}", of, kDimensions[arg.dim]));
     line(fmt::format("let {} = i32({}.{});", name, of, kDimensions[arg.dim]));
-    keep(u, {u.dtype(), {{name}}});
+    values_.set(u, {u.dtype(), {{name}}});
   }
 
-  void expand(const UOp& u) {
+  void expand(const UOp& u, int64_t lanes) override {
     // What is repeated is computed once.
     Value v = value(u.src(0));
-    if (!v.constant) v.lanes[0] = named(v.lanes[0], hint(u));
-    v.lanes.resize(static_cast<size_t>(constant_of(u.src(1))), v.lanes[0]);
-    keep(u, std::move(v));
+    if (!v.constant) v.lanes[0] = named(v.lanes[0], hint(u, u.dtype()));
+    v.lanes.resize(size_t(lanes), v.lanes[0]);
+    values_.set(u, std::move(v));
   }
-  void stack(const UOp& u) {
+  void stack(const UOp& u) override {
     Value out{.dtype = u.dtype(), .lanes = {}};
     for (const UOp& s : u.src()) out.lanes.push_back(value(s).lanes[0]);
     set(u, std::move(out));
   }
-  void lanes_of(const UOp& u, int64_t begin, int64_t end) {
+  void lanes(const UOp& u, int64_t begin, int64_t end) override {
     const Value& v = value(u.src(0));
     set(u, {u.dtype(), {v.lanes.begin() + begin, v.lanes.begin() + end}, v.constant});
   }
 
-  // Loops.
+  // Blocks.
 
-  void open_loop(const UOp& u) {
-    const std::string name = names_.fresh(std::string(1, char('i' + std::min<size_t>(loops_.size(), 7))));
+  void open_loop(const UOp& u) override {
+    const std::string name = name_loop();
     open(fmt::format("for (var {0} = 0; {0} < {1}; {0}++) {{", name, value(u.src(0)).lanes[0].text));
-    loops_.push_back(name);
-    keep(u, {u.dtype(), {{name}}});
+    values_.set(u, {u.dtype(), {{name}}});
   }
-  void close_loop() {
-    if (loops_.empty()) throw InternalError(fmt::format("WGSL: an END without a RANGE in kernel {}", info_.name));
-    names_.give_back(loops_.back());
-    loops_.pop_back();
-    close();
-  }
+  void open_if(const UOp& u) override { open(fmt::format("if ({}) {{", value(u.src(0)).lanes[0].text)); }
+  void barrier(const UOp&) override { line("workgroupBarrier();"); }
 
   // Memory.
 
@@ -227,24 +165,16 @@ class Renderer {
     memories_.push_back(std::move(m));
   }
 
-  void parameter(const UOp& u) {
-    const int32_t slot = u.arg_as<ParamArg>().slot;
-    const auto p = std::ranges::find(info_.params, slot, &KernelParam::slot);
-    if (p == info_.params.end()) throw InternalError(fmt::format("WGSL: kernel {} has no parameter {}", info_.name, slot));
-    Memory m{.name = names_.fresh_with_number(!p->written ? "in"
-                                              : p->read   ? "data"
-                                                          : "out",
-                                              slot),
-             .dtype = u.dtype(),
-             .first = wgsl_first(slot),
-             .is_written = p->written};
+  void parameter(const UOp& u) override {
+    const KernelParam& p = parameter_of(u);
+    Memory m{.name = name_parameter(p), .dtype = u.dtype(), .first = wgsl_first(p.slot), .is_written = p.written};
     // All may be written: a buffer that is bound twice must be bound in one way.
-    module_ += fmt::format("@group(0) @binding({}) var<storage, read_write> {}: {};\noverride {}: i32 = 0;\n", slot, m.name,
+    module_ += fmt::format("@group(0) @binding({}) var<storage, read_write> {}: {};\noverride {}: i32 = 0;\n", p.slot, m.name,
                            array_type(prelude_, m), m.first);
     add_memory(u, std::move(m));
   }
 
-  void own_memory(const UOp& u) {
+  void own_memory(const UOp& u) override {
     const auto& arg = u.arg_as<BufferArg>();
     const bool shared = arg.scope == Scope::group;
     Memory m{.name = names_.numbered(shared ? "tile" : "acc"), .dtype = u.dtype(), .is_variable = arg.size == 1};
@@ -258,31 +188,23 @@ class Renderer {
     add_memory(u, std::move(m));
   }
 
-  void address(const UOp& u) {
+  void address(const UOp& u) override {
     const int32_t* memory = memory_number_.find(u.src(0));
-    if (!memory || u.src_count() != 2) throw InternalError(fmt::format("WGSL: {} is not an address", print_expr(u)));
+    if (!memory || u.src_count() != 2) fail(u, "is not an address");
     Address a{.memory = static_cast<size_t>(*memory), .at = value(u.src(1)).lanes};
     const int width = u.arg_as<IndexArg>().width;
     const bool repeats = width > 1 || inlining_.uses(u) > 1 || memories_[a.memory].is_packed();
     if (repeats && !const_value(u.src(1)))
       for (Expr& at : a.at) at = named(at, "at");
     for (int i = 1; i < width; ++i) a.at.push_back(moved(u.src(1), a.at[0], i));
-    keep(u, {.dtype = u.dtype(), .lanes = {}});
-    address_number_[u] = static_cast<int32_t>(addresses_.size());
-    addresses_.push_back(std::move(a));
+    addresses_.set(u, std::move(a));
   }
   static Expr moved(const UOp& index, const Expr& at, int by) {
     if (const Scalar* c = const_value(index)) return {fmt::format("{}", c->as_int() + by)};
     return binary(at, "+", Binds::sum, {fmt::format("{}", by)});
   }
-  const Address& address_of(const UOp& index) {
-    const int32_t* at = address_number_.find(index);
-    if (!at) throw InternalError(fmt::format("WGSL: {} is not an address", print_expr(index)));
-    return addresses_[static_cast<size_t>(*at)];
-  }
-
-  void load(const UOp& u) {
-    const Address& a = address_of(u.src(0));
+  void load(const UOp& u) override {
+    const Address& a = addresses_.of(u.src(0));
     const Memory& m = memories_[a.memory];
     Value out{.dtype = u.dtype(), .lanes = {}};
     for (size_t i = 0; i < a.at.size(); ++i) {
@@ -300,8 +222,8 @@ class Renderer {
     return {name};
   }
 
-  void store(const UOp& u) {
-    const Address& a = address_of(u.src(0));
+  void store(const UOp& u) override {
+    const Address& a = addresses_.of(u.src(0));
     const Value& v = value(u.src(1));
     for (size_t i = 0; i < a.at.size(); ++i) {
       const auto statements = store_element(prelude_, memories_[a.memory], a.at[i], v.term(i).expr);
@@ -314,20 +236,13 @@ class Renderer {
   }
 
   const Target& target_;
-  const UOp& linear_;
-  const KernelInfo& info_;
   Prelude prelude_;
-  const cstyle::PrivateMemory private_;
-  const cstyle::Inlining inlining_;
-  cstyle::Names names_;
-  NodeMap<int32_t> positions_, memory_number_, address_number_;
-  std::vector<Value> values_;
+  Results<Value> values_;
+  Results<Address> addresses_;
+  NodeMap<int32_t> memory_number_;
   std::vector<Memory> memories_;
-  std::vector<Address> addresses_;
-  std::vector<std::string> loops_;
-  std::string module_, body_;
+  std::string module_;
   int64_t group_bytes_ = 0;
-  int depth_ = 0;
 };
 
 }  // namespace
