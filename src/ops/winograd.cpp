@@ -8,6 +8,7 @@
 #include "ops/movement.h"
 #include "ops/reduce.h"
 #include "shape/shape.h"
+#include "target/costs.h"
 #include "uop/build.h"
 
 // Results and windows are polynomials: the correlation of m + r - 1 elements with a window of r is the transpose of a product of
@@ -207,7 +208,6 @@ bool suits_winograd(const UOp& x, const UOp& weight) {
 }
 
 bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_windows) {
-  constexpr double products_an_element = 12;  // that take as long as an element's way to memory or back
   constexpr double most_bytes = 1 << 30;
   // If windows are learned, gradients are transformed too: a dozen more kernels to compile, and 2.25 times the image stays in memory.
   const double worth = fixed_windows ? 0.9 : 0.7;
@@ -224,7 +224,7 @@ bool winograd_pays(const UOp& x, const UOp& weight, int64_t groups, bool fixed_w
   const double moved = read * channels + sums * out + transformed + (fixed_windows ? 0 : transforms);
   const double kept = double(kPoints * kPoints) * tiles * (channels + out) + transformed;
   if (itemsize(x.dtype()) < int(sizeof(float)) || kept * double(itemsize(x.dtype())) > most_bytes) return false;
-  return double(kPoints * kPoints) * pairs * tiles + products_an_element * moved < worth * direct;
+  return double(kPoints * kPoints) * pairs * tiles + general_costs().memory.moved_element * moved < worth * direct;
 }
 
 UOp winograd_conv2d(const UOp& x, const UOp& weight, int64_t groups) {

@@ -15,23 +15,7 @@ namespace {
 
 constexpr size_t most_nodes = 400;
 
-double own_cost(const UOp& u, const CostModel& model) {
-  switch (u.op()) {
-    case Op::EXP2:
-    case Op::LOG2:
-    case Op::SIN:
-    case Op::POW: return model.transcendental;
-    case Op::THREEFRY: return 8 * model.transcendental;  // twenty rounds
-    case Op::SQRT:
-    case Op::RECIPROCAL:
-    case Op::FDIV:
-    case Op::CDIV:
-    case Op::CMOD:
-    case Op::FLOORDIV:
-    case Op::FLOORMOD: return model.transcendental / 4;
-    default: return u.in(Group::elementwise) || u.is(Op::REDUCE) ? 1 : 0;
-  }
-}
+double own_cost(const UOp& u, const Costs& costs) { return u.in(Group::elementwise) || u.is(Op::REDUCE) ? costs.ops.of(u.op()).fused : 0; }
 
 double elements(const UOp& u) {
   double n = 1;
@@ -41,16 +25,24 @@ double elements(const UOp& u) {
 
 }  // namespace
 
-double CostModel::store(const Target& target, double elements, double times, DType dtype, double parts) const {
+double joined_accumulators(const Target& target) {
+  const int held = std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32);
+  return target.has_groups ? held : std::max(held, most_kept_results);
+}
+
+double store_cost(const Target& target, double elements, double times, DType dtype, double parts) {
   // Narrow elements are converted on their way, and a mask is used together with what it masks, at the same places: by its own small size
   // it would always look worth storing.
   const double bytes = double(std::max(itemsize(DType::float32), itemsize(dtype)));
   const bool far = elements / parts * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
-  return bytes * (elements * (far ? per_far_byte : per_stored_byte) + times * per_loaded_byte) + kernel(target);
+  const Costs& costs = costs_of(target);
+  return bytes * (elements * (far ? costs.memory.far_byte : costs.memory.stored_byte) + times * costs.memory.loaded_byte) +
+         costs.launch(target);
 }
 
-InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored) {
-  const double shared_loads = target.has_groups ? 1 : model.register_tile;
+InlineCost inline_cost(const UOp& root, const Target& target, const std::function<bool(const UOp&)>& is_stored) {
+  const Costs& costs = costs_of(target);
+  const double shared_loads = target.has_groups ? 1 : register_tile;
   struct Item {
     const UOp* node;
     double times;  // evaluations for one element of the root
@@ -68,7 +60,7 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& ta
     if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
       // Outputs that are computed together share what they load.
       const double reuse = in_loop ? outputs * times / std::max(elements(*u), 1.0) : 1;
-      cost += times * model.per_loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads);
+      cost += times * costs.memory.loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads);
       leaves += elements(*u);
       continue;
     }
@@ -80,9 +72,9 @@ InlineCost inline_cost(const UOp& root, const CostModel& model, const Target& ta
     // What is broadcast is computed once for all elements that share it; in a loop, for those that are computed together.
     if (u->is(Op::EXPAND)) {
       const double share = elements(u->src(0)) / std::max(elements(*u), 1.0);
-      inner *= in_loop ? std::max(share, 1 / model.register_tile) : share;
+      inner *= in_loop ? std::max(share, 1 / register_tile) : share;
     }
-    cost += inner * own_cost(*u, model);
+    cost += inner * own_cost(*u, costs);
     const size_t sources = u->in(Group::movement) ? 1 : u->src_count();
     for (size_t i = 0; i < sources; ++i)
       if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE)});
@@ -102,16 +94,16 @@ std::optional<Decision> decide_by_uses(const Demand& d) {
   return {};
 }
 
-Decision decide_by_cost(const Demand& d, const InlineCost& one, const CostModel& model, const Target& target) {
+Decision decide_by_cost(const Demand& d, const InlineCost& one, const Target& target) {
   const double once = d.elements * one.cost, all = d.evaluations * one.cost;
-  const bool is_product = one.reuse >= model.register_tile;
-  const double stored = model.store(target, d.elements, d.evaluations, d.dtype, d.uses > 1 && is_product ? d.parts : 1);
+  const bool is_product = one.reuse >= register_tile;
+  const double stored = store_cost(target, d.elements, d.evaluations, d.dtype, d.uses > 1 && is_product ? d.parts : 1);
   const auto decided = [&](bool stores, Reason reason) { return Decision{stores, reason, all - once, stored}; };
   // To mask it each time that it is read is little beside computing it.
   if (d.is_padding && 50 * d.evaluations < once) return decided(false, Reason::padding);
   // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
   if (is_product && (d.is_hoisted || (d.is_summed && 2 * stored < once))) return decided(true, Reason::inner_loop);
-  if (d.starves && once > 50 * model.kernel(target)) return decided(true, Reason::few_outputs);
+  if (d.starves && once > 50 * costs_of(target).launch(target)) return decided(true, Reason::few_outputs);
   return stored + once < all ? decided(true, Reason::cheaper_stored) : decided(false, Reason::cheaper_computed);
 }
 
@@ -119,16 +111,11 @@ double compile_weight(const UOp& u) {
   constexpr double loop = 32, access = 4;
   if (u.dtype() == DType::index || u.dtype() == DType::void_) return 0;
   switch (u.op()) {
-    case Op::EXP2:
-    case Op::LOG2: return 16;
-    case Op::SIN:
-    case Op::POW:
-    case Op::THREEFRY: return 48;
     case Op::REDUCE: return is_selection(u) ? access : loop;
     case Op::PARAM:
     case Op::AFTER:
     case Op::LOAD: return access;
-    default: return u.in(Group::alu) ? 1 : 0;
+    default: return u.in(Group::alu) ? general_costs().ops.of(u.op()).compiled : 0;
   }
 }
 
@@ -145,11 +132,11 @@ double compile_weight_of(const UOp& value, double most, FunctionRef<bool(const U
   return weight;
 }
 
-double arithmetic_cost(const UOp& x, const CostModel& model) {
+double arithmetic_cost(const UOp& x, const Costs& costs) {
   double cost = 0;
   for (const UOp& u : toposort(x)) {
     if (u.dtype() == DType::index || u.dtype() == DType::void_) continue;
-    double times = own_cost(u, model);
+    double times = own_cost(u, costs);
     UOps around = ranges_of(u);
     if (u.is(Op::REDUCE)) around.append(closed_ranges(u).begin(), closed_ranges(u).end());
     for (const UOp& r : around) times *= double(std::max<int64_t>(SInt(r.src(0)).max(), 1));
@@ -158,7 +145,7 @@ double arithmetic_cost(const UOp& x, const CostModel& model) {
   return cost;
 }
 
-double scalar_cost(const UOp& x, const CostModel& model) {
+double scalar_cost(const UOp& x, const Costs& costs) {
   const UOps outside = ranges_of(x);
   double cost = 0;
   for (const UOp& u : toposort(x)) {
@@ -168,7 +155,7 @@ double scalar_cost(const UOp& x, const CostModel& model) {
     if (u.is(Op::REDUCE)) around.append(closed_ranges(u).begin(), closed_ranges(u).end());
     for (const UOp& r : around)
       if (std::find(outside.begin(), outside.end(), r) == outside.end()) times *= double(std::max<int64_t>(SInt(r.src(0)).max(), 1));
-    cost += times * (u.is(Op::LOAD) ? model.per_loaded_byte * itemsize(u.dtype()) : own_cost(u, model));
+    cost += times * (u.is(Op::LOAD) ? costs.memory.loaded_byte * itemsize(u.dtype()) : own_cost(u, costs));
   }
   return cost;
 }

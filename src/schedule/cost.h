@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/function_ref.h"
-#include "target/target.h"
+#include "target/costs.h"
 #include "uop/uop.h"
 
 namespace tinygrad::schedule {
@@ -17,29 +17,17 @@ namespace tinygrad::schedule {
 ///   store    one evaluation an element, a write and the reads of it, and a kernel more to launch
 ///
 /// Evaluations are counted on the kernels as they would be after substitution: the product of the sizes of all loops the value would stand
-/// in, for each distinct place it is used at.
-struct CostModel {
-  double per_loaded_byte = 1;  ///< a read that comes from a near cache on average
-  double per_stored_byte =
-      8;  ///< a write that goes to memory: a vector unit does some 4 operations in the time of a byte, a write moves it twice
-  double per_far_byte = 40;    ///< a write of more than the caches hold: memory, which all cores share, moves it three times with the read
-  double transcendental = 16;  ///< EXP2, LOG2, SIN, POW, and division-like ops
-  double per_kernel = 20000;   ///< launch and scheduling
-  double per_group_kernel = 1e6;  ///< the same on a device with many groups: a few microseconds of a faster machine
-  double register_tile = 4;       ///< elements of a reducing kernel that are computed together and share what they load
-  double per_call_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
+/// in, for each distinct place it is used at. The costs of operations and memory are in target/costs.h.
 
-  /// Outputs of one joined reduction that are computed together: half of the registers for them, the other for what they are made of. On a
-  /// CPU those that registers don't hold are as near as a cache.
-  double accumulators(const Target& target) const {
-    const int held = std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32);
-    return target.has_groups ? held : std::max(held, most_kept_results);
-  }
-  double kernel(const Target& target) const { return target.has_groups ? per_group_kernel : per_kernel; }
-  /// To write `elements` in a kernel of its own and to read them `times` times; if in so many `parts` one after another, one part is in
-  /// memory at a time.
-  double store(const Target& target, double elements, double times, DType dtype, double parts = 1) const;
-};
+inline constexpr double register_tile = 4;     ///< elements of a reducing kernel that are computed together and share what they load
+inline constexpr double enough_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
+
+/// Outputs of one joined reduction that are computed together: half of the registers for them, the other for what they are made of. On a
+/// CPU those that registers don't hold are spilled to a cache.
+double joined_accumulators(const Target& target);
+/// To write `elements` in a kernel of its own and to read them `times` times; if in so many `parts` one after another, one part is in
+/// memory at a time.
+double store_cost(const Target& target, double elements, double times, DType dtype, double parts = 1);
 
 struct InlineCost {
   double cost = 0;   ///< arithmetic and loaded bytes of one element
@@ -48,7 +36,7 @@ struct InlineCost {
 
 /// What one element of `u` costs if everything below it is computed in place, down to memory and to what `is_stored` says is stored. A node
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
-InlineCost inline_cost(const UOp& u, const CostModel& model, const Target& target, const std::function<bool(const UOp&)>& is_stored);
+InlineCost inline_cost(const UOp& u, const Target& target, const std::function<bool(const UOp&)>& is_stored);
 
 /// Why a value is stored, or computed at each place that needs it.
 enum class Reason : uint8_t {
@@ -98,7 +86,7 @@ struct Decision {
 
 /// Nothing if it takes the cost of an element to decide.
 std::optional<Decision> decide_by_uses(const Demand& demand);
-Decision decide_by_cost(const Demand& demand, const InlineCost& one, const CostModel& model, const Target& target);
+Decision decide_by_cost(const Demand& demand, const InlineCost& one, const Target& target);
 
 /// What a node of a kernel takes to compile, in operations: those that targets lack are written by many, and each REDUCE is a loop more
 /// that the choice of vectors and tiles has to weigh. Nodes of a tensor graph, or of a kernel.
@@ -124,10 +112,10 @@ inline constexpr size_t most_uses = 16;
 inline constexpr double small_value = 1024;
 
 /// What one evaluation of a kernel's scalar expression costs: its arithmetic and loaded bytes, in all the loops of the REDUCEs in it.
-double scalar_cost(const UOp& x, const CostModel& model);
+double scalar_cost(const UOp& x, const Costs& costs);
 
 /// What the arithmetic of a kernel's scalar expression costs in all iterations of its loops, where each part runs in those alone that it
 /// depends on.
-double arithmetic_cost(const UOp& x, const CostModel& model);
+double arithmetic_cost(const UOp& x, const Costs& costs);
 
 }  // namespace tinygrad::schedule

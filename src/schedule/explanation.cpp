@@ -106,7 +106,7 @@ bool is_told(const ValueNote& note) {
   if (note.decision.stores) return true;
   switch (note.decision.reason) {
     case Reason::padding: return true;
-    case Reason::cheaper_computed: return note.decision.computing >= CostModel().per_kernel;
+    case Reason::cheaper_computed: return note.decision.computing >= general_costs().memory.launch;
     case Reason::carried: return note.value.is(Op::REDUCE);
     default: return false;
   }

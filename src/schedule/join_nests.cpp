@@ -42,8 +42,7 @@ struct Use {
   }
 };
 
-Use use_of(const UOp& step) {
-  const CostModel model;
+Use use_of(const UOp& step, const Costs& costs) {
   Use use;
   if (is_copy(step)) {
     use.read(copied_from(step));
@@ -59,7 +58,7 @@ Use use_of(const UOp& step) {
       use.weight += compile_weight(u);
       if (u.is(Op::LOAD)) use.read(u.src(0).src(0));
     }
-    use.work += places * (scalar_cost(stored_value(s), model) + model.per_stored_byte * itemsize(stored_to(s).dtype()));
+    use.work += places * (scalar_cost(stored_value(s), costs) + costs.memory.stored_byte * itemsize(stored_to(s).dtype()));
   }
   return use;
 }
@@ -74,10 +73,11 @@ class Joiner {
       out_.push_back(loop_around(join_nests(step.src(0), target_of_).src(), step.src(1)));
       return;
     }
-    const Use use = use_of(step);
     const Symbol device = device_of_call(step);
     const Target& target = target_of_(device);
-    const double most = most_work * CostModel().per_kernel;
+    const Costs& costs = costs_of(target);
+    const Use use = use_of(step, costs);
+    const double most = most_work * costs.memory.launch;
     const bool small = !is_copy(step) && !target.has_groups && use.work <= most;
     const bool fits = waiting_.empty() || (device_of_call(waiting_[0]) == device && together_.work + use.work <= most &&
                                            together_.weight + use.weight <= most_joined_weight &&

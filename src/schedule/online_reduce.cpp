@@ -245,8 +245,8 @@ bool sizes_are_known(const UOps& ranges) {
 /// What is carried is rescaled at each step, and partial results are merged with exponentials. That pays where x costs more to compute once
 /// more, or where all that is read for one maximum has left the caches before the sum would read it again.
 bool worth_joining(const UOp& x, const UOps& ranges, const Target& target) {
-  const CostModel model;
-  if (scalar_cost(x, model) > model.transcendental) return true;
+  const Costs& costs = costs_of(target);
+  if (scalar_cost(x, costs) > costs.ops.exponential.fused) return true;
   double bytes = 0, steps = 1;
   for (const UOp& u : toposort(x))
     if (u.is(Op::LOAD)) bytes += itemsize(u.dtype());

@@ -137,7 +137,7 @@ class Placer {
     double shared = 1;
     for (const UOp& r : kernel_of(use).ranges)
       if (std::ranges::binary_search(ids, Loops::id(r)) && !depends_on(use, r)) shared *= out_.loops.of(r).size;
-    return n / std::min(shared, in_joined ? model_.accumulators(target_of(use)) : model_.register_tile);
+    return n / std::min(shared, in_joined ? joined_accumulators(target_of(use)) : register_tile);
   }
   static bool depends_on(const Use& use, const UOp& range) {
     return std::any_of(use.place.at.begin(), use.place.at.end(), [&](const UOp& e) { return is_open_over(e, std::span(&range, 1)); });
@@ -280,7 +280,7 @@ class Placer {
     demand.is_padding = inner && can_be_stored(inner) && !in_memory(inner);
     demand.parts = parts_of(u);
     const Target& target = target_of(uses[0]);
-    return decide_by_cost(demand, inline_cost(u, model_, target, in_memory), model_, target);
+    return decide_by_cost(demand, inline_cost(u, target, in_memory), target);
   }
 
   Demand demand_for(const UOp& u) {
@@ -347,9 +347,7 @@ class Placer {
   }
 
   /// The kernel has few outputs, and this value could have been computed by many threads.
-  bool starves_threads(const Use& use, double n) const {
-    return outputs_of(use) < model_.per_call_parallel && n >= model_.per_call_parallel;
-  }
+  bool starves_threads(const Use& use, double n) const { return outputs_of(use) < enough_parallel && n >= enough_parallel; }
 
   void pass_on(const UOp& u, Use& use) {
     if (u.in(Group::movement)) {
@@ -405,7 +403,6 @@ class Placer {
   const TargetOf& target_of_;
   const NodeMap<Reason>& forced_;
   const NodeSet& expected_;
-  const CostModel model_{};
   const bool explains_;
   int32_t next_slot_;
   const NodeSet broadcasts_;

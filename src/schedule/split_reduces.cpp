@@ -66,7 +66,6 @@ double elements(const UOp& u) {
 }
 
 bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
-  const CostModel model;
   if (is_general_reduce(u) || is_selection(u) || !sizes_are_known(shape_of(u.src(0)))) return false;
   const double results = elements(u);
   if (results >= enough_results || elements(u.src(0)) < launches * most_chunks) return false;
@@ -75,8 +74,8 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   const Target& target = target_of(device);
   if (!target.has_threads && !target.has_groups) return false;
   const auto is_reduced = [](const UOp& s) { return s.is(Op::REDUCE); };  // those are cut or not by themselves
-  const double cost = inline_cost(u, model, target, is_reduced).cost;
-  return cost > launches * model.per_kernel;
+  const double cost = inline_cost(u, target, is_reduced).cost;
+  return cost > launches * costs_of(target).memory.launch;
 }
 
 UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {

@@ -5,6 +5,7 @@
 
 #include "shape/shape.h"
 #include "symbolic/mean.h"
+#include "target/costs.h"
 #include "uop/build.h"
 #include "uop/node_map.h"
 
@@ -44,6 +45,7 @@ double accesses(const UOp& index, double registers) {
 
 ProgramCost program_cost(const UOp& linear, const Target& target) {
   const double vector_bytes = std::max(8.0, target.vector_bits / 8.0);
+  const InstructionCosts& costs = costs_of(target).instructions;
   const Registers registers_of(linear);
   std::vector<double> trips{1};
   double kept = 0;
@@ -70,12 +72,13 @@ ProgramCost program_cost(const UOp& linear, const Target& target) {
       case Op::LOAD:
       case Op::STORE: {
         const UOp& value = u.is(Op::LOAD) ? u : u.src(1);
-        add(accesses(u.src(0), registers(value)), registers_of.hold(u.src(0).src(0)) ? 0 : 1);
+        add(accesses(u.src(0), registers(value)), registers_of.hold(u.src(0).src(0)) ? 0 : costs.access);
         break;
       }
-      case Op::FETCH: add(1, 1); break;
+      case Op::FETCH: add(1, costs.access); break;
       default:
-        if (u.in(Group::alu) || u.is(Op::CAST) || u.is(Op::WMMA)) add(registers(u), is_float(u.dtype()) ? 0.5 : 0.25);
+        if (u.in(Group::alu) || u.is(Op::CAST) || u.is(Op::WMMA))
+          add(registers(u), is_float(u.dtype()) ? costs.float_vector : costs.other_vector);
     }
   const double fits = std::max(8, target.vector_registers) * vector_bytes;
   if (kept > fits) cost.run *= 1 + kept / fits;

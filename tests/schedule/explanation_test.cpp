@@ -225,13 +225,12 @@ INSTANTIATE_TEST_SUITE_P(Loops, Explains, testing::ValuesIn(loops()));
 
 TEST(Explanation, OfWhatIsInsideOfAPadding) {
   Demand d{.dtype = DType::float32, .elements = 65536, .evaluations = 2 * 65536, .uses = 2, .is_padding = true};
-  const CostModel model;
   EXPECT_EQ(decide_by_uses(d), std::nullopt);
-  EXPECT_EQ(decide_by_cost(d, {.cost = 200}, model, cpu("CPU")).reason, Reason::padding);
-  EXPECT_EQ(decide_by_cost(d, {.cost = 20}, model, cpu("CPU")).reason, Reason::cheaper_computed);
+  EXPECT_EQ(decide_by_cost(d, {.cost = 200}, cpu("CPU")).reason, Reason::padding);
+  EXPECT_EQ(decide_by_cost(d, {.cost = 20}, cpu("CPU")).reason, Reason::cheaper_computed);
   d.is_padding = false;
-  const Decision stored = decide_by_cost(d, {.cost = 200}, model, cpu("CPU"));
-  EXPECT_EQ(stored, (Decision{true, Reason::cheaper_stored, 200.0 * 65536, model.store(cpu("CPU"), 65536, 2 * 65536, DType::float32)}));
+  const Decision stored = decide_by_cost(d, {.cost = 200}, cpu("CPU"));
+  EXPECT_EQ(stored, (Decision{true, Reason::cheaper_stored, 200.0 * 65536, store_cost(cpu("CPU"), 65536, 2 * 65536, DType::float32)}));
 }
 
 TEST(Explanation, IsLoggedWhenThePlanIsMade) {

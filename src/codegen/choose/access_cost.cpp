@@ -6,6 +6,7 @@
 #include "codegen/kernel_axes.h"
 #include "codegen/late/vectorize_lanes.h"
 #include "shape/ranges.h"
+#include "target/costs.h"
 
 namespace tinygrad::codegen {
 
@@ -24,7 +25,7 @@ double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
 bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
   if (!w.node.is(Op::STORE)) return false;
   const auto stride = stride_of(w.node.src(0).src(1), along.range);
-  return stride && std::abs(*stride) * in.nest.item_bytes >= line_bytes;
+  return stride && std::abs(*stride) * in.nest.item_bytes >= costs_of(in.target).memory.line_bytes;
 }
 
 double join_cost(const CpuNest& in, const Lane& l) {

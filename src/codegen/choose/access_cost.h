@@ -5,8 +5,6 @@
 
 namespace tinygrad::codegen {
 
-inline constexpr int64_t line_bytes = 64;  ///< of a cache
-
 /// True if lanes are every second to fourth element: one access then covers the whole run (late/vectorize_lanes.h).
 bool is_every_few(const NestedWork& w, const Lane& l);
 

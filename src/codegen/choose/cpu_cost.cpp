@@ -7,6 +7,7 @@
 #include "codegen/choose/chunks.h"
 #include "codegen/choose/memory_cost.h"
 #include "codegen/choose/window_cost.h"
+#include "target/costs.h"
 
 namespace tinygrad::codegen {
 
@@ -68,7 +69,8 @@ double line_cost(const PlannedLoops& loops, const WorkPart& p, const Tile& t) {
     if (t.axis[i] >= 0 && w.strides[size_t(t.axis[i])] == 1) shared = double(t.count[i]);
   const Lanes& lanes = loops.plan.lanes;
   const bool vector = std::any_of(lanes.begin(), lanes.end(), [&](const Lane& l) { return has_axis(w.depends, l.axis); });
-  const double vectors_a_line = std::max(1.0, double(line_bytes) / double((vector ? lanes.widest() : 1) * in.nest.item_bytes));
+  const double vectors_a_line =
+      std::max(1.0, double(costs_of(in.target).memory.line_bytes) / double((vector ? lanes.widest() : 1) * in.nest.item_bytes));
   return 0.5 + 1.5 / std::min(shared, vectors_a_line);
 }
 

@@ -5,20 +5,18 @@
 
 #include "codegen/choose/access_cost.h"
 #include "codegen/choose/window_cost.h"
+#include "target/costs.h"
 
 namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
 constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
-/// Cycles that a vector's store takes longer where several rows are written at once that lie at least so many bytes apart.
-constexpr double stream_store_cycles = 8;
-constexpr int64_t least_stream_bytes = 256;
 
 /// The rate at which an array of `of` bytes is read that the second cache does not hold.
 double bytes_a_cycle(const Target& target, double of) {
-  return of > double(std::max(target.l2_bytes, target.l3_bytes)) ? memory_bytes_a_cycle : l3_bytes_a_cycle;
+  const MemoryCosts& costs = costs_of(target).memory;
+  return of > double(std::max(target.l2_bytes, target.l3_bytes)) ? costs.memory_bytes_a_cycle : costs.l3_bytes_a_cycle;
 }
 
 }  // namespace
@@ -92,7 +90,8 @@ double resident_cycles(const PlannedLoops& loops, const Tile& t) {
   // Other data that passes through the second cache evicts a part of a large tile.
   const double own = l2_share * double(in.target.l2_bytes);
   const double evicted = std::clamp((tile - own) / (double(in.target.l2_bytes) - own), 0.0, 1.0);
-  return loaded * ((1 - evicted) / l2_bytes_a_cycle + evicted / l3_bytes_a_cycle);
+  const MemoryCosts& costs = costs_of(in.target).memory;
+  return loaded * ((1 - evicted) / costs.l2_bytes_a_cycle + evicted / costs.l3_bytes_a_cycle);
 }
 
 double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
@@ -107,7 +106,7 @@ double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(w.depends, int(i)))
         bytes *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(size(int(i)), step(int(i)));
-    double rate = l3_bytes_a_cycle;
+    double rate = costs_of(in.target).memory.l3_bytes_a_cycle;
     for (int i : loops.inside_out) {
       const double left = loops.is_around(i) ? double(loops.trips_around(i)) : std::max(1.0, size(i) / step(i));
       if (has_axis(w.depends, i)) {
@@ -125,15 +124,16 @@ double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
 double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.reduces == 0 || in.nest.total_cost < worth_tiling) return 0;
+  const double line_bytes = double(costs_of(in.target).memory.line_bytes);
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!w.is_access || (w.inside & in.reduce_axes)) continue;
-    double bytes = double(in.nest.item_bytes), piece = double(line_bytes);
+    double bytes = double(in.nest.item_bytes), piece = line_bytes;
     for (size_t i = 0; i < in.axes(); ++i) {
       if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
       if (std::abs(w.strides[i]) == 1) piece = std::max(piece, double(loops.step_of(int(i), t)) * double(in.nest.item_bytes));
     }
-    if (bytes > double(in.target.l2_bytes)) sum += bytes / bytes_a_cycle(in.target, bytes) * double(line_bytes) / piece;
+    if (bytes > double(in.target.l2_bytes)) sum += bytes / bytes_a_cycle(in.target, bytes) * line_bytes / piece;
   }
   return sum;
 }
@@ -141,6 +141,7 @@ double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
 double store_stream_cycles(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.total_cost < worth_tiling || !in.uses_once) return 0;
+  const MemoryCosts& costs = costs_of(in.target).memory;
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!w.node.is(Op::STORE)) continue;
@@ -148,10 +149,10 @@ double store_stream_cycles(const PlannedLoops& loops, const Tile& t) {
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
     if (bytes <= double(in.target.l2_bytes)) continue;
-    const double cycles = bytes > double(in.target.l3_bytes) / 2 ? stream_store_cycles : stream_store_cycles / 2;
+    const double cycles = bytes > double(in.target.l3_bytes) / 2 ? costs.stream_store : costs.stream_store / 2;
     for (int i = 0; i < 2; ++i)
       if (has_axis(w.depends & ~in.nest.chosen, t.axis[i]) && t.count[i] > 1 &&
-          std::abs(w.strides[size_t(t.axis[i])]) * in.nest.item_bytes > least_stream_bytes)
+          std::abs(w.strides[size_t(t.axis[i])]) * in.nest.item_bytes > costs.stream_bytes)
         sum += cycles * w.trips * share_of(loops, w, loops.plan.lanes);
   }
   return sum;

@@ -13,28 +13,11 @@
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "symbolic/gated.h"
+#include "target/costs.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
-
-double cycles_of(const UOp& u) {
-  switch (u.op()) {
-    case Op::EXP2:
-    case Op::LOG2: return 10;
-    case Op::SIN:
-    case Op::POW: return 40;
-    case Op::THREEFRY: return 60;
-    case Op::SQRT:
-    case Op::FDIV:
-    case Op::RECIPROCAL: return 4;
-    case Op::CDIV:
-    case Op::CMOD:
-    case Op::FLOORDIV:
-    case Op::FLOORMOD: return 10;
-    default: return 0.5;
-  }
-}
 
 namespace {
 
@@ -277,7 +260,7 @@ class Analysis {
                        .is_access = access,
                        .inside = bits_around(open) | bits_around(own),
                        .depends = bits_of(open) | bits_of(own),
-                       .cost = access ? 1 : cycles_of(u),
+                       .cost = access ? 1 : general_costs().ops.of(u.op()).cycles,
                        .argument = access ? argument_bit(u.src(0).src(0)) : 0};
     add(w);
     if (is_general_reduce(u)) add_step(w);
@@ -307,7 +290,7 @@ class Analysis {
     const int* loop = place_.find(closed_ranges(reduce.node).back());
     for (const UOp& u : nodes) {
       if (!u.in(Group::alu)) continue;
-      add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = cycles_of(u)});
+      add({.node = u, .inside = reduce.inside, .depends = depends[u], .cost = general_costs().ops.of(u.op()).cycles});
       const uint64_t same = reduce.depends & ~depends[u];
       if (loop && same) nest_.joined_axis = *loop;
       nest_.followed |= same;

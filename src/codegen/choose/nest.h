@@ -39,7 +39,7 @@ struct NestedWork {
   uint64_t depends = 0;                             ///< those that change it
   uint64_t chosen = 0;                              ///< axes among `depends` that only choose which part of it is used
   double trips = 1;                                 ///< how often it is done
-  double cost = 1;                                  ///< cycles of doing it once, with scalars
+  double cost = 1;                                  ///< cycles of doing it once, with scalars (target/costs.h)
   uint64_t argument = 0;                            ///< the argument that is accessed, as a bit; 0: none, or other memory
   std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: it does not depend on the axis
   std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on; axes that move it in one window are together
@@ -59,9 +59,6 @@ struct Nest {
   uint64_t repeated = 0;  ///< axes of terms that a reduction sums and results use again, and the axes of these results (repeated_terms.h)
   uint64_t computed = 0;  ///< arguments, as bits, whose elements a REDUCE needs only through values computed of them (computed_values.h)
 };
-
-/// Cycles of an op on a scalar, about.
-double cycles_of(const UOp& u);
 
 /// The argument, as a bit of a set; 0 for other memory.
 uint64_t argument_bit(const UOp& memory);

@@ -4,15 +4,11 @@
 #include <cmath>
 
 #include "codegen/choose/access_cost.h"
+#include "target/costs.h"
 
 namespace tinygrad::codegen {
 
 namespace {
-
-constexpr double cycles_a_vector = 12;   // to copy one of a row that begins anywhere
-constexpr double cycles_an_element = 3;  // to copy elements one by one
-/// The processor fetches ahead in runs of at least so many contiguous bytes; the rate is that of shorter runs.
-constexpr double long_run = 1024, short_run_bytes_a_cycle = 2;
 
 /// False for an axis with a masked end or with blocks that overlap: its loops share no window with others.
 bool is_split_evenly(const PlannedLoops& loops, int axis, const Tile& t) { return loops.in.axis(axis).size % loops.step_of(axis, t) == 0; }
@@ -55,12 +51,14 @@ double copying(const PlannedLoops& loops, const NestedWork& w) {
   };
   const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::all_of(lanes, lies_together);
   const double bytes = double(itemsize(w.node.dtype()));
-  return rows ? cycles_a_vector / std::max(1.0, double(loops.in.target.vector_bits) / 8 / bytes) : cycles_an_element;
+  const MemoryCosts& costs = costs_of(loops.in.target).memory;
+  return rows ? costs.copied_vector / std::max(1.0, double(loops.in.target.vector_bits) / 8 / bytes) : costs.copied_element;
 }
 
 /// Cycles to compute one element of a tile of computed values that has `iterations` of each axis.
 double computing(const PlannedLoops& loops, const NestedWork& load, std::span<const double> iterations) {
   const CpuNest& in = loops.in;
+  const MemoryCosts& costs = costs_of(in.target).memory;
   const double vector = std::max(1, in.target.lanes(load.node.dtype()));
   const double bytes = double(itemsize(load.node.dtype()));
   double lanes = 1, run = bytes;
@@ -69,7 +67,7 @@ double computing(const PlannedLoops& loops, const NestedWork& load, std::span<co
     if (has_axis(load.depends, int(i))) total *= in.axis(int(i)).size;
     if (load.strides[i] != 1 || iterations[i] <= 1) continue;
     lanes = iterations[i] / std::ceil(iterations[i] / vector);
-    run = bytes * (iterations[i] < double(in.axis(int(i)).size) ? iterations[i] : long_run);
+    run = bytes * (iterations[i] < double(in.axis(int(i)).size) ? iterations[i] : costs.long_run);
   }
   for (const Lane& l : loops.plan.lanes)
     if (has_axis(load.depends, l.axis)) lanes = double(l.lanes);
@@ -81,10 +79,10 @@ double computing(const PlannedLoops& loops, const NestedWork& load, std::span<co
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(load.depends & ~w.depends, int(i))) times /= iterations[i];
     const auto is_gathered = [&](const Lane& l) { return has_axis(w.depends, l.axis) && std::abs(w.strides[size_t(l.axis)]) != 1; };
-    cycles += times * (w.is_access && std::ranges::any_of(loops.plan.lanes, is_gathered) ? cycles_an_element : p.cost / lanes);
+    cycles += times * (w.is_access && std::ranges::any_of(loops.plan.lanes, is_gathered) ? costs.copied_element : p.cost / lanes);
     // A run that begins anywhere leaves parts of its first and last cache line unused.
-    if (w.is_access && run < long_run && total > in.target.l2_bytes)
-      cycles += times * bytes * (1 + double(line_bytes) / run) / short_run_bytes_a_cycle;
+    if (w.is_access && run < costs.long_run && total > in.target.l2_bytes)
+      cycles += times * bytes * (1 + double(costs.line_bytes) / run) / costs.short_run_bytes_a_cycle;
   }
   return cycles;
 }

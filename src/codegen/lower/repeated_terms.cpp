@@ -1,7 +1,7 @@
 #include "codegen/lower/repeated_terms.h"
 
-#include "codegen/choose/nest.h"
 #include "shape/ranges.h"
+#include "target/costs.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -16,7 +16,7 @@ bool is_value(const UOp& u) { return (u.in(Group::alu) || u.in(Group::convert)) 
 double cost_in(const UOp& value, std::span<const UOp> loops) {
   double sum = 0;
   for (const UOp& u : toposort_where(std::span(&value, 1), [&](const UOp& v) { return is_open_over(v, loops); }))
-    if (is_value(u) && is_open_over(u, loops)) sum += cycles_of(u);
+    if (is_value(u) && is_open_over(u, loops)) sum += general_costs().ops.of(u.op()).cycles;
   return sum;
 }
 
