@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
+#include "device/device.h"
 #include "dtype/visit.h"
 #include "ops/hash.h"
 #include "ops/linalg.h"
@@ -36,8 +37,8 @@ ops::PoolOptions to_pool(const PoolOptions& o) {
   out.padding = per_axis(o.padding);
   return out;
 }
-/// Where it pays is measured on CPUs; GPUs have units for matrix products, and less memory. Outside of training windows stay as they
-/// are, so jitted functions transform them once.
+/// Where it pays is measured on CPUs, and on NULL, which stands for one; GPUs have units for matrix products, and less memory. Outside of
+/// training windows stay as they are, so jitted functions transform them once.
 ops::Winograd winograd_on(std::string_view device) {
   const Options& options = current_options();
   switch (options.wino) {
@@ -45,7 +46,7 @@ ops::Winograd winograd_on(std::string_view device) {
     case 2: return ops::Winograd::always;
     default: break;
   }
-  if (!device.starts_with("CPU")) return ops::Winograd::never;
+  if (!Device::get(device).target().has_threads) return ops::Winograd::never;
   return options.training ? ops::Winograd::where_it_pays : ops::Winograd::with_fixed_windows;
 }
 

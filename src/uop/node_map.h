@@ -21,7 +21,9 @@ class Borrowed {
  public:
   Borrowed() = default;
   explicit Borrowed(const Node* node) : node_(UOp::share(node)) {}
+  Borrowed(const Borrowed&) = default;
   Borrowed(Borrowed&&) = default;
+  Borrowed& operator=(const Borrowed&) = default;
   Borrowed& operator=(Borrowed&&) = default;
   ~Borrowed() {
     if (node_ && node_->is_held_once()) end_for_dropped_key(node_);

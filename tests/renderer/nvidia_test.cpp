@@ -124,6 +124,17 @@ TEST(Nvidia, FloatsThatAreBitsAreConvertedThroughFloat) {
     }
 }
 
+// The decomposition of an exponential has what rounding took from a product. The compiler of CUDA C, given the product and the sum, takes
+// the rounded product for both, and then nothing was lost.
+TEST(Nvidia, MultiplyAddsAreCalls) {
+  const UOp i = loop(64, 0);
+  for (const DType d : {DType::float32, DType::float64}) {
+    const UOp factor = constant(d, d == DType::float32 ? double(1.4426950408889634f) : 1.4426950408889634);
+    const std::string cuda = render(kernel({ended(write(arg(0, 64, d), i, alu(Op::EXP2, {read(arg(1, 64, d), i) * factor})), {i})})).cuda;
+    EXPECT_TRUE(has(cuda, "fma(x0, ")) << cuda;
+  }
+}
+
 TEST(Nvidia, VariablesAreArgumentsOf64Bits) {
   const UOp n = variable("n", 1, 64), i = range(cast(n, DType::index), RangeArg{.id = 0});
   const Texts t = render(kernel({ended(write(arg(0, 64), i, read(arg(1, 64), i) * 2), {i})}));

@@ -201,6 +201,8 @@ class Alu {
       mask_bits_ = all.mask_bits;
       return all.expr;
     }
+    if (prelude_.dialect().calls_fma && lanes_ == 1 && (d_ == DType::float32 || d_ == DType::float64))
+      return call("fma", {s_[0].expr, s_[1].expr, s_[2].expr});
     // The compiler fuses what stands in one expression, where the processor can.
     Expr product = binary(s_[0].expr, "*", Binds::product, beside_vector(1));
     Expr result = binary(product, "+", Binds::sum, s_[2].expr);

@@ -192,6 +192,7 @@ const Dialect& cuda_dialect() {
       .helper = "inlined",
       .restricted = "__restrict__ ",
       .wraps = false,
+      .calls_fma = true,
       .vector_type = vector_type,
       .vector = vector,
       .lane = lane,

@@ -97,6 +97,9 @@ struct Dialect {
   bool overloads = true;     ///< helper functions for several types may have one name; else the name ends with the type
   bool wraps = true;         ///< sums of signed integers that overflow wrap around; else they are computed as unsigned ones
   bool fuses_halves = true;  ///< a multiply-add of halves may be rounded once; else it is twice, whatever the processor has
+  /// A multiply-add of scalars is a call of fma(): written as a product and a sum, it would get a product that the compiler has rounded for
+  /// another use.
+  bool calls_fma = false;
 
   /// The definition of a vector type; empty where the language has it.
   std::string (*vector_type)(std::string_view element, int lanes, int itemsize);

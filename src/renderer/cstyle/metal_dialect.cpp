@@ -105,6 +105,7 @@ const Dialect& metal_dialect() {
       .helper = "inlined",
       .restricted = "",
       .wraps = false,
+      .calls_fma = true,
       .vector_type = vector_type,
       .vector = vector,
       .lane = lane,

@@ -163,7 +163,7 @@ TEST_P(Record, IsAsBefore) {
                    return apps::make_workload("resnet50");
                  }});
   for (const Corpus& c : all) {
-    const Context context{{.allow_tf32 = c.allow_tf32, .default_float = c.default_float, .dev = "NULL"}};
+    const Context context{{.allow_tf32 = c.allow_tf32, .default_float = c.default_float, .dev = "NULL", .wino = 0}};
     const Texts texts = made_of(c.make(), GetParam());
     if (folder) {
       write(texts, std::filesystem::path(folder) / GetParam().name / c.name);

@@ -26,6 +26,8 @@ inline void __syncthreads() { items->barrier(items->self); }
 #define memcpy __builtin_memcpy
 inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 inline float fabs(float x) { return __builtin_fabsf(x); }
 inline double fabs(double x) { return __builtin_fabs(x); }
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
