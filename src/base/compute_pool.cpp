@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
 #include <tinygrad/helpers.h>
 
 #include "base/cpu.h"
@@ -75,6 +78,7 @@ struct ComputePool::State {
   bool enter();
   void leave();
   void worker_loop(size_t slot);
+  void end_workers();
 
   // Workers inside the job, and a bit that is set while it takes more. A worker that comes late finds it closed (or helps
   // with the next job), so the end of a job waits for nobody who has not begun.
@@ -179,17 +183,26 @@ void ComputePool::State::worker_loop(size_t slot) {
   }
 }
 
-ComputePool::ComputePool(size_t threads) : state_(std::make_unique<State>(std::max<size_t>(threads, 1))) {
-  if (threads <= 1) return;
-  for (size_t i = 0; i < threads; i++) state_->workers[i].thread = std::thread([this, i] { state_->worker_loop(i); });
-}
-
-ComputePool::~ComputePool() {
-  state_->stop.store(true, std::memory_order_release);
-  state_->call_workers(state_->workers.size(), state_->workers.size());
-  for (Worker& w : state_->workers)
+void ComputePool::State::end_workers() {
+  stop.store(true, std::memory_order_release);
+  call_workers(workers.size(), workers.size());
+  for (Worker& w : workers)
     if (w.thread.joinable()) w.thread.join();
 }
+
+ComputePool::ComputePool(size_t threads) : state_(std::make_unique<State>(std::max<size_t>(threads, 1))) {
+  if (threads <= 1) return;
+  size_t started = 0;
+  try {
+    for (; started < threads; started++)
+      state_->workers[started].thread = std::thread([this, slot = started] { state_->worker_loop(slot); });
+  } catch (const std::system_error& e) {
+    state_->end_workers();
+    throw DeviceError(fmt::format("CPU: of {} threads {} could be started: {}; set NUM_CPU_THREADS to fewer", threads, started, e.what()));
+  }
+}
+
+ComputePool::~ComputePool() { state_->end_workers(); }
 
 size_t ComputePool::threads() const noexcept { return state_->workers.size(); }
 

@@ -96,7 +96,8 @@ struct Task {
 struct HostQueue::State {
   const std::string device;
   std::mutex mutex;
-  std::condition_variable arrived, finished;
+  std::unique_ptr<std::condition_variable> arrived = std::make_unique<std::condition_variable>(),
+                                           finished = std::make_unique<std::condition_variable>();
   std::deque<Task> tasks;
   pid_t thread_in = 0;  ///< the process that has the thread; a forked child has none yet
   bool ends = false, is_running = false;
@@ -128,6 +129,7 @@ struct HostQueue::State {
   /// Under the mutex. What ran at the moment of a fork has run in the parent only.
   static void ensure_thread(const std::shared_ptr<State>& state) {
     if (state->thread_in == ::getpid()) return;
+    if (state->thread_in != 0) state->forget_waiters();
     if (std::exchange(state->is_running, false) && state->failure.empty()) state->failure = "the process was forked while a command ran";
     try {
       std::thread([state] { state->run_all(); }).detach();
@@ -136,11 +138,18 @@ struct HostQueue::State {
     }
     state->thread_in = ::getpid();
   }
+  /// After a fork, in which what waits for the parent's conditions stays behind: to wake it, or to destroy them, would take for ever.
+  void forget_waiters() {
+    for (auto* condition : {&arrived, &finished}) {
+      (void)condition->release();
+      *condition = std::make_unique<std::condition_variable>();
+    }
+  }
   /// Until all has run; with the lock.
   static std::unique_lock<std::mutex> finish(const std::shared_ptr<State>& state) {
     std::unique_lock lock(state->mutex);
     if (!state->is_idle()) ensure_thread(state);
-    state->finished.wait(lock, [&] { return state->is_idle(); });
+    state->finished->wait(lock, [&] { return state->is_idle(); });
     return lock;
   }
 
@@ -157,7 +166,7 @@ struct HostQueue::State {
   void run_all() {
     std::unique_lock lock(mutex);
     for (;;) {
-      arrived.wait(lock, [&] { return ends || !tasks.empty(); });
+      arrived->wait(lock, [&] { return ends || !tasks.empty(); });
       if (tasks.empty()) return;
       std::optional<Task> task(std::move(tasks.front()));
       tasks.pop_front();
@@ -167,7 +176,7 @@ struct HostQueue::State {
       task.reset();
       lock.lock();
       is_running = false;
-      if (tasks.empty()) finished.notify_all();
+      if (tasks.empty()) finished->notify_all();
     }
   }
 };
@@ -177,7 +186,7 @@ HostQueue::HostQueue(std::string device) : state_(std::make_shared<State>(std::m
 HostQueue::~HostQueue() {
   const std::lock_guard lock(state_->mutex);
   state_->ends = true;
-  state_->arrived.notify_all();
+  state_->arrived->notify_all();
 }
 
 void HostQueue::submit(std::span<const Command> commands) {
@@ -186,7 +195,7 @@ void HostQueue::submit(std::span<const Command> commands) {
   const std::lock_guard lock(state_->mutex);
   State::ensure_thread(state_);
   for (Task& t : tasks) state_->tasks.push_back(std::move(t));
-  state_->arrived.notify_one();
+  state_->arrived->notify_one();
 }
 
 SignalPtr HostQueue::make_signal() { return std::make_shared<HostSignal>(); }

@@ -16,6 +16,8 @@ using Shape = SmallVector<SInt, 6>;
 /// The shape of a node; () for scalars and effects. Computed from the sources without recursion and cached in the node.
 /// Throws ShapeError where sources do not fit the op; for symbolic sizes only where they cannot fit for any value.
 const Shape& shape_of(const UOp& u);
+/// Of a node that is gone at once, a copy.
+inline Shape shape_of(UOp&& u) { return shape_of(std::as_const(u)); }
 
 /// Number of axes of shape_of(u).
 inline size_t rank_of(const UOp& u) { return shape_of(u).size(); }

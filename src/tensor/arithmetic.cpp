@@ -181,13 +181,13 @@ Tensor Tensor::ufix(const Operand& x) const {
 }
 
 Tensor Tensor::usum(std::span<const Tensor> others) const {
-  Tensor out = *this;
+  Tensor out = others.empty() ? wrap(uop()) : *this;
   for (const Tensor& t : others) out = out.add(t);
   return out;
 }
 
 Tensor Tensor::uprod(std::span<const Tensor> others) const {
-  Tensor out = *this;
+  Tensor out = others.empty() ? wrap(uop()) : *this;
   for (const Tensor& t : others) out = out.mul(t);
   return out;
 }

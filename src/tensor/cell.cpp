@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <thread>
 #include <unordered_set>
 
 #include "tensor/history.h"
@@ -75,7 +76,16 @@ std::vector<CellPtr> sorted_cells(bool with_finished) {
   return out;
 }
 
+constinit std::atomic<bool> several_threads{false};
+
+void note_thread() {
+  static const std::thread::id first = std::this_thread::get_id();
+  if (std::this_thread::get_id() != first) several_threads.store(true);
+}
+
 }  // namespace
+
+bool several_threads_made_cells() { return several_threads.load(); }
 
 uint64_t next_cell_number() {
   static std::atomic<uint64_t> last{0};
@@ -166,6 +176,7 @@ CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
     const std::lock_guard lock(shard.mutex);
     file(shard, *cell, cell->filed_finished_);
   }
+  note_thread();
   if (tensor::Observer* r = tensor::Observer::current()) r->created(*cell);
   return cell;
 }

@@ -57,6 +57,8 @@ using CellPtr = std::shared_ptr<TensorCell>;
 CellPtr make_cell(const UOp& node, bool is_view, const char* operation);
 /// That of a cell, or of another value of one, made now; those that were there before have smaller ones.
 uint64_t next_cell_number();
+/// Whether several threads have made cells.
+bool several_threads_made_cells();
 /// All cells alive, in the order they were made.
 std::vector<CellPtr> live_cells();
 /// Those that are more than a view of a BUFFER, and perhaps some others.

@@ -7,11 +7,12 @@
 
 #include <tinygrad/helpers.h>
 
+#include "base/per_process.h"
+
 namespace tinygrad::tensor {
 
 namespace {
 
-/// Never destroyed: tensors may be global.
 struct Waiting {
   std::mutex mutex;
   std::condition_variable released;
@@ -19,10 +20,7 @@ struct Waiting {
   std::atomic<uint32_t> waiters{0};
   std::atomic<int64_t> claims_ns{0}, states_ns{0};
 
-  static Waiting& instance() {
-    static auto* waiting = new Waiting;
-    return *waiting;
-  }
+  static Waiting& instance() { return detail::PerProcess<Waiting>::get(); }
 };
 
 }  // namespace

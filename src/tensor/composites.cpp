@@ -127,7 +127,7 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, std::optional<DT
   return wrap(ops::linear(uop(), weight.uop(), node_or_null(bias), dtype));
 }
 Tensor Tensor::sequential(std::span<const std::function<Tensor(const Tensor&)>> layers) const {
-  Tensor x = *this;
+  Tensor x = layers.empty() ? wrap(uop()) : *this;
   for (const auto& layer : layers) {
     if (!layer) throw ValueError("sequential: one of the layers is empty");
     x = layer(x);

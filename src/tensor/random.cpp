@@ -184,7 +184,7 @@ Tensor Tensor::randn_like(const TensorOptions& o) const {
 
 Tensor Tensor::dropout(double p) const {
   if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: p = {} is no probability", p));
-  if (!current_options().training || p == 0) return *this;
+  if (!current_options().training || p == 0) return wrap(uop());
   return drawn(shape(), context().default_float, 1, device(),
                [&](auto state, auto, auto ctx) { return ops::dropout(state, uop(), p, ctx); });
 }

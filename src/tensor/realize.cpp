@@ -120,9 +120,8 @@ void drop_dead_histories() {
   drop_histories(64, [](const UOp& history) { return !has_history(history); });
 }
 
-/// Lets all live tensors read what stands for these nodes from now on.
-void replace_in_cells(const NodeMap<UOp>& known) {
-  std::vector<CellPtr> cells = unfinished_cells();
+/// Lets these live tensors read what stands for the nodes from now on.
+void replace_in(std::vector<CellPtr> cells, const NodeMap<UOp>& known) {
   while (!cells.empty()) {
     std::vector<UOp> nodes;
     for (const CellPtr& c : cells) nodes.push_back(c->node());
@@ -137,6 +136,8 @@ void replace_in_cells(const NodeMap<UOp>& known) {
     cells = std::move(again);
   }
 }
+
+void replace_in_cells(const NodeMap<UOp>& known) { replace_in(unfinished_cells(), known); }
 
 /// What one realize computes and stores. Made under the lock of the states, which it does not need while it runs.
 class Realization {
@@ -202,8 +203,12 @@ class Realization {
     drop_dead_histories();
     const NodeMap<UOp> known = realized_nodes(memory_, stores_, effects_);
     for (const UOp& a : stores_) set_state_now(a, *known.find(a));
-    replace_in_cells(known);
-    if (!stores_.empty()) spoil_late_readers();
+    std::vector<CellPtr> before = unfinished_cells();
+    const auto late = std::ranges::partition_point(before, [&](const CellPtr& c) { return c->number < first_late_; });
+    replace_in({before.begin(), late}, known);
+    replace_in({late, before.end()}, without_replaced(known));
+    // Meanwhile others may have made tensors of the nodes that tensors had just before, or have now.
+    if (detail::several_threads_made_cells()) replace_in_cells(known);
   }
 
  private:
@@ -255,6 +260,7 @@ class Realization {
     outdated_ = NodeMap<UOp>();
     run_ = NodeSet();
     replaced_ = NodeSet();
+    replaced_buffers_.clear();
     for (const UOp* node : borrowed_toposort(effects_)) {
       const UOp& u = *node;
       if (is_placeholder(u))
@@ -271,11 +277,15 @@ class Realization {
         stores_.push_back(u);
         run_.insert(u);
         const UOp& before = u.src(0).is(Op::REALIZED) ? u.src(0).src(0) : u.src(0);
-        replaced_.insert(before);
+        replace(before);
         if (const Observer* r = Observer::current())  // an argument of a jitted function is known to others by another node
-          if (const UOp original = r->original_of(before)) replaced_.insert(original);
+          if (const UOp original = r->original_of(before)) replace(original);
       }
     }
+  }
+
+  void replace(const UOp& state) {
+    if (replaced_.insert(state) && state.is(Op::BUFFER)) replaced_buffers_.push_back(state);
   }
 
   /// Which of the nodes read a state that is replaced.
@@ -299,17 +309,12 @@ class Realization {
     return *all;
   }
 
-  /// Tensors that other threads have made since this began out of parts of what read the replaced states: that is gone, and to compute them
-  /// is an error.
-  void spoil_late_readers() const {
-    for (const CellPtr& c : unfinished_cells()) {
-      if (c->number < first_late_) continue;
-      NodeMap<UOp> gone;
-      const UOp node = c->node();
-      for (const UOp& u : toposort(node))
-        if (u.is(Op::BUFFER) && replaced_.contains(u)) gone[u] = overwritten_content(u);
-      if (gone.size() > 0 && !is_empty(shape_of(node))) c->exchange(node, substitute(node, gone));
-    }
+  /// The same for tensors that other threads have made since this began. Parts of what reads the states that were replaced may be in them
+  /// alone: what those states were is gone, and to compute such a tensor is an error.
+  NodeMap<UOp> without_replaced(const NodeMap<UOp>& known) const {
+    NodeMap<UOp> out = known;
+    for (const UOp& b : replaced_buffers_) out[b] = overwritten_content(b);
+    return out;
   }
 
   /// All nodes of it, which nobody may replace while it runs.
@@ -333,6 +338,7 @@ class Realization {
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
   std::vector<UOp> stores_;                  // AFTERs that this runs
   NodeSet run_, replaced_;                   // the same as a set; the states they replace
+  std::vector<UOp> replaced_buffers_;        // those of them that are BUFFERs
   NodeMap<UOp> outdated_;
   Claims claims_;
   const uint64_t first_late_ = detail::next_cell_number();  // cells that are made later have larger numbers

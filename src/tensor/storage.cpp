@@ -217,9 +217,9 @@ UOp stored(const UOp& value, Symbol device) {
     const Shape& shape = shape_of(value);
     if (!all_known(shape))
       throw DeviceError(fmt::format("to: {} of symbolic sizes cannot be copied to {}", to_string(shape), device.str()));
-    const UOp source = computed(value), memory = make_memory(shape, value.dtype(), device);
+    const UOp source = is_empty(shape) ? UOp() : computed(value), memory = make_memory(shape, value.dtype(), device);
     buffer_of(state_of_view(memory)).ensure_allocated();
-    write_now(memory, source.is(Op::BUFFER) ? reshape(source, shape) : source);
+    if (source) write_now(memory, source.is(Op::BUFFER) ? reshape(source, shape) : source);
     return memory;
   });
 }

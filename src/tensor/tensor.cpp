@@ -298,9 +298,23 @@ void copy_box(std::byte* to, const std::byte* from, const Sizes& sizes, const Sm
   }
 }
 
+/// What `make` makes of a tensor; once more where another thread's realize has given the tensor another node meanwhile, since the one
+/// before may be of memory that was overwritten.
+Tensor made_of(const Tensor& t, FunctionRef<Tensor(const Tensor&)> make) {
+  for (;;) {
+    const uint64_t version = detail::cell_of(t).version();
+    Tensor made = make(t);
+    if (detail::cell_of(t).version() == version) return made;
+  }
+}
+
+Tensor contiguous_now(const Tensor& t) {
+  return made_of(t, [](const Tensor& x) { return Tensor::from_uop(UOp(Op::CONTIGUOUS, x.dtype(), {x.uop()}), "contiguous"); });
+}
+
 /// The elements of a value with symbolic sizes, which in memory has room for the greatest, without that room.
 UOp packed(const Tensor& t) {
-  const UOp node = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}), "contiguous").realize().uop();
+  const UOp node = contiguous_now(t).realize().uop();
   Buffer& buffer = buffer_of(state_of_view(node));
   const size_t size = itemsize(t.dtype());
   std::vector<std::byte> all(static_cast<size_t>(buffer.size()) * size), used(static_cast<size_t>(t.nbytes()));
@@ -315,7 +329,7 @@ BufferPtr row_major(Tensor t) {
   if (!all_known(shape_of(t.uop()))) return BufferPtr(&buffer_of(packed(t)));
   if (state_of_view(t.uop())) t.realize();
   if (BufferPtr own = piece_of_memory(t.uop())) return own;
-  t = Tensor::from_uop(UOp(Op::CONTIGUOUS, t.dtype(), {t.uop()}), "contiguous");
+  t = contiguous_now(t);
   t.realize();
   return BufferPtr(&buffer_of(whole_buffer(t.uop())));
 }
@@ -335,7 +349,7 @@ void Tensor::read(DType as, size_t count, void* (*take)(void* self, const void* 
       const std::vector<std::byte> own = data();
       return convert_array(as, take(self, nullptr), dtype(), own.data(), count);
     }
-    const BufferPtr memory = row_major(as == dtype() ? *this : cast(as));
+    const BufferPtr memory = row_major(as == dtype() ? *this : made_of(*this, [&](const Tensor& x) { return x.cast(as); }));
     memory->check_readable();
     if (const std::byte* host = memory->device().allocator().host_pointer(memory->handle())) {
       memory->device().wait();

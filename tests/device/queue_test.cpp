@@ -127,10 +127,12 @@ TEST_F(QueueTest, AForkedChildHasAThreadOfItsOwn) {
   one_.synchronize();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // a deadlock would keep the test forever
-    submit(one_, {launch(count)});
-    one_.synchronize();
-    _exit(runs == 2 ? 0 : 1);
+    alarm(60);                       // a deadlock would keep the test forever
+    for (int i = 0; i < 100; ++i) {  // a condition on which threads of the parent wait lets a few pass
+      submit(one_, {launch(count)});
+      one_.synchronize();
+    }
+    _exit(runs == 101 ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);

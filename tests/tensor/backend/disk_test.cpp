@@ -61,6 +61,12 @@ TEST_F(Disk, AFileIsATensor) {
   EXPECT_EQ(((x.to("CPU") * 2)[{0, 0, 1}].item()), 2);
 }
 
+TEST_F(Disk, LazyTensorsWithoutElements) {
+  EXPECT_EQ(Tensor::zeros({0}, {.dtype = dtypes::uint8}).to(device("zero")).to("CPU").shape(), (Sizes{0}));
+  const Tensor two = Tensor({1.0, 2.0}) + 1, none = two[{Slice{1, 1}}].to(device("none"));
+  EXPECT_EQ(none.numel(), 0);
+}
+
 TEST_F(Disk, FilesByTheirPaths) {
   write("x", bytes_of({1, 2, 3}));
   const Tensor x = Tensor::from_file(file("x"));

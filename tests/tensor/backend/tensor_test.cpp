@@ -215,6 +215,15 @@ TEST_P(TensorOn, ReadingAValueKeepsTheWayOfGradients) {
   EXPECT_EQ(loss.gradient({x})[0].tolist(), (Floats{2, 4}));
 }
 
+TEST_P(TensorOn, MethodsThatChangeNothingGiveCopies) {
+  const Tensor x = Tensor{1.0, 2.0}.realize();
+  for (Tensor copy : {x.dropout(0.5), x.dropout(0), x.sequential({}), x.usum({}), x.uprod({})}) {
+    copy += 10;
+    EXPECT_EQ(copy.tolist(), (std::vector<float>{11, 12}));
+  }
+  EXPECT_EQ(x.tolist(), (std::vector<float>{1, 2}));
+}
+
 TEST_P(TensorOn, CopiesBetweenDevices) {
   const Tensor t({1.0, 2.0});
   EXPECT_EQ((t * 2).to("INTERP").device(), "INTERP");

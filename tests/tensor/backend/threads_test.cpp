@@ -53,6 +53,47 @@ TEST(TensorThreads, AStoreRunsOnceWhoeverAsks) {
   EXPECT_EQ(views[2].tolist(), (Floats{4, 6}));
 }
 
+TEST(TensorThreads, ShapesWhileAnotherThreadRealizes) {
+  for (int round = 0; round < 300; ++round) {
+    const Tensor y = (Tensor::ones({1000}) * 3).sum(), w = (Tensor::ones({3}) * 2).clone();
+    in_threads(4, [&](int i) {
+      if (i == 0) y.realize();
+      for (int k = 0; k < 5; ++k) EXPECT_TRUE(y.shape().empty());
+      if (i < 2) {
+        EXPECT_EQ(w.tolist(), (Floats{2, 2, 2}));
+      }
+    });
+  }
+}
+
+// A clone is a store that waits, which one of the threads runs while others make graphs of what it leaves.
+TEST(TensorThreads, WhatAStoreLeavesForAll) {
+  for (int round = 0; round < 300; ++round) {
+    const Tensor w = (Tensor::ones({3}) * 2).clone();
+    Tensor set = Tensor::zeros({3}).contiguous();
+    set.set_item({0}, 5);
+    in_threads(3, [&](int) {
+      EXPECT_EQ((w + 1).sum().item(), 9);
+      EXPECT_EQ((set * 2).sum().item(), 10);
+    });
+  }
+}
+
+TEST(TensorThreads, OldValuesWhileAStoreRuns) {
+  for (int round = 0; round < 300; ++round) {
+    Tensor x = Tensor::ones({1000}).contiguous().realize();
+    const Tensor old = x * 3;
+    x += 1;
+    std::atomic<int> ready{0};
+    in_threads(4, [&](int i) {
+      for (++ready; ready < 4;) std::this_thread::yield();
+      if (i == 0) x.realize();
+      EXPECT_EQ(i == 1 ? old.tolist<double>()[0] : double(old.tolist()[0]), 3);
+    });
+    EXPECT_EQ(x.tolist()[0], 2);
+  }
+}
+
 TEST(TensorThreads, OneJittedFunction) {
   const Tensor w = Tensor({1.0, 2.0, 3.0}).realize();
   const auto f = jit([&](const Tensor& x) {
