@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -48,11 +49,13 @@ struct TaskPool::State {
 };
 
 TaskPool::TaskPool(size_t threads) : state_(std::make_unique<State>()) {
-  for (size_t i = 0; i < threads; i++)
-    state_->threads.emplace_back([state = state_.get()] {
-      pthread_setname_np(pthread_self(), "tg-task");
-      while (auto task = state->take()) task->run_if_unclaimed();
-    });
+  const auto serve = [state = state_.get()] {
+    pthread_setname_np(pthread_self(), "tg-task");
+    while (auto task = state->take()) task->run_if_unclaimed();
+  };
+  try {
+    for (size_t i = 0; i < threads; i++) state_->threads.emplace_back(serve);
+  } catch (const std::system_error&) {}  // the system gives no more of them: fewer do
 }
 
 TaskPool::~TaskPool() {

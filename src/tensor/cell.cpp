@@ -169,6 +169,7 @@ void TensorCell::set_is_param(bool is_param) {
 }
 
 CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
+  note_thread();
   CellPtr cell = std::make_shared<TensorCell>(node, is_view, operation);
   cell->filed_finished_ = is_finished(cell->node_);
   {
@@ -176,7 +177,6 @@ CellPtr make_cell(const UOp& node, bool is_view, const char* operation) {
     const std::lock_guard lock(shard.mutex);
     file(shard, *cell, cell->filed_finished_);
   }
-  note_thread();
   if (tensor::Observer* r = tensor::Observer::current()) r->created(*cell);
   return cell;
 }

@@ -120,14 +120,16 @@ void drop_dead_histories() {
   drop_histories(64, [](const UOp& history) { return !has_history(history); });
 }
 
-/// Lets these live tensors read what stands for the nodes from now on.
-void replace_in(std::vector<CellPtr> cells, const NodeMap<UOp>& known) {
+/// Lets these live tensors read what stands for the nodes from now on. True if some did not yet.
+bool replace_in(std::vector<CellPtr> cells, const NodeMap<UOp>& known) {
+  bool any = false;
   while (!cells.empty()) {
     std::vector<UOp> nodes;
     for (const CellPtr& c : cells) nodes.push_back(c->node());
     const std::vector<UOp> replaced = substitute(nodes, known);
     std::vector<CellPtr> again;
     for (size_t i = 0; i < cells.size(); ++i) {
+      any = any || nodes[i] != replaced[i];
       if (!cells[i]->exchange(nodes[i], replaced[i]))
         again.push_back(cells[i]);
       else if (nodes[i] != replaced[i] && history_of_view(replaced[i]))
@@ -135,9 +137,10 @@ void replace_in(std::vector<CellPtr> cells, const NodeMap<UOp>& known) {
     }
     cells = std::move(again);
   }
+  return any;
 }
 
-void replace_in_cells(const NodeMap<UOp>& known) { replace_in(unfinished_cells(), known); }
+bool replace_in_cells(const NodeMap<UOp>& known) { return replace_in(unfinished_cells(), known); }
 
 /// What one realize computes and stores. Made under the lock of the states, which it does not need while it runs.
 class Realization {
@@ -207,8 +210,10 @@ class Realization {
     const auto late = std::ranges::partition_point(before, [&](const CellPtr& c) { return c->number < first_late_; });
     replace_in({before.begin(), late}, known);
     replace_in({late, before.end()}, without_replaced(known));
-    // Meanwhile others may have made tensors of the nodes that tensors had just before, or have now.
-    if (detail::several_threads_made_cells()) replace_in_cells(known);
+    // Meanwhile others may have made tensors of the nodes that these had just before, and of those tensors more. Who sees that a tensor has
+    // another node since makes it anew (made_of() in tensor.cpp).
+    if (detail::several_threads_made_cells())
+      while (replace_in_cells(known)) {}
   }
 
  private:

@@ -349,7 +349,9 @@ void Tensor::read(DType as, size_t count, void* (*take)(void* self, const void* 
       const std::vector<std::byte> own = data();
       return convert_array(as, take(self, nullptr), dtype(), own.data(), count);
     }
-    const BufferPtr memory = row_major(as == dtype() ? *this : made_of(*this, [&](const Tensor& x) { return x.cast(as); }));
+    // It lives until its elements are there: what is made of a tensor that is gone would be nobody's to bring up to date.
+    const Tensor source = as == dtype() ? *this : made_of(*this, [&](const Tensor& x) { return x.cast(as); });
+    const BufferPtr memory = row_major(source);
     memory->check_readable();
     if (const std::byte* host = memory->device().allocator().host_pointer(memory->handle())) {
       memory->device().wait();
