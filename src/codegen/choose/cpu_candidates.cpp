@@ -161,7 +161,7 @@ std::vector<Tile> tile_candidates(const PlannedLoops& loops, bool may_overlap) {
   const int axes = int(loops.in.axes());
   std::vector<std::vector<int64_t>> counts;
   for (int a = 0; a < axes; ++a) counts.push_back(tile_counts(loops, a, may_overlap));
-  static const std::vector<int64_t> one{1};
+  static const auto& one = *new std::vector<int64_t>{1};
   for (int a = 0; a < axes; ++a)
     for (int b = a; b < axes; ++b)
       for (int64_t n : counts[size_t(a)])

@@ -267,7 +267,7 @@ TEST_F(RepeatedJit, RunsFromACaptureAndFromAFile) {
   const Floats got = f(x, g).tolist();
   EXPECT_EQ(loaded({x, g})[0].tolist(), got);
   EXPECT_EQ(gradients(x, g).tolist(), got);
-  const Context others{{.dev = "CPU:LLVM:x86-64-v4", .no_memory_planner = true}};
+  const Context others{{.dev = "CPU:LLVM:x86-64-v3", .no_memory_planner = true}};
   const Floats wanted = gradients(x, g).tolist();
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-4) << i;
   EXPECT_GT(refused_forgeries(read(), 40), 10);
