@@ -16,11 +16,13 @@ list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.c
     program/stored_programs.cpp engine/prepared_constants.cpp engine/validation.cpp engine/launch.cpp
     codegen/codegen.cpp codegen/choose/pack_constants.cpp codegen/opt/parse_opts.cpp runtime/cpu/elf_loader.cpp)
 # What only kernels of GPUs go through, and what runs once for a list of them.
-list(APPEND TG_SMALL_SOURCES codegen/choose/group_heuristic.cpp codegen/choose/plan_opts.cpp codegen/choose/joined_loop.cpp codegen/lower/block_sums.cpp codegen/opt/tensor_core.cpp codegen/opt/stage_operand.cpp
-    codegen/late/use_images.cpp codegen/late/fetch_copies.cpp codegen/late/coalesce.cpp codegen/lower/pipeline_stages.cpp
-    codegen/lower/stage_memory.cpp codegen/lower/lower_stages.cpp codegen/lower/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp
-    codegen/late/await_products.cpp codegen/late/use_tensor_memory.cpp codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp
-    device/queue.cpp engine/run.cpp engine/capture.cpp)
+list(APPEND TG_SMALL_SOURCES codegen/choose/group_heuristic.cpp codegen/choose/plan_opts.cpp
+    codegen/choose/joined_loop.cpp codegen/lower/block_sums.cpp codegen/opt/tensor_core.cpp
+    codegen/opt/stage_operand.cpp codegen/late/use_images.cpp codegen/late/fetch_copies.cpp codegen/late/coalesce.cpp
+    codegen/lower/pipeline_stages.cpp codegen/lower/stage_memory.cpp codegen/lower/lower_stages.cpp
+    codegen/lower/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp codegen/late/await_products.cpp
+    codegen/late/use_tensor_memory.cpp codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp
+    engine/run.cpp engine/capture.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 foreach(source ${TG_SMALL_SOURCES})
   if(NOT EXISTS "${source}")

@@ -1,6 +1,6 @@
 #include "uop/node_map.h"
 
-#ifndef NDEBUG
+#ifdef TG_CHECK_BORROWED_KEYS
 
 #include <cstdio>
 #include <cstdlib>
