@@ -15,7 +15,7 @@ namespace detail {
 using Borrowed = const Node*;
 inline const Node* address(const Node* key) { return key; }
 #else
-/// With this defined, maps hold what they borrow, too, and end the program where nobody else did any more: another node might have come to lie
+/// With this defined, maps hold what they borrow, too, and end the program where nobody else did any more: another node might come to lie
 /// at that address, and be taken for this one.
 class Borrowed {
  public:
