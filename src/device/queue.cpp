@@ -186,7 +186,7 @@ HostQueue::HostQueue(std::string device) : state_(std::make_shared<State>(std::m
 HostQueue::~HostQueue() {
   const std::lock_guard lock(state_->mutex);
   state_->ends = true;
-  state_->arrived->notify_all();
+  if (state_->thread_in == ::getpid()) state_->arrived->notify_all();
 }
 
 void HostQueue::submit(std::span<const Command> commands) {

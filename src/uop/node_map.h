@@ -11,32 +11,7 @@
 namespace tinygrad {
 namespace detail {
 
-#ifndef TG_CHECK_BORROWED_KEYS
-using Borrowed = const Node*;
 inline const Node* address(const Node* key) { return key; }
-#else
-/// With this defined, maps hold what they borrow, too, and end the program where nobody else did any more: another node might come to lie
-/// at that address, and be taken for this one.
-class Borrowed {
- public:
-  Borrowed() = default;
-  explicit Borrowed(const Node* node) : node_(UOp::share(node)) {}
-  Borrowed(const Borrowed&) = default;
-  Borrowed(Borrowed&&) = default;
-  Borrowed& operator=(const Borrowed&) = default;
-  Borrowed& operator=(Borrowed&&) = default;
-  ~Borrowed() {
-    if (node_ && node_->is_held_once()) end_for_dropped_key(node_);
-  }
-  const Node* get() const { return node_.get(); }
-
- private:
-  [[noreturn]] static void end_for_dropped_key(const UOp& key);
-  UOp node_;
-};
-inline const Node* address(const Node* key) { return key; }
-inline const Node* address(const Borrowed& key) { return key.get(); }
-#endif
 inline const Node* address(const UOp& key) { return key.get(); }
 
 /// A hash map from nodes to T, keyed by identity; Key is how it holds on to them. Iteration order is not offered: it would depend on
@@ -92,7 +67,7 @@ class NodeTable {
     if constexpr (std::is_same_v<Key, UOp>) {
       return UOp::share(address(key));
     } else {
-      return Key(address(key));
+      return address(key);
     }
   }
 
@@ -117,7 +92,7 @@ class NodeTable {
 
 /// For the time of one pass over a graph that somebody holds: it borrows its keys.
 template <class T>
-using NodeMap = detail::NodeTable<T, detail::Borrowed>;
+using NodeMap = detail::NodeTable<T, const Node*>;
 
 /// Where keys may be dropped meanwhile, as what a pass makes may be: it owns them, so that no other node comes to lie at the address of
 /// one.

@@ -49,8 +49,6 @@ class Node {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
 
-  bool is_held_once() const noexcept { return refs_.load(std::memory_order_relaxed) == 1; }
-
   /// Whether the rule table that `mark` stands for leaves the node, and all below it, as they are.
   bool is_normal(uint8_t mark) const noexcept { return (normal_.load(std::memory_order_relaxed) & mark) != 0; }
   void set_normal(uint8_t mark) const noexcept { normal_.fetch_or(mark, std::memory_order_relaxed); }

@@ -2,6 +2,7 @@
 /// A GPU as its parts see it.
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "device/profile_log.h"
@@ -62,6 +63,21 @@ struct Interval {
   explicit Interval(const Gpu& gpu) : begin(gpu, true), end(gpu, true) {}
   Moment begin, end;
 };
+
+/// Does what puts something on the stream; with `wait`, waits for it and gives the seconds that it ran.
+template <class Start>
+std::optional<double> seconds_of(const Gpu& gpu, bool wait, Start&& start) {
+  if (!wait) {
+    start();
+    return std::nullopt;
+  }
+  const Moment begin(gpu, true), end(gpu, true);
+  begin.record();
+  start();
+  end.record();
+  end.wait();
+  return end.seconds_since(begin);
+}
 
 template <class Enqueue>
 void Gpu::timed(std::string_view name, std::string_view category, Enqueue&& enqueue) const {

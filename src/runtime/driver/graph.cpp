@@ -47,16 +47,7 @@ class GpuGraph final : public tinygrad::Graph {
       api_.check(api_.set_kernel(exec_, nodes_[i], node), "changing a kernel of a graph");
     }
     const auto start = [&] { api_.check(api_.graph_launch(exec_, gpu_->stream()), "launching a graph"); };
-    if (!wait) {
-      start();
-      return std::nullopt;
-    }
-    const Moment begin(*gpu_, true), end(*gpu_, true);
-    begin.record();
-    start();
-    end.record();
-    end.wait();
-    return end.seconds_since(begin);
+    return seconds_of(*gpu_, wait, start);
   }
 
  private:

@@ -88,16 +88,7 @@ std::optional<double> GpuKernel::launch(std::span<void* const> buffers, std::spa
                 fmt::format("launching kernel {}", info_.name));
     });
   };
-  if (!wait) {
-    start();
-    return std::nullopt;
-  }
-  const Moment begin(*gpu_, true), end(*gpu_, true);
-  begin.record();
-  start();
-  end.record();
-  end.wait();
-  return end.seconds_since(begin);
+  return seconds_of(*gpu_, wait, start);
 }
 
 }  // namespace tinygrad::runtime::driver
