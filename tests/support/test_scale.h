@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 namespace tinygrad::test {
 
 /// The unsigned decimal number in environment variable `name`; `fallback` when it is unset or not a number.
@@ -45,12 +47,15 @@ inline std::size_t sample_of() {
   return of < 1 ? 1 : of;
 }
 
-/// One of sample_of() cases, at least one, by the seed; in their order.
+/// One of sample_of() cases, at least one, by the seed and the name of the test, so that tests alike see different ones; in their order.
 template <class T>
 std::vector<T> sampled(std::vector<T> all) {
   if (sample_of() == 1 || all.empty()) return all;
   std::vector<T> out;
-  std::mt19937_64 random(seed());
+  std::uint64_t name = 14695981039346656037u;  // FNV-1a
+  if (const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info())
+    for (const char c : std::string_view(test->name())) name = (name ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  std::mt19937_64 random(seed() ^ name);
   std::sample(all.begin(), all.end(), std::back_inserter(out), static_cast<std::ptrdiff_t>((all.size() + sample_of() - 1) / sample_of()),
               random);
   return out;

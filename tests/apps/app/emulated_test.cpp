@@ -6,6 +6,7 @@
 
 #include "apps/support.h"
 #include "digits/data.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::test {
 namespace {
@@ -41,7 +42,7 @@ TEST(EmulatedDigits, TrainAsOnTheInterpretedDevice) {
   std::ofstream(data) << some_digits();
   const std::vector<double> expected = losses("INTERP", data);
   ASSERT_EQ(expected.size(), 4u);
-  for (const char* device : {"DSP", "CPU:LLVM:neoverse-n1", "CPU:CLANG:rv64gcv"}) {
+  for (const std::string& device : sampled(std::vector<std::string>{"DSP", "CPU:LLVM:neoverse-n1", "CPU:CLANG:rv64gcv"})) {
     const std::vector<double> got = losses(device, data);
     ASSERT_EQ(got.size(), expected.size()) << device;
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4) << device << ", step " << i;

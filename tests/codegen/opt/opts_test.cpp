@@ -634,9 +634,9 @@ TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
   const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, cpu_target("x86-64-v4"))); };
   EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)),
             "BLOCK(2,512) LANE(1,16) UPCAST(0,8) BLOCK(1,3) UPCAST(2,3) SWAP(0,1) OUTER(3,1) THREAD(0,86)");
-  const UOp few = test::matmul(16, 48, 700);
+  const UOp few = test::matmul(8, 24, 100);
   Target target = cpu_target("x86-64-v3");
-  target.l2_bytes = 1 << 16;
+  target.l2_bytes = 1 << 12;
   const std::vector<Opt> opts = heuristic_opts(few, target);
   EXPECT_NE(to_string(opts).find("OUTER"), std::string::npos) << to_string(opts);
   EXPECT_EQ(to_string(opts).find("STAGE"), std::string::npos) << to_string(opts);
