@@ -74,7 +74,7 @@ UOp take_together(const UOp& reduce, const OnlineStep& step, const std::vector<U
     NodeMap<UOp> one;
     one[step.grows] = bool_const(false);
     one[m] = most;
-    for (size_t i = 0; i < t.size(); ++i) one[parameter(t[i].dtype(), carried + i)] = t[i];
+    for (size_t i = 0; i < t.size(); ++i) one[taken[0][i]] = t[i];  // the first's values are called as the step calls its own
     sum = sum + substitute(step.term, one);
   }
   return with_step(reduce, values, most, sum);

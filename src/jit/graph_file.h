@@ -20,7 +20,7 @@ class GraphWriter : public ByteWriter {
  private:
   void put_arg(const UOp& u);
 
-  NodeMap<uint32_t> numbers_;  // of nodes, from 1
+  NodeCache<uint32_t> numbers_;  // of nodes, from 1
 };
 
 class GraphReader : public ByteReader {

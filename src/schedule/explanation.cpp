@@ -258,7 +258,8 @@ Explanation Explainer::explain(const UOp& linear) const {
     if (!is_told(note) || (note.kernel && !now.contains(*note.kernel))) continue;
     note.is_handed_on = note.kernel && handed_on.contains(*note.kernel);
     if (note.kernel) note.kernel = now[*note.kernel];
-    if (note.decision.reason == Reason::asked_for && cuts.contains(note.value)) note.decision.reason = Reason::long_reduce;
+    if (note.decision.reason == Reason::asked_for && std::ranges::find(cuts, note.value) != cuts.end())
+      note.decision.reason = Reason::long_reduce;
     std::vector<int> users;
     for (int k : note.users)
       if (const auto user = now.find(k); user != now.end() && std::ranges::find(users, user->second) == users.end())

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule/kernel.h"
-#include "uop/node_map.h"
+#include "uop/uop.h"
 
 namespace tinygrad::schedule {
 
@@ -59,7 +59,7 @@ struct Explanation {
 /// Collects notes while a schedule is made. Kernels are numbered by their places in the list of rangeify, whatever becomes of them.
 class Explainer {
  public:
-  NodeSet cuts;  ///< CONTIGUOUS nodes that split_reduces made
+  std::vector<UOp> cuts;  ///< CONTIGUOUS nodes that split_reduces made
 
   /// What was placed, and the order of its kernels in the list.
   void placed(Kernels kernels, const std::vector<int>& order);

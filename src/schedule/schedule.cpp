@@ -25,6 +25,7 @@
 #include "shape/device.h"
 #include "spec/verify.h"
 #include "uop/build.h"
+#include "uop/node_map.h"
 
 namespace tinygrad::schedule {
 

@@ -86,7 +86,7 @@ UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {
 }
 
 /// REDUCE(x[.., n*k, ..]) as REDUCE over n of what REDUCE over k and the other axes gives; with what is left of x.
-UOp cut(const UOp& u, const Cut& c, NodeSet* cuts) {
+UOp cut(const UOp& u, const Cut& c, std::vector<UOp>* cuts) {
   const auto& arg = u.arg_as<ReduceArg>();
   const int64_t size = shape_of(u.src(0))[size_t(c.axis)].value(), whole = c.chunks * c.length;
   const UOp x = whole < size ? part(u.src(0), c.axis, 0, whole) : u.src(0);
@@ -103,7 +103,7 @@ UOp cut(const UOp& u, const Cut& c, NodeSet* cuts) {
   }
   const UOp partial(Op::REDUCE, u.dtype(), {reshape(x, dims)}, ReduceArg{arg.op, inner});
   const UOp chunks(Op::CONTIGUOUS, u.dtype(), {partial});
-  if (cuts) cuts->insert(chunks);
+  if (cuts) cuts->push_back(chunks);
   UOp total(Op::REDUCE, u.dtype(), {chunks}, ReduceArg{arg.op, {place}});
   if (whole == size) return total;
   return UOp(arg.op, u.dtype(), {total, UOp(Op::REDUCE, u.dtype(), {part(u.src(0), c.axis, whole, size)}, arg)});
@@ -111,7 +111,7 @@ UOp cut(const UOp& u, const Cut& c, NodeSet* cuts) {
 
 }  // namespace
 
-UOp split_reduces(const UOp& sink, const TargetOf& target_of, NodeSet* cuts) {
+UOp split_reduces(const UOp& sink, const TargetOf& target_of, std::vector<UOp>* cuts) {
   NodeMap<UOp> done;
   bool changed = false;
   for (const UOp& u : toposort(sink)) {

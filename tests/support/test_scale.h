@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <numeric>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,12 @@ std::vector<T> sampled(std::vector<T> all) {
   std::sample(all.begin(), all.end(), std::back_inserter(out), static_cast<std::ptrdiff_t>((all.size() + sample_of() - 1) / sample_of()),
               random);
   return out;
+}
+/// The same of numbers below `count`.
+inline std::vector<std::size_t> sampled_below(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return sampled(std::move(all));
 }
 
 }  // namespace tinygrad::test

@@ -50,7 +50,8 @@ class Packing {
   }
 
   UOp sink() const {
-    NodeMap<UOp> loaded, places;
+    NodeMap<UOp> loaded;
+    NodeCache<UOp> places;
     for (const UOp& l : loads_) {
       const std::vector<UOp> loops = loops_of(l);
       const UOp copy = param(l.dtype(), size_of(loops), {.slot = slot_of(l)});

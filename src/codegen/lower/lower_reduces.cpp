@@ -143,8 +143,10 @@ class Lowering {
   /// Ranges that another loop runs over are replaced by new ones, in this loop's own nodes only.
   void own_ranges(Loop& loop) {
     NodeMap<UOp> fresh;
-    for (const UOp& r : loop.ranges)
+    for (const UOp& r : loop.ranges) {
+      held_.push_back(r);
       if (!used_.insert(r)) fresh[r] = new_range_like(r);
+    }
     if (fresh.size() == 0) return;
     own_inner_loops(loop, loop.ranges, fresh);
     for (UOp& r : loop.ranges)

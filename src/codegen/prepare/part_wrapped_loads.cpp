@@ -36,10 +36,10 @@ std::optional<int64_t> lower_quotient(const UOp& remainder) {
 
 /// The index where n//c is a number.
 UOp with_quotient(const UOp& at, const UOp& remainder, int64_t quotient) {
-  const UOp &n = remainder.src(0), &c = remainder.src(1);
+  const UOp &n = remainder.src(0), &c = remainder.src(1), quotient_of_both = floor_div(n, c);
   NodeMap<UOp> map;
   map[remainder] = n - c * quotient;
-  map[floor_div(n, c)] = index_const(quotient);
+  map[quotient_of_both] = index_const(quotient);
   return symbolic::simplify_index(substitute(at, map));
 }
 

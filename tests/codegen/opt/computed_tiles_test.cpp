@@ -4,6 +4,7 @@
 #include <tinygrad/errors.h>
 
 #include "program/run_kernel.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::codegen {
 namespace {
@@ -13,7 +14,7 @@ TEST(ComputedTiles, GiveTheSame) {
     for (const bool masked : {false, true}) {
       SCOPED_TRACE(transposed ? "transposed" : "rows");
       const UOp sums = test::weighted_sums(20, 24, 44, transposed, masked);
-      for (const char* opts : {
+      for (const char* opts : tinygrad::test::sampled(std::vector{
                "STAGE(0,1,thread,1,computed)",
                "UPCAST(0,4) STAGE(2,1,thread,1,computed)",
                "LANE(1,8) UPCAST(0,4) STAGE(0,1,thread,1,computed)",
@@ -25,7 +26,7 @@ TEST(ComputedTiles, GiveTheSame) {
                "LANE(2,4) UPCAST(0,2) STAGE(0,1,thread,1,computed)",
                "BLOCK(2,22) OUTER(2,0) LANE(1,8) UPCAST(0,4) STAGE(2,1,thread,1,computed)",
                "UNROLL(2,4) LANE(1,4) UPCAST(0,2) STAGE(0,3,thread,1,computed) STAGE(0,2,thread,1,computed)",
-           }) {
+           })) {
         SCOPED_TRACE(opts);
         EXPECT_EQ(test::difference_on_cpu(sums, parse_opts(opts)), "");
       }

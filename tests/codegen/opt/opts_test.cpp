@@ -14,6 +14,7 @@
 #include "program/run_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::codegen {
 namespace {
@@ -165,7 +166,7 @@ double bound_of(const TensorCore& core) { return core.out == DType::float16 ? 2e
 
 TEST(Opts, EveryTensorCoreGivesTheSame) {
   const Target all = interp_target();
-  for (const TensorCore& core : all.tensor_cores) {
+  for (const TensorCore& core : tinygrad::test::sampled(all.tensor_cores)) {
     if (core.items == 16) continue;                                                                                  // lanes of a CPU
     if (core.b.in_memory && core.n > 64 && (core.a_type != DType::float16 || core.out != DType::float32)) continue;  // only wider
     Target one = all;
@@ -527,7 +528,7 @@ TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
       {"joined attention", joined, "LANE(1,4) UPCAST(0,3) UNROLL(3,8) OUTER(3,1)"},
       {"joined attention", joined, "OUTER(3,0) UNROLL(3,5) LANE(0,8)"},
   };
-  for (const Case& c : cases) expect_right_on_cpu(c);
+  for (const Case& c : tinygrad::test::sampled(std::vector(std::begin(cases), std::end(cases)))) expect_right_on_cpu(c);
 }
 
 TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
@@ -559,7 +560,7 @@ TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
       {"masked attention", attention, "LANE(0,4) UPCAST(0,2) UPCAST(1,2) UNROLL(3,4) OUTER(3,1) THREAD(0,3) STAGE(0,1,thread,1)"},
       {"masked attention", attention, "LANE(3,8) OUTER(3,0)"},
   };
-  for (const Case& c : cases) expect_right_on_cpu(c);
+  for (const Case& c : tinygrad::test::sampled(std::vector(std::begin(cases), std::end(cases)))) expect_right_on_cpu(c);
   const Case of_groups[] = {
       {"triangles", triangles, "LOCAL(0,4) LOCAL(1,4) UNROLL(2,2)"},
       {"triangles", triangles, "LOCAL(0,4) GROUP(2,4)"},
@@ -568,7 +569,7 @@ TEST(Opts, LoopsThatMasksBoundGiveTheSame) {
       {"masked attention", attention, "LOCAL(0,8) LOCAL(1,2) UNROLL(3,2)"},
       {"masked products", products, "LOCAL(0,3) LOCAL(1,4) STAGE(2,1,group,1)"},
   };
-  for (const Case& c : of_groups) expect_right(c, interp_target());
+  for (const Case& c : tinygrad::test::sampled(std::vector(std::begin(of_groups), std::end(of_groups)))) expect_right(c, interp_target());
 }
 
 TEST(Opts, HeuristicsOnTheCpuStageWhatIsUsedAgain) {
@@ -652,7 +653,7 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
     EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(opts)), "");
   }
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
-    for (const UOp& k : {test::gated_update(64, 96, 80), test::gated_update(96, 16, 210)}) {
+    for (const UOp& k : {test::gated_update(64, 96, 24), test::gated_update(96, 16, 70)}) {
       Target target = cpu_target(arch);
       for (const int64_t cache : {target.l2_bytes, int64_t{4096}}) {
         target.l2_bytes = cache;

@@ -11,6 +11,7 @@
 #include "program/run_kernel.h"
 #include "runtime/every_device.h"
 #include "runtime/program_builder.h"
+#include "support/test_scale.h"
 
 namespace tinygrad {
 namespace {
@@ -128,7 +129,7 @@ TEST_P(DeviceTest, EveryTensorCore) {
   const Target target = device().target();
   if (target.tensor_cores.empty()) GTEST_SKIP() << "it has no tensor cores";
   const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) { return test::run_on_device(device(), linear, inputs); };
-  for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
+  for (const size_t i : test::sampled_below(target.tensor_cores.size())) {
     const TensorCore& core = target.tensor_cores[i];
     // Hopper's wgmma of 8-bit floats cuts off what it adds up some 13 bits below the largest term.
     const bool cuts_off = core.a.in_memory && is_fp8(core.a_type);

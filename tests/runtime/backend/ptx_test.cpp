@@ -8,6 +8,7 @@
 #include "program/run_kernel.h"
 #include "runtime/backend/ptx_device.h"
 #include "support/programs.h"
+#include "support/test_scale.h"
 
 namespace tinygrad {
 namespace {
@@ -159,7 +160,7 @@ UOp product_of(int64_t m, int64_t n, int64_t k_size, DType a, DType b, DType sum
 TEST(Ptx, EveryTensorCore) {
   for (const char* arch : {"sm_80", "sm_90a", "sm_100a"}) {
     const Target target = cuda_target(arch);
-    for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
+    for (const size_t i : test::sampled_below(target.tensor_cores.size())) {
       const TensorCore& core = target.tensor_cores[i];
       if (core.kept_bits != 0) continue;  // rounds its factors: below
       // Wide ones differ in that alone.
