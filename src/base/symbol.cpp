@@ -1,7 +1,9 @@
 #include <tinygrad/symbol.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -34,10 +36,11 @@ const Symbol::Entry* Symbol::intern(std::string_view text) {
   Shard& shard = shards[hash >> 60];
   std::lock_guard lock(shard.mutex);
   if (auto found = shard.entries.find(text); found != shard.entries.end()) return found->second;
-  void* memory = ::operator new(sizeof(Entry) + text.size());
-  auto* entry = new (memory) Entry{hash, text.size()};
+  auto memory = std::make_unique_for_overwrite<std::byte[]>(sizeof(Entry) + text.size());
+  auto* entry = new (memory.get()) Entry{hash, text.size()};
   std::memcpy(static_cast<void*>(entry + 1), text.data(), text.size());
   shard.entries.emplace(entry->text(), entry);
+  memory.release();  // the table has it
   return entry;
 }
 
