@@ -8,6 +8,7 @@ set(TG_TESTS "" CACHE STRING
 
 set(TG_TEST_SHARDS 0 CACHE STRING
     "Processes that the tests of an executable, but deep ones, are dealt out to; 0: one for each test. Under a sanitizer one takes long to begin")
+set(TG_TEST_SHARE 1 CACHE STRING "Of how many cases of a sampled test these processes look at one")
 
 # Graphs of a million nodes are about recursion and time, and take minutes under a sanitizer with verifiers.
 set(TG_NOT_IN_SHARDS *Million*)
@@ -57,7 +58,9 @@ endfunction()
 # `others` gets the filter of all other tests.
 function(tg_deep_tests target label others)
   tg_deep_lines(lines ${target})
-  set(all "")
+  foreach(list all sampled together shares)
+    set(${list} "")
+  endforeach()
   foreach(line IN LISTS lines)
     string(REPLACE " " ";" words "${line}")
     list(POP_FRONT words filter)
@@ -168,7 +171,7 @@ function(tg_add_test target label room)
     foreach(shard RANGE ${last})
       add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
       set_tests_properties(${target}.${shard} PROPERTIES LABELS "${label}"
-                           ENVIRONMENT "GTEST_FILTER=*-${TG_NOT_IN_SHARDS}:${deep};GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+                           ENVIRONMENT "GTEST_FILTER=*-${TG_NOT_IN_SHARDS}:${deep};GTEST_TOTAL_SHARDS=${TG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard};TG_TEST_SAMPLE=${TG_TEST_SHARE}")
     endforeach()
   else()
     tg_deep_tests(${target} "${label}" others)

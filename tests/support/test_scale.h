@@ -9,6 +9,7 @@
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,15 +49,16 @@ inline std::size_t sample_of() {
   return of < 1 ? 1 : of;
 }
 
-/// One of sample_of() cases, at least one, by the seed and the name of the test, so that tests alike see different ones; in their order.
+/// One of sample_of() cases, at least one, in their order. They follow from the seed, the share and the name of the test, so that tests
+/// alike see different ones.
 template <class T>
 std::vector<T> sampled(std::vector<T> all) {
   if (sample_of() == 1 || all.empty()) return all;
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  std::string text = std::to_string(seed()) + "/" + std::to_string(sample_of()) + "/" + (test ? test->name() : "");
+  std::seed_seq seeds(text.begin(), text.end());
+  std::mt19937_64 random(seeds);
   std::vector<T> out;
-  std::uint64_t name = 14695981039346656037u;  // FNV-1a
-  if (const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info())
-    for (const char c : std::string_view(test->name())) name = (name ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  std::mt19937_64 random(seed() ^ name);
   std::sample(all.begin(), all.end(), std::back_inserter(out), static_cast<std::ptrdiff_t>((all.size() + sample_of() - 1) / sample_of()),
               random);
   return out;

@@ -1,4 +1,5 @@
 // Tiles of what is computed of an argument: STAGE(..., computed).
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <tinygrad/errors.h>
@@ -10,11 +11,14 @@ namespace tinygrad::codegen {
 namespace {
 
 TEST(ComputedTiles, GiveTheSame) {
+  struct Case {
+    bool transposed, masked;
+    const char* opts;
+  };
+  std::vector<Case> cases;
   for (const bool transposed : {false, true})
     for (const bool masked : {false, true}) {
-      SCOPED_TRACE(transposed ? "transposed" : "rows");
-      const UOp sums = test::weighted_sums(20, 24, 44, transposed, masked);
-      for (const char* opts : tinygrad::test::sampled(std::vector{
+      for (const char* opts : {
                "STAGE(0,1,thread,1,computed)",
                "UPCAST(0,4) STAGE(2,1,thread,1,computed)",
                "LANE(1,8) UPCAST(0,4) STAGE(0,1,thread,1,computed)",
@@ -26,13 +30,15 @@ TEST(ComputedTiles, GiveTheSame) {
                "LANE(2,4) UPCAST(0,2) STAGE(0,1,thread,1,computed)",
                "BLOCK(2,22) OUTER(2,0) LANE(1,8) UPCAST(0,4) STAGE(2,1,thread,1,computed)",
                "UNROLL(2,4) LANE(1,4) UPCAST(0,2) STAGE(0,3,thread,1,computed) STAGE(0,2,thread,1,computed)",
-           })) {
-        SCOPED_TRACE(opts);
-        EXPECT_EQ(test::difference_on_cpu(sums, parse_opts(opts)), "");
-      }
+           })
+        cases.push_back({transposed, masked, opts});
       const std::vector<Opt> of_items = parse_opts("LOCAL(0,4) LOCAL(1,8) UPCAST(0,2) STAGE(0,1,thread,1,computed)");
-      EXPECT_EQ(test::difference_on_interp(sums, of_items, interp_target()), "");
+      EXPECT_EQ(test::difference_on_interp(test::weighted_sums(20, 24, 44, transposed, masked), of_items, interp_target()), "");
     }
+  for (const auto& [transposed, masked, opts] : tinygrad::test::sampled(cases)) {
+    SCOPED_TRACE(fmt::format("{}{} {}", transposed ? "transposed" : "rows", masked ? ", masked:" : ":", opts));
+    EXPECT_EQ(test::difference_on_cpu(test::weighted_sums(20, 24, 44, transposed, masked), parse_opts(opts)), "");
+  }
 }
 
 // A tile would hold what was there before the kernel stored to it.

@@ -653,7 +653,7 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
     EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(opts)), "");
   }
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
-    for (const UOp& k : {test::gated_update(64, 96, 24), test::gated_update(96, 16, 70)}) {
+    for (const UOp& k : {test::gated_update(64, 96, 80), test::gated_update(96, 16, 210)}) {
       Target target = cpu_target(arch);
       for (const int64_t cache : {target.l2_bytes, int64_t{4096}}) {
         target.l2_bytes = cache;

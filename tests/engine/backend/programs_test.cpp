@@ -9,6 +9,7 @@
 
 #include "engine/backend/on_memory.h"
 #include "engine/run.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::engine {
 namespace {
@@ -27,7 +28,7 @@ TEST_P(Programs, GiveWhatTheEvaluatorGives) {
 
 INSTANTIATE_TEST_SUITE_P(Engine, Programs,
                          testing::Combine(testing::Values("CPU:LLVM", "CPU:CLANG", "INTERP"),
-                                          testing::Range(size_t(0), test_programs::all().size())),
+                                          testing::ValuesIn(tinygrad::test::sampled_below(test_programs::all().size()))),
                          [](const auto& test) {
                            std::string name;
                            for (char c : std::string(std::get<0>(test.param)) + "_" +

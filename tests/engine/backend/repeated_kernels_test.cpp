@@ -7,6 +7,7 @@
 #include "engine/backend/on_memory.h"
 #include "engine/run.h"
 #include "support/repeated_programs.h"
+#include "support/test_scale.h"
 
 namespace tinygrad::engine {
 namespace {
@@ -25,8 +26,8 @@ TEST_P(RepeatedKernels, GiveWhatTheEvaluatorGives) {
   memory.compare_with_evaluator();
 }
 
-INSTANTIATE_TEST_SUITE_P(Engine, RepeatedKernels, testing::Range(size_t(0), test_programs::repeated_programs().size()),
-                         [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Engine, RepeatedKernels,
+                         testing::ValuesIn(tinygrad::test::sampled_below(test_programs::repeated_programs().size())), [](const auto& test) {
                            std::string name(test_programs::repeated_programs()[test.param].name);
                            std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
                            return name;
