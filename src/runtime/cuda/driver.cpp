@@ -62,7 +62,7 @@ std::unique_ptr<CudaDriver> CudaDriver::open_library(const std::string& path) {
 #define X(function, nvidia, amd, arguments) d->function = kept.symbol<std::remove_pointer_t<decltype(d->function)>>(#nvidia);
 #include "runtime/driver/functions.def"
 #undef X
-#define X(function, symbol_name, arguments) d->function = kept.symbol<std::remove_pointer_t<decltype(d->function)>>(#symbol_name);
+#define X(function, symbol_name, arguments) d->own_.function = kept.symbol<std::remove_pointer_t<decltype(d->own_.function)>>(#symbol_name);
   TG_CUDA_FUNCTIONS(X)
 #undef X
   d->check(d->init(0), "starting the driver");
@@ -75,20 +75,20 @@ std::unique_ptr<CudaDriver> CudaDriver::open_library(const std::string& path) {
 
 std::string CudaDriver::describe(Result result) const {
   const char *symbol = nullptr, *text = nullptr;
-  if (error_name(result, &symbol) != kSuccess || !symbol) return fmt::format("error {}", result);
-  return error_string(result, &text) == kSuccess && text ? fmt::format("{}: {}", symbol, text) : symbol;
+  if (own_.error_name(result, &symbol) != kSuccess || !symbol) return fmt::format("error {}", result);
+  return own_.error_string(result, &text) == kSuccess && text ? fmt::format("{}: {}", symbol, text) : symbol;
 }
 
 CudaDriver::Opened CudaDriver::open(int number) const {
   Opened opened;
-  check(device_get(&opened.device, number), "opening a device");
-  check(context_retain(&opened.context, opened.device), "opening a device");
+  check(own_.device_get(&opened.device, number), "opening a device");
+  check(own_.context_retain(&opened.context, opened.device), "opening a device");
   return opened;
 }
 
 int CudaDriver::attribute(int which, DeviceNumber device) const {
   int value = 0;
-  check(device_attribute(&value, which, device), "asking for an attribute");
+  check(own_.device_attribute(&value, which, device), "asking for an attribute");
   return value;
 }
 
@@ -98,18 +98,18 @@ void CudaDriver::give_group_bytes(DeviceNumber device, Function function, int64_
   if (const int most = attribute(kMostGroupBytes, device); bytes > most)
     throw DeviceError(
         fmt::format("{}: kernel {} needs {} bytes of a group's memory, the device has {}; use smaller tiles", name(), kernel, bytes, most));
-  check(function_set(function, kGivenGroupBytes, static_cast<int>(bytes)),
+  check(own_.function_set(function, kGivenGroupBytes, static_cast<int>(bytes)),
         fmt::format("asking for {} bytes of a group's memory for kernel {}", bytes, kernel));
 }
 
 Result CudaDriver::add_kernel(GraphNode* made, Graph graph, const GraphNode* before, const driver::KernelNode& node) const {
   const CudaKernelNode converted = node_of(node);
-  return graph_add_kernel(made, graph, before, before ? 1 : 0, &converted);
+  return own_.graph_add_kernel(made, graph, before, before ? 1 : 0, &converted);
 }
 
 Result CudaDriver::set_kernel(GraphExec graph, GraphNode node, const driver::KernelNode& changed) const {
   const CudaKernelNode converted = node_of(changed);
-  return graph_set_kernel(graph, node, &converted);
+  return own_.graph_set_kernel(graph, node, &converted);
 }
 
 const CudaDriver& driver() {

@@ -42,14 +42,14 @@ class CudaDriver final : public driver::Driver {
 
   std::string describe(Result result) const override;
   Opened open(int number) const override;
-  void close(DeviceNumber device) const override { context_release(device); }
-  Result enter(Context context) const override { return context_set(context); }
+  void close(DeviceNumber device) const override { own_.context_release(device); }
+  Result enter(Context context) const override { return own_.context_set(context); }
   void give_group_bytes(DeviceNumber device, Function function, int64_t bytes, std::string_view kernel) const override;
-  Result enable_peer(Context other) const override { return context_enable_peer(other, 0); }
+  Result enable_peer(Context other) const override { return own_.context_enable_peer(other, 0); }
   Result copy_to_peer(DevicePointer to, Context device, DevicePointer from, Context other, size_t bytes, Stream stream) const override {
-    return memory_copy_peer(to, device, from, other, bytes, stream);
+    return own_.memory_copy_peer(to, device, from, other, bytes, stream);
   }
-  Result unload(Module module) const override { return module_unload(module); }
+  Result unload(Module module) const override { return own_.module_unload(module); }
   Result add_kernel(GraphNode* made, Graph graph, const GraphNode* before, const driver::KernelNode& node) const override;
   Result set_kernel(GraphExec graph, GraphNode node, const driver::KernelNode& changed) const override;
 
@@ -57,9 +57,12 @@ class CudaDriver final : public driver::Driver {
   using Driver::Driver;
   int attribute(int which, DeviceNumber device) const;
 
+  struct Functions {
 #define X(function, symbol, arguments) Result(*function) arguments = nullptr;
-  TG_CUDA_FUNCTIONS(X)
+    TG_CUDA_FUNCTIONS(X)
 #undef X
+  };
+  Functions own_;
 };
 
 /// The driver of the option CUDA_DRIVER_PATH, or libcuda.so.1; opened at the first use and kept. Throws DeviceError where it is missing,

@@ -69,12 +69,13 @@ std::unique_ptr<HipDriver> HipDriver::open_library(const std::string& path) {
 #define X(function, nvidia, amd, arguments) d->function = kept.symbol<std::remove_pointer_t<decltype(d->function)>>(#amd);
 #include "runtime/driver/functions.def"
 #undef X
-#define X(function, symbol_name, result, arguments) d->function = kept.symbol<std::remove_pointer_t<decltype(d->function)>>(#symbol_name);
+#define X(function, symbol_name, result, arguments) \
+  d->own_.function = kept.symbol<std::remove_pointer_t<decltype(d->own_.function)>>(#symbol_name);
   TG_HIP_FUNCTIONS(X)
 #undef X
   // Since 6.0 the one without a suffix fills in the older struct.
-  d->properties = kept.find<Result(void*, int)>("hipGetDevicePropertiesR0600");
-  if (!d->properties) d->properties = kept.symbol<Result(void*, int)>("hipGetDeviceProperties");
+  d->own_.properties = kept.find<Result(void*, int)>("hipGetDevicePropertiesR0600");
+  if (!d->own_.properties) d->own_.properties = kept.symbol<Result(void*, int)>("hipGetDeviceProperties");
   int devices = 0;
   const Result counted = d->init(0) == kSuccess ? d->device_count(&devices) : kSuccess;
   if (counted != kSuccess || devices == 0) throw DeviceError(fmt::format("HIP: the runtime {} finds no device", d->library()));
@@ -86,7 +87,7 @@ std::unique_ptr<HipDriver> HipDriver::open_library(const std::string& path) {
 std::string HipDriver::architecture(int device) const {
   constexpr size_t name_bytes = 256;
   std::vector<char> text(16 << 10);
-  check(properties(text.data(), device), "asking for the properties of a device");
+  check(own_.properties(text.data(), device), "asking for the properties of a device");
   const std::string_view all(text.data(), text.size());
   const size_t at = all.find("gfx", name_bytes);
   if (at == all.npos) throw DeviceError(fmt::format("HIP:{}: the runtime does not tell the device's architecture", device));
@@ -94,12 +95,12 @@ std::string HipDriver::architecture(int device) const {
 }
 
 std::string HipDriver::describe(Result result) const {
-  const char *symbol = error_name(result), *text = error_string(result);
+  const char *symbol = own_.error_name(result), *text = own_.error_string(result);
   if (!symbol) return fmt::format("error {}", result);
   return text ? fmt::format("{}: {}", symbol, text) : symbol;
 }
 
-Result HipDriver::enter(Context context) const { return device_set(device_of(context)); }
+Result HipDriver::enter(Context context) const { return own_.device_set(device_of(context)); }
 
 HipDriver::Opened HipDriver::open(int number) const { return {.device = number, .context = context_of(number)}; }
 
@@ -107,26 +108,26 @@ void HipDriver::give_group_bytes(DeviceNumber, Function, int64_t, std::string_vi
   throw DeviceError(fmt::format("{}: kernel {} does not declare all of its group's memory", name(), kernel));
 }
 
-Result HipDriver::enable_peer(Context other) const { return device_enable_peer(device_of(other), 0); }
+Result HipDriver::enable_peer(Context other) const { return own_.device_enable_peer(device_of(other), 0); }
 
 Result HipDriver::copy_to_peer(DevicePointer to, Context device, DevicePointer from, Context other, size_t bytes, Stream stream) const {
-  return memory_copy_peer(to, device_of(device), from, device_of(other), bytes, stream);
+  return own_.memory_copy_peer(to, device_of(device), from, device_of(other), bytes, stream);
 }
 
 // The runtime does not wait for kernels of the module.
 Result HipDriver::unload(Module module) const {
-  const Result waited = device_wait(), unloaded = module_unload(module);
+  const Result waited = own_.device_wait(), unloaded = own_.module_unload(module);
   return waited ? waited : unloaded;
 }
 
 Result HipDriver::add_kernel(GraphNode* made, Graph graph, const GraphNode* before, const driver::KernelNode& node) const {
   const HipKernelNode converted = node_of(node);
-  return graph_add_kernel(made, graph, before, before ? 1 : 0, &converted);
+  return own_.graph_add_kernel(made, graph, before, before ? 1 : 0, &converted);
 }
 
 Result HipDriver::set_kernel(GraphExec graph, GraphNode node, const driver::KernelNode& changed) const {
   const HipKernelNode converted = node_of(changed);
-  return graph_set_kernel(graph, node, &converted);
+  return own_.graph_set_kernel(graph, node, &converted);
 }
 
 const HipDriver& driver() {

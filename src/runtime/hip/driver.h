@@ -52,10 +52,13 @@ class HipDriver final : public driver::Driver {
  private:
   using Driver::Driver;
 
+  struct Functions {
 #define X(function, symbol, result, arguments) result(*function) arguments = nullptr;
-  TG_HIP_FUNCTIONS(X)
+    TG_HIP_FUNCTIONS(X)
 #undef X
-  Result (*properties)(void* properties, int device) = nullptr;
+    Result (*properties)(void* properties, int device) = nullptr;
+  };
+  Functions own_;
 };
 
 /// The runtime of the option HIP_DRIVER_PATH, or libamdhip64; opened at the first use and kept. Throws DeviceError where it is missing, too
