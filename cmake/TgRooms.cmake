@@ -18,7 +18,7 @@ list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.c
 # What only kernels of GPUs go through, and what runs once for a list of them.
 list(APPEND TG_SMALL_SOURCES codegen/choose/group_heuristic.cpp codegen/choose/plan_opts.cpp
     codegen/choose/joined_loop.cpp codegen/lower/block_sums.cpp codegen/opt/tensor_core.cpp
-    codegen/opt/stage_operand.cpp codegen/late/use_images.cpp codegen/late/fetch_copies.cpp codegen/late/coalesce.cpp
+    codegen/opt/stage_operand.cpp codegen/lower/use_images.cpp codegen/late/fetch_copies.cpp codegen/late/coalesce.cpp
     codegen/lower/pipeline_stages.cpp codegen/lower/stage_memory.cpp codegen/lower/lower_stages.cpp
     codegen/lower/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp codegen/late/await_products.cpp
     codegen/late/use_tensor_memory.cpp codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp

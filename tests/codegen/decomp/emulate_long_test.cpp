@@ -6,11 +6,11 @@
 
 #include <tinygrad/errors.h>
 
+#include "codegen/decomp/choose_index_width.h"
 #include "codegen/decomp/decompose_ops.h"
 #include "codegen/decomp/emulate_dtypes.h"
 #include "codegen/decomp/emulate_long.h"
 #include "codegen/decomp/evaluate_scalar.h"
-#include "codegen/late/choose_index_width.h"
 #include "dtype/scalar_ops.h"
 #include "rewrite/rewrite.h"
 #include "support/test_scale.h"

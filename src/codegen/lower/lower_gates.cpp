@@ -1,4 +1,4 @@
-#include "codegen/late/lower_gates.h"
+#include "codegen/lower/lower_gates.h"
 
 #include "codegen/rebuild.h"
 #include "uop/build.h"

@@ -1,4 +1,4 @@
-#include "codegen/late/choose_index_width.h"
+#include "codegen/decomp/choose_index_width.h"
 
 #include <cstdint>
 #include <limits>

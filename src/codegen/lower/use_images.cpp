@@ -1,4 +1,4 @@
-#include "codegen/late/use_images.h"
+#include "codegen/lower/use_images.h"
 
 #include <algorithm>
 #include <map>
