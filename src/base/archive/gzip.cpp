@@ -27,19 +27,17 @@ class Inflater {
 
   /// To the end of the stream.
   void run() {
-    for (int code = Z_OK; code != Z_STREAM_END;) {
+    for (bool ended = false; !ended;) {
       if (used_ == out_.size()) out_.resize(std::min(std::max<size_t>(2 * used_, size_t{1} << 16), limit_ + 1));
       check_interrupt();
-      feed();
-      const uInt room = static_cast<uInt>(std::min<size_t>(out_.size() - used_, most));
-      stream_.next_out = reinterpret_cast<Bytef*>(out_.data() + used_);
-      stream_.avail_out = room;
-      code = ::inflate(&stream_, Z_NO_FLUSH);
-      used_ += room - stream_.avail_out;
-      if (code != Z_OK && code != Z_STREAM_END)
-        throw FormatError(fmt::format("{}: damaged or cut-off data: {}", name_, stream_.msg ? stream_.msg : zError(code)));
+      ended = fill();
       if (used_ > limit_) throw FormatError(fmt::format("{}: more than {} bytes when unpacked", name_, limit_));
     }
+  }
+  /// Up to the limit, or to the end of the stream where that comes first.
+  void run_to_limit() {
+    out_.resize(limit_);
+    while (used_ < limit_ && !fill()) {}
   }
   /// What the stream has not read.
   std::span<const std::byte> rest() const { return {rest_.data() - stream_.avail_in, rest_.size() + stream_.avail_in}; }
@@ -53,6 +51,19 @@ class Inflater {
 
  private:
   static constexpr size_t most = std::numeric_limits<uInt>::max() / 2;
+
+  /// Unpacks into what is left of out_; true at the end of the stream.
+  bool fill() {
+    feed();
+    const uInt room = static_cast<uInt>(std::min<size_t>(out_.size() - used_, most));
+    stream_.next_out = reinterpret_cast<Bytef*>(out_.data() + used_);
+    stream_.avail_out = room;
+    const int code = ::inflate(&stream_, Z_NO_FLUSH);
+    used_ += room - stream_.avail_out;
+    if (code != Z_OK && code != Z_STREAM_END)
+      throw FormatError(fmt::format("{}: damaged or cut-off data: {}", name_, stream_.msg ? stream_.msg : zError(code)));
+    return code == Z_STREAM_END;
+  }
 
   void feed() {
     if (stream_.avail_in != 0) return;
@@ -72,8 +83,9 @@ class Inflater {
 
 }  // namespace
 
-uint32_t crc_of(std::span<const std::byte> bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+uint32_t crc_of(std::span<const std::byte> bytes, uint32_t before) {
+  if (bytes.empty()) return before;  // without bytes zlib starts anew
+  return static_cast<uint32_t>(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 bool is_gzip(std::span<const std::byte> bytes) { return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b}; }
@@ -101,6 +113,12 @@ std::vector<std::byte> inflate(std::span<const std::byte> bytes, size_t size, ui
     throw FormatError(
         fmt::format("{}: {} bytes that are not the {} with CRC-32 {:08x} that the archive lists", name, out.size(), size, crc));
   return out;
+}
+
+std::vector<std::byte> inflate_first(std::span<const std::byte> bytes, size_t count, const std::string& name) {
+  Inflater inflater(bytes, raw_window, name, count);
+  inflater.run_to_limit();
+  return inflater.take();
 }
 
 }  // namespace tinygrad::archive
