@@ -36,6 +36,10 @@ foreach(backend cl cuda disk driver dsp emulated hip metal null webgpu)
 endforeach()
 set_source_files_properties(${TG_SMALL_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 
+# What must round as the C of another library does, which was compiled without fused multiply-adds.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/frontend/quantized/quantize.cpp" PROPERTIES COMPILE_OPTIONS -ffp-contract=off
+                            SKIP_PRECOMPILE_HEADERS ON)
+
 # The names in cmake/rooms.txt, in order.
 function(tg_read_rooms out)
   set(file "${PROJECT_SOURCE_DIR}/cmake/rooms.txt")

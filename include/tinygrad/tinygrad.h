@@ -10,6 +10,7 @@
 #include <tinygrad/device.h>
 #include <tinygrad/dtype.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/formats.h>
 #include <tinygrad/function.h>
 #include <tinygrad/helpers.h>
 #include <tinygrad/jit.h>
