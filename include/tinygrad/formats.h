@@ -1,13 +1,23 @@
 #pragma once
-/// Tensors of model files.
+/// Model files of any format: what is in them, and their tensors.
+///
+/// Files are mapped and tensors are lazy: of a file only the pages that are used are read. It must not shrink while tensors of it live.
+/// Reading gives what the file holds or throws: IoError for what the system refuses, FormatError, which names the file, the field and the
+/// offset in bytes, for what does not follow the format, before anything of the size that it claims is allocated.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <tinygrad/dtype.h>
 #include <tinygrad/export.h>
+#include <tinygrad/state.h>
 #include <tinygrad/tensor.h>
 
 namespace tinygrad::formats {
@@ -71,4 +81,72 @@ TINYGRAD_EXPORT QuantizedTensor quantize(const Tensor& values, BlockFormat forma
 /// Whether it makes blocks of this format.
 TINYGRAD_EXPORT bool can_quantize(BlockFormat format);
 
+/// What a file says of one of its tensors.
+struct TensorInfo {
+  std::string name = {};
+  std::string type = {};            ///< as the format names it: "F32", "Q4_K", "<f4"
+  std::optional<DType> dtype = {};  ///< of the Tensor that it is read as; nothing where there is none
+  Sizes shape = {};
+  int64_t offset = -1;  ///< of the first byte in its file; -1 where elements do not lie there as they are
+  int64_t bytes = 0;    ///< in the file
+};
+
+/// A value beside the tensors.
+struct MetadataValue;
+struct MetadataEntry;
+using Metadata = std::vector<MetadataEntry>;  ///< in the order of the file
+struct MetadataValue {
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, std::vector<MetadataValue>, Metadata> value;
+};
+/// A name and its value. No std::pair, which asks what a value can do while vectors of it are still being defined.
+struct MetadataEntry {
+  std::string first = {};
+  MetadataValue second = {};
+};
+
+/// An open model file, or several that belong together.
+class TINYGRAD_EXPORT Reader {
+ public:
+  virtual ~Reader() = default;
+  /// "safetensors", "gguf", "torch", "torch-legacy", "npy", "npz".
+  virtual std::string_view format() const = 0;
+  virtual const Metadata& metadata() const = 0;
+  /// In the order of the file.
+  virtual const std::vector<TensorInfo>& tensors() const = 0;
+  /// The tensor at this place of tensors(), on the CPU, dequantized where it is in blocks. Throws IndexError for a place that there is not,
+  /// FormatError for a tensor of a type that there is no dtype of.
+  virtual Tensor tensor(size_t place) const = 0;
+  /// The same as it is in the file; nothing where it is not in blocks.
+  virtual std::optional<QuantizedTensor> quantized(size_t place) const;
+
+ protected:
+  /// Throws IndexError.
+  const TensorInfo& tensors_at(size_t place) const;
+};
+
+/// A tensor that is to be written.
+struct NamedTensor {
+  std::string name = {};
+  std::variant<Tensor, QuantizedTensor> value;
+};
+
+/// Writes a GGUF file of version 3, which takes its name only when it is complete. Of the metadata, uint64_t becomes uint32 or uint64,
+/// int64_t int32 or int64 and double float32 or float64, the narrower one where it holds the value, and for a list where it holds all;
+/// readers of GGML ask for uint32 where a number is a size, and for float32, so that 1e-5 is written as double(1e-5f). "general.alignment"
+/// is taken from there; it is 32 otherwise. A tensor of shape () gets one axis. Throws ValueError for what a list or an object holds that
+/// GGUF does not, for names that occur twice and for those of tensors beyond 63 bytes, DTypeError for dtypes that GGUF lacks, ShapeError
+/// for more than four axes.
+TINYGRAD_EXPORT void gguf_save(std::span<const NamedTensor> tensors, const std::string& path, const Metadata& metadata = {});
+TINYGRAD_EXPORT void gguf_save(const nn::state::StateDict& tensors, const std::string& path, const Metadata& metadata = {});
+
 }  // namespace tinygrad::formats
+
+namespace tinygrad::nn::state {
+
+/// The metadata and the tensors of a GGUF file, or of the first of several that belong together with all of them: those in blocks lazily
+/// dequantized to float32, the others views of the mapped file. Throws IoError and FormatError.
+TINYGRAD_EXPORT std::pair<formats::Metadata, StateDict> gguf_load(const std::string& path);
+/// The same from a file's bytes, a vector of uint8.
+TINYGRAD_EXPORT std::pair<formats::Metadata, StateDict> gguf_load(const Tensor& bytes);
+
+}  // namespace tinygrad::nn::state
