@@ -139,6 +139,14 @@ struct NamedTensor {
 TINYGRAD_EXPORT void gguf_save(std::span<const NamedTensor> tensors, const std::string& path, const Metadata& metadata = {});
 TINYGRAD_EXPORT void gguf_save(const nn::state::StateDict& tensors, const std::string& path, const Metadata& metadata = {});
 
+/// Writes a tensor as a file of NumPy (.npy), which takes its name only when it is complete. Throws DTypeError for dtypes that NumPy lacks:
+/// bfloat16, those of 8-bit floats, and `index`.
+TINYGRAD_EXPORT void npy_save(const Tensor& tensor, const std::string& path);
+/// Writes tensors as an archive of such files (.npz), each NAME.npy, without packing them; elements are aligned to 64 bytes. Throws
+/// ValueError for a name that occurs twice, or of more than 65000 bytes.
+TINYGRAD_EXPORT void npz_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path);
+TINYGRAD_EXPORT void npz_save(const nn::state::StateDict& tensors, const std::string& path);
+
 }  // namespace tinygrad::formats
 
 namespace tinygrad::nn::state {
