@@ -48,11 +48,13 @@ test-deep: tests  ## after `make test`: what it leaves out of tests/deep.txt
 test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
-oracle-full: setup-test  ## every function against PyTorch and NumPy, quantized tensors against GGML; writes docs/api-coverage.md
+oracle-full: setup-test  ## every function against PyTorch and NumPy, model files against their own readers; writes docs/api-coverage.md
 	@tools/venv --torch
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD) tinygrad_python test_frontend_oracle
-	TG_GGML=$$(tools/ggml) TG_GGML_BLOCKS=1000000 $(BUILD)/bin/test_frontend_oracle --gtest_brief=1
+	build/venv/bin/python python/tests/model_files.py write $(BUILD)/model_files
+	TG_MODEL_FILES=$(BUILD)/model_files TG_GGML=$$(tools/ggml) TG_GGML_BLOCKS=1000000 $(BUILD)/bin/test_frontend_oracle --gtest_brief=1
+	build/venv/bin/python python/tests/model_files.py check $(BUILD)/model_files
 	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py python/tests/test_graph.py \
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status

@@ -85,6 +85,13 @@ TINYGRAD_EXPORT void safe_save(const StateDict& tensors, const std::string& path
 TINYGRAD_EXPORT void safe_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path,
                                const std::map<std::string, std::string>& metadata = {});
 
+/// The tensors of a checkpoint of PyTorch, on the CPU, by their paths in the object that was saved: "model.layer.weight". Of a file only
+/// the pages that are used are read; assigning to a tensor does not change it. Nothing in it is executed; a file with more than tensors and
+/// plain values is a FormatError, and so is a tensor that there is no Tensor for: frontends that want the others use formats::open().
+TINYGRAD_EXPORT StateDict torch_load(const std::string& path);
+/// The same from a file's bytes, a vector of uint8.
+TINYGRAD_EXPORT StateDict torch_load(const Tensor& bytes);
+
 struct ExtractOptions {
   int64_t max_bytes = int64_t{1} << 34;  ///< FormatError for an archive that unpacks to more
 };
