@@ -147,6 +147,14 @@ TINYGRAD_EXPORT void npy_save(const Tensor& tensor, const std::string& path);
 TINYGRAD_EXPORT void npz_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path);
 TINYGRAD_EXPORT void npz_save(const nn::state::StateDict& tensors, const std::string& path);
 
+/// Opens a model file: safetensors or the index of several such files, GGUF, a checkpoint of PyTorch, an array or an archive of NumPy.
+/// Which of them it is, its content tells. Throws FormatError for everything else, naming what it is where that is known.
+TINYGRAD_EXPORT std::unique_ptr<Reader> open(const std::string& path);
+/// The same from a file's bytes, a vector of uint8; of several files that belong together none can be opened so.
+TINYGRAD_EXPORT std::unique_ptr<Reader> open(const Tensor& bytes);
+/// All of its tensors by name. FormatError, too, for one of a type that there is no dtype of.
+TINYGRAD_EXPORT nn::state::StateDict load(const std::string& path);
+
 }  // namespace tinygrad::formats
 
 namespace tinygrad::nn::state {

@@ -58,9 +58,10 @@ TINYGRAD_EXPORT LoadReport load_state_dict(const Module& module, const StateDict
 /// The header of a safetensors file.
 struct SafeMetadata {
   struct Entry {
-    DType dtype = DType::void_;
+    DType dtype = DType::void_;  ///< void_ for a type that there is no dtype of
     Sizes shape = {};
     int64_t begin = 0, end = 0;  ///< bytes, counted from data_start
+    std::string type = {};       ///< as the file names it: "F32", "F8_E8M0"
   };
   int64_t data_start = 0;  ///< in bytes
   std::map<std::string, std::string> metadata = {};
@@ -73,7 +74,8 @@ TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const std::string& path);
 /// The same from a file's bytes, a vector of uint8.
 TINYGRAD_EXPORT SafeMetadata safe_load_metadata(const Tensor& bytes);
 /// The tensors of a safetensors file, on the CPU. The file is mapped, not read: its pages are loaded as they are used, and assigning to a
-/// tensor does not change it. It must not shrink while the tensors live; replacing it, as safe_save does, is fine.
+/// tensor does not change it. It must not shrink while the tensors live; replacing it, as safe_save does, is fine. FormatError for a
+/// tensor that there is no dtype of: formats::open() gives the others.
 TINYGRAD_EXPORT StateDict safe_load(const std::string& path);
 /// The same from a file's bytes. From Tensor::from_file() it gives tensors that stay in the file until they are copied to a device,
 /// straight to where they are wanted; IoError if the file has become shorter by then.

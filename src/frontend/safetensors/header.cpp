@@ -25,6 +25,10 @@ constexpr size_t size_bytes = 8;
 constexpr size_t most_header_bytes = 100'000'000;  // as the format says
 constexpr const char* metadata_key = "__metadata__";
 
+/// Types that there is no dtype of, and bits of an element.
+constexpr std::array<std::pair<std::string_view, int64_t>, 5> foreign_types{
+    {{"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E8M0", 8}, {"C64", 64}}};
+
 constexpr std::array<std::pair<std::string_view, DType>, 17> dtype_names{{{"BOOL", DType::bool_},
                                                                           {"I8", DType::int8},
                                                                           {"U8", DType::uint8},
@@ -85,8 +89,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     }
     if (place_ != Place::entry || key_ != "dtype") refuse("a text");
     const auto* known = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& d) { return d.first == text; });
-    if (known == dtype_names.end()) fail(fmt::format("'{}' has the dtype '{}', which is not supported", tensor_, text));
-    entry().dtype = known->second;
+    if (known != dtype_names.end()) entry().dtype = known->second;
+    entry().type = text;
     return true;
   }
   bool start_array(size_t) override {
@@ -146,22 +150,30 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   int offsets_ = 0;
 };
 
-/// The bytes that a tensor must have; nothing where that is more than 64 bits count.
-std::optional<int64_t> byte_count(const SafeMetadata::Entry& e) {
-  int64_t count = static_cast<int64_t>(itemsize(e.dtype));
-  for (int64_t s : e.shape)
-    if (__builtin_mul_overflow(count, s, &count)) return {};
-  return count;
+/// Bits of an element; nothing for a type that is not known.
+std::optional<int64_t> element_bits(const SafeMetadata::Entry& e) {
+  if (e.dtype != DType::void_) return static_cast<int64_t>(8 * itemsize(e.dtype));
+  const auto* known = std::find_if(foreign_types.begin(), foreign_types.end(), [&](const auto& t) { return t.first == e.type; });
+  return known == foreign_types.end() ? std::optional<int64_t>() : known->second;
+}
+
+/// Whether a tensor has the bytes that it must have. Of a type that is not known, no more is asked than that 64 bits count its elements.
+bool has_its_bytes(const SafeMetadata::Entry& e) {
+  const std::optional<int64_t> bits = element_bits(e);
+  int64_t count = bits.value_or(1), held = 0;
+  for (const int64_t s : e.shape)
+    if (__builtin_mul_overflow(count, s, &count)) return false;
+  return !bits || (!__builtin_mul_overflow(e.end - e.begin, int64_t{8}, &held) && count == held);
 }
 
 void check_offsets(const SafeMetadata& header, int64_t data_bytes, const std::string& name) {
   std::vector<const std::pair<const std::string, SafeMetadata::Entry>*> order;
   for (const auto& item : header.tensors) {
     const SafeMetadata::Entry& e = item.second;
-    const std::optional<int64_t> bytes = byte_count(e);
-    if (e.begin > e.end || e.end > data_bytes || !bytes || *bytes != e.end - e.begin)
-      throw FormatError(fmt::format("{}: '{}' is {} ({}) in the bytes {} to {} of {}, which does not fit", name, item.first, repr(e.dtype),
-                                    fmt::join(e.shape, ", "), e.begin, e.end, data_bytes));
+    if (e.begin > e.end || e.end > data_bytes || !has_its_bytes(e))
+      throw FormatError(fmt::format("{}: '{}' is {} ({}) in the bytes {} to {} of {}, which does not fit", name, item.first,
+                                    e.dtype == DType::void_ ? e.type : repr(e.dtype), fmt::join(e.shape, ", "), e.begin, e.end,
+                                    data_bytes));
     order.push_back(&item);
   }
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -204,6 +216,17 @@ SafeMetadata parse_safetensors_header(std::span<const std::byte> file, size_t fi
   Json::sax_parse(text, stop, &reader);
   check_offsets(header, static_cast<int64_t>(file_bytes) - header.data_start, name);
   return header;
+}
+
+DType safetensors_dtype(const SafeMetadata::Entry& entry, const std::string& tensor, const std::string& file) {
+  if (entry.dtype != DType::void_) return entry.dtype;
+  throw FormatError(fmt::format("{}: '{}' has the dtype '{}', which is not supported; formats::open() gives the other tensors", file,
+                                tensor, entry.type));
+}
+
+void check_bools(std::span<const std::byte> bytes, const std::string& tensor, const std::string& file) {
+  const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  if (bad != bytes.end()) throw FormatError(fmt::format("{}: '{}' has the boolean {}", file, tensor, static_cast<int>(*bad)));
 }
 
 std::string make_safetensors_header(const SafeMetadata& contents) {

@@ -22,6 +22,12 @@ size_t safetensors_data_start(std::span<const std::byte> first, size_t file_byte
 /// The header of a file, from its bytes up to the data at least. Throws FormatError, naming the file.
 nn::state::SafeMetadata parse_safetensors_header(std::span<const std::byte> file, size_t file_bytes, const std::string& name);
 
+/// The dtype that a tensor is read as. Throws FormatError where there is none.
+DType safetensors_dtype(const nn::state::SafeMetadata::Entry& entry, const std::string& tensor, const std::string& file);
+
+/// Anything but 0 and 1 is no bool, and arithmetic on it means nothing: FormatError.
+void check_bools(std::span<const std::byte> bytes, const std::string& tensor, const std::string& file);
+
 /// The first bytes of a file with these tensors. Throws ValueError for text that is not UTF-8.
 std::string make_safetensors_header(const nn::state::SafeMetadata& contents);
 

@@ -56,10 +56,11 @@ TEST(SafetensorsFuzz, ReadsOrRefuses) {
       int64_t bytes = 0;
       for (const auto& [name, e] : header.tensors) {
         ASSERT_LE(e.begin, e.end);
+        bytes += e.end - e.begin;
+        if (e.dtype == DType::void_) continue;  // a damaged name of a type
         int64_t count = static_cast<int64_t>(itemsize(e.dtype));
         for (const int64_t s : e.shape) count *= s;
         ASSERT_EQ(count, e.end - e.begin);
-        bytes += count;
       }
       ASSERT_EQ(header.data_start + bytes, static_cast<int64_t>(file.size()));
       ++read;

@@ -39,6 +39,16 @@ TEST(SafetensorsHeader, IsRead) {
   EXPECT_EQ(parse(file_of("{}", 0)).tensors.size(), 0U);
 }
 
+TEST(SafetensorsHeader, TypesWithoutADtypeAreNamed) {
+  const SafeMetadata header = parse(file_of("{" + entry("a", "F4", "2,4", "0,4") + "," + entry("b", "F6_E2M3", "4", "4,7") + "," +
+                                                entry("c", "C64", "1", "7,15") + "," + entry("d", "F9", "7", "15,16") + "}",
+                                            16));
+  for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(header.tensors.at(name).dtype, DType::void_);
+  EXPECT_EQ(header.tensors.at("a").type, "F4");
+  EXPECT_EQ(header.tensors.at("d").type, "F9");
+  EXPECT_THROW(safetensors_dtype(header.tensors.at("d"), "d", "f"), FormatError);
+}
+
 TEST(SafetensorsHeader, EveryDtypeHasAName) {
   for (const DType d : dtypes::all) {
     SafeMetadata contents;
@@ -89,7 +99,9 @@ TEST(SafetensorsHeader, WhatDoesNotFitIsAFormatError) {
       file_of("{" + entry("a", "F32", "18446744073709551615", "0,8") + "}", 8),
       file_of("{" + entry("a", "F32", "2", "0,8,9") + "}", 8),
       file_of("{" + entry("a", "F32", "2", "0") + "}", 8),
-      file_of("{" + entry("a", "F4", "2", "0,8") + "}", 8),
+      file_of("{" + entry("a", "F4", "2", "0,8") + "}", 8),  // other sizes, of a type that there is no dtype of
+      file_of("{" + entry("a", "F4", "3", "0,1") + "}", 1),
+      file_of("{" + entry("a", "F9", "4294967296,4294967296", "0,8") + "}", 8),
       file_of("{" + entry("\xff", "F32", "2", "0,8") + "}", 8),  // no UTF-8
       file_of(R"({"a":{"dtype":"F32","shape":[2]}})", 8),
       file_of(R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8),
