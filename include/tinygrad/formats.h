@@ -6,6 +6,7 @@
 /// offset in bytes, for what does not follow the format, before anything of the size that it claims is allocated.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -154,6 +155,24 @@ TINYGRAD_EXPORT std::unique_ptr<Reader> open(const std::string& path);
 TINYGRAD_EXPORT std::unique_ptr<Reader> open(const Tensor& bytes);
 /// All of its tensors by name. FormatError, too, for one of a type that there is no dtype of.
 TINYGRAD_EXPORT nn::state::StateDict load(const std::string& path);
+
+struct ConvertOptions {
+  /// To GGUF alone: floats of at least two axes, whose last one is a multiple of a block's elements, become blocks of this format, one of
+  /// those of quantize(); what else there is stays as it is.
+  std::optional<BlockFormat> quantize = {};
+  /// Called in front of each tensor. What it throws ends the conversion, and no file is left.
+  std::function<void(const TensorInfo&)> progress = {};
+};
+struct ConvertReport {
+  size_t tensors = 0, quantized = 0;
+  int64_t bytes = 0;  ///< of the tensors in the new file
+};
+/// Writes what is in a file as another one, whose format the end of its name says: .safetensors, .gguf or .npz. It takes its name only when
+/// it is complete, and no more than one tensor at a time is in memory. Values stay what they are: what is in blocks is dequantized to
+/// float32 unless the new file is GGUF, too, and dtypes that a format lacks become wider ones. Metadata goes along, but not to .npz: nested
+/// names are joined by dots, and what a format does not hold becomes JSON. Throws ValueError for another ending, for `quantize` where it is
+/// not meant or fits no tensor, FormatError for tensors that there is no dtype of, and what gguf_save(), npz_save() and safe_save() throw.
+TINYGRAD_EXPORT ConvertReport convert(const Reader& file, const std::string& path, const ConvertOptions& options = {});
 
 }  // namespace tinygrad::formats
 
