@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <tinygrad/errors.h>
@@ -15,7 +16,9 @@
 
 #include "bench/bench.h"
 #include "compile/compile.h"
+#include "convert/convert.h"
 #include "devices/devices.h"
+#include "inspect/inspect.h"
 #include "models/models.h"
 #include "train/train.h"
 
@@ -94,6 +97,38 @@ void add_devices(CLI::App& app) {
   command->callback([] { name.empty() ? list_devices(json) : describe_device(name, json); });
 }
 
+constexpr std::string_view model_files_help =
+    "Files that are read, whatever their names: safetensors and the index of several (model.safetensors.index.json), GGUF (of several\n"
+    "files the first), checkpoints of PyTorch, .npy and .npz.";
+
+void add_inspect(CLI::App& app) {
+  static bool json = false;
+  static std::string path;
+  CLI::App* command = app.add_subcommand("inspect", "Print what is in a model file: tensors with shapes, types and bytes, and metadata");
+  command->footer(std::string(model_files_help));
+  command->add_option("FILE", path, "What to look into")->required();
+  command->add_flag("--json", json, "Print one JSON object: format, tensors, metadata");
+  command->callback([] { inspect(path, json); });
+}
+
+void add_convert(CLI::App& app) {
+  static ConvertArgs o;
+  CLI::App* command = app.add_subcommand("convert", "Write what is in a model file as safetensors, GGUF or .npz");
+  command->footer(
+      std::string(model_files_help) +
+      "\nWhat is written has the format that its name ends in. Blocks of GGUF stay as they are in GGUF and become float32 elsewhere;\n"
+      "dtypes that a format lacks become wider ones. .npz has no metadata.");
+  command->add_option("FROM", o.from, "A model file of any format that is read")->required();
+  command->add_option("TO", o.to, "NAME.safetensors, NAME.gguf or NAME.npz")->required()->check([](const std::string& path) {
+    const bool is_known = path.ends_with(".safetensors") || path.ends_with(".gguf") || path.ends_with(".npz");
+    return is_known ? std::string() : path + ": ends in none of .safetensors, .gguf, .npz; checkpoints of PyTorch are read, not written";
+  });
+  command->add_option("--quantize", o.quantize, "Of a GGUF file: make blocks of floats with two axes or more")
+      ->check(CLI::IsMember(quantized_formats()));
+  command->add_flag("--json", o.json, "Print one JSON object: from, to, tensors, quantized, bytes");
+  command->callback([] { convert(o); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"tg - train networks and look into the compiler of tinygrad.cpp", "tg"};
   app.set_version_flag("--version", "tg " TG_VERSION, "Print the version and exit");
@@ -104,6 +139,8 @@ int run(int argc, char** argv) {
   add_compile(app);
   add_bench(app);
   add_devices(app);
+  add_inspect(app);
+  add_convert(app);
   ProfilingArgs profile;
   app.add_option("--profile", profile.path,
                  "Print what took longest, and write when it was, on the host and on devices, for Chrome's or Perfetto's viewer")

@@ -11,10 +11,9 @@ namespace {
 
 /// As dump(), with a space behind colons and commas.
 std::string spaced(const nlohmann::ordered_json& value) {
-  if (!value.is_object()) return value.dump();
+  if (!value.is_object()) return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   std::string text;
-  for (const auto& [key, v] : value.items())
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", nlohmann::ordered_json(key).dump(), spaced(v));
+  for (const auto& [key, v] : value.items()) text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", spaced(key), spaced(v));
   return "{" + text + "}";
 }
 

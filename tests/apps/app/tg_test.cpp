@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 TEST(Tg, HelpAndVersion) {
-  for (const char* arguments :
-       {"--help", "train --help", "train digits --help", "train mnist --help", "compile --help", "bench --help", "devices --help"}) {
+  for (const char* arguments : {"--help", "train --help", "train digits --help", "train mnist --help", "compile --help", "bench --help",
+                                "devices --help", "inspect --help", "convert --help"}) {
     const Ran ran = run_tg(arguments);
     EXPECT_EQ(ran.status, 0) << arguments;
     EXPECT_NE(ran.out.find("Usage: tg"), std::string::npos) << arguments;
