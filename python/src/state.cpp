@@ -1,6 +1,8 @@
 // Files of tensors, and loading them into objects.
 #include <nanobind/stl/map.h>
 
+#include <tinygrad/formats.h>
+
 #include "common.h"
 
 namespace tinygrad::python {
@@ -61,13 +63,69 @@ std::vector<std::pair<std::string, Tensor>> in_order(const nb::dict& tensors) {
   return out;
 }
 
+nb::object to_python(const formats::MetadataValue& value);
+
+/// Text that is no UTF-8 with marks in place of the bytes that are none.
+nb::object to_python(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+nb::object to_python(const formats::Metadata& metadata) {
+  nb::dict out;
+  for (const auto& [name, value] : metadata) out[to_python(name)] = to_python(value);
+  return out;
+}
+
+nb::object to_python(const std::vector<formats::MetadataValue>& values) {
+  nb::list out;
+  for (const formats::MetadataValue& v : values) out.append(to_python(v));
+  return out;
+}
+
+nb::object to_python(const formats::MetadataValue& value) {
+  return std::visit(
+      [](const auto& v) -> nb::object {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return nb::none();
+        else if constexpr (std::is_arithmetic_v<T>)
+          return nb::cast(v);
+        else
+          return to_python(v);
+      },
+      value.value);
+}
+
+/// A model file and all of its tensors, in its order.
+struct ModelFile {
+  std::unique_ptr<formats::Reader> reader;
+  std::vector<Tensor> tensors;
+};
+
+/// Throws FormatError where it is of another format than this one or, for "torch", its variants.
+ModelFile load_model_file(nb::handle file, const std::string& function, const std::string& format) {
+  return read(file, [&](const auto& x) {
+    ModelFile out{.reader = formats::open(x), .tensors = {}};
+    if (!out.reader->format().starts_with(format))
+      throw FormatError(function + ": expects a file of " + format + ", got one of " + std::string(out.reader->format()));
+    for (size_t i = 0; i < out.reader->tensors().size(); ++i) out.tensors.push_back(out.reader->tensor(i));
+    return out;
+  });
+}
+
+nb::dict tensors_of(const ModelFile& file) {
+  nb::dict out;
+  for (size_t i = 0; i < file.tensors.size(); ++i) out[to_python(file.reader->tensors()[i].name)] = file.tensors[i];
+  return out;
+}
+
 nb::dict entries_of(const SafeMetadata& file) {
   nb::dict out;
   if (!file.metadata.empty()) out["__metadata__"] = nb::cast(file.metadata);
   for (const std::string& name : file.names) {
     const SafeMetadata::Entry& entry = file.tensors.at(name);
     nb::dict e;
-    e["dtype"] = DTypeArg{entry.dtype};
+    e["dtype"] = entry.dtype == DType::void_ ? to_python(entry.type) : nb::cast(DTypeArg{entry.dtype});
     e["shape"] = to_tuple(entry.shape);
     e["data_offsets"] = nb::make_tuple(entry.begin, entry.end);
     out[nb::str(name.data(), name.size())] = e;
@@ -143,10 +201,17 @@ void bind_state(nb::module_& m) {
       "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes a safetensors file.");
   m.def("zip_extract", [](nb::handle t) { return read(t, [](const auto& x) { return zip_extract(x); }); }, "t"_a);
   m.def("tar_extract", [](nb::handle t) { return read(t, [](const auto& x) { return tar_extract(x); }); }, "t"_a);
-  for (const char* name : {"torch_load", "gguf_load"})
-    m.def(
-        name, [name](nb::handle) -> nb::object { throw FormatError(std::string(name) + ": this format cannot be read yet"); },
-        name == std::string_view("torch_load") ? "t"_a : "fn"_a);
+  m.def(
+      "torch_load", [](nb::handle t) { return tensors_of(load_model_file(t, "torch_load", "torch")); }, "t"_a,
+      "The tensors of a checkpoint of PyTorch by their paths in the object that was saved, as \"model.layer.weight\". Nothing in it is "
+      "executed.");
+  m.def(
+      "gguf_load",
+      [](nb::handle fn) {
+        const ModelFile file = load_model_file(fn, "gguf_load", "gguf");
+        return nb::make_tuple(to_python(file.reader->metadata()), tensors_of(file));
+      },
+      "fn"_a, "The metadata and the tensors of a GGUF file; those in blocks are dequantized to float32 when they are used.");
 }
 
 }  // namespace tinygrad::python
