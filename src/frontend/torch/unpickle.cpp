@@ -122,8 +122,9 @@ class Machine {
     const Global* global = find_global(module, name);
     constexpr size_t most = 200;
     if (!global)
-      fail(fmt::format("{}.{} is not one of the names that checkpoints of tensors have; it is not loaded", module.substr(0, most),
-                       name.substr(0, most)));
+      fail(fmt::format(
+          "{}.{} is not one of the names that checkpoints of tensors have, and is not loaded; of a whole model, save the state_dict()",
+          module.substr(0, most), name.substr(0, most)));
     push(global);
   }
   const Global& pop_global() {
