@@ -17,36 +17,10 @@ namespace tinygrad::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using formats::Metadata;
 using formats::MetadataValue;
 using formats::TensorInfo;
 
-Json to_json(const MetadataValue& value);
-
-Json to_json(const Metadata& all) {
-  Json out = Json::object();
-  for (const auto& [name, value] : all) out[name] = to_json(value);
-  return out;
-}
-
-Json to_json(const MetadataValue& value) {
-  return std::visit(
-      [](const auto& v) -> Json {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>) {
-          return nullptr;
-        } else if constexpr (std::is_same_v<T, Metadata>) {
-          return to_json(v);
-        } else if constexpr (std::is_same_v<T, std::vector<MetadataValue>>) {
-          Json list = Json::array();
-          for (const MetadataValue& element : v) list.push_back(to_json(element));
-          return list;
-        } else {
-          return v;
-        }
-      },
-      value.value);
-}
+Json json_of(const MetadataValue& value) { return Json::parse(formats::to_json(value)); }
 
 /// On one line, so that no text of a file can move the cursor; long lists by their first elements.
 std::string text_of(const Json& value) {
@@ -112,7 +86,7 @@ void print_text(const formats::Reader& file) {
   fmt::print("elements  {}\n", elements);
   fmt::print("bytes     {}{}\n", bytes, bytes < 1024 ? "" : fmt::format(" ({})", size_text(bytes)));
   if (!file.metadata().empty()) fmt::print("\nmetadata\n");
-  for (const auto& [name, value] : file.metadata()) fmt::print("  {} = {}\n", text_of(Json(name)), text_of(to_json(value)));
+  for (const auto& [name, value] : file.metadata()) fmt::print("  {} = {}\n", text_of(Json(name)), text_of(json_of(value)));
   if (tensors.empty()) return;
   fmt::print("\n");
   print_table(tensors);
@@ -130,7 +104,7 @@ void inspect(const std::string& path, bool json) {
     if (t.offset >= 0) one["offset"] = t.offset;
     tensors.push_back(std::move(one));
   }
-  print_json({{"format", file->format()}, {"tensors", std::move(tensors)}, {"metadata", to_json(file->metadata())}});
+  print_json({{"format", file->format()}, {"tensors", std::move(tensors)}, {"metadata", json_of({file->metadata()})}});
 }
 
 }  // namespace tinygrad::apps

@@ -104,6 +104,8 @@ struct MetadataEntry {
   std::string first = {};
   MetadataValue second = {};
 };
+/// As a line of JSON; text that is no UTF-8 with marks in place of the bytes that are none, and of a name that occurs twice the last value.
+TINYGRAD_EXPORT std::string to_json(const MetadataValue& value);
 
 /// An open model file, or several that belong together.
 class TINYGRAD_EXPORT Reader {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/formats.h>
@@ -60,32 +59,6 @@ DType held_as(Format format, DType dtype) {
   return next == wider.end() ? dtype : next->second;
 }
 
-/// What a value is in JSON; text that is no UTF-8 with marks in place of the bytes that are none.
-nlohmann::ordered_json to_json(const MetadataValue& value) {
-  using Json = nlohmann::ordered_json;
-  return std::visit(
-      [](const auto& v) -> Json {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>) {
-          return nullptr;
-        } else if constexpr (std::is_same_v<T, Metadata>) {
-          Json out = Json::object();
-          for (const MetadataEntry& e : v) out[e.first] = to_json(e.second);
-          return out;
-        } else if constexpr (std::is_same_v<T, std::vector<MetadataValue>>) {
-          Json out = Json::array();
-          for (const MetadataValue& e : v) out.push_back(to_json(e));
-          return out;
-        } else {
-          return v;
-        }
-      },
-      value.value);
-}
-std::string json_text(const MetadataValue& value) {
-  return to_json(value).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 /// Objects become their entries, with the names on the way joined by dots.
 void flatten(const Metadata& metadata, const std::string& prefix, Metadata& out) {
   for (const auto& [name, value] : metadata) {
@@ -105,7 +78,7 @@ std::map<std::string, std::string> as_texts(const Metadata& metadata) {
   std::map<std::string, std::string> out;
   for (const auto& [name, value] : flat(metadata)) {
     const auto* text = std::get_if<std::string>(&value.value);
-    out.emplace(name, text ? *text : json_text(value));
+    out.emplace(name, text ? *text : to_json(value));
   }
   return out;
 }
@@ -124,7 +97,7 @@ Metadata as_gguf(const Metadata& metadata) {
   for (auto& [name, value] : flat(metadata)) {
     if (name.starts_with("split.")) continue;  // of one of several files, which all become one
     if (name == frontend::alignment_key && !std::holds_alternative<uint64_t>(value.value)) continue;
-    out.push_back({name, is_gguf_value(value) ? value : MetadataValue{json_text(value)}});
+    out.push_back({name, is_gguf_value(value) ? value : MetadataValue{to_json(value)}});
   }
   return out;
 }
