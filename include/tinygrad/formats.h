@@ -75,9 +75,10 @@ struct TINYGRAD_EXPORT QuantizedTensor {
   void check(std::string_view operation) const;
 };
 
-/// The values of a tensor in blocks: Q8_0, Q4_0, Q4_K, Q6_K and MXFP4, byte for byte as GGML makes them without an importance matrix.
-/// Computed at once, on the host. Throws ValueError for other formats and for values that are not finite, ShapeError where the last axis is
-/// no multiple of a block.
+/// The values of a tensor in blocks: Q8_0, Q4_0, Q4_K, Q6_K and MXFP4, byte for byte as GGML makes them without an importance matrix; so
+/// blocks of values so small that their scale is 0 as a float16, below some 1e-6, become zeros. Computed at once, on the host. Throws
+/// ValueError for other formats and for values that are not finite or too large for a block's scales, ShapeError where the last axis is no
+/// multiple of a block.
 TINYGRAD_EXPORT QuantizedTensor quantize(const Tensor& values, BlockFormat format);
 /// Whether it makes blocks of this format.
 TINYGRAD_EXPORT bool can_quantize(BlockFormat format);

@@ -23,7 +23,11 @@ namespace {
 using Values = std::span<const float>;
 using Bytes = std::span<uint8_t>;
 
+/// A scale. Throws ValueError for one that is infinite as a float16, as all elements of its block would be.
 void put_half(Bytes at, float value) {
+  if (!std::isfinite(float(float16(value))))
+    throw ValueError(
+        fmt::format("quantize: a block's elements need a scale of {}, and blocks have scales up to 65504; scale the values down", value));
   const uint16_t bits = float16(value).bits;
   std::memcpy(at.data(), &bits, sizeof(bits));
 }
@@ -279,6 +283,12 @@ QuantizedTensor quantize(const Tensor& values, BlockFormat format) {
   const std::span<const float> all(reinterpret_cast<const float*>(memory.get()), size_t(here.numel()));
   if (const auto bad = std::ranges::find_if_not(all, [](float v) { return std::isfinite(v); }); bad != all.end())
     throw ValueError(fmt::format("quantize: element {} of {} is {}, expects finite numbers", bad - all.begin(), values.to_string(), *bad));
+  // Beyond this no format with scales of float16 has a scale, and squares would overflow; those of MXFP4 are powers of two.
+  constexpr float most = 65504.0f * 128 * 32;
+  if (const auto bad = std::ranges::find_if(all, [](float v) { return std::fabs(v) > most; });
+      bad != all.end() && format != BlockFormat::MXFP4)
+    throw ValueError(fmt::format("quantize: element {} of {} is {}, too large for the scales of {}; scale the values down",
+                                 bad - all.begin(), values.to_string(), *bad, layout.name));
   const auto elements = size_t(layout.elements), bytes = size_t(layout.bytes), count = all.size() / elements;
   std::vector<uint8_t> blocks(count * bytes);
   constexpr size_t often = 4096;

@@ -173,6 +173,17 @@ TEST_F(Quantize, RefusesWhatItCannot) {
   values[7] = INFINITY;
   EXPECT_NE(test::message_of<ValueError>([&] { formats::quantize(Tensor(values), BlockFormat::Q8_0); }).find("element 7"),
             std::string::npos);
+  for (const BlockFormat format : {BlockFormat::Q8_0, BlockFormat::Q4_0, BlockFormat::Q4_K, BlockFormat::Q6_K}) {
+    // Each format reaches another magnitude by scales up to 65504; what is finite must stay so, or be refused.
+    for (const double value : {1e6, 3e7, 1e9, 3e38}) try {
+        const Tensor back = formats::quantize(Tensor::full({256}, value), format).dequantize();
+        EXPECT_NEAR(back.max().item() / value, 1, 0.1) << formats::layout_of(format).name << " " << value;
+      } catch (const ValueError& e) {
+        EXPECT_NE(std::string(e.what()).find("scale the values down"), std::string::npos) << e.what();
+      }
+    EXPECT_THROW(formats::quantize(Tensor::full({256}, 1e9), format), ValueError);
+  }
+  EXPECT_NEAR(formats::quantize(Tensor::full({32}, 3e38), BlockFormat::MXFP4).dequantize().max().item(), 3e38, 0.5e38);
   EXPECT_EQ(formats::quantize(Tensor::ones({0, 32}), BlockFormat::Q8_0).dequantize().shape(), (Sizes{0, 32}));
 }
 
