@@ -28,15 +28,24 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
 
 Capture::~Capture() = default;
 
+/// Calls may have been taken out, and temporaries that are left to none need no memory.
+std::vector<bool> Capture::used_slots(std::span<const RecordedCall> calls) const {
+  std::vector<bool> used(slots_.size());
+  for (const RecordedCall& c : calls)
+    for (uint32_t s : c.slots) used[s] = true;
+  return used;
+}
+
 Capture::Numbered Capture::numbered(std::span<const RecordedCall> calls) const {
   Numbered out;
+  const std::vector<bool> used = used_slots(calls);
   std::vector<UOp> params(slots_.size());
   int32_t number = 0;
   for (const bool planned : {false, true}) {
     if (planned) out.first = number;
     for (size_t i = 0; i < slots_.size(); ++i) {
       const CapturedSlot& s = slots_[i];
-      if ((s.kind == SlotKind::temporary) != planned) continue;
+      if ((s.kind == SlotKind::temporary) != planned || (planned && !used[i])) continue;
       params[i] = param(s.dtype, s.size, {.slot = number++, .device = s.device});
       if (planned) out.temporaries.push_back(params[i]);
     }
@@ -51,8 +60,9 @@ Capture::Numbered Capture::numbered(std::span<const RecordedCall> calls) const {
 }
 
 void Capture::plan(std::span<const RecordedCall> calls, bool reuse) {
+  const std::vector<bool> used = used_slots(calls);
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].kind == SlotKind::temporary) temporaries_.push_back(uint32_t(i));
+    if (slots_[i].kind == SlotKind::temporary && used[i]) temporaries_.push_back(uint32_t(i));
   const Numbered n = numbered(calls);
   schedule::plan_memory(n.calls, n.temporaries, n.first, reuse, plan_);
 }

@@ -68,6 +68,7 @@ class Capture {
  private:
   std::unique_ptr<Lease> free_or_new_lease();
   void note_writes(std::span<Buffer* const> buffers) const;
+  std::vector<bool> used_slots(std::span<const RecordedCall> calls) const;
   /// Calls of PARAMs: those of temporaries have the numbers from `first` on.
   struct Numbered {
     std::vector<UOp> calls, temporaries;

@@ -133,8 +133,8 @@ std::optional<Spine> spine_of(const UOp& sum, const UOps& ranges) {
   return s;
 }
 
-/// The greatest number below infinity, negated.
-UOp lowest(DType dtype) { return constant(dtype, -greatest_finite(dtype)); }
+/// The least number that is finite in both dtypes.
+UOp lowest(DType dtype, DType other) { return constant(dtype, -std::min(greatest_finite(dtype), greatest_finite(other))); }
 
 UOp argument(const UOps& all, DType dtype) { return UOp(Op::PARAM, dtype, {}, ParamArg{.slot = int32_t(all.size())}); }
 
@@ -169,7 +169,7 @@ class Join {
     UOp out = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1});
     const UOp infinite = spine_.exp.or_lowest ? eq(m, -least) : eq(m, least) | eq(m, -least);
     out = where(infinite, constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
-    for (const auto& [op, factor] : outside_) out = alu(op, {out, cast(factor, acc)});
+    for (const Outside& o : outside_) out = o.op == Op::WHERE ? gated(o, out) : alu(o.op, {out, cast(o.value, acc)});
     return out;
   }
 
@@ -189,7 +189,7 @@ class Join {
   };
   Shares shares(const UOp& m, const UOp& x) const {
     const DType acc = sum_.dtype();
-    const UOp from = max(m, lowest(m.dtype())), grows = from < x;
+    const UOp from = max(m, lowest(m.dtype(), acc)), grows = from < x;
     const UOp difference = cast(x, acc) - cast(from, acc);
     UOp below = where(grows, -difference, difference);
     if (spine_.exp.scale != 1) below = below * constant(acc, spine_.exp.scale);
@@ -204,7 +204,12 @@ class Join {
       const UOp& u = spine_.nodes[i];
       const bool product = u.is(Op::MUL) || u.is(Op::FDIV);
       if (product && !is_open_over(u.src(1 - spine_.source[i]), ranges_)) {
-        outside_.emplace_back(u.op(), u.src(1 - spine_.source[i]));
+        outside_.push_back({u.op(), u.src(1 - spine_.source[i])});
+        continue;
+      }
+      // A sum of nothing but zeros is 0 whatever the maximum is and whatever it is divided by.
+      if (u.is(Op::WHERE) && !is_open_over(u.src(0), ranges_)) {
+        outside_.push_back({Op::WHERE, u.src(0), spine_.source[i] == 1});
         continue;
       }
       UOps sources;
@@ -213,6 +218,17 @@ class Join {
       out = u.with_src(sources);
     }
     return out;
+  }
+
+  /// What is behind the sum: a factor, or the test of a WHERE that takes the sum or 0.
+  struct Outside {
+    Op op;
+    UOp value;
+    bool where_true = true;
+  };
+  static UOp gated(const Outside& o, const UOp& sum) {
+    const UOp zero = constant(sum.dtype(), 0);
+    return o.where_true ? where(o.value, sum, zero) : where(o.value, zero, sum);
   }
 
   UOp passed(const UOp& value) {
@@ -224,7 +240,7 @@ class Join {
   const Spine& spine_;
   const UOps ranges_;
   UOps arguments_, values_;
-  std::vector<std::pair<Op, UOp>> outside_;
+  std::vector<Outside> outside_;
 };
 
 bool has_maximum_and_exponential(const std::vector<UOp>& nodes) {

@@ -165,5 +165,17 @@ TEST_P(JitOn, AFunctionOfAFunction) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(inner(Tensor({1.0 * i})).item(), i + 1);
 }
 
+// Memory between the kernels that are left is no memory of those that run once.
+TEST(Jit, WhatIsPrunedNeedsNoMemoryOfTheOthers) {
+  const Tensor w = Tensor::rand({8, 8}).realize();
+  const auto f =
+      jit([&](const Tensor& x) { return (x.matmul((w * 2).contiguous()).contiguous().sum(1) + 1).contiguous() * 2; }, {.prune = true});
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = Tensor::rand({4, 8}).realize();
+    const std::vector<float> got = f(x).tolist(), want = ((x.matmul(w * 2).sum(1) + 1) * 2).tolist();
+    for (size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-4);
+  }
+}
+
 }  // namespace
 }  // namespace tinygrad
