@@ -46,7 +46,9 @@ std::vector<std::string> store_element(Prelude& prelude, const Memory& m, const 
   if (!m.is_packed()) return {fmt::format("{} = {};", element(prelude, m, index).text, value.text)};
   const Expr at = in_array(m, index);
   const std::string word = word_of(m, at), bit = first_bit(prelude, m, at), mask = itemsize(m.dtype) == 1 ? "0xffu" : "0xffffu";
-  const std::string bits = is_bool(m.dtype) ? select(value, {"1u"}, {"0u"}).text : fmt::format("(u32({}) & {})", value.text, mask);
+  // A negative literal is of no type yet, and of those that u32 takes only i32 has it.
+  const std::string number = value.text.starts_with('-') ? fmt::format("i32({})", value.text) : value.text;
+  const std::string bits = is_bool(m.dtype) ? select(value, {"1u"}, {"0u"}).text : fmt::format("(u32({}) & {})", number, mask);
   return {fmt::format("atomicAnd(&{}, ~({} << {}));", word, mask, bit), fmt::format("atomicOr(&{}, {} << {});", word, bits, bit)};
 }
 

@@ -3,6 +3,8 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include <limits>
+
 #include "runtime/every_device.h"
 
 namespace tinygrad {
@@ -25,6 +27,18 @@ TEST_P(TensorOn, FromValuesAndBack) {
   EXPECT_EQ(Tensor({true, false}).tolist<bool>(), (std::vector<bool>{true, false}));
   EXPECT_EQ(Tensor(std::vector<double>{1, 2, 3, 4}, {2, 2}).dtype(), DType::float64);
   EXPECT_EQ(Tensor::zeros({0, 3}).tolist(), Floats{});
+}
+
+TEST_P(TensorOn, LeastIntegersAsConstants) {
+  const auto check = [](auto of, DType dtype) {
+    using T = decltype(of);
+    constexpr T least = std::numeric_limits<T>::min();
+    EXPECT_EQ(Tensor::full({3}, int64_t(least), {.dtype = dtype}).contiguous().tolist<T>(), std::vector<T>(3, least));
+  };
+  check(int8_t{}, DType::int8);
+  check(int16_t{}, DType::int16);
+  check(int32_t{}, DType::int32);
+  check(int64_t{}, DType::int64);
 }
 
 TEST_P(TensorOn, Arithmetic) {
