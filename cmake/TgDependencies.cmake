@@ -16,6 +16,7 @@ if(TG_BUILD_TESTS)
 endif()
 
 find_path(TG_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header-only: used with XXH_INLINE_ALL
+find_path(TG_PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)  # header-only: the messages of ONNX
 
 # LLVM is never linked and no C++ header of it is compiled: only the C API's declarations.
 find_program(TG_LLVM_CONFIG NAMES llvm-config-19)

@@ -1,0 +1,359 @@
+// Models: files read and checked, calls that walk the graph, and calls that replay what an earlier one captured.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <list>
+#include <mutex>
+#include <set>
+#include <unordered_set>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/jit.h>
+
+#include "frontend/onnx/operators.h"
+
+namespace tinygrad::onnx {
+
+namespace {
+
+std::string described(const std::string& path, const std::vector<UnsupportedOperator>& operators) {
+  constexpr size_t most_named = 8;
+  std::string text = fmt::format("{}: {} operators are not supported:", path, operators.size());
+  for (const UnsupportedOperator& o : operators) {
+    const std::vector<std::string> first(o.nodes.begin(), o.nodes.begin() + int64_t(std::min(o.nodes.size(), most_named)));
+    text += fmt::format(" {} ({}, version {}) in {}", o.name, o.domain, o.version, fmt::join(first, ", "));
+    text += o.nodes.size() > most_named ? fmt::format(" and {} more nodes;", o.nodes.size() - most_named) : ";";
+  }
+  return text;
+}
+
+/// Goes through a model before anything runs: what is unsupported, names that nothing gives, functions without end, tensors that are not of
+/// their size.
+class Checker {
+ public:
+  explicit Checker(Program& program) : program_(program) {}
+
+  void check() {
+    for (const auto& [domain, version] : program_.model.opsets)
+      if (const int64_t newest = newest_version(domain); newest != 0 && version > newest)
+        unsupported_[{domain, "any operator", version}].push_back(
+            fmt::format("the operator set, of which {} is the newest version known", newest));
+    check_graph(program_.model.graph, program_.model.opsets, nullptr);
+    if (unsupported_.empty()) return;
+    std::vector<UnsupportedOperator> all;
+    for (auto& [key, nodes] : unsupported_) all.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), nodes});
+    throw UnsupportedError(program_.files.source.name, std::move(all));
+  }
+  const std::map<std::string, int64_t>& counts() const { return counts_; }
+
+ private:
+  /// The names that are known in a graph, and around it.
+  struct Names {
+    const Names* outer = nullptr;
+    std::unordered_set<std::string_view> own = {};
+
+    bool contains(std::string_view name) const {
+      for (const Names* n = this; n; n = n->outer)
+        if (n->own.contains(name)) return true;
+      return false;
+    }
+  };
+  static constexpr int most_depth = 64;
+
+  [[noreturn]] void fail(const std::string& what) const { throw FormatError(fmt::format("{}: {}", program_.files.source.name, what)); }
+
+  void check_graph(const proto::Graph& g, const proto::Opsets& opsets, const Names* outer) {
+    Names names{.outer = outer};
+    for (const auto& i : g.inputs)
+      if (!names.own.insert(i.name).second) fail(fmt::format("two inputs '{}' of the graph '{}'", i.name, g.name));
+    for (const auto& [name, value] : program_.initializers_of(g)) names.own.insert(name);
+    check_nodes(g.nodes, opsets, names);
+    for (const auto& o : g.outputs)
+      if (!names.contains(o.name)) fail(fmt::format("nothing gives the output '{}' of the graph '{}'", o.name, g.name));
+  }
+
+  void check_nodes(const std::vector<proto::Node>& nodes, const proto::Opsets& opsets, Names& names) {
+    if (++depth_ > most_depth) fail(fmt::format("graphs and functions are nested deeper than {}", most_depth));
+    for (const proto::Node& n : nodes) {
+      for (const std::string& i : n.inputs)
+        if (!i.empty() && !names.contains(i)) fail(fmt::format("{} uses '{}', which nothing before it gives", n.to_string(), i));
+      check_node(n, opsets, names);
+      for (const std::string& o : n.outputs)
+        if (!o.empty() && !names.own.insert(o).second) fail(fmt::format("{} gives '{}', which there is already", n.to_string(), o));
+    }
+    --depth_;
+  }
+
+  void check_node(const proto::Node& n, const proto::Opsets& opsets, const Names& names) {
+    for (const proto::Attribute& a : n.attributes) {
+      for (const auto& g : a.graphs) check_graph(*g, opsets, &names);
+      for (const proto::TensorProto& t : a.tensors) program_.constant(t);
+      for (const proto::SparseTensorProto& t : a.sparse_tensors) read_value(program_.files, t);
+    }
+    const std::string key = function_key(n.domain, n.op_type, n.overload);
+    const auto f = program_.functions.find(key);
+    if (f != program_.functions.end()) return check_function(key, *f->second);
+    ++counts_[n.domain == onnx_domain ? n.op_type : n.domain + "." + n.op_type];
+    const auto opset = opsets.find(n.domain);
+    const int64_t version = opset == opsets.end() ? newest_version(n.domain) : opset->second;
+    if (!find_operator(n.domain, n.op_type, version))
+      unsupported_[{n.domain, n.op_type, version}].push_back(n.name.empty() && !n.outputs.empty() ? n.outputs.front() : n.name);
+  }
+
+  void check_function(const std::string& key, const proto::Function& f) {
+    if (!within_.insert(key).second) fail(fmt::format("the function {} calls itself", f.name));
+    if (checked_.insert(key).second) {
+      Names names;
+      for (const std::string& i : f.inputs) names.own.insert(i);
+      check_nodes(f.nodes, f.opsets, names);
+      for (const std::string& o : f.outputs)
+        if (!names.contains(o)) fail(fmt::format("nothing gives the output '{}' of the function {}", o, f.name));
+    }
+    within_.erase(key);
+  }
+
+  Program& program_;
+  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<std::string>> unsupported_;
+  std::map<std::string, int64_t> counts_;
+  std::set<std::string> within_, checked_;
+  int depth_ = 0;
+};
+
+ValueInfo info_of(const proto::NamedType& t) {
+  return {.name = t.name,
+          .type = t.type.to_string(),
+          .element_type = t.type.element_type,
+          .has_shape = t.type.has_shape,
+          .shape = t.type.shape};
+}
+
+}  // namespace
+
+UnsupportedError::UnsupportedError(const std::string& path, std::vector<UnsupportedOperator> operators)
+    : Error(described(path, operators)), operators_(std::move(operators)) {}
+
+namespace detail {
+
+using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+/// What is kept for inputs of one signature.
+struct Captured {
+  Reads reads = {};
+  std::vector<HostArray> guards = {};            ///< the inputs' values that the walk has read
+  std::vector<ElementType> types = {};           ///< of outputs
+  std::vector<std::optional<Value>> known = {};  ///< outputs that are no tensors of the call, in their places
+  std::unique_ptr<decltype(jit(std::declval<Body>(), JitOptions{}))> replay = {};
+};
+
+struct ModelState {
+  Program program;
+  std::vector<ValueInfo> inputs, outputs;
+  std::vector<size_t> input_places;  ///< of the graph's inputs that are no initializers
+  std::map<std::string, int64_t> counts;
+  std::map<std::string, Tensor> parameters;
+  std::mutex mutex;
+  std::map<std::string, std::list<Captured>> captured;  ///< by signature
+
+  std::vector<Value> arguments(const Values& given) const;
+  Values named(const Results& results) const;
+};
+
+std::vector<Value> ModelState::arguments(const Values& given) const {
+  const proto::Graph& graph = program.model.graph;
+  std::vector<Value> out(graph.inputs.size());
+  size_t used = 0;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const proto::NamedType& input = graph.inputs[i];
+    const auto found = given.find(input.name);
+    const bool is_needed = std::find(input_places.begin(), input_places.end(), i) != input_places.end();
+    if (found == given.end()) {
+      if (is_needed && input.type.kind != proto::TypeInfo::Kind::optional)
+        throw ValueError(fmt::format("onnx::Model: the input '{}' is missing, {}", input.name, input.type.to_string()));
+      continue;
+    }
+    ++used;
+    const Value& v = found->second;
+    if (v.kind() == Value::Kind::tensor && input.type.kind == proto::TypeInfo::Kind::tensor &&
+        input.type.element_type != ElementType::undefined && v.element_type() != input.type.element_type)
+      throw ValueError(fmt::format("onnx::Model: the input '{}' is {}, expected {}", input.name, v.to_string(), input.type.to_string()));
+    if (v.kind() == Value::Kind::tensor && input.type.has_shape) {
+      const Sizes shape = v.shape();
+      bool fits = shape.size() == input.type.shape.size();
+      for (size_t a = 0; fits && a < shape.size(); ++a) fits = input.type.shape[a].size <= 0 || input.type.shape[a].size == shape[a];
+      if (!fits)
+        throw ValueError(fmt::format("onnx::Model: the input '{}' is {}, expected {}", input.name, v.to_string(), input.type.to_string()));
+    }
+    // What the caller happens to have on the host is not known of all inputs alike.
+    out[i] = v.kind() == Value::Kind::tensor ? Value(v.tensor(), v.element_type()) : v;
+    ValueAccess::set_from_input(out[i], true);
+  }
+  if (used != given.size())
+    for (const auto& [name, value] : given)
+      if (std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](const auto& i) { return i.name == name; }))
+        throw ValueError(fmt::format("onnx::Model: there is no input '{}'", name));
+  return out;
+}
+
+Values ModelState::named(const Results& results) const {
+  Values out;
+  for (size_t i = 0; i < results.size(); ++i) out[program.model.graph.outputs[i].name] = results[i];
+  return out;
+}
+
+}  // namespace detail
+
+const std::vector<ValueInfo>& Model::inputs() const { return state_->inputs; }
+const std::vector<ValueInfo>& Model::outputs() const { return state_->outputs; }
+const std::map<std::string, std::string>& Model::metadata() const { return state_->program.model.metadata; }
+std::map<std::string, Tensor>& Model::parameters() const { return state_->parameters; }
+std::map<std::string, int64_t> Model::operators() const { return state_->counts; }
+
+Values Model::operator()(const Values& inputs) const {
+  const std::lock_guard lock(state_->mutex);
+  const std::vector<Value> arguments = state_->arguments(inputs);
+  return state_->named(Walk(state_->program, arguments, nullptr).run());
+}
+
+namespace {
+
+/// Kinds, types and shapes of the inputs; nothing where one is no tensor, which is not captured.
+std::optional<std::string> signature_of(const std::vector<Value>& arguments) {
+  std::string out;
+  for (const Value& v : arguments) {
+    if (v.present() && v.kind() != Value::Kind::tensor) return {};
+    out += v.present() ? fmt::format("{}:{}:{};", int(v.element_type()), fmt::join(v.shape(), ","), v.tensor().device()) : ";";
+  }
+  return out;
+}
+
+bool same_bytes(const HostArray& a, const HostArray& b) {
+  return a.byte_count == b.byte_count && std::equal(a.bytes.get(), a.bytes.get() + a.byte_count, b.bytes.get());
+}
+
+std::vector<HostArray> guards_of(const Reads& reads, const std::vector<Value>& arguments) {
+  std::vector<HostArray> out;
+  for (size_t i : reads.guards)
+    out.push_back(HostArray::of_bytes(arguments[i].element_type(), arguments[i].shape(), arguments[i].tensor().data()));
+  return out;
+}
+
+void realize_all(const Results& results) {
+  std::vector<Tensor> tensors;
+  const std::function<void(const Value&)> add = [&](const Value& v) {
+    if (v.kind() == Value::Kind::tensor) tensors.push_back(v.tensor());
+    if (v.kind() == Value::Kind::sequence)
+      for (const Value& item : v.sequence()) add(item);
+  };
+  for (const Value& v : results) add(v);
+  Tensor::realize(tensors);
+}
+
+}  // namespace
+
+Values Model::run(const Values& inputs) const {
+  constexpr size_t most_captured = 16;
+  const std::lock_guard lock(state_->mutex);
+  const std::vector<Value> arguments = state_->arguments(inputs);
+  const std::optional<std::string> signature = signature_of(arguments);
+  detail::Captured* known = nullptr;
+  if (signature) {
+    for (detail::Captured& c : state_->captured[*signature]) {
+      bool fits = true;
+      for (size_t g = 0; fits && g < c.guards.size(); ++g) {
+        const Value& v = arguments[c.reads.guards[g]];
+        fits = same_bytes(c.guards[g], HostArray::of_bytes(v.element_type(), v.shape(), v.tensor().data()));
+      }
+      if (fits) known = &c;
+    }
+  }
+  if (!known || known->reads.depends_on_data) {
+    Walk walk(state_->program, arguments, nullptr);
+    const Results results = walk.run();
+    realize_all(results);
+    size_t count = 0;
+    for (const auto& [key, list] : state_->captured) count += list.size();
+    const bool has_tensors_alone =
+        std::all_of(results.begin(), results.end(), [](const Value& v) { return v.kind() == Value::Kind::tensor; });
+    if (signature && !known && has_tensors_alone && count < most_captured)
+      state_->captured[*signature].push_back({.reads = walk.reads(), .guards = guards_of(walk.reads(), arguments)});
+    return state_->named(results);
+  }
+  std::vector<Tensor> tensors;
+  for (const Value& v : arguments)
+    if (v.present()) tensors.push_back(v.tensor());
+  if (!known->replay) {
+    const auto body = [state = state_.get(), known, arguments](const std::vector<Tensor>& given) {
+      std::vector<Value> now = arguments;
+      size_t next = 0;
+      for (Value& v : now) {
+        if (!v.present()) continue;
+        v = Value(given[next++], v.element_type());
+        detail::ValueAccess::set_from_input(v, true);
+      }
+      const Results results = Walk(state->program, now, &known->reads).run();
+      known->known.assign(results.size(), {});
+      known->types.clear();
+      std::vector<Tensor> out;
+      for (size_t i = 0; i < results.size(); ++i) {
+        known->types.push_back(results[i].element_type());
+        if (results[i].kind() == Value::Kind::tensor && is_from_input(results[i]))
+          out.push_back(results[i].tensor());
+        else
+          known->known[i] = results[i];
+      }
+      return out;
+    };
+    using detail::Body;
+    known->replay = std::make_unique<decltype(jit(Body(body), JitOptions{}))>(jit(Body(body), JitOptions{.prune = true}));
+  }
+  const std::vector<Tensor> computed = (*known->replay)(tensors);
+  Results results;
+  size_t next = 0;
+  for (size_t i = 0; i < known->known.size(); ++i) {
+    if (known->known[i])
+      results.push_back(*known->known[i]);
+    else
+      results.emplace_back(computed[next++], known->types[i]);
+  }
+  return state_->named(results);
+}
+
+namespace {
+
+Model load_from(Files files) {
+  auto state = std::make_shared<detail::ModelState>();
+  Program& p = state->program;
+  p.files = std::move(files);
+  const std::string_view bytes(p.files.source.begin, p.files.file.bytes.size());
+  p.model = proto::read_model(p.files.source, bytes);
+  for (const proto::Function& f : p.model.functions)
+    if (!p.functions.emplace(function_key(f.domain, f.name, f.overload), &f).second)
+      throw FormatError(fmt::format("{}: two functions {}", p.files.source.name, f.name));
+  Checker checker(p);
+  checker.check();
+  state->counts = checker.counts();
+  for (const auto& [name, value] : p.initializers_of(p.model.graph))
+    if (value.kind() == Value::Kind::tensor) state->parameters[name] = value.tensor();
+  const proto::Graph& g = p.model.graph;
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    if (p.initializers_of(g).contains(g.inputs[i].name)) continue;
+    state->input_places.push_back(i);
+    state->inputs.push_back(info_of(g.inputs[i]));
+  }
+  for (const proto::NamedType& o : g.outputs) state->outputs.push_back(info_of(o));
+  return Model(std::move(state));
+}
+
+}  // namespace
+
+Model load(const std::string& path, const LoadOptions& options) {
+  Files files = Files::of(frontend::FileBytes::map(path));
+  files.folder = std::filesystem::absolute(path).parent_path().string();
+  files.follow_links = options.follow_links;
+  return load_from(std::move(files));
+}
+
+Model load(const Tensor& bytes) { return load_from(Files::of(frontend::FileBytes::of(bytes))); }
+
+}  // namespace tinygrad::onnx

@@ -1,0 +1,81 @@
+#pragma once
+/// Values of a graph while it is walked: tensors, and what of them is known on the host.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tinygrad/onnx.h>
+
+namespace tinygrad::onnx {
+
+namespace detail {
+
+/// Elements on the host, row-major, in the dtype of dtype_of(type).
+struct HostArray {
+  ElementType type = ElementType::undefined;
+  Sizes shape = {};
+  std::shared_ptr<const std::byte> bytes = {};
+  size_t byte_count = 0;
+
+  DType dtype() const { return dtype_of(type); }
+  int64_t numel() const { return int64_t(byte_count / itemsize(dtype())); }
+  /// The elements as numbers: those of integers and bools, or (rounded) of floats.
+  std::vector<int64_t> integers() const;
+  std::vector<double> numbers() const;
+
+  static HostArray of_bytes(ElementType type, const Sizes& shape, std::span<const std::byte> bytes);
+  /// The numbers are converted to the type; integers wrap.
+  static HostArray of(ElementType type, const Sizes& shape, std::span<const int64_t> values);
+  static HostArray of(ElementType type, const Sizes& shape, std::span<const double> values);
+  template <class T>
+  static HostArray of(ElementType type, const Sizes& shape, const std::vector<T>& values) {
+    return of(type, shape, std::span<const T>(values));
+  }
+};
+
+/// Elements on the host, and the tensor that was made of them.
+struct HostValue {
+  HostArray array;
+  mutable Tensor tensor = {};
+};
+
+struct ValueAccess {
+  static Value of_host(HostArray array);
+  static const HostArray* host(const Value& v) { return v.host_ ? &v.host_->array : nullptr; }
+  static bool from_input(const Value& v) { return v.from_input_; }
+  static void set_from_input(Value& v, bool from_input) { v.from_input_ = from_input; }
+  static void set_host(Value& v, HostArray array) { v.host_ = std::make_shared<HostValue>(HostValue{.array = std::move(array)}); }
+};
+
+}  // namespace detail
+
+using detail::HostArray;
+
+/// A value that is known on the host; a tensor is made of it when it is asked for.
+inline Value host_value(HostArray array) { return detail::ValueAccess::of_host(std::move(array)); }
+Value host_integers(const std::vector<int64_t>& values);  ///< int64, a vector
+Value host_integer(int64_t value);                        ///< int64, of shape ()
+inline const HostArray* host_of(const Value& v) { return detail::ValueAccess::host(v); }
+inline bool is_from_input(const Value& v) { return detail::ValueAccess::from_input(v); }
+
+/// The number of elements; ShapeError where 64 bits do not count them.
+int64_t element_count(const Sizes& shape);
+bool is_float_type(ElementType type);  ///< of any width
+bool is_low_bit(ElementType type);     ///< narrower than a byte, or float8e8m0: no dtype is that type
+int bits_of(ElementType type);
+/// The least and greatest value of an integer type.
+std::pair<int64_t, int64_t> integer_range(ElementType type);
+
+/// The elements as numbers that can be computed with: those that lie as bits, as float32; others as they are.
+Tensor decode(const Value& v);
+/// Numbers as elements of a type that lies as bits, rounded to the nearest, ties to even; too large ones become the greatest one.
+Tensor encode_bits(const Tensor& x, ElementType type);
+/// A cast as the operator Cast does it.
+Value cast_value(const Value& v, ElementType to, bool saturate);
+
+}  // namespace tinygrad::onnx
