@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full borders bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full onnx-cases onnx-nodes onnx-devices borders bench lint clean
 
 BUILD := build/release
 RECORD := $(BUILD)/tests.jsonl
@@ -58,6 +58,24 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy, model file
 	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py python/tests/test_graph.py \
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \
 	build/venv/bin/python python/tests/coverage_page.py $(BUILD)/oracle.json >docs/api-coverage.md && exit $$status
+
+ONNX_CASES := TG_ONNX_CASES=build/onnx-cases $(BUILD)/bin/test_frontend_oracle --gtest_filter='OnnxCases.*' >$(BUILD)/onnx-cases.log; \
+	  status=$$?; grep -E '^(simple|pytorch-converted|pytorch-operator|node)/|^onnx ' $(BUILD)/onnx-cases.log; exit $$status
+
+onnx-cases: setup-test
+	@tools/venv --onnx >&2
+	cmake --preset release >&2
+	ninja -C $(BUILD) test_frontend_oracle >&2
+	build/venv/bin/python -W ignore tests/frontend/onnx/make_cases.py build/onnx-cases >&2
+
+onnx-nodes: onnx-cases  ## the backend test cases of the package onnx; ends with how many of its node cases pass
+	@$(ONNX_CASES)
+
+onnx-devices: onnx-cases  ## the same on other devices: all of them interpreted, of the others a share
+	DEV=INTERP $(ONNX_CASES)
+	DEV=CPU:CLANG TG_ONNX_SHARE=10 $(ONNX_CASES)
+	DEV=WEBGPU TG_ONNX_SHARE=10 $(ONNX_CASES)
+	DEV=CL TG_ONNX_SHARE=60 $(ONNX_CASES)
 
 bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch; overheads
 	@bench/common/peers

@@ -1,0 +1,156 @@
+// ONNX models as programs of tensors: lazy, captured, differentiable, with weights that train.
+#include <gtest/gtest.h>
+
+#include <tinygrad/errors.h>
+#include <tinygrad/jit.h>
+#include <tinygrad/onnx.h>
+
+#include "frontend/onnx/model_file.h"
+#include "support/message_of.h"
+#include "support/temp_folder.h"
+
+namespace tinygrad::onnx::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+Model load_bytes(const std::string& bytes) { return load(Tensor(std::vector<uint8_t>(bytes.begin(), bytes.end()))); }
+template <class T>
+std::string raw(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+std::string floats(std::string_view name, const std::vector<int64_t>& dims, const Floats& values) {
+  return tensor(name, dims, 1, raw(values));
+}
+std::string integers(std::string_view name, const std::vector<int64_t>& values) {
+  return tensor(name, {int64_t(values.size())}, 7, raw(values));
+}
+
+/// y = relu(x @ w + b)
+Model layer() {
+  return load_bytes(model({.nodes = {node("MatMul", {"x", "w"}, {"h"}), node("Add", {"h", "b"}, {"s"}), node("Relu", {"s"}, {"y"})},
+                           .initializers = {floats("w", {2, 2}, {1, 2, 3, -4}), floats("b", {2}, {1, 1})},
+                           .inputs = {value_info("x", {-1, 2})},
+                           .outputs = {value_info("y", {-1, 2})}}));
+}
+
+TEST(Onnx, IsAFunctionOfNamedTensors) {
+  const Model m = layer();
+  ASSERT_EQ(m.inputs().size(), 1U);
+  EXPECT_EQ(m.inputs()[0].name, "x");
+  EXPECT_EQ(m.outputs()[0].name, "y");
+  EXPECT_EQ(m.operators(), (std::map<std::string, int64_t>{{"Add", 1}, {"MatMul", 1}, {"Relu", 1}}));
+  EXPECT_EQ(m({{"x", Tensor({{1.0F, 2.0F}})}}).at("y").tensor().tolist(), (Floats{8, 0}));
+}
+
+TEST(Onnx, IsCapturedAndReplayed) {
+  const Model m = layer();
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x({{float(i), 2.0F}});
+    EXPECT_EQ(m.run({{"x", x}}).at("y").tensor().tolist(), (Floats{float(i) + 7, 0}));
+  }
+  EXPECT_EQ(m.run({{"x", Tensor::ones({3, 2})}}).at("y").shape(), (Sizes{3, 2}));
+}
+
+TEST(Onnx, IsDifferentiableAndTrains) {
+  const Model m = layer();
+  const Tensor x({{1.0F, 2.0F}});
+  m({{"x", x}}).at("y").tensor().sum().backward();
+  EXPECT_EQ(x.grad().tolist(), (Floats{1, 3}));
+  Tensor& w = m.parameters().at("w");
+  EXPECT_EQ(w.grad().tolist(), (Floats{1, 0, 2, 0}));
+  w.assign(w * 2);
+  EXPECT_EQ(m({{"x", x}}).at("y").tensor().tolist(), (Floats{15, 0}));
+}
+
+TEST(Onnx, CallsInAJittedFunction) {
+  const Model m = layer();
+  const auto f = jit([&](const Tensor& x) { return m({{"x", x}}).at("y").tensor() * 2; });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(Tensor({{float(i), 2.0F}}).realize()).tolist(), (Floats{2 * (float(i) + 7), 0}));
+}
+
+TEST(Onnx, ShapesAreFoldedAndConditionsChosen) {
+  // y = x reshaped to (size(x, 0) * 2, -1), or -x where x has fewer than three rows.
+  const GraphParts same{.nodes = {node("Reshape", {"x", "to"}, {"r"})}, .outputs = {value_info("r", {-1, -1})}};
+  const GraphParts negative{.nodes = {node("Neg", {"x"}, {"r"})}, .outputs = {value_info("r", {-1, -1})}};
+  const Model m = load_bytes(model(
+      {.nodes = {node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "first"}, {"rows"}), node("Mul", {"rows", "two"}, {"twice"}),
+                 node("Concat", {"twice", "rest"}, {"to"}, {integer_attribute("axis", 0)}), node("Less", {"rows", "three"}, {"is_small"}),
+                 node("If", {"is_small"}, {"y"},
+                      {graph_attribute("then_branch", negative.bytes()), graph_attribute("else_branch", same.bytes())})},
+       .initializers = {integers("first", {0}), integers("two", {2}), integers("three", {3}), integers("rest", {-1})},
+       .inputs = {value_info("x", {-1, -1})},
+       .outputs = {value_info("y", {-1, -1})}}));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(m.run({{"x", Tensor::ones({4, 4})}}).at("y").shape(), (Sizes{8, 2}));
+    EXPECT_EQ(m.run({{"x", Tensor::ones({2, 2})}}).at("y").tensor().tolist(), (Floats{-1, -1, -1, -1}));
+  }
+}
+
+TEST(Onnx, ReplaysSeeValuesThatShapesDependOn) {
+  const Model m = load_bytes(model({.nodes = {node("Reshape", {"x", "to"}, {"y"})},
+                                    .inputs = {value_info("x", {6}), value_info("to", {2}, 7)},
+                                    .outputs = {value_info("y", {-1, -1})}}));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(m.run({{"x", Tensor::ones({6})}, {"to", Tensor(std::vector<int64_t>{2, 3})}}).at("y").shape(), (Sizes{2, 3}));
+    EXPECT_EQ(m.run({{"x", Tensor::ones({6})}, {"to", Tensor(std::vector<int64_t>{6, 1})}}).at("y").shape(), (Sizes{6, 1}));
+  }
+}
+
+TEST(Onnx, OutputsWhoseSizesDependOnDataAreFoundEachTime) {
+  const Model m = load_bytes(model({.nodes = {node("Relu", {"x"}, {"r"}), node("NonZero", {"r"}, {"y"})},
+                                    .inputs = {value_info("x", {3})},
+                                    .outputs = {value_info("y", {1, -1}, 7)}}));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(m.run({{"x", Tensor{1.0F, -1.0F, 2.0F}}}).at("y").tensor().tolist<int64_t>(), (std::vector<int64_t>{0, 2}));
+    EXPECT_EQ(m.run({{"x", Tensor{-1.0F, 3.0F, -2.0F}}}).at("y").tensor().tolist<int64_t>(), (std::vector<int64_t>{1}));
+  }
+}
+
+TEST(Onnx, FunctionsHaveOverloadsAndAttributes) {
+  const auto function = [](std::string_view overload, const std::string& body) {
+    return message(25, message(1, "f") + message(4, "a") + message(5, "b") + message(7, body) + message(9, number(2, 20)) +
+                           message(10, "own") + message(13, overload) +
+                           message(11, message(1, "alpha") + number(20, 1) + varint(2 << 3 | 5) + raw(Floats{0.25F})));
+  };
+  const std::string leaky = node("LeakyRelu", {"a"}, {"b"}, {message(1, "alpha") + message(21, "alpha") + number(20, 1)});
+  const std::string second = node("f", {"x"}, {"z"}, {}, "own") + message(8, "other");
+  const GraphParts g{.nodes = {node("f", {"x"}, {"y"}, {}, "own"), second},
+                     .inputs = {value_info("x", {2})},
+                     .outputs = {value_info("y", {2}), value_info("z", {2})}};
+  const Model m = load_bytes(model(g) + function("", leaky) + function("other", node("Neg", {"a"}, {"b"})));
+  const Values out = m({{"x", Tensor{4.0F, -4.0F}}});
+  EXPECT_EQ(out.at("y").tensor().tolist(), (Floats{4, -1}));
+  EXPECT_EQ(out.at("z").tensor().tolist(), (Floats{-4, 4}));
+}
+
+TEST(Onnx, WeightsLieInFilesBesideTheModel) {
+  const tinygrad::test::TempFolder folder;
+  std::vector<float> values(1024);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = float(i);
+  folder.write("weights.bin", std::string(64, ' ') + raw(values));
+  const GraphParts g{.nodes = {node("Add", {"x", "w"}, {"y"})},
+                     .initializers = {external_tensor("w", {1024}, {{"location", "weights.bin"}, {"offset", "64"}})},
+                     .inputs = {value_info("x", {1})},
+                     .outputs = {value_info("y", {1024})}};
+  const Model m = load(folder.write("m.onnx", model(g)));
+  EXPECT_EQ(m({{"x", Tensor{1.0F}}}).at("y").tensor()[1000].item(), 1001);
+}
+
+TEST(Onnx, MistakesAreErrorsThatNameThem) {
+  using tinygrad::test::message_of;
+  const Model m = layer();
+  const Tensor x = Tensor::ones({1, 2});
+  EXPECT_NE(message_of<ValueError>([&] { m({}); }).find("the input 'x' is missing"), std::string::npos);
+  EXPECT_NE(message_of<ValueError>([&] { m({{"x", x}, {"z", x}}); }).find("there is no input 'z'"), std::string::npos);
+  EXPECT_NE(message_of<ValueError>([&] { m({{"x", x.half()}}); }).find("float16 (1, 2), expected float32"), std::string::npos);
+  EXPECT_NE(message_of<ValueError>([&] { m({{"x", Tensor::ones({1, 3})}}); }).find("float32 (1, 3), expected float32"), std::string::npos);
+  const Model bad = load_bytes(model({.nodes = {node("Add", {"x", "w"}, {"y"})},
+                                      .initializers = {floats("w", {2}, {1, 2})},
+                                      .inputs = {value_info("x", {3})},
+                                      .outputs = {value_info("y", {3})}}));
+  EXPECT_NE(message_of<ShapeError>([&] { bad({{"x", Tensor::ones({3})}}); }).find("Add node 'y'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tinygrad::onnx::test
