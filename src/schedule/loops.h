@@ -15,8 +15,8 @@ class Loops {
   struct Loop {
     double size = 1;
     bool reduces = false;
-    bool joins = false;  ///< of a maximum and the sums that are carried with it
-    Ids around;          ///< ids of the ranges it stands in, itself included, sorted
+    const UOp* max = nullptr;  ///< which sums are carried with
+    Ids around;                ///< ids of the ranges it stands in, itself included, sorted
   };
 
   /// A new RANGE that stands in those of `around`; a constant for a loop of one iteration.

@@ -130,7 +130,7 @@ class Placer {
     for (int id : ids) {
       n *= out_.loops[id].size;
       in_reduce = in_reduce || out_.loops[id].reduces;
-      in_joined = in_joined || out_.loops[id].joins;
+      in_joined = in_joined || out_.loops[id].max;
     }
     if (!in_reduce) return n;
     // Outputs that share the element are computed together, as far as registers reach.
@@ -295,7 +295,7 @@ class Placer {
     if (d.overfills || !u.is(Op::REDUCE) || uses.size() > 1) return d;
     d.starves = starves_threads(uses[0], d.elements);
     d.is_hoisted = !stands_in_all_loops(uses[0]);
-    d.is_summed = stands_in_a_reduction(uses[0]) && !in_one_sum_.contains(u);
+    d.is_summed = is_summed(u, uses[0]) && !in_one_sum_.contains(u);
     return d;
   }
 
@@ -342,8 +342,26 @@ class Placer {
     return std::ranges::all_of(kernel_of(use).ranges, [&](const UOp& r) { return std::ranges::binary_search(ids, Loops::id(r)); });
   }
 
-  bool stands_in_a_reduction(const Use& use) const {
-    return std::ranges::any_of(around(use), [&](int id) { return out_.loops[id].reduces && !out_.loops[id].joins; });
+  /// Whether a reduction stands in the loop of another one, which takes each of its elements by itself. What a maximum is carried along of is
+  /// computed for all sums that are carried with it; what else they sum up is not: the values of attention, which each part of its rows
+  /// would compute again.
+  bool is_summed(const UOp& u, const Use& use) const {
+    return std::ranges::any_of(around(use), [&](int id) {
+      const Loops::Loop& l = out_.loops[id];
+      return l.reduces && !(l.max && is_reduced_for(*l.max, u));
+    });
+  }
+  /// Whether what `max` is the maximum of is computed of a reduction, without one in between.
+  static bool is_reduced_for(const UOp& max, const UOp& reduction) {
+    NodeSet seen;
+    for (std::vector<UOp> stack{max.src(0)}; !stack.empty();) {
+      const UOp x = std::move(stack.back());
+      stack.pop_back();
+      if (x == reduction) return true;
+      if (!seen.insert(x) || !(x.in(Group::elementwise) || x.in(Group::movement))) continue;
+      for (const UOp& s : x.in(Group::movement) ? x.src().first(1) : x.src()) stack.push_back(s);
+    }
+    return false;
   }
 
   /// The kernel has few outputs, and this value could have been computed by many threads.

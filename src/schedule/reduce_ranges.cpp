@@ -30,7 +30,7 @@ UOps ReduceRanges::at(const UOp& reduce, const UOp* max, int depth, const Shape&
   if (const UOp key = joined_key(reduce, max, use); key && !joined_.contains(key)) {
     joined_[key] = out;
     for (const UOp& r : out)
-      if (r.is(Op::RANGE)) loops_.of(r).joins = true;
+      if (r.is(Op::RANGE)) loops_.of(r).max = max;
   }
   return out;
 }

@@ -178,5 +178,15 @@ TEST_F(KernelCounts, OfEveryProgram) {
   }
 }
 
+/// Each part of the rows that attention takes together would multiply the values by their weights again.
+TEST_F(KernelCounts, AttentionDoesNotProjectItsValuesAgain) {
+  using namespace test_programs;
+  const UOp x = tensor({1, 128, 384});
+  const auto projected = [&] { return ops::transpose(ops::reshape(matmul(x, tensor({384, 384})), {1, 128, 12, 32}), 1, 2); };
+  const UOp attention = sink(outputs({scaled_dot_product_attention(projected(), projected(), projected())}));
+  for (const Target& target : {cpu_target("x86-64-v3"), cpu_target("x86-64-v4"), interp_target()})
+    EXPECT_EQ(counts(attention, target).kernels, 4U);
+}
+
 }  // namespace
 }  // namespace tinygrad::schedule

@@ -30,7 +30,7 @@ Table make_table() {
 }  // namespace
 
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t version) {
-  static const Table table = make_table();
+  static const auto& table = *new Table(make_table());
   const auto found = table.find({domain, name});
   if (found == table.end() || version > newest_version(domain)) return nullptr;
   const OperatorRow* last = nullptr;

@@ -58,7 +58,7 @@ struct Forest {
 };
 
 Test test_named(const Call& c, const std::string& name) {
-  static const std::map<std::string, Test> names{
+  static const auto& names = *new std::map<std::string, Test>{
       {"BRANCH_LEQ", Test::less_or_equal}, {"BRANCH_LT", Test::less},  {"BRANCH_GTE", Test::greater_or_equal},
       {"BRANCH_GT", Test::greater},        {"BRANCH_EQ", Test::equal}, {"BRANCH_NEQ", Test::not_equal},
       {"BRANCH_MEMBER", Test::member},     {"LEAF", Test::leaf}};
@@ -193,7 +193,7 @@ Results tree_ensemble(Call& c) {
 }
 
 Results tree_ensemble_regressor(Call& c) {
-  static const std::map<std::string, Aggregate> names{
+  static const auto& names = *new std::map<std::string, Aggregate>{
       {"AVERAGE", Aggregate::average}, {"SUM", Aggregate::sum}, {"MIN", Aggregate::min}, {"MAX", Aggregate::max}};
   const auto how = names.find(c.attribute("aggregate_function", "SUM"));
   if (how == names.end()) c.fail("the aggregate is unknown");
