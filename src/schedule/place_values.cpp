@@ -342,8 +342,8 @@ class Placer {
     return std::ranges::all_of(kernel_of(use).ranges, [&](const UOp& r) { return std::ranges::binary_search(ids, Loops::id(r)); });
   }
 
-  /// Whether a reduction stands in the loop of another one, which takes each of its elements by itself. What a maximum is carried along of is
-  /// computed for all sums that are carried with it; what else they sum up is not: the values of attention, which each part of its rows
+  /// Whether a reduction stands in the loop of another one, which takes each of its elements by itself. What a maximum is carried along of
+  /// is computed for all sums that are carried with it; what else they sum up is not: the values of attention, which each part of its rows
   /// would compute again.
   bool is_summed(const UOp& u, const Use& use) const {
     return std::ranges::any_of(around(use), [&](int id) {
