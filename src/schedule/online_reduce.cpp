@@ -83,6 +83,12 @@ struct Spine {
   Exponential exp;
 };
 
+/// where(x != x, 0, x), which takes 0 for a NaN.
+bool replaces_nan(const UOp& u) {
+  return u.is(Op::WHERE) && u.src(0).is(Op::CMPNE) && u.src(0).src(0) == u.src(0).src(1) && u.src(0).src(0) == u.src(2) &&
+         is_const(u.src(1), 0);
+}
+
 std::optional<size_t> linear_source(const UOp& u, const NodeMap<bool>& holds) {
   const auto held = [&](size_t i) { return *holds.find(u.src(i)); };
   switch (u.op()) {
@@ -93,6 +99,7 @@ std::optional<size_t> linear_source(const UOp& u, const NodeMap<bool>& holds) {
     case Op::NEG: return 0;
     case Op::CAST: return is_float_cast(u) ? std::optional<size_t>(0) : std::nullopt;
     case Op::WHERE:
+      if (replaces_nan(u) && held(2)) return 2;
       if (held(0)) return {};
       if (held(1) && is_const(u.src(2), 0)) return 1;
       if (held(2) && is_const(u.src(1), 0)) return 2;
@@ -121,9 +128,13 @@ std::optional<Spine> spine_of(const UOp& sum, const UOps& ranges) {
   }
   if (!any) return {};
   UOp at = sum.src(0);
+  bool replaced = false;  // below it all terms of a sum are NaN, or none, but for what differs between them
   while (!found.contains(at)) {
     const auto next = linear_source(at, holds);
     if (!next) return {};
+    for (size_t i = 0; replaced && i < at.src_count(); ++i)
+      if (i != *next && !replaces_nan(at) && is_open_over(at.src(i), ranges)) return {};
+    replaced = replaced || replaces_nan(at);
     s.nodes.push_back(at);
     s.source.push_back(*next);
     at = at.src(*next);
@@ -166,10 +177,24 @@ class Join {
   UOp result(const UOp& joined) const {
     const DType acc = sum_.dtype();
     const UOp m = maximum(joined), least = constant(min_value(m.dtype()));
-    UOp out = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1});
+    const UOp raw = UOp(Op::GETTUPLE, acc, {joined}, TupleArg{1}), none = constant(acc, 0);
+    UOp out = raw;
     const UOp infinite = spine_.exp.or_lowest ? eq(m, -least) : eq(m, least) | eq(m, -least);
-    out = where(infinite, constant(acc, std::numeric_limits<double>::quiet_NaN()), out);
-    for (const Outside& o : outside_) out = o.op == Op::WHERE ? gated(o, out) : alu(o.op, {out, cast(o.value, acc)});
+    const UOp nan = constant(acc, std::numeric_limits<double>::quiet_NaN());
+    out = where(infinite, nan, out);
+    // Zeros times what else the terms have: NaN where that is not finite.
+    const UOp zeros = where(m < -least, raw * none, none);
+    UOp greatest = where(infinite, nan, constant(acc, 1));  // what becomes of the exponential of the maximum
+    for (const Outside& o : outside_) {
+      if (!o.value) {
+        out = where(ne(greatest, greatest), zeros, out);
+        greatest = where(ne(greatest, greatest), none, greatest);
+        continue;
+      }
+      const UOp zero = o.holds_all ? none : zeros;
+      out = o.op == Op::WHERE ? gated(o, out, zero) : alu(o.op, {out, cast(o.value, acc)});
+      greatest = o.op == Op::WHERE ? gated(o, greatest, none) : alu(o.op, {greatest, cast(o.value, acc)});
+    }
     return out;
   }
 
@@ -200,6 +225,7 @@ class Join {
   /// The term with `exponential` in its place. What changes with the ranges is an argument, what does not is left for result().
   UOp term(const UOp& exponential) {
     UOp out = cast(exponential, spine_.exp.node.dtype());
+    bool varies = false;
     for (size_t i = spine_.source.size(); i-- > 0;) {
       const UOp& u = spine_.nodes[i];
       const bool product = u.is(Op::MUL) || u.is(Op::FDIV);
@@ -207,11 +233,16 @@ class Join {
         outside_.push_back({u.op(), u.src(1 - spine_.source[i])});
         continue;
       }
-      // A sum of nothing but zeros is 0 whatever the maximum is and whatever it is divided by.
-      if (u.is(Op::WHERE) && !is_open_over(u.src(0), ranges_)) {
-        outside_.push_back({Op::WHERE, u.src(0), spine_.source[i] == 1});
+      if (replaces_nan(u)) {
+        outside_.push_back({Op::WHERE, {}});
         continue;
       }
+      // A sum of nothing but zeros depends neither on the maximum nor on what it is divided by.
+      if (u.is(Op::WHERE) && !is_open_over(u.src(0), ranges_)) {
+        outside_.push_back({Op::WHERE, u.src(0), spine_.source[i] == 1, varies});
+        continue;
+      }
+      varies = varies || product;
       UOps sources;
       for (size_t k = 0; k < u.src_count(); ++k)
         sources.push_back(k == spine_.source[i] ? out : u.src(k).is(Op::CONST) ? u.src(k) : passed(u.src(k)));
@@ -220,14 +251,15 @@ class Join {
     return out;
   }
 
-  /// What is behind the sum: a factor, or the test of a WHERE that takes the sum or 0.
+  /// What is behind the sum: a factor, or the test of a WHERE that takes the sum or 0. Without a value 0 is taken for NaN: each term of the
+  /// sum was NaN where that of the maximum was.
   struct Outside {
     Op op;
     UOp value;
     bool where_true = true;
+    bool holds_all = false;  ///< the factors of the terms are in what it takes 0 for
   };
-  static UOp gated(const Outside& o, const UOp& sum) {
-    const UOp zero = constant(sum.dtype(), 0);
+  static UOp gated(const Outside& o, const UOp& sum, const UOp& zero) {
     return o.where_true ? where(o.value, sum, zero) : where(o.value, zero, sum);
   }
 
