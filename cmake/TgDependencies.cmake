@@ -8,7 +8,6 @@ find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)  # headers only
 find_package(CURL REQUIRED)           # headers only: the library is opened at run time
 if(TG_BUILD_APPS)
-  find_package(PNG REQUIRED)
   find_package(CLI11 REQUIRED)
 endif()
 if(TG_BUILD_TESTS)

@@ -122,7 +122,7 @@ function(tg_apps)
   add_library(tg_apps STATIC ${sources})
   target_include_directories(tg_apps PUBLIC "${PROJECT_SOURCE_DIR}/apps")
   target_link_libraries(tg_apps PUBLIC tg_options fmt::fmt nlohmann_json::nlohmann_json
-                                PRIVATE PNG::PNG ZLIB::ZLIB)
+                                PRIVATE ZLIB::ZLIB)
   set(options "$<$<CONFIG:Release>:-Os>")  # what takes time is in the library, but for what measures the machine
   target_compile_options(tg_apps PRIVATE ${options})
   foreach(measuring roofline exact)

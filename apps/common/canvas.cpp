@@ -1,14 +1,13 @@
 #include "common/canvas.h"
 
 #include <fmt/core.h>
-#include <png.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstring>
 
-#include <tinygrad/errors.h>
+#include <tinygrad/media.h>
 
 namespace tinygrad::apps {
 
@@ -61,13 +60,7 @@ void Canvas::text(int64_t x, int64_t y, std::string_view text, Colour c, int64_t
 }
 
 void Canvas::write(const std::string& path) const {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width_);
-  image.height = static_cast<png_uint_32>(height_);
-  image.format = PNG_FORMAT_RGB;
-  if (!png_image_write_to_file(&image, path.c_str(), 0, bytes_.data(), 0, nullptr))
-    throw IoError(fmt::format("{}: cannot write the picture: {}", path, image.message));
+  media::save_image(Tensor(std::as_bytes(std::span(bytes_)), DType::uint8, {height_, width_, 3}, {.device = "CPU"}), path);
 }
 
 }  // namespace tinygrad::apps

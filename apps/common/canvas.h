@@ -25,7 +25,7 @@ class Canvas {
   void line(double x0, double y0, double x1, double y1, Colour c);
   /// Letters (all are capitals), digits and some punctuation, `point` pixels a point; x and y are of the upper left corner.
   void text(int64_t x, int64_t y, std::string_view text, Colour c, int64_t point = 3);
-  /// As a PNG. Throws IoError.
+  /// As the picture that the name ends in, .png. Throws IoError.
   void write(const std::string& path) const;
 
   static constexpr int64_t glyph_width = 3, glyph_height = 5;  ///< in points

@@ -30,6 +30,7 @@ std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> quantized_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> image_operators();
+std::span<const OperatorRow> decoder_operators();
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> text_operators();

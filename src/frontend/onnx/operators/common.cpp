@@ -17,11 +17,12 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, std::vecto
 
 Table make_table() {
   Table table;
-  for (const auto family : {elementwise_operators(), reduce_operators(),    movement_operators(),  creation_operators(),
-                            indexing_operators(),    product_operators(),   pooling_operators(),   normalization_operators(),
-                            recurrent_operators(),   attention_operators(), quantized_operators(), signal_operators(),
-                            image_operators(),       control_operators(),   sequence_operators(),  text_operators(),
-                            random_operators(),      ml_operators(),        microsoft_operators(), training_operators()})
+  for (const auto family :
+       {elementwise_operators(), reduce_operators(),  movement_operators(),      creation_operators(),  indexing_operators(),
+        product_operators(),     pooling_operators(), normalization_operators(), recurrent_operators(), attention_operators(),
+        quantized_operators(),   signal_operators(),  image_operators(),         decoder_operators(),   control_operators(),
+        sequence_operators(),    text_operators(),    random_operators(),        ml_operators(),        microsoft_operators(),
+        training_operators()})
     for (const OperatorRow& row : family) table[{row.domain, row.name}].push_back(row);
   for (auto& [key, rows] : table) std::ranges::sort(rows, {}, &OperatorRow::since);
   return table;
