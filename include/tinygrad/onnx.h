@@ -137,6 +137,8 @@ struct ValueInfo {
   ElementType element_type = ElementType::undefined;
   bool has_shape = false;
   std::vector<Dimension> shape = {};
+  /// Of an input whose elements select rows of a weight: how many rows there are; -1 where nothing is known.
+  int64_t index_bound = -1;
 };
 
 /// An operator that a model uses and that the library lacks.
@@ -156,6 +158,16 @@ class TINYGRAD_EXPORT UnsupportedError : public Error {
  private:
   std::vector<UnsupportedOperator> operators_;
 };
+
+/// What a file says of its graph.
+struct Description {
+  std::vector<ValueInfo> inputs = {}, outputs = {};
+  std::map<std::string, int64_t> operators = {};  ///< with the number of nodes
+  std::vector<UnsupportedOperator> unsupported = {};
+};
+/// Looks at a model without reading its weights, and at those with unsupported operators, too. Throws IoError and FormatError. The weights
+/// are listed by formats::open().
+TINYGRAD_EXPORT Description describe(const std::string& path);
 
 struct LoadOptions {
   bool follow_links = false;  ///< files of external data may be symbolic links, as in caches of Hugging Face

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/formats.h>
@@ -13,6 +14,7 @@
 #include "frontend/gguf/gguf.h"
 #include "frontend/npy/header.h"
 #include "frontend/npy/npy.h"
+#include "frontend/onnx/reader.h"
 #include "frontend/safetensors/reader.h"
 #include "frontend/torch/torch.h"
 
@@ -25,8 +27,8 @@ namespace {
 using namespace std::string_view_literals;
 
 [[noreturn]] void refuse(const FileBytes& file, std::string_view what) {
-  throw FormatError(
-      fmt::format("{}: {}; the model files that are read: safetensors, GGUF, checkpoints of PyTorch, .npy and .npz", file.name, what));
+  throw FormatError(fmt::format("{}: {}; the model files that are read: safetensors, GGUF, ONNX, checkpoints of PyTorch, .npy and .npz",
+                                file.name, what));
 }
 
 /// Files that are not read, by a text at a place.
@@ -48,15 +50,6 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view text, size_t
   return bytes.size() >= at + text.size() && std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
 }
 
-/// The fields of ONNX's ModelProto come in the order of their numbers: the first is ir_version, the second a text or the graph.
-bool is_onnx(std::span<const std::byte> bytes) {
-  constexpr std::byte ir_version{0x08}, newest{64};
-  constexpr std::array second{std::byte{0x12}, std::byte{0x1a}, std::byte{0x22}, std::byte{0x2a},
-                              std::byte{0x32}, std::byte{0x3a}, std::byte{0x42}};
-  return bytes.size() > 2 && bytes[0] == ir_version && bytes[1] > std::byte{0} && bytes[1] < newest &&
-         std::ranges::find(second, bytes[2]) != second.end();
-}
-
 /// Of the archives that model files are, each has files that the others do not have.
 std::unique_ptr<Reader> open_zip(const FileBytes& file) {
   const std::vector<archive::ZipFile> members = archive::read_zip(file.bytes, file.name);
@@ -70,15 +63,15 @@ std::unique_ptr<Reader> open_zip(const FileBytes& file) {
   refuse(file, fmt::format("a zip archive of other files, as '{}', which zip_extract() gives", members[0].name));
 }
 
-/// One file, but for GGUF and indexes, which have neighbours.
-std::unique_ptr<Reader> open_alone(const FileBytes& file) {
+/// One file, but for GGUF and indexes, which have neighbours. External data of ONNX lies in `folder`.
+std::unique_ptr<Reader> open_alone(const FileBytes& file, const std::string& folder) {
   if (frontend::is_safetensors(file.bytes)) return frontend::open_safetensors(file);
   if (begins_with(file.bytes, "PK")) return open_zip(file);
   if (frontend::is_npy(file.bytes)) return frontend::open_npy(file);
   if (frontend::is_torch_stream(file.bytes)) return frontend::open_torch(file);
   for (const Unread& u : unread)
     if (begins_with(file.bytes, u.text, u.at)) refuse(file, u.what);
-  if (is_onnx(file.bytes)) refuse(file, "an ONNX model, which is not read yet");
+  if (frontend::is_onnx(file.bytes)) return frontend::open_onnx(file, folder);
   refuse(file, file.bytes.empty() ? "an empty file" : "no model file of a known format");
 }
 
@@ -88,7 +81,7 @@ std::unique_ptr<Reader> open(const std::string& path) {
   const FileBytes file = FileBytes::map(path);
   if (frontend::is_gguf(file.bytes)) return frontend::open_gguf(path);
   if (frontend::is_json_object(file.bytes) && !frontend::is_safetensors(file.bytes)) return frontend::open_safetensors_index(file);
-  return open_alone(file);
+  return open_alone(file, std::filesystem::absolute(path).parent_path().string());
 }
 
 std::unique_ptr<Reader> open(const Tensor& bytes) {
@@ -96,7 +89,7 @@ std::unique_ptr<Reader> open(const Tensor& bytes) {
   if (frontend::is_gguf(file.bytes)) return frontend::open_gguf(file);
   if (frontend::is_json_object(file.bytes) && !frontend::is_safetensors(file.bytes))
     refuse(file, "an index of several files, which is opened by its path");
-  return open_alone(file);
+  return open_alone(file, {});
 }
 
 nn::state::StateDict load(const std::string& path) {

@@ -11,6 +11,7 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/jit.h>
 
+#include "frontend/onnx/check.h"
 #include "frontend/onnx/operators.h"
 
 namespace tinygrad::onnx {
@@ -27,98 +28,6 @@ std::string described(const std::string& path, const std::vector<UnsupportedOper
   }
   return text;
 }
-
-/// Goes through a model before anything runs: what is unsupported, names that nothing gives, functions without end, tensors that are not of
-/// their size.
-class Checker {
- public:
-  explicit Checker(Program& program) : program_(program) {}
-
-  void check() {
-    for (const auto& [domain, version] : program_.model.opsets)
-      if (const int64_t newest = newest_version(domain); newest != 0 && version > newest)
-        unsupported_[{domain, "any operator", version}].push_back(
-            fmt::format("the operator set, of which {} is the newest version known", newest));
-    check_graph(program_.model.graph, program_.model.opsets, nullptr);
-    if (unsupported_.empty()) return;
-    std::vector<UnsupportedOperator> all;
-    for (auto& [key, nodes] : unsupported_) all.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), nodes});
-    throw UnsupportedError(program_.files.source.name, std::move(all));
-  }
-  const std::map<std::string, int64_t>& counts() const { return counts_; }
-
- private:
-  /// The names that are known in a graph, and around it.
-  struct Names {
-    const Names* outer = nullptr;
-    std::unordered_set<std::string_view> own = {};
-
-    bool contains(std::string_view name) const {
-      for (const Names* n = this; n; n = n->outer)
-        if (n->own.contains(name)) return true;
-      return false;
-    }
-  };
-  static constexpr int most_depth = 64;
-
-  [[noreturn]] void fail(const std::string& what) const { throw FormatError(fmt::format("{}: {}", program_.files.source.name, what)); }
-
-  void check_graph(const proto::Graph& g, const proto::Opsets& opsets, const Names* outer) {
-    Names names{.outer = outer};
-    for (const auto& i : g.inputs)
-      if (!names.own.insert(i.name).second) fail(fmt::format("two inputs '{}' of the graph '{}'", i.name, g.name));
-    for (const auto& [name, value] : program_.initializers_of(g)) names.own.insert(name);
-    check_nodes(g.nodes, opsets, names);
-    for (const auto& o : g.outputs)
-      if (!names.contains(o.name)) fail(fmt::format("nothing gives the output '{}' of the graph '{}'", o.name, g.name));
-  }
-
-  void check_nodes(const std::vector<proto::Node>& nodes, const proto::Opsets& opsets, Names& names) {
-    if (++depth_ > most_depth) fail(fmt::format("graphs and functions are nested deeper than {}", most_depth));
-    for (const proto::Node& n : nodes) {
-      for (const std::string& i : n.inputs)
-        if (!i.empty() && !names.contains(i)) fail(fmt::format("{} uses '{}', which nothing before it gives", n.to_string(), i));
-      check_node(n, opsets, names);
-      for (const std::string& o : n.outputs)
-        if (!o.empty() && !names.own.insert(o).second) fail(fmt::format("{} gives '{}', which there is already", n.to_string(), o));
-    }
-    --depth_;
-  }
-
-  void check_node(const proto::Node& n, const proto::Opsets& opsets, const Names& names) {
-    for (const proto::Attribute& a : n.attributes) {
-      for (const auto& g : a.graphs) check_graph(*g, opsets, &names);
-      for (const proto::TensorProto& t : a.tensors) program_.constant(t);
-      for (const proto::SparseTensorProto& t : a.sparse_tensors) read_value(program_.files, t);
-    }
-    const std::string key = function_key(n.domain, n.op_type, n.overload);
-    const auto f = program_.functions.find(key);
-    if (f != program_.functions.end()) return check_function(key, *f->second);
-    ++counts_[n.domain == onnx_domain ? n.op_type : n.domain + "." + n.op_type];
-    const auto opset = opsets.find(n.domain);
-    const int64_t version = opset == opsets.end() ? newest_version(n.domain) : opset->second;
-    if (!find_operator(n.domain, n.op_type, version))
-      unsupported_[{n.domain, n.op_type, version}].push_back(n.name.empty() && !n.outputs.empty() ? n.outputs.front() : n.name);
-  }
-
-  void check_function(const std::string& key, const proto::Function& f) {
-    if (!within_.insert(key).second) fail(fmt::format("the function {} calls itself", f.name));
-    if (checked_.insert(key).second) {
-      Names names;
-      for (const std::string& i : f.inputs) names.own.insert(i);
-      check_nodes(f.nodes, f.opsets, names);
-      for (const std::string& o : f.outputs)
-        if (!names.contains(o)) fail(fmt::format("nothing gives the output '{}' of the function {}", o, f.name));
-    }
-    within_.erase(key);
-  }
-
-  Program& program_;
-  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<std::string>> unsupported_;
-  std::map<std::string, int64_t> counts_;
-  std::set<std::string> within_, checked_;
-  int depth_ = 0;
-};
 
 ValueInfo info_of(const proto::NamedType& t) {
   return {.name = t.name,
@@ -321,39 +230,73 @@ Values Model::run(const Values& inputs) const {
 
 namespace {
 
-Model load_from(Files files) {
-  auto state = std::make_shared<detail::ModelState>();
-  Program& p = state->program;
+/// The messages of a file.
+void read_program(Files files, Program& p) {
   p.files = std::move(files);
-  const std::string_view bytes(p.files.source.begin, p.files.file.bytes.size());
-  p.model = proto::read_model(p.files.source, bytes);
+  p.model = proto::read_model(p.files.source, {p.files.source.begin, p.files.file.bytes.size()});
   for (const proto::Function& f : p.model.functions)
     if (!p.functions.emplace(function_key(f.domain, f.name, f.overload), &f).second)
       throw FormatError(fmt::format("{}: two functions {}", p.files.source.name, f.name));
-  Checker checker(p);
-  checker.check();
-  state->counts = checker.counts();
+}
+
+std::vector<ValueInfo> outputs_of(const proto::Graph& g) {
+  std::vector<ValueInfo> out;
+  for (const proto::NamedType& o : g.outputs) out.push_back(info_of(o));
+  return out;
+}
+
+/// Those that are no initializers, and their places.
+std::vector<ValueInfo> inputs_of(const proto::Graph& g, std::vector<size_t>& places) {
+  std::unordered_set<std::string_view> initializers;
+  for (const proto::TensorProto& t : g.initializers) initializers.insert(t.name);
+  for (const proto::SparseTensorProto& t : g.sparse_initializers) initializers.insert(t.values.name);
+  const std::map<std::string, int64_t> bounds = index_bounds(g);
+  std::vector<ValueInfo> out;
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    if (initializers.contains(g.inputs[i].name)) continue;
+    places.push_back(i);
+    out.push_back(info_of(g.inputs[i]));
+    if (const auto bound = bounds.find(g.inputs[i].name); bound != bounds.end()) out.back().index_bound = bound->second;
+  }
+  return out;
+}
+
+Model load_from(Files files) {
+  auto state = std::make_shared<detail::ModelState>();
+  Program& p = state->program;
+  read_program(std::move(files), p);
+  Findings found = check(p, true);
+  if (!found.unsupported.empty()) throw UnsupportedError(p.files.source.name, std::move(found.unsupported));
+  state->counts = std::move(found.operators);
   for (const auto& [name, value] : p.initializers_of(p.model.graph))
     if (value.kind() == Value::Kind::tensor) state->parameters[name] = value.tensor();
-  const proto::Graph& g = p.model.graph;
-  for (size_t i = 0; i < g.inputs.size(); ++i) {
-    if (p.initializers_of(g).contains(g.inputs[i].name)) continue;
-    state->input_places.push_back(i);
-    state->inputs.push_back(info_of(g.inputs[i]));
-  }
-  for (const proto::NamedType& o : g.outputs) state->outputs.push_back(info_of(o));
+  state->inputs = inputs_of(p.model.graph, state->input_places);
+  state->outputs = outputs_of(p.model.graph);
   return Model(std::move(state));
+}
+
+Files files_of(const std::string& path, const LoadOptions& options) {
+  Files files = Files::of(frontend::FileBytes::map(path));
+  files.folder = std::filesystem::absolute(path).parent_path().string();
+  files.follow_links = options.follow_links;
+  return files;
 }
 
 }  // namespace
 
-Model load(const std::string& path, const LoadOptions& options) {
-  Files files = Files::of(frontend::FileBytes::map(path));
-  files.folder = std::filesystem::absolute(path).parent_path().string();
-  files.follow_links = options.follow_links;
-  return load_from(std::move(files));
-}
+Model load(const std::string& path, const LoadOptions& options) { return load_from(files_of(path, options)); }
 
 Model load(const Tensor& bytes) { return load_from(Files::of(frontend::FileBytes::of(bytes))); }
+
+Description describe(const std::string& path) {
+  Program p;
+  read_program(files_of(path, {}), p);
+  Findings found = check(p, false);
+  std::vector<size_t> places;
+  return {.inputs = inputs_of(p.model.graph, places),
+          .outputs = outputs_of(p.model.graph),
+          .operators = std::move(found.operators),
+          .unsupported = std::move(found.unsupported)};
+}
 
 }  // namespace tinygrad::onnx

@@ -24,14 +24,6 @@ constexpr int64_t most_dense = int64_t{1} << 25;  // bytes that a sparse tensor 
 
 std::string shown(const TensorProto& t) { return fmt::format("'{}', {} ({})", t.name, name(t.type), fmt::join(t.dims, ", ")); }
 
-/// The bytes that the elements take in raw data. Throws FormatError where 64 bits do not count them.
-int64_t raw_bytes(const Files& files, const TensorProto& t) {
-  int64_t bits = 0;
-  if (__builtin_mul_overflow(t.count, int64_t(bits_of(t.type)), &bits) || bits > std::numeric_limits<int64_t>::max() - 8)
-    fail(files.source, t.message, fmt::format("the tensor {} has more bytes than 64 bits count", shown(t)));
-  return (bits + 7) / 8;
-}
-
 [[noreturn]] void fail_count(const Files& files, const TensorProto& t, const char* what, int64_t got, int64_t expected) {
   fail(files.source, t.message, fmt::format("the tensor {} has {} {}, expected {}", shown(t), got, what, expected));
 }
@@ -107,7 +99,7 @@ Value of_fields(Files& files, const TensorProto& t) {
   const bool is_packed = bits_of(t.type) == 4 || bits_of(t.type) == 2;
   const bool is_complex = t.type == ElementType::complex64 || t.type == ElementType::complex128;
   const size_t size = is_packed ? 1 : itemsize(dtype_of(t.type));
-  const int64_t expected = is_packed ? raw_bytes(files, t) : is_complex ? 2 * t.count : t.count;
+  const int64_t expected = is_packed ? stored_bytes(files, t) : is_complex ? 2 * t.count : t.count;
   if (expected > int64_t(t.message.size())) fail_count(files, t, "bytes for its message", int64_t(t.message.size()), expected);
   std::vector<std::byte> bytes;
   proto::each_number(files.source, t.message, field.tag, field.form, [&](uint64_t bits) {
@@ -142,7 +134,7 @@ int64_t number_of(const Files& files, const TensorProto& t, const std::string& k
 
 Value of_external(Files& files, const TensorProto& t) {
   const frontend::FileBytes& file = files.external_file(t);
-  const int64_t expected = raw_bytes(files, t), offset = std::max<int64_t>(number_of(files, t, "offset"), 0);
+  const int64_t expected = stored_bytes(files, t), offset = std::max<int64_t>(number_of(files, t, "offset"), 0);
   const int64_t length = number_of(files, t, "length"), size = int64_t(file.bytes.size());
   if (length >= 0 && length != expected) fail_count(files, t, "bytes in its file", length, expected);
   if (offset > size || expected > size - offset)
@@ -158,6 +150,13 @@ bool leaves_folder(const fs::path& path) {
 }
 
 }  // namespace
+
+int64_t stored_bytes(const Files& files, const TensorProto& t) {
+  int64_t bits = 0;
+  if (__builtin_mul_overflow(t.count, int64_t(bits_of(t.type)), &bits) || bits > std::numeric_limits<int64_t>::max() - 8)
+    fail(files.source, t.message, fmt::format("the tensor {} has more bytes than 64 bits count", shown(t)));
+  return (bits + 7) / 8;
+}
 
 Files Files::of(frontend::FileBytes file) {
   Files out;
@@ -196,7 +195,7 @@ Value read_value(Files& files, const TensorProto& t) {
   }
   if (t.is_external) return of_external(files, t);
   if (!t.raw) return of_fields(files, t);
-  const int64_t expected = raw_bytes(files, t);
+  const int64_t expected = stored_bytes(files, t);
   if (int64_t(t.raw->size()) != expected) fail_count(files, t, "bytes", int64_t(t.raw->size()), expected);
   const size_t at = size_t(t.raw->data() - files.source.begin);
   return over_bytes(files.file, files.file.bytes.subspan(t.raw->empty() ? 0 : at, t.raw->size()), t);

@@ -145,7 +145,6 @@ TEST_F(ModelFile, OtherFilesAreNamed) {
       {"\x1f\x8b\x08" + std::string(20, '\0'), "gzip"},
       {test::tar_of({{"storages", "x"}}), "before 0.1.12"},
       {"\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00]\x94(K\x01K\x02"s + "e.", "a pickle, but not"},
-      {"\x08\x08\x12\x07pytorch\x3a\x00"s, "ONNX"},
       {"\x1c\x00\x00\x00TFL3"s, "TensorFlow Lite"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"},
       {test::zip_of({{"a/model.safetensors", "x"}}), "a zip archive of other files, as 'a/model.safetensors'"},
