@@ -20,6 +20,7 @@
 #include "devices/devices.h"
 #include "inspect/inspect.h"
 #include "models/models.h"
+#include "run/run.h"
 #include "train/train.h"
 
 namespace tinygrad::apps {
@@ -99,15 +100,17 @@ void add_devices(CLI::App& app) {
 
 constexpr std::string_view model_files_help =
     "Files that are read, whatever their names: safetensors and the index of several (model.safetensors.index.json), GGUF (of several\n"
-    "files the first), checkpoints of PyTorch, .npy and .npz.";
+    "files the first), ONNX, checkpoints of PyTorch, .npy and .npz.";
 
 void add_inspect(CLI::App& app) {
   static bool json = false;
   static std::string path;
-  CLI::App* command = app.add_subcommand("inspect", "Print what is in a model file: tensors with shapes, types and bytes, and metadata");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Print what is in a model file: tensors with shapes, types and bytes, metadata, operators");
   command->footer(std::string(model_files_help));
   command->add_option("FILE", path, "What to look into")->required();
-  command->add_flag("--json", json, "Print one JSON object: format, tensors, metadata");
+  command->add_flag("--json", json,
+                    "Print one JSON object: format, tensors, metadata; of a graph also inputs, outputs, operators, unsupported");
   command->callback([] { inspect(path, json); });
 }
 
@@ -129,6 +132,49 @@ void add_convert(CLI::App& app) {
   command->callback([] { convert(o); });
 }
 
+std::string npz_alone(const std::string& path) { return path.ends_with(".npz") ? std::string() : path + ": expects NAME.npz"; }
+
+void add_run(CLI::App& app) {
+  static RunOptions o;
+  CLI::App* command = app.add_subcommand("run", "Run a model file that holds a graph: ONNX");
+  command->footer(
+      "A SOURCE is a picture (PNG, JPEG, WebP, BMP, PNM, TIFF, JPEG 2000), a sound (WAV, FLAC, OGG, MP3), ARRAY.npy, FILE.npz:NAME or\n"
+      "any other model file with a tensor of that name, a number for all elements or several by commas, random, or random:2,3 for a "
+      "shape.\n"
+      "--input random alone fills all inputs that are not given; --input SOURCE without a name is for the only one that is left.\n"
+      "Sizes that a model leaves open are those of the arrays and pictures that are given, else 1, or what --size says.");
+  command->add_option("MODEL", o.model, "What to run")->required();
+  command->add_option("--input", o.inputs.inputs, "An input and what it is made of; may be given several times")
+      ->type_name("[NAME=]SOURCE")
+      ->allow_extra_args(false);
+  command->add_option("--size", o.inputs.sizes, "A size that the model leaves open, by its name")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  command->add_option("--seed", o.inputs.seed, "Seed of random inputs")->capture_default_str();
+  command->add_option("--output", o.output, "Write the outputs under their names")->type_name("FILE.npz")->check(npz_alone);
+  command->add_option("--save-inputs", o.save_inputs, "Write the inputs under their names")->type_name("FILE.npz")->check(npz_alone);
+  command->add_option("--repeat", o.repeat, "Calls that are timed behind the first ones (default: up to 10 in 2 seconds)")
+      ->check(CLI::Range(0, 1000000000));
+  command->add_option("--labels", o.labels, "File with a line for each class")->type_name("FILE");
+  command->add_option("--top", o.top, "How many classes are printed")->capture_default_str()->check(CLI::Range(0, 1000000));
+  command->add_option("--fit", o.inputs.picture.fit, "Pictures of other proportions: their middle, or all of them")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"crop", "stretch"}));
+  command->add_option("--layout", o.inputs.picture.layout, "Axes of pictures; auto: told by the input's shape")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
+  command->add_flag("--bgr", o.inputs.picture.bgr, "Blue first");
+  command->add_option("--scale", o.inputs.picture.scale, "What bytes of pictures are multiplied by (default: 1/255)");
+  command->add_option("--mean", o.inputs.picture.mean, "What is then subtracted, for each channel")->delimiter(',')->type_name("R,G,B");
+  command->add_option("--std", o.inputs.picture.std, "What is then divided by, for each channel")->delimiter(',')->type_name("R,G,B");
+  command->add_option("--device", o.device, "Where to run, NAME[:INDEX][:RENDERER[:ARCH]] (default: that of DEV)");
+  command->add_flag("--profile", o.profile, "Print on standard error what the timed calls spend their time on");
+  command->add_flag(
+      "--json", o.json,
+      "Print one JSON object: inputs, outputs (name, shape, dtype), first_call_s, steady_ms, kernels, gflops, peak_mb and more");
+  command->callback([] { run_model(o); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"tg - train networks and look into the compiler of tinygrad.cpp", "tg"};
   app.set_version_flag("--version", "tg " TG_VERSION, "Print the version and exit");
@@ -141,6 +187,7 @@ int run(int argc, char** argv) {
   add_devices(app);
   add_inspect(app);
   add_convert(app);
+  add_run(app);
   ProfilingArgs profile;
   app.add_option("--profile", profile.path,
                  "Print what took longest, and write when it was, on the host and on devices, for Chrome's or Perfetto's viewer")

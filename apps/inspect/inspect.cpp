@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tinygrad/formats.h>
+#include <tinygrad/onnx.h>
 
 #include "common/json_line.h"
 #include "common/size_text.h"
@@ -70,7 +71,36 @@ void print_table(const std::vector<TensorInfo>& tensors) {
   for (const Row& r : rows) fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>10}\n", r.name, name, r.type, type, r.shape, shape, r.bytes);
 }
 
-void print_text(const formats::Reader& file) {
+using Graph = std::optional<onnx::Description>;
+
+Json json_of(const std::vector<onnx::ValueInfo>& values) {
+  Json out = Json::array();
+  for (const onnx::ValueInfo& v : values) out.push_back({{"name", v.name}, {"type", v.type}});
+  return out;
+}
+
+std::string name_of(const onnx::UnsupportedOperator& o) { return o.domain == "ai.onnx" ? o.name : o.domain + "." + o.name; }
+
+void print_graph(const onnx::Description& graph) {
+  const auto print_values = [](const char* title, const std::vector<onnx::ValueInfo>& values) {
+    if (!values.empty()) fmt::print("\n{}\n", title);
+    for (const onnx::ValueInfo& v : values) fmt::print("  {}  {}\n", text_of(Json(v.name)), text_of(Json(v.type)));
+  };
+  print_values("inputs", graph.inputs);
+  print_values("outputs", graph.outputs);
+  if (!graph.operators.empty()) fmt::print("\noperators\n");
+  std::vector<std::pair<std::string, int64_t>> counts(graph.operators.begin(), graph.operators.end());
+  std::ranges::stable_sort(counts, std::greater(), &std::pair<std::string, int64_t>::second);
+  for (const auto& [name, count] : counts) {
+    const bool is_missing = std::ranges::any_of(graph.unsupported, [&](const auto& o) { return name_of(o) == name; });
+    fmt::print("  {:>5} {}{}\n", count, text_of(Json(name)), is_missing ? "  (not supported)" : "");
+  }
+  for (const onnx::UnsupportedOperator& o : graph.unsupported)
+    if (!graph.operators.contains(name_of(o)))
+      fmt::print("  not supported: {} {}, {}\n", text_of(Json(o.domain)), o.version, text_of(Json(o.nodes.front())));
+}
+
+void print_text(const formats::Reader& file, const Graph& graph) {
   const std::vector<TensorInfo>& tensors = file.tensors();
   int64_t bytes = 0, elements = 0;
   std::map<std::string, size_t> types;
@@ -87,6 +117,7 @@ void print_text(const formats::Reader& file) {
   fmt::print("bytes     {}{}\n", bytes, bytes < 1024 ? "" : fmt::format(" ({})", size_text(bytes)));
   if (!file.metadata().empty()) fmt::print("\nmetadata\n");
   for (const auto& [name, value] : file.metadata()) fmt::print("  {} = {}\n", text_of(Json(name)), text_of(json_of(value)));
+  if (graph) print_graph(*graph);
   if (tensors.empty()) return;
   fmt::print("\n");
   print_table(tensors);
@@ -96,7 +127,8 @@ void print_text(const formats::Reader& file) {
 
 void inspect(const std::string& path, bool json) {
   const std::unique_ptr<formats::Reader> file = formats::open(path);
-  if (!json) return print_text(*file);
+  const Graph graph = file->format() == "onnx" ? Graph(onnx::describe(path)) : Graph();
+  if (!json) return print_text(*file, graph);
   Json tensors = Json::array();
   for (const TensorInfo& t : file->tensors()) {
     Json one{{"name", t.name}, {"type", t.type}, {"dtype", nullptr}, {"shape", t.shape}, {"bytes", t.bytes}};
@@ -104,7 +136,17 @@ void inspect(const std::string& path, bool json) {
     if (t.offset >= 0) one["offset"] = t.offset;
     tensors.push_back(std::move(one));
   }
-  print_json({{"format", file->format()}, {"tensors", std::move(tensors)}, {"metadata", json_of({file->metadata()})}});
+  Json line{{"format", file->format()}, {"tensors", std::move(tensors)}, {"metadata", json_of(MetadataValue{file->metadata()})}};
+  if (graph) {
+    Json unsupported = Json::array();
+    for (const onnx::UnsupportedOperator& o : graph->unsupported)
+      unsupported.push_back({{"name", o.name}, {"domain", o.domain}, {"version", o.version}, {"nodes", o.nodes}});
+    line.update({{"inputs", json_of(graph->inputs)},
+                 {"outputs", json_of(graph->outputs)},
+                 {"operators", graph->operators},
+                 {"unsupported", std::move(unsupported)}});
+  }
+  print_json(line);
 }
 
 }  // namespace tinygrad::apps
