@@ -48,8 +48,10 @@ Array taken(const Array& from, Sizes shape, std::span<const int64_t> places) {
   return out;
 }
 
+/// Of a shape with elements; there are none to find in others.
 Sizes strides_of(const Sizes& shape) {
   Sizes out(shape.size(), 1);
+  if (element_count(shape) == 0) return out;
   for (size_t i = shape.size(); i-- > 1;) out[i - 1] = out[i] * shape[i];
   return out;
 }
@@ -115,8 +117,8 @@ constexpr BinaryRow binary_rows[] = {
     {"Div", divided, [](double a, double b) { return a / b; }},
     {"Mod", floor_mod, nullptr},
     {"Pow", power, [](double a, double b) { return std::pow(a, b); }},
-    {"Max", [](int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }},
-    {"Min", [](int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }},
+    {"Max", [](int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::isnan(b) ? b : std::max(a, b); }},
+    {"Min", [](int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::isnan(b) ? b : std::min(a, b); }},
     {"Equal", [](int64_t a, int64_t b) { return int64_t(a == b); }, [](double a, double b) { return double(a == b); }, true},
     {"Less", [](int64_t a, int64_t b) { return int64_t(a < b); }, [](double a, double b) { return double(a < b); }, true},
     {"LessOrEqual", [](int64_t a, int64_t b) { return int64_t(a <= b); }, [](double a, double b) { return double(a <= b); }, true},
@@ -145,7 +147,7 @@ constexpr UnaryRow unary_rows[] = {
 };
 
 std::optional<Results> fold_unary(const UnaryRow& row, Array a) {
-  if (a.is_float ? !row.of_floats : !row.of_integers) return {};
+  if ((a.is_float ? !row.of_floats : !row.of_integers) || (row.name == "Not" && a.type != ElementType::bool_)) return {};
   for (double& x : a.floats) x = row.of_floats(x);
   for (int64_t& x : a.integers) x = row.of_integers(x);
   return Results{a.value()};
@@ -159,6 +161,7 @@ std::optional<Results> fold_binary(const Call& call, const BinaryRow& row, const
     const Array& with = inputs[i];
     if (with.is_float != out.is_float || (out.type != with.type && row.name != "Pow")) return {};
     if (out.is_float ? !row.of_floats : !row.of_integers) return {};
+    if ((row.name == "And" || row.name == "Or" || row.name == "Xor") && out.type != ElementType::bool_) return {};
     if (row.name == "Pow" && !with.is_float && std::any_of(with.integers.begin(), with.integers.end(), [](int64_t x) { return x < 0; }))
       return {};
     if (row.name == "Div" && !with.is_float && std::find(with.integers.begin(), with.integers.end(), 0) != with.integers.end()) return {};
@@ -179,7 +182,7 @@ std::optional<Results> fold_binary(const Call& call, const BinaryRow& row, const
 }
 
 std::optional<Results> fold_where(const std::vector<Array>& inputs) {
-  if (inputs.size() != 3 || inputs[1].type != inputs[2].type) return {};
+  if (inputs.size() != 3 || inputs[0].type != ElementType::bool_ || inputs[1].type != inputs[2].type) return {};
   const Sizes shapes[] = {inputs[0].shape, inputs[1].shape, inputs[2].shape};
   const Sizes shape = broadcast_shape(shapes);
   if (element_count(shape) > most_elements) return {};
@@ -225,6 +228,7 @@ std::optional<Results> fold_concat(const Call& call, const std::vector<Array>& i
 }
 
 std::optional<Results> fold_gather(const Call& call, const Array& data, const Array& indices) {
+  if (indices.is_float) return {};
   const size_t rank = data.shape.size(), axis = size_t(normal_axis(call, call.attribute("axis", 0), rank));
   Sizes shape(data.shape.begin(), data.shape.begin() + int64_t(axis));
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
@@ -255,7 +259,7 @@ std::optional<Results> fold_slice(const Call& call, const std::vector<Array>& in
     ends = call.required_integers("ends");
     axes = call.attribute("axes", axes);
   } else {
-    if (inputs.size() < 3) return {};
+    if (inputs.size() < 3 || std::any_of(inputs.begin() + 1, inputs.end(), [](const Array& a) { return a.is_float; })) return {};
     starts = inputs[1].integers;
     ends = inputs[2].integers;
     if (call.has(3)) axes = inputs[3].integers;
@@ -267,7 +271,8 @@ std::optional<Results> fold_slice(const Call& call, const std::vector<Array>& in
   Sizes shape = data.shape, first(rank, 0), step(rank, 1);
   for (size_t i = 0; i < starts.size(); ++i) {
     const size_t a = size_t(normal_axis(call, axes[i], rank));
-    const int64_t n = data.shape[a], s = steps[i];
+    // No step need be longer than the axis.
+    const int64_t n = data.shape[a], s = std::clamp<int64_t>(steps[i], -n - 1, n + 1);
     if (s == 0) return {};
     const auto bounded = [&](int64_t at) {
       return std::clamp<int64_t>(at < 0 ? std::max(at, -n - 1) + n : at, s > 0 ? 0 : -1, s > 0 ? n : n - 1);
@@ -309,6 +314,7 @@ std::optional<Results> fold_reduce(const Call& call, std::string_view kind, cons
 
 std::optional<Results> fold_range(const std::vector<Array>& inputs) {
   if (inputs.size() != 3 || inputs[0].size() != 1 || inputs[1].size() != 1 || inputs[2].size() != 1) return {};
+  if (inputs[1].type != inputs[0].type || inputs[2].type != inputs[0].type) return {};
   const double start = inputs[0].number(0), limit = inputs[1].number(0), delta = inputs[2].number(0);
   if (delta == 0) throw ValueError("a range with a step of 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
@@ -318,7 +324,7 @@ std::optional<Results> fold_range(const std::vector<Array>& inputs) {
     if (out.is_float)
       out.floats.push_back(start + double(i) * delta);
     else
-      out.integers.push_back(inputs[0].integers[0] + i * inputs[2].integers[0]);
+      out.integers.push_back(wrapping(inputs[0].integers[0], wrapping(i, inputs[2].integers[0], '*'), '+'));
   }
   return Results{out.value()};
 }
@@ -342,7 +348,10 @@ std::optional<Results> fold_transpose(const Call& call, const Array& a) {
   std::vector<int64_t> order = call.attribute("perm", std::vector<int64_t>());
   if (order.empty())
     for (size_t i = rank; i-- > 0;) order.push_back(int64_t(i));
-  if (order.size() != rank) return {};
+  std::vector<int64_t> sorted = order, all(rank);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all) return {};
   Sizes shape;
   for (int64_t o : order) shape.push_back(a.shape.at(size_t(o)));
   const Sizes strides = strides_of(a.shape);
@@ -379,9 +388,11 @@ std::optional<Results> fold(const Call& call) {
   if (call.node().domain != onnx_domain || call.input_count() == 0) return {};
   const std::string_view op = call.node().op_type;
   std::vector<Array> inputs;
-  for (const Value& v : call.values()) {
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    const Value& v = call.values()[i];
     const HostArray* h = host_of(v);
-    if (v.present() && (!h || !is_foldable(*h))) return {};
+    const bool may_lack = op == "Slice" && i == 3;
+    if (v.present() ? !h || !is_foldable(*h) : !may_lack) return {};
     if (h) inputs.push_back(array_of(*h));
   }
   if (inputs.empty()) return {};
@@ -397,7 +408,8 @@ std::optional<Results> fold(const Call& call) {
   if (op == "Range") return fold_range(inputs);
   if (op == "Transpose") return fold_transpose(call, inputs[0]);
   if (op == "ReduceProd" || op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin") {
-    if (inputs.size() > 1 && (inputs[1].size() != 1 || (inputs[1].integers[0] != 0 && inputs[1].integers[0] != -1))) return {};
+    if (inputs.size() > 1 && (inputs[1].is_float || inputs[1].size() != 1 || (inputs[1].integers[0] != 0 && inputs[1].integers[0] != -1)))
+      return {};
     return fold_reduce(call, op, inputs);
   }
   return {};

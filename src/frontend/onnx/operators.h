@@ -54,5 +54,9 @@ std::vector<int> normal_axes(const Call& call, const std::vector<int64_t>& axes,
 /// The common shape of broadcast ones; ShapeError.
 Sizes broadcast_shape(std::span<const Sizes> shapes);
 Tensor typed_scalar(double value, DType dtype);
+/// The number of elements of what is made on the host; ValueError for more than models have there.
+int64_t host_count(const Call& call, const Sizes& shape);
+/// The number of elements along the axes from `begin` on, before `end`.
+int64_t count_of(const Sizes& shape, size_t begin, size_t end);
 
 }  // namespace tinygrad::onnx

@@ -175,6 +175,8 @@ std::pair<int64_t, int64_t> integer_range(ElementType type) {
 }
 
 int64_t element_count(const Sizes& shape) {
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t s) { return s < 0; }))
+    throw ShapeError(fmt::format("the shape ({}) has a negative size", fmt::join(shape, ", ")));
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t n = 1;
   for (int64_t s : shape)

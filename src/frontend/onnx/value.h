@@ -63,7 +63,7 @@ Value host_integer(int64_t value);                        ///< int64, of shape (
 inline const HostArray* host_of(const Value& v) { return detail::ValueAccess::host(v); }
 inline bool is_from_input(const Value& v) { return detail::ValueAccess::from_input(v); }
 
-/// The number of elements; ShapeError where 64 bits do not count them.
+/// The number of elements; ShapeError where 64 bits do not count them, and for a negative size.
 int64_t element_count(const Sizes& shape);
 bool is_float_type(ElementType type);  ///< of any width
 bool is_low_bit(ElementType type);     ///< narrower than a byte, or float8e8m0: no dtype is that type

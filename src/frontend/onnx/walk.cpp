@@ -1,6 +1,11 @@
 #include "frontend/onnx/walk.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <new>
+#include <stdexcept>
+#include <utility>
 
 #include <tinygrad/errors.h>
 
@@ -11,8 +16,9 @@ namespace tinygrad::onnx {
 
 namespace {
 
-constexpr int most_calls = 128;          // of functions and graphs within one another
-constexpr int64_t most_steps = 1 << 24;  // nodes in all, as functions that call one another twice double at each level
+constexpr int most_calls = 128;  // of functions and graphs within one another
+// Nodes and iterations in all: functions that call one another twice double at each level, loops may be without end.
+constexpr int64_t most_steps = 1 << 20;
 
 /// The node with the attributes that its function was called with; those that it was not called with are left out.
 proto::Node bound(const proto::Node& node, const std::vector<proto::Attribute>& given) {
@@ -35,13 +41,21 @@ bool refers(const proto::Node& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& a) { return !a.ref_name.empty(); });
 }
 
-/// Errors of what a node does name it.
+bool has_graphs(const proto::Node& node) {
+  return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& a) { return !a.graphs.empty(); });
+}
+
+/// Errors of what a node does name it. Lists of a file that are shorter than others of it end in one of the standard library's.
 template <class F>
 auto naming(const proto::Node& node, F f) -> decltype(f()) {
   try {
     return f();
   } catch (const Error&) {
     rethrow_as([&](std::string_view what) { return fmt::format("{}: {}", node.to_string(), what); });
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemoryError(fmt::format("{}: the memory is used up", node.to_string()));
+  } catch (const std::logic_error& e) {
+    throw ValueError(fmt::format("{}: its inputs and attributes do not fit one another ({})", node.to_string(), e.what()));
   }
 }
 
@@ -99,6 +113,7 @@ Results Walk::run_graph(const proto::Graph& graph, std::span<const Value> inputs
   for (const proto::NamedType& o : graph.outputs) {
     const Value* v = scope.find(o.name);
     if (!v) throw FormatError(fmt::format("{}: nothing gives the output '{}'", program_.files.source.name, o.name));
+    saw_from_input_ |= is_from_input(*v);
     out.push_back(*v);
   }
   return out;
@@ -107,14 +122,20 @@ Results Walk::run_graph(const proto::Graph& graph, std::span<const Value> inputs
 void Walk::run_nodes(const std::vector<proto::Node>& nodes, Scope& scope) {
   if (depth_ == most_calls) throw ValueError(fmt::format("functions and graphs call one another deeper than {}", most_calls));
   ++depth_;
+  take_steps(1);
   for (const proto::Node& node : nodes) {
-    if (++steps_ > most_steps) throw ValueError(fmt::format("more than {} nodes are run", most_steps));
+    take_steps(1);
     if (scope.frame->attributes && refers(node))
       run_node(bound(node, *scope.frame->attributes), scope);
     else
       run_node(node, scope);
   }
   --depth_;
+}
+
+void Walk::take_steps(int64_t count) {
+  if (count > most_steps - steps_) throw ValueError(fmt::format("more than {} nodes and iterations are run", most_steps));
+  steps_ += count;
 }
 
 void Walk::run_node(const proto::Node& node, Scope& scope) {
@@ -125,7 +146,9 @@ void Walk::run_node(const proto::Node& node, Scope& scope) {
       throw FormatError(fmt::format("{}: {} uses '{}', which nothing before it gives", program_.files.source.name, node.to_string(), name));
     inputs.push_back(v ? *v : Value());
   }
-  const bool from_input = any_from_input(inputs) || is_random(node.op_type);
+  bool from_input = any_from_input(inputs) || is_random(node.op_type);
+  // Graphs may take values from around them.
+  const bool saw_before = std::exchange(saw_from_input_, false);
   Results out = naming(node, [&]() -> Results {
     const auto f = program_.functions.find(function_key(node.domain, node.op_type, node.overload));
     if (f != program_.functions.end()) return run_function(*f->second, node, std::move(inputs));
@@ -137,6 +160,8 @@ void Walk::run_node(const proto::Node& node, Scope& scope) {
     if (auto folded = fold(call)) return std::move(*folded);
     return row->run(call);
   });
+  from_input |= has_graphs(node) && saw_from_input_;
+  saw_from_input_ |= saw_before || from_input;
   for (size_t i = 0; i < node.outputs.size() && i < out.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (from_input && !host_of(out[i])) detail::ValueAccess::set_from_input(out[i], true);
@@ -224,6 +249,23 @@ int64_t Call::attribute(std::string_view name, int64_t otherwise) const {
 double Call::attribute(std::string_view name, double otherwise) const {
   const proto::Attribute* a = attribute_of(name, Kind::number);
   return a ? a->number : otherwise;
+}
+bool Call::flag(std::string_view name, bool otherwise) const {
+  const int64_t value = attribute(name, int64_t(otherwise));
+  if (value != 0 && value != 1) fail(fmt::format("the attribute '{}' is {}, expected 0 or 1", name, value));
+  return value == 1;
+}
+std::string Call::choice(std::string_view name, std::initializer_list<std::string_view> known) const {
+  const proto::Attribute* a = attribute_of(name, Kind::text);
+  if (!a) return std::string(*known.begin());
+  if (std::find(known.begin(), known.end(), a->text) == known.end())
+    fail(fmt::format("the attribute '{}' is '{}', expected one of {}", name, a->text, fmt::join(known, ", ")));
+  return a->text;
+}
+int64_t Call::attribute_within(std::string_view name, int64_t otherwise, int64_t least, int64_t most) const {
+  const int64_t value = attribute(name, otherwise);
+  if (value < least || value > most) fail(fmt::format("the attribute '{}' is {}, expected {} to {}", name, value, least, most));
+  return value;
 }
 std::string Call::attribute(std::string_view name, const char* otherwise) const {
   const proto::Attribute* a = attribute_of(name, Kind::text);

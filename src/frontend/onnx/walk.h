@@ -72,6 +72,8 @@ class Walk {
   Results run_graph(const proto::Graph& graph, std::span<const Value> inputs, const Scope& outer);
   /// The elements of a tensor, read from its device where they are not known.
   HostArray read(const Value& v);
+  /// ValueError where these, with the nodes and iterations before them, are more than any model that ends soon has.
+  void take_steps(int64_t count);
 
   Program& program() { return program_; }
   const Reads& reads() const { return reads_; }
@@ -84,6 +86,7 @@ class Walk {
   Program& program_;
   const std::span<const Value> inputs_;
   const Reads* known_;
+  bool saw_from_input_ = false;  ///< a node or a graph took a value that depends on what the caller gives
   size_t next_read_ = 0;
   Reads reads_;
   int depth_ = 0;
@@ -127,7 +130,12 @@ class Call {
   int64_t attribute(std::string_view name, int64_t otherwise) const;
   int64_t attribute(std::string_view name, int otherwise) const { return attribute(name, int64_t(otherwise)); }
   double attribute(std::string_view name, double otherwise) const;
-  bool flag(std::string_view name, bool otherwise = false) const { return attribute(name, int64_t(otherwise)) != 0; }
+  /// ValueError for what is neither 0 nor 1.
+  bool flag(std::string_view name, bool otherwise = false) const;
+  /// A text of this list, whose first one is meant where there is none; ValueError for another one.
+  std::string choice(std::string_view name, std::initializer_list<std::string_view> known) const;
+  /// A number from `least` to `most`; ValueError for another one.
+  int64_t attribute_within(std::string_view name, int64_t otherwise, int64_t least, int64_t most) const;
   std::string attribute(std::string_view name, const char* otherwise) const;
   std::vector<int64_t> attribute(std::string_view name, const std::vector<int64_t>& otherwise) const;
   std::vector<double> attribute(std::string_view name, const std::vector<double>& otherwise) const;
@@ -141,6 +149,8 @@ class Call {
 
   /// Runs a graph of an attribute in the place of this node.
   Results run_graph(const proto::Graph& graph, std::span<const Value> inputs) const { return walk_.run_graph(graph, inputs, scope_); }
+
+  void take_steps(int64_t count) const { walk_.take_steps(count); }
 
   Program& program() const { return walk_.program(); }
   /// The values around the node.

@@ -67,8 +67,17 @@ Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool 
 
 namespace {
 
+DType float_dtype(const Call& c, const char* attribute, ElementType otherwise) {
+  const ElementType type = c.type_attribute(attribute, otherwise);
+  if (!is_float(dtype_of(type)) || is_fp8(dtype_of(type))) c.fail(fmt::format("the attribute '{}' is {}", attribute, name(type)));
+  return dtype_of(type);
+}
+
 Results attention(Call& c) {
   const bool is_flat = c.tensor(0).ndim() == 3;
+  for (size_t i : {size_t{0}, size_t{1}, size_t{2}})
+    if (c.tensor(i).ndim() != (is_flat ? 3 : 4)) c.fail(fmt::format("expects three or four axes, got {}", c.value(i).to_string()));
+  if (c.has(4) != c.has(5)) c.fail("past keys without past values");
   const auto heads_of = [&](size_t input, const char* name) {
     return is_flat ? split_heads(c.tensor(input), c.required_integer(name)) : c.tensor(input);
   };
@@ -82,7 +91,7 @@ Results attention(Call& c) {
   const int64_t queries = a.q.size(2), keys = a.k.size(2);
   a.scale = c.attribute("scale", 1 / std::sqrt(double(a.q.size(3))));
   a.softcap = c.attribute("softcap", 0.0);
-  if (c.has_attribute("softmax_precision")) a.softmax_dtype = dtype_of(c.type_attribute("softmax_precision", ElementType::float32));
+  if (c.has_attribute("softmax_precision")) a.softmax_dtype = float_dtype(c, "softmax_precision", ElementType::float32);
   if (c.has(3)) {
     Tensor mask = c.tensor(3);
     const bool is_bool = mask.dtype() == DType::bool_;
@@ -103,15 +112,14 @@ Results attention(Call& c) {
     a.allowed = both(a.allowed, key_positions(keys) - at <= right);
   if (lengths.defined()) a.allowed = both(a.allowed, key_positions(keys) < lengths);
   const AttentionCall::Result r = a.compute();
-  const int64_t mode = c.attribute("qk_matmul_output_mode", 0);
+  const int64_t mode = c.attribute_within("qk_matmul_output_mode", 0, 0, 3);
   const Tensor& shown = mode == 0 ? r.raw : mode == 1 ? r.capped : mode == 2 ? r.biased : r.probabilities;
   return {Value(is_flat ? join_heads(r.y) : r.y), Value(a.k), Value(a.v), Value(shown)};
 }
 
 Results flex_attention(Call& c) {
   const Tensor &q = c.tensor(0), k = repeated_heads(c.tensor(1), q.size(1)), v = repeated_heads(c.tensor(2), q.size(1));
-  const DType wide =
-      dtype_of(c.type_attribute("softmax_precision", q.dtype() == DType::float64 ? ElementType::float64 : ElementType::float32));
+  const DType wide = float_dtype(c, "softmax_precision", q.dtype() == DType::float64 ? ElementType::float64 : ElementType::float32);
   const double root = std::sqrt(c.attribute("scale", 1 / std::sqrt(double(q.size(3)))));
   Tensor scores = (q * root).matmul((k * root).transpose(-2, -1)).cast(wide);
   const auto modified = [&](const char* name, const Tensor& x) {
@@ -133,6 +141,8 @@ Results linear_attention(Call& c) {
   const Tensor q = split_heads(c.tensor(0), q_heads).cast(DType::float32), k = split_heads(c.tensor(1), heads).cast(DType::float32);
   const Tensor v = split_heads(c.tensor(2), heads).cast(DType::float32);
   const int64_t batch = q.size(0), steps = q.size(2), size = q.size(3);
+  if (steps == 0) c.fail("no steps");
+  c.take_steps(16 * steps);
   const double given = c.attribute("scale", 0.0), scale = given == 0 ? 1 / std::sqrt(double(size)) : given;
   const Tensor decay = is_gated ? split_heads(c.tensor(4), heads).cast(DType::float32).exp() : Tensor();
   const Tensor rate = is_delta ? c.tensor(5).cast(DType::float32).transpose(1, 2).unsqueeze(-1) : Tensor();
@@ -155,7 +165,9 @@ Results rotary_embedding(Call& c) {
   const Tensor& x = c.tensor(0);
   const bool is_flat = x.ndim() == 3;
   const Tensor by_head = is_flat ? x.reshape({x.size(0), x.size(1), c.required_integer("num_heads"), -1}) : x.transpose(1, 2);
-  const int64_t named = c.attribute("rotary_embedding_dim", 0), size = named ? named : by_head.size(3);
+  if (by_head.ndim() != 4) c.fail(fmt::format("expects three or four axes, got {}", x.to_string()));
+  const int64_t named = c.attribute_within("rotary_embedding_dim", 0, 0, by_head.size(3)), size = named ? named : by_head.size(3);
+  if (size % 2 != 0) c.fail(fmt::format("{} numbers that turn in pairs", size));
   const auto cache = [&](size_t input) { return c.has(3) ? c.tensor(input)[c.tensor(3)] : c.tensor(input); };
   const Tensor y = rotate(by_head, cache(1), cache(2), c.flag("interleaved"), size);
   return results(is_flat ? y.reshape(x.shape()) : y.transpose(1, 2));

@@ -73,6 +73,17 @@ Sizes broadcast_shape(std::span<const Sizes> shapes) {
   return out;
 }
 
+int64_t host_count(const Call& call, const Sizes& shape) {
+  constexpr int64_t most = int64_t{1} << 24;
+  const int64_t count = element_count(shape);
+  if (count > most) call.fail(fmt::format("({}) elements on the host, expected {} at most", fmt::join(shape, ", "), most));
+  return count;
+}
+
+int64_t count_of(const Sizes& shape, size_t begin, size_t end) {
+  return element_count(Sizes(shape.begin() + int64_t(begin), shape.begin() + int64_t(end)));
+}
+
 Tensor typed_scalar(double value, DType dtype) { return Tensor::full({}, value, {.dtype = dtype}); }
 
 }  // namespace tinygrad::onnx

@@ -11,10 +11,8 @@ namespace tinygrad::onnx {
 
 namespace {
 
-constexpr int64_t most_iterations = int64_t{1} << 24;
-
 Results if_then(Call& c) {
-  const bool condition = c.host(0).integers().at(0) != 0;
+  const bool condition = c.integer(0) != 0;
   return c.run_graph(c.graph(condition ? "then_branch" : "else_branch"), {});
 }
 
@@ -27,31 +25,36 @@ Value stacked(const std::vector<Value>& values, int axis) {
   }
   std::vector<Tensor> tensors;
   for (const Value& v : values) tensors.push_back(v.tensor());
-  return {Tensor::stack(tensors, axis), values.front().element_type()};
+  Value out(Tensor::stack(tensors, axis), values.front().element_type());
+  const bool from_input = std::any_of(values.begin(), values.end(), [](const Value& v) { return is_from_input(v); });
+  detail::ValueAccess::set_from_input(out, from_input);
+  return out;
 }
 
 /// An output that no iteration gave: its shape is what the graph declares.
 Value none_stacked(const proto::TypeInfo& type) {
   Sizes shape{0};
   for (const Dimension& d : type.shape) shape.push_back(std::max<int64_t>(d.size, 0));
+  if (type.element_type == ElementType::string) return Strings{.shape = shape};
+  if (type.kind != proto::TypeInfo::Kind::tensor || type.element_type == ElementType::undefined)
+    throw ValueError("nothing was stacked, and the graph does not say of which type that is");
   return {Tensor::zeros(shape, {.dtype = dtype_of(type.element_type)}), type.element_type};
 }
 
 Results loop(Call& c) {
   const proto::Graph& body = c.graph("body");
-  const int64_t most = c.has(0) ? c.host(0).integers().at(0) : std::numeric_limits<int64_t>::max();
-  bool goes_on = !c.has(1) || c.host(1).integers().at(0) != 0;
+  const int64_t most = c.has(0) ? c.integer(0) : std::numeric_limits<int64_t>::max();
+  bool goes_on = !c.has(1) || c.integer(1) != 0;
   const size_t carried = c.input_count() < 2 ? 0 : c.input_count() - 2;
   if (body.outputs.size() < carried + 1) c.fail(fmt::format("a body with {} outputs for {} values", body.outputs.size(), carried));
   const size_t scanned = body.outputs.size() - carried - 1;
   std::vector<Value> state(c.values().begin() + int64_t(std::min<size_t>(2, c.input_count())), c.values().end());
   std::vector<std::vector<Value>> scans(scanned);
   for (int64_t i = 0; i < most && goes_on; ++i) {
-    if (i == most_iterations) c.fail(fmt::format("more than {} iterations", most_iterations));
     std::vector<Value> inputs{host_integer(i), host_value(HostArray::of(ElementType::bool_, {}, std::vector<int64_t>{1}))};
     inputs.insert(inputs.end(), state.begin(), state.end());
     Results out = c.run_graph(body, inputs);
-    goes_on = i + 1 < most || c.has(1) ? c.host(out[0]).integers().at(0) != 0 : false;
+    goes_on = i + 1 < most && c.host(out[0]).integers().at(0) != 0;
     for (size_t k = 0; k < carried; ++k) state[k] = out[k + 1];
     for (size_t k = 0; k < scanned; ++k) scans[k].push_back(out[carried + 1 + k]);
   }
@@ -70,8 +73,9 @@ Tensor at_index(const Tensor& x, int axis, int64_t i) {
 /// One scan over inputs without an axis of a batch.
 Results scan_once(const Call& c, std::span<const Value> inputs) {
   const proto::Graph& body = c.graph("body");
-  const size_t scanned = size_t(c.required_integer("num_scan_inputs"));
-  if (scanned == 0 || scanned > inputs.size()) c.fail(fmt::format("{} inputs to scan of {}", scanned, inputs.size()));
+  const int64_t named = c.required_integer("num_scan_inputs");
+  if (named < 1 || named > int64_t(inputs.size())) c.fail(fmt::format("{} inputs to scan of {}", named, inputs.size()));
+  const size_t scanned = size_t(named);
   const size_t carried = inputs.size() - scanned;
   if (body.outputs.size() < carried) c.fail("a body with too few outputs");
   const size_t results_scanned = body.outputs.size() - carried;
@@ -83,7 +87,13 @@ Results scan_once(const Call& c, std::span<const Value> inputs) {
                              out_directions = c.attribute("scan_output_directions", std::vector<int64_t>(results_scanned, 0));
   std::vector<Value> state(inputs.begin(), inputs.begin() + int64_t(carried));
   const auto axis_of = [&](size_t k) { return normal_axis(c, in_axes.at(k), inputs[carried + k].shape().size()); };
-  const int64_t steps = inputs[carried].shape().at(size_t(axis_of(0)));
+  for (const auto& [list, count] : {std::pair(&in_axes, scanned), std::pair(&in_directions, scanned), std::pair(&out_axes, results_scanned),
+                                    std::pair(&out_directions, results_scanned)})
+    if (list->size() != count) c.fail(fmt::format("{} axes or directions for {} values", list->size(), count));
+  const int64_t steps = inputs[carried].shape()[size_t(axis_of(0))];
+  for (size_t k = 0; k < scanned; ++k)
+    if (const int64_t own = inputs[carried + k].shape()[size_t(axis_of(k))]; own != steps)
+      c.fail(fmt::format("the inputs to scan have {} and {} elements", steps, own));
   std::vector<std::vector<Value>> scans(results_scanned);
   for (int64_t t = 0; t < steps; ++t) {
     std::vector<Value> now = state;
@@ -112,12 +122,18 @@ Results scan_once(const Call& c, std::span<const Value> inputs) {
 Results scan(Call& c) {
   if (c.version() >= 9) return scan_once(c, c.values());
   // Version 8 has the lengths first, and an axis of the batch in all inputs.
+  if (c.input_count() < 2) c.fail("has no inputs");
   const std::span<const Value> inputs = c.values().subspan(1);
   const int64_t batch = inputs[0].shape().at(0);
+  if (c.has(0)) c.fail("sequences of different lengths are not supported");
+  if (batch == 0) c.fail("a batch of 0");
   std::vector<Results> of_each;
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<Value> own;
-    for (const Value& v : inputs) own.push_back({at_index(v.tensor(), 0, b), v.element_type()});
+    for (const Value& v : inputs) {
+      own.push_back({at_index(v.tensor(), 0, b), v.element_type()});
+      detail::ValueAccess::set_from_input(own.back(), is_from_input(v));
+    }
     of_each.push_back(scan_once(c, own));
   }
   Results out;

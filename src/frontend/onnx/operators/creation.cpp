@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <tinygrad/errors.h>
+
 #include "frontend/onnx/operators.h"
 
 namespace tinygrad::onnx {
@@ -48,16 +50,16 @@ Results constant_of_shape(Call& c) {
 }
 
 Results range(Call& c) {
-  const HostArray start = c.host(0), limit = c.host(1), delta = c.host(2);
-  const ElementType type = start.type;
+  const ElementType type = c.type(0);
+  if (c.type(1) != type || c.type(2) != type) throw DTypeError("the start, the limit and the step differ in type");
   if (!is_float_type(type)) {
-    const int64_t from = start.integers().at(0), to = limit.integers().at(0), by = delta.integers().at(0);
+    const int64_t from = c.integer(0), to = c.integer(1), by = c.integer(2);
     if (by == 0) c.fail("a step of 0");
     return results(Tensor::arange(from, to, by, {.dtype = dtype_of(type)}));
   }
-  const double from = start.numbers().at(0), to = limit.numbers().at(0), by = delta.numbers().at(0);
-  if (by == 0 || std::isnan(by)) c.fail("a step that leads nowhere");
-  const int64_t count = int64_t(std::max(0.0, std::ceil((to - from) / by)));
+  const double from = c.number(0), to = c.number(1), by = c.number(2), steps_there = std::ceil((to - from) / by);
+  if (by == 0 || !(std::fabs(steps_there) < 0x1p53)) c.fail(fmt::format("a range from {} to {} by {}", from, to, by));
+  const int64_t count = int64_t(std::max(0.0, steps_there));
   const Tensor steps = Tensor::arange(count, {.dtype = DType::float32});
   const DType wide = dtype_of(type) == DType::float64 ? DType::float64 : DType::float32;
   return results((steps.cast(wide) * by + from).cast(dtype_of(type)));
@@ -77,15 +79,17 @@ Results eye_like(Call& c) {
 template <int kind>
 Results window(Call& c) {
   const int64_t size = c.integer(0);
-  if (size < 0) c.fail(fmt::format("the size {}", size));
+  host_count(c, {size});
+  const ElementType type = c.type_attribute("output_datatype", ElementType::float32);
   constexpr double terms[3][3] = {{0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};
   const double period = double(c.flag("periodic", true) ? size : size - 1);
   std::vector<double> values;
   for (int64_t n = 0; n < size; ++n) {
     const double angle = size == 1 ? 0 : 2 * std::numbers::pi * double(n) / period;
-    values.push_back(terms[kind][0] - terms[kind][1] * std::cos(angle) + terms[kind][2] * std::cos(2 * angle));
+    const double value = terms[kind][0] - terms[kind][1] * std::cos(angle) + terms[kind][2] * std::cos(2 * angle);
+    values.push_back(type == ElementType::float64 ? value : double(float(value)));
   }
-  return {host_value(HostArray::of(c.type_attribute("output_datatype", ElementType::float32), {size}, values))};
+  return {host_value(HostArray::of(type, {size}, values))};
 }
 
 constexpr OperatorRow rows[] = {

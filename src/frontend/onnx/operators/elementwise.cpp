@@ -64,6 +64,7 @@ Value equal_texts(const Call& c) {
   const Strings &a = c.value(0).strings(), &b = c.value(1).strings();
   const Sizes shapes[] = {a.shape, b.shape};
   const Sizes shape = broadcast_shape(shapes);
+  host_count(c, shape);
   const auto places = [&](const Strings& s) {
     std::vector<int64_t> all(s.values.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
@@ -88,6 +89,7 @@ Results where_texts(const Call& c) {
   const Strings &x = c.value(1).strings(), &y = c.value(2).strings();
   const Sizes shapes[] = {c.shape(0), x.shape, y.shape};
   const Sizes shape = broadcast_shape(shapes);
+  host_count(c, shape);
   const auto places = [&](const Strings& s, int64_t first) {
     std::vector<int64_t> all(s.values.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = first + int64_t(i);
@@ -178,7 +180,9 @@ Results swiglu(Call& c) {
   if (a.shape() != b.shape()) c.fail("its inputs have different shapes");
   return results(a * (a * c.attribute("alpha", 1.0)).sigmoid() * b);
 }
-Results gelu(Call& c) { return results(c.tensor(0).gelu(c.attribute("approximate", "none") == "tanh" ? GeluForm::tanh : GeluForm::erf)); }
+Results gelu(Call& c) {
+  return results(c.tensor(0).gelu(c.choice("approximate", {"none", "tanh"}) == "tanh" ? GeluForm::tanh : GeluForm::erf));
+}
 Results shrink(Call& c) {
   const Tensor& x = c.tensor(0);
   const double lambda = c.attribute("lambd", 0.5), bias = c.attribute("bias", 0.0);
@@ -208,6 +212,7 @@ std::vector<std::string> as_texts(const Call& c) {
 }
 
 Value from_texts(const Call& c, ElementType to) {
+  if (to == ElementType::string) return c.value(0);
   const Strings& texts = c.value(0).strings();
   std::vector<double> numbers;
   std::vector<int64_t> integers;
@@ -221,13 +226,12 @@ Value from_texts(const Call& c, ElementType to) {
       c.fail(fmt::format("the text '{}' is no number of {}", t, name(to)));
     }
   }
-  if (to == ElementType::string) return c.value(0);
   return host_value(is_float_type(to) ? HostArray::of(to, texts.shape, numbers) : HostArray::of(to, texts.shape, integers));
 }
 
 /// float8e8m0 holds powers of two: which one, `round_mode` says.
 Value to_power_of_two(const Call& c, const Tensor& x) {
-  const std::string mode = c.attribute("round_mode", "up");
+  const std::string mode = c.choice("round_mode", {"up", "down", "nearest"});
   const Tensor bits = x.cast(DType::float32).bitcast(DType::int32);
   const Tensor exponent = (bits >> 23) & 255, mantissa = bits & ((1 << 23) - 1);
   Tensor rounds_up = mode == "up" ? mantissa > 0 : mode == "nearest" ? mantissa >= (1 << 22) : mantissa < 0;
@@ -239,6 +243,7 @@ Value to_power_of_two(const Call& c, const Tensor& x) {
 }
 
 Value cast_to(const Call& c, ElementType to) {
+  if (to == ElementType::undefined) c.fail("does not say the type");
   const Value& v = c.value(0);
   if (v.kind() == Value::Kind::strings) return from_texts(c, to);
   if (to == ElementType::string) return Strings{v.shape(), as_texts(c)};
@@ -261,6 +266,7 @@ Results cast(Call& c) {
 Results cast_like(Call& c) { return {cast_to(c, c.type(1))}; }
 Results bit_cast(Call& c) {
   const ElementType to = c.type_attribute("to", ElementType::undefined), from = c.type(0);
+  if (to == ElementType::undefined || to == ElementType::string || c.value(0).kind() != Value::Kind::tensor) c.fail("expects numbers");
   if (bits_of(to) != bits_of(from)) c.fail(fmt::format("{} and {} differ in width", name(from), name(to)));
   Tensor x = c.tensor(0);
   if (to == ElementType::bool_) return results(x.bitcast(DType::uint8) != 0);

@@ -69,6 +69,8 @@ Weights weights_of(const Call& c, const ResizeMode& m, double ratio, double scal
   const double shrink = m.antialiases ? std::min(scale, 1.0) : 1;
   const bool is_cubic = m.mode == "cubic";
   if (!is_cubic && m.mode != "linear") c.fail(fmt::format("the mode '{}'", m.mode));
+  constexpr double most_neighbours = 1 << 16;
+  if (shrink * most_neighbours < 1) c.fail(fmt::format("a scale of {}", scale));
   const int64_t first = int64_t(std::floor((is_cubic ? -2 : -1) / shrink)) + 1;
   Weights w{first, {}};
   for (int64_t i = first; i < 2 - first; ++i) {
@@ -84,12 +86,15 @@ Weights weights_of(const Call& c, const ResizeMode& m, double ratio, double scal
 
 Taps taps_of(const Call& c, const ResizeMode& m, int64_t in, int64_t out, double scale, double begin, double end) {
   Taps t;
+  if (in == 0 && out > 0) c.fail("an axis without elements is made longer");
   for (int64_t o = 0; o < out; ++o) {
     const double x = source_of(c, m, double(o), scale, double(in), scale * double(in), out, begin, end);
+    if (!(std::fabs(x) < 0x1p52)) c.fail(fmt::format("the coordinate {}", x));
     t.is_outside.push_back(m.transformation == "tf_crop_and_resize" && (x < 0 || x > double(in - 1)));
     const double base = std::floor(x) == x ? x - 1 : std::floor(x);
     Weights w = weights_of(c, m, x - base, scale);
     t.count = w.values.size();
+    host_count(c, {out, int64_t(t.count)});
     if (m.excludes_outside) {
       double sum = 0;
       for (size_t i = 0; i < t.count; ++i) {
@@ -141,6 +146,11 @@ Tensor resized(const Tensor& x, int axis, const Taps& t) {
 
 Tensor resize_to(const Call& c, Tensor x, const ResizeMode& m, const std::vector<int>& axes, const Sizes& sizes,
                  const std::vector<double>& scales, const std::vector<double>& roi) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    host_count(c, {sizes[i]});
+    if (!(scales[i] > 0) && x.size(axes[i]) > 0 && sizes[i] > 0) c.fail(fmt::format("a scale of {}", scales[i]));
+  }
+  if (!roi.empty() && roi.size() != 2 * axes.size()) c.fail(fmt::format("a region of {} numbers for {} axes", roi.size(), axes.size()));
   const DType dtype = x.dtype();
   const bool is_computed = m.mode != "nearest" && !x.is_floating_point();
   if (is_computed) x = x.cast(DType::float32);
@@ -165,12 +175,18 @@ Tensor resize_to(const Call& c, Tensor x, const ResizeMode& m, const std::vector
   return x.trunc().clamp(double(least), double(most)).cast(dtype);
 }
 
+int64_t scaled_size(const Call& c, double in, double scale, double more) {
+  const double size = std::floor(in * scale + more);
+  if (!(size >= 0 && size < 0x1p31)) c.fail(fmt::format("{} elements at a scale of {}", in, scale));
+  return int64_t(size);
+}
+
 Results resize(Call& c) {
   const Sizes in = c.shape(0);
   const bool is_first = c.version() < 11;
-  ResizeMode m{.mode = c.attribute("mode", "nearest"),
+  ResizeMode m{.mode = c.choice("mode", {"nearest", "linear", "cubic"}),
                .transformation = is_first ? "asymmetric" : c.attribute("coordinate_transformation_mode", "half_pixel"),
-               .nearest = is_first ? "floor" : c.attribute("nearest_mode", "round_prefer_floor"),
+               .nearest = is_first ? "floor" : c.choice("nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}),
                .cubic = c.attribute("cubic_coeff_a", -0.75),
                .excludes_outside = c.flag("exclude_outside"),
                .antialiases = c.flag("antialias")};
@@ -185,18 +201,19 @@ Results resize(Call& c) {
     c.fail(fmt::format("{} scales and {} sizes for {} axes", scales.size(), sizes.size(), axes.size()));
   if (by_sizes) {
     for (size_t i = 0; i < axes.size(); ++i) scales.push_back(double(sizes[i]) / double(in[size_t(axes[i])]));
-    const std::string policy = c.attribute("keep_aspect_ratio_policy", "stretch");
+    for (int64_t s : sizes) host_count(c, {s});
+    const std::string policy = c.choice("keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
     if (policy != "stretch") {
       const double scale =
           policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
       for (size_t i = 0; i < axes.size(); ++i) {
         scales[i] = scale;
-        sizes[i] = int64_t(std::floor(scale * double(in[size_t(axes[i])]) + 0.5));
+        sizes[i] = scaled_size(c, double(in[size_t(axes[i])]), scale, 0.5);
       }
     }
   } else {
     sizes.clear();
-    for (size_t i = 0; i < axes.size(); ++i) sizes.push_back(int64_t(std::floor(double(in[size_t(axes[i])]) * scales[i])));
+    for (size_t i = 0; i < axes.size(); ++i) sizes.push_back(scaled_size(c, double(in[size_t(axes[i])]), scales[i], 0));
   }
   const std::vector<double> roi = m.transformation == "tf_crop_and_resize" && c.has(1) ? c.numbers(1) : std::vector<double>();
   return results_like(c.value(0), resize_to(c, c.tensor(0), m, axes, sizes, scales, roi));
@@ -217,7 +234,7 @@ Results upsample(Call& c) {
   std::vector<int> axes(in.size());
   std::iota(axes.begin(), axes.end(), 0);
   Sizes sizes;
-  for (size_t i = 0; i < in.size(); ++i) sizes.push_back(int64_t(std::floor(double(in[i]) * scales[i])));
+  for (size_t i = 0; i < in.size(); ++i) sizes.push_back(scaled_size(c, double(in[i]), scales[i], 0));
   return results(resize_to(c, c.tensor(0), {.mode = mode, .transformation = "asymmetric", .nearest = "floor"}, axes, sizes, scales, {}));
 }
 
@@ -278,9 +295,10 @@ Results grid_sample(Call& c) {
   const Tensor &x = c.tensor(0), &grid = c.tensor(1);
   const Sizes in = x.shape(), out = grid.shape();
   const size_t n = in.size() - 2;
-  if (in.size() < 3 || out.back() != int64_t(n)) c.fail(fmt::format("a grid ({}) for ({})", fmt::join(out, ", "), fmt::join(in, ", ")));
-  Grid g{.mode = c.attribute("mode", "linear"),
-         .padding = c.attribute("padding_mode", "zeros"),
+  if (in.size() < 3 || out.size() != in.size() || out[0] != in[0] || out.back() != int64_t(n))
+    c.fail(fmt::format("a grid ({}) for ({})", fmt::join(out, ", "), fmt::join(in, ", ")));
+  Grid g{.mode = c.choice("mode", {"linear", "bilinear", "nearest", "cubic", "bicubic"}),
+         .padding = c.choice("padding_mode", {"zeros", "border", "reflection"}),
          .aligns_corners = c.flag("align_corners"),
          .image = x.flatten(2),
          .sizes = Sizes(in.begin() + 2, in.end()),
@@ -321,7 +339,8 @@ Results affine_grid(Call& c) {
   const Tensor& theta = c.tensor(0);
   const Sizes size = c.integers(1);
   const size_t n = size.size() - 2;
-  if (size.size() < 4 || theta.size(1) != int64_t(n)) c.fail(fmt::format("{} for the size ({})", theta.to_string(), fmt::join(size, ", ")));
+  if (size.size() < 4 || theta.shape() != Sizes{size[0], int64_t(n), int64_t(n) + 1})
+    c.fail(fmt::format("{} for the size ({})", theta.to_string(), fmt::join(size, ", ")));
   const auto column = [&](int64_t i) {
     return theta.shrink({{0, theta.size(0)}, {0, theta.size(1)}, {i, i + 1}}).squeeze(2);
   };  // (batch, n)
@@ -330,7 +349,7 @@ Results affine_grid(Call& c) {
   each.back() = int64_t(n);
   Tensor sum = column(int64_t(n)).reshape(each);
   for (size_t i = 0; i < n; ++i) {
-    const int64_t count = size[i + 2];
+    const int64_t count = host_count(c, {size[i + 2]});
     std::vector<double> values;
     for (int64_t k = 0; k < count; ++k)
       values.push_back(c.flag("align_corners") ? (count == 1 ? -1 : -1 + 2.0 * double(k) / double(count - 1))
@@ -380,6 +399,19 @@ struct Regions {
   int64_t count, height, width, out_height, out_width, ratio;
   double scale;
   bool is_half_pixel;
+
+  /// How many samples there are at most. ValueError for regions whose results the host does not hold.
+  int64_t check(const Call& c, int64_t channels) const {
+    if (out_height < 1 || out_width < 1) c.fail(fmt::format("bins ({}, {})", out_height, out_width));
+    host_count(c, {count, channels, out_height, out_width});
+    host_count(c, {count, out_height, height});
+    host_count(c, {count, out_width, width});
+    for (double box : boxes)
+      if (!std::isfinite(box * scale)) c.fail(fmt::format("a box at {}", box));
+    int64_t samples = 0;
+    for (int64_t r = 0; r < count; ++r) samples += axis(r, true).samples * out_height + axis(r, false).samples * out_width;
+    return samples;
+  }
 
   RegionAxis axis(int64_t region, bool is_vertical) const {
     const double offset = is_half_pixel ? 0.5 : 0;
@@ -443,12 +475,15 @@ Results roi_align(Call& c) {
                         .width = x.size(3),
                         .out_height = c.attribute("output_height", 1),
                         .out_width = c.attribute("output_width", 1),
-                        .ratio = c.attribute("sampling_ratio", 0),
+                        .ratio = c.attribute_within("sampling_ratio", 0, 0, 4096),
                         .scale = c.attribute("spatial_scale", 1.0),
-                        .is_half_pixel = c.version() >= 16 && c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel"};
-  if (int64_t(regions.boxes.size()) != regions.count * 4)
-    c.fail(fmt::format("{} numbers for {} boxes", regions.boxes.size(), regions.count));
-  if (c.attribute("mode", "avg") != "max") {
+                        .is_half_pixel = c.version() >= 16 &&
+                                         c.choice("coordinate_transformation_mode", {"half_pixel", "output_half_pixel"}) == "half_pixel"};
+  if (c.shape(1) != Sizes{regions.count, 4} || c.shape(2) != Sizes{regions.count})
+    c.fail(fmt::format("boxes ({}) of images ({})", fmt::join(c.shape(1), ", "), fmt::join(c.shape(2), ", ")));
+  const int64_t samples = regions.check(c, x.size(1));
+  if (c.choice("mode", {"avg", "max"}) != "max") {
+    c.take_steps(samples / 1024);
     const Tensor images = x[c.tensor(2).cast(DType::int64)];
     const Tensor rows = regions.averages(true).cast(x.dtype()).unsqueeze(1), columns = regions.averages(false).cast(x.dtype()).unsqueeze(1);
     return results(rows.matmul(images).matmul(columns.transpose(-2, -1)));
@@ -457,9 +492,15 @@ Results roi_align(Call& c) {
   const std::vector<int64_t> of_batch = c.integers(2);
   const int64_t channels = x.size(1), plane = regions.height * regions.width;
   std::vector<float> out;
-  for (int64_t r = 0; r < regions.count; ++r)
-    for (int64_t k = 0; k < channels; ++k)
-      regions.greatest(std::span(all).subspan(size_t((of_batch.at(size_t(r)) * channels + k) * plane), size_t(plane)), r, out);
+  for (int64_t r = 0; r < regions.count; ++r) {
+    const int64_t image = of_batch[size_t(r)];
+    if (image < 0 || image >= x.size(0)) throw IndexError(fmt::format("the image {} of {}", image, x.size(0)));
+    const int64_t of_bin = regions.axis(r, true).samples * regions.axis(r, false).samples;
+    for (int64_t k = 0; k < channels; ++k) {
+      c.take_steps(of_bin * regions.out_height * regions.out_width / 128 + 1);
+      regions.greatest(std::span(all).subspan(size_t((image * channels + k) * plane), size_t(plane)), r, out);
+    }
+  }
   return results(Tensor(out, {regions.count, channels, regions.out_height, regions.out_width}).cast(x.dtype()));
 }
 
@@ -483,13 +524,14 @@ bool overlap_much(const Box& a, const Box& b, double threshold) {
 Results non_max_suppression(Call& c) {
   const HostArray boxes_array = c.host(0), scores_array = c.host(1);
   const std::vector<double> boxes = boxes_array.numbers(), scores = scores_array.numbers();
-  const size_t batches = size_t(boxes_array.shape.at(0)), count = size_t(boxes_array.shape.at(1)),
-               classes = size_t(scores_array.shape.at(1));
-  if (boxes.size() != batches * count * 4 || scores.size() != batches * classes * count) c.fail("boxes and scores that do not fit");
-  const int64_t most = c.has(2) ? std::max<int64_t>(0, c.host(2).integers().at(0)) : 0;
-  const double overlap = c.has(3) ? c.host(3).numbers().at(0) : 0;
+  const Sizes &b_shape = boxes_array.shape, &s_shape = scores_array.shape;
+  if (b_shape.size() != 3 || s_shape.size() != 3 || b_shape[2] != 4 || b_shape[0] != s_shape[0] || b_shape[1] != s_shape[2])
+    c.fail(fmt::format("boxes ({}) and scores ({})", fmt::join(b_shape, ", "), fmt::join(s_shape, ", ")));
+  const size_t batches = size_t(b_shape[0]), count = size_t(b_shape[1]), classes = size_t(s_shape[1]);
+  const int64_t most = c.has(2) ? std::max<int64_t>(0, c.integer(2)) : 0;
+  const double overlap = c.has(3) ? c.number(3) : 0;
   std::optional<double> least;
-  if (c.has(4)) least = c.host(4).numbers().at(0);
+  if (c.has(4)) least = c.number(4);
   const bool is_center = c.flag("center_point_box");
   std::vector<int64_t> out;
   for (size_t b = 0; b < batches; ++b) {
@@ -498,10 +540,13 @@ Results non_max_suppression(Call& c) {
       std::vector<size_t> order;
       for (size_t i = 0; i < count; ++i)
         if (!least || score[i] > *least) order.push_back(i);
-      std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return score[i] > score[j]; });
+      // What is no number comes last.
+      const auto rank = [&](size_t i) { return std::isnan(score[i]) ? -std::numeric_limits<double>::infinity() : score[i]; };
+      std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return rank(i) > rank(j); });
       std::vector<Box> chosen;
       for (size_t i : order) {
         if (int64_t(chosen.size()) >= most) break;
+        c.take_steps(int64_t(chosen.size()) / 128 + 1);
         const Box box = box_at(std::span(boxes).subspan(b * count * 4), i, is_center);
         if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& other) { return overlap_much(other, box, overlap); })) continue;
         chosen.push_back(box);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <numeric>
 
 #include <tinygrad/errors.h>
@@ -18,6 +19,15 @@ Tensor wrapped(const Tensor& index, int64_t n) {
   return (wide < 0).where(wide + n, wide);
 }
 
+/// The same of a value, whose indices are checked where the host knows them.
+Tensor indices_of(const Value& v, int64_t n) {
+  if (is_float_type(v.element_type())) throw DTypeError(fmt::format("indices are {}, expected integers", v.to_string()));
+  if (const HostArray* h = host_of(v))
+    for (int64_t i : h->integers())
+      if (i < -n || i >= n) throw IndexError(fmt::format("the index {} for an axis of {} elements", i, n));
+  return wrapped(v.tensor(), n);
+}
+
 std::vector<Index> at_axis(int axis, Index index) {
   std::vector<Index> indices(size_t(axis), Index(Slice{}));
   indices.push_back(std::move(index));
@@ -28,8 +38,9 @@ Results gather_texts(const Call& c, int axis) {
   const Strings& data = c.value(0).strings();
   std::vector<int64_t> places(data.values.size());
   std::iota(places.begin(), places.end(), 0);
-  const Tensor index = wrapped(host_value(c.host(1)).tensor(), data.shape[size_t(axis)]);
+  const Tensor index = indices_of(host_value(c.host(1)), data.shape[size_t(axis)]);
   const Tensor there = Tensor(places, data.shape).get_item(at_axis(axis, index));
+  host_count(c, there.shape());
   Strings out{.shape = there.shape()};
   for (int64_t p : there.tolist<int64_t>()) out.values.push_back(data.values[size_t(p)]);
   return {out};
@@ -41,17 +52,18 @@ Results gather(Call& c) {
   if (c.value(0).kind() == Value::Kind::strings) return gather_texts(c, axis);
   const Tensor& x = c.tensor(0);
   if (const HostArray* index = host_of(c.value(1)); index && index->shape.empty()) {
-    const int64_t at = index->integers().at(0), n = in[size_t(axis)];
+    if (is_float_type(index->type)) throw DTypeError("the index is a float, expected an integer");
+    const int64_t at = index->integers()[0], n = in[size_t(axis)];
     if (at < -n || at >= n) throw IndexError(fmt::format("the index {} for an axis of {} elements", at, n));
     return results_like(c.value(0), x.get_item(at_axis(axis, Index(at))));
   }
-  return results_like(c.value(0), x.get_item(at_axis(axis, wrapped(c.tensor(1), in[size_t(axis)]))));
+  return results_like(c.value(0), x.get_item(at_axis(axis, indices_of(c.value(1), in[size_t(axis)]))));
 }
 
 Results gather_elements(Call& c) {
   const Tensor& x = c.tensor(0);
   const int axis = normal_axis(c, c.attribute("axis", 0), size_t(x.ndim()));
-  return results_like(c.value(0), x.gather(axis, wrapped(c.tensor(1), x.size(axis))));
+  return results_like(c.value(0), x.gather(axis, indices_of(c.value(1), x.size(axis))));
 }
 
 /// The places in the first axes, flattened to one, that the rows of `indices` name; `sizes` are of these axes.
@@ -70,9 +82,10 @@ Tensor flat_places(const Tensor& indices, const Sizes& sizes) {
 
 Results gather_nd(Call& c) {
   const Tensor &x = c.tensor(0), &indices = c.tensor(1);
-  const size_t batch = size_t(c.attribute("batch_dims", 0));
+  const size_t batch = size_t(c.attribute_within("batch_dims", 0, 0, x.ndim()));
   const Sizes in = x.shape(), at = indices.shape();
-  if (at.empty() || batch + size_t(at.back()) > in.size() || batch >= at.size())
+  const auto same_batches = [&] { return std::equal(in.begin(), in.begin() + int64_t(batch), at.begin()); };
+  if (at.empty() || batch >= at.size() || batch + size_t(at.back()) > in.size() || !same_batches())
     c.fail(fmt::format("indices of the shape ({}) into ({})", fmt::join(at, ", "), fmt::join(in, ", ")));
   const size_t depth = size_t(at.back());
   const Sizes batch_sizes(in.begin(), in.begin() + int64_t(batch));
@@ -87,20 +100,21 @@ Results gather_nd(Call& c) {
 }
 
 Tensor scatter(const Call& c, const Tensor& x, int axis, const Tensor& index, const Tensor& updates) {
-  const std::string reduction = c.attribute("reduction", "none");
+  const std::string reduction = c.choice("reduction", {"none", "add", "mul", "max", "min"});
+  if (index.shape() != updates.shape())
+    throw ShapeError(fmt::format("indices ({}) and updates ({})", fmt::join(index.shape(), ", "), fmt::join(updates.shape(), ", ")));
   if (reduction == "none") return x.scatter(axis, index, updates);
   const ScatterMode mode = reduction == "add"   ? ScatterMode::sum
                            : reduction == "mul" ? ScatterMode::prod
                            : reduction == "max" ? ScatterMode::amax
-                           : reduction == "min" ? ScatterMode::amin
-                                                : throw ValueError(fmt::format("the reduction '{}'", reduction));
+                                                : ScatterMode::amin;
   return x.scatter_reduce(axis, index, updates, mode);
 }
 
 Results scatter_elements(Call& c) {
   const Tensor& x = c.tensor(0);
   const int axis = normal_axis(c, c.attribute("axis", 0), size_t(x.ndim()));
-  return results_like(c.value(0), scatter(c, x, axis, wrapped(c.tensor(1), x.size(axis)), c.tensor(2)));
+  return results_like(c.value(0), scatter(c, x, axis, indices_of(c.value(1), x.size(axis)), c.tensor(2)));
 }
 
 Results scatter_nd(Call& c) {
@@ -112,6 +126,10 @@ Results scatter_nd(Call& c) {
   const int64_t width = element_count(rest), places = element_count(named);
   const Tensor flat = flat_places(indices, named).flatten();
   const int64_t count = flat.numel();
+  Sizes wanted(at.begin(), at.end() - 1);
+  wanted.insert(wanted.end(), rest.begin(), rest.end());
+  if (updates.shape() != wanted)
+    throw ShapeError(fmt::format("updates of ({}), expected ({})", fmt::join(updates.shape(), ", "), fmt::join(wanted, ", ")));
   if (count == 0) return {c.value(0)};
   const Tensor index = flat.reshape({count, 1}).expand({count, width});
   return results_like(c.value(0), scatter(c, x.reshape({places, width}), 0, index, updates.reshape({count, width})).reshape(in));
@@ -127,7 +145,7 @@ Results tensor_scatter(Call& c) {
   along_batch[0] = past.size(0);
   Tensor place = Tensor::arange(n, {.dtype = DType::int64}).reshape(along_axis);
   if (c.has(2)) place = place - c.tensor(2).reshape(along_batch);
-  if (c.attribute("mode", "linear") == "circular") place = place.mod(n);
+  if (c.choice("mode", {"linear", "circular"}) == "circular") place = place.mod(n);
   const Tensor is_written = (place >= 0) & (place < length);
   const Tensor from = update.gather(axis, is_written.where(place, 0).expand(past.shape()));
   return results_like(c.value(0), is_written.where(from, past));
@@ -135,7 +153,9 @@ Results tensor_scatter(Call& c) {
 
 Results one_hot(Call& c) {
   const Tensor &indices = c.tensor(0), &values = c.tensor(2);
-  const int64_t depth = c.host(1).integers().at(0);
+  const int64_t depth = c.integer(1);
+  if (depth < 1) c.fail(fmt::format("the depth {}", depth));
+  if (values.shape() != Sizes{2}) c.fail(fmt::format("expects the values off and on, got {}", values.to_string()));
   const int rank = indices.ndim();
   const int axis = normal_axis(c, c.attribute("axis", -1), size_t(rank) + 1);
   Sizes along(size_t(rank) + 1, 1);
@@ -156,16 +176,16 @@ Results top_k(Call& c) {
 Results non_zero(Call& c) {
   const HostArray x = c.host(0);
   const std::vector<double> numbers = x.numbers();
-  std::vector<std::vector<int64_t>> found(x.shape.size());
+  const Sizes shape = x.shape.empty() ? Sizes{1} : x.shape;  // a scalar is a vector of one
+  std::vector<std::vector<int64_t>> found(shape.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == 0) continue;
     int64_t place = int64_t(i);
-    for (size_t a = x.shape.size(); a-- > 0; place /= x.shape[a]) found[a].push_back(place % x.shape[a]);
+    for (size_t a = shape.size(); a-- > 0; place /= shape[a]) found[a].push_back(place % shape[a]);
   }
   std::vector<int64_t> all;
   for (const auto& axis : found) all.insert(all.end(), axis.begin(), axis.end());
-  const int64_t count = found.empty() ? 0 : int64_t(found[0].size());
-  return {host_value(HostArray::of(ElementType::int64, {int64_t(x.shape.size()), count}, all))};
+  return {host_value(HostArray::of(ElementType::int64, {int64_t(shape.size()), int64_t(found[0].size())}, all))};
 }
 
 Results compress(Call& c) {
@@ -240,14 +260,16 @@ Results unique(Call& c) {
     const bool has_axis = c.has_attribute("axis");
     const int axis = has_axis ? normal_axis(c, c.attribute("axis", 0), x.shape.size()) : 0;
     const int64_t n = has_axis ? x.shape[size_t(axis)] : x.numel();
-    const int64_t inner = has_axis ? element_count(Sizes(x.shape.begin() + axis + 1, x.shape.end())) : 1;
-    const int64_t outer = n == 0 ? 0 : x.numel() / (n * inner);
+    const int64_t inner = has_axis ? count_of(x.shape, size_t(axis) + 1, x.shape.size()) : 1;
+    const int64_t outer = has_axis ? count_of(x.shape, 0, size_t(axis)) : 1;
+    const auto is_nan = [](double v) { return std::isnan(v); };  // equal to one another, and greater than numbers
     const auto less = [&](int64_t a, int64_t b) {
       for (int64_t o = 0; o < outer; ++o) {
         for (int64_t i = 0; i < inner; ++i) {
           const size_t at = size_t((o * n + a) * inner + i), bt = size_t((o * n + b) * inner + i);
           if (!integers.empty() && integers[at] != integers[bt]) return integers[at] < integers[bt];
-          if (integers.empty() && (numbers[at] < numbers[bt] || numbers[at] > numbers[bt])) return numbers[at] < numbers[bt];
+          if (!integers.empty() || numbers[at] == numbers[bt] || (is_nan(numbers[at]) && is_nan(numbers[bt]))) continue;
+          return is_nan(numbers[bt]) ? true : is_nan(numbers[at]) ? false : numbers[at] < numbers[bt];
         }
       }
       return false;
@@ -262,7 +284,7 @@ Results unique(Call& c) {
 
 Results array_feature_extractor(Call& c) {
   const Tensor& x = c.tensor(0);
-  const Tensor index = wrapped(c.tensor(1).flatten(), x.size(-1));
+  const Tensor index = indices_of(c.value(1), x.size(-1)).flatten();
   const Tensor out = x.get_item(at_axis(x.ndim() - 1, index));
   return results(x.ndim() == 1 ? out.reshape({1, index.numel()}) : out);
 }

@@ -126,8 +126,10 @@ Tensor unpacked(const Tensor& packed, int64_t bits) {
 /// Weights of (N, K), of whose rows each block has a scale and a zero point.
 Results matmul_n_bits(Call& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t k = c.required_integer("K"), n = c.required_integer("N"), bits = c.attribute("bits", 4),
-                block = c.required_integer("block_size");
+  constexpr int64_t most = int64_t{1} << 31;
+  c.required_integer("K"), c.required_integer("N"), c.required_integer("block_size");
+  const int64_t k = c.attribute_within("K", 0, 1, most), n = c.attribute_within("N", 0, 1, most), bits = c.attribute("bits", 4),
+                block = c.attribute_within("block_size", 0, 1, most);
   if (bits != 2 && bits != 4 && bits != 8) c.fail(fmt::format("{} bits", bits));
   if (c.has(4)) c.fail("g_idx is not supported");
   const int64_t blocks = (k + block - 1) / block;
@@ -151,7 +153,9 @@ Results matmul_n_bits(Call& c) {
 
 Results gather_block_quantized(Call& c) {
   const Value& data = c.value(0);
-  const int64_t bits = data.element_type() == ElementType::uint8 ? c.attribute("bits", 4) : 8, block = c.attribute("block_size", 128);
+  const int64_t bits = data.element_type() == ElementType::uint8 ? c.attribute("bits", 4) : 8,
+                block = c.attribute_within("block_size", 128, 1, int64_t{1} << 24);
+  if (bits != 2 && bits != 4 && bits != 8) c.fail(fmt::format("{} bits", bits));
   const bool is_packed = data.element_type() == ElementType::uint8 && bits < 8;
   const Tensor& codes = data.tensor();
   const int rank = codes.ndim();
@@ -205,7 +209,7 @@ Results qlinear_leaky_relu(Call& c) {
   return {requantized(c, dequantized(c, 0, 1, 2).leaky_relu(c.attribute("alpha", 0.01)), 3, 4, c.type(0))};
 }
 Results qlinear_softmax(Call& c) {
-  const int axis = int(c.attribute("axis", -1));
+  const int axis = normal_axis(c, c.attribute("axis", -1), c.shape(0).size());
   return {requantized(c, dequantized(c, 0, 1, 2).softmax(axis), 3, 4, c.type(0))};
 }
 Results qlinear_global_average_pool(Call& c) {
@@ -218,7 +222,7 @@ Results qlinear_global_average_pool(Call& c) {
 Results qlinear_concat(Call& c) {
   std::vector<Tensor> parts;
   for (size_t i = 2; i + 2 < c.input_count(); i += 3) parts.push_back(dequantized(c, i, i + 1, i + 2));
-  return {requantized(c, Tensor::cat(parts, int(c.required_integer("axis"))), 0, 1, c.type(1))};
+  return {requantized(c, Tensor::cat(parts, normal_axis(c, c.required_integer("axis"), c.shape(2).size())), 0, 1, c.type(1))};
 }
 Results qlinear_where(Call& c) {
   return {requantized(c, c.tensor(0).where(dequantized(c, 1, 2, 3), dequantized(c, 4, 5, 6)), 7, 8, c.type(1))};
@@ -370,7 +374,8 @@ Tensor appended(const Tensor& past, const Tensor& now, const Tensor& valid, int6
 }
 
 Results group_query_attention(Call& c) {
-  const int64_t heads = c.required_integer("num_heads"), kv_heads = c.required_integer("kv_num_heads");
+  constexpr int64_t most_heads = 1 << 20;
+  const int64_t heads = c.attribute_within("num_heads", 0, 1, most_heads), kv_heads = c.attribute_within("kv_num_heads", 0, 1, most_heads);
   const Tensor& query = c.tensor(0);
   const int64_t batch = query.size(0), queries = query.size(1);
   AttentionCall a;
@@ -418,6 +423,7 @@ Results rotary_embedding(Call& c) {
   const bool is_flat = x.ndim() == 3;
   const int64_t named = c.attribute("rotary_embedding_dim", 0), size = named ? named : 2 * cosines.size(1);
   const int64_t heads = c.attribute("num_heads", 0);
+  if (size < 2 || size % 2 != 0) c.fail(fmt::format("{} numbers that turn in pairs", size));
   const Tensor by_head = is_flat ? x.reshape({x.size(0), x.size(1), heads ? heads : x.size(2) / size, -1}) : x.transpose(1, 2);
   const Tensor wide = positions.cast(DType::int64);
   const Tensor at =

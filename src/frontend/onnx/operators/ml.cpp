@@ -2,6 +2,7 @@
 #include "frontend/onnx/operators/ml.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <numbers>
@@ -43,7 +44,8 @@ Matrix matrix_of(const Call& call, size_t input) {
   const HostArray a = call.host(input);
   Matrix m{.values = a.numbers()};
   m.columns = a.shape.empty() ? 1 : a.shape.back();
-  m.rows = m.columns == 0 ? 0 : int64_t(m.values.size()) / m.columns;
+  if (a.shape.size() > 2) call.fail(fmt::format("expects a matrix, got ({})", fmt::join(a.shape, ", ")));
+  m.rows = a.shape.size() == 2 ? a.shape[0] : 1;
   return m;
 }
 
@@ -57,11 +59,17 @@ Value labels_at(const Call& call, const std::vector<int64_t>& places) {
   std::vector<int64_t> integers = call.attribute("classlabels_ints", std::vector<int64_t>());
   if (integers.empty()) integers = call.attribute("classlabels_int64s", integers);
   std::vector<int64_t> out;
-  for (int64_t p : places) out.push_back(integers.size() > size_t(p) ? integers[size_t(p)] : p);
+  for (int64_t p : places) out.push_back(integers.empty() ? p : integers.at(size_t(p)));
   return host_value(HostArray::of(ElementType::int64, shape, out));
 }
 
 namespace {
+
+/// Categories are of one kind.
+size_t category_count(const Call& c, const std::vector<std::string>& texts, const std::vector<int64_t>& integers) {
+  if (!texts.empty() && !integers.empty()) c.fail("categories that are texts and integers");
+  return texts.size() + integers.size();
+}
 
 Tensor vector_of(const std::vector<double>& v) { return Tensor(v, {int64_t(v.size())}).cast(DType::float32); }
 
@@ -73,9 +81,10 @@ Results binarizer(Call& c) {
 /// A matrix of maps' values to a tensor of the type named, dense or with zeros between.
 Results cast_map(Call& c) {
   const Map& m = c.value(0).map();
-  const std::string to = c.attribute("cast_to", "TO_FLOAT");
-  const bool is_sparse = c.attribute("map_form", "DENSE") == "SPARSE";
+  const std::string to = c.choice("cast_to", {"TO_FLOAT", "TO_INT64", "TO_STRING"});
+  const bool is_sparse = c.choice("map_form", {"DENSE", "SPARSE"}) == "SPARSE";
   const size_t count = m.integers.size();
+  if (m.values.shape() != Sizes{int64_t(count)}) c.fail("expects a map from integers, with a value for each");
   int64_t width = int64_t(count);
   if (is_sparse) width = c.attribute("max_map", 1);
   if (width < 0 || width > (int64_t{1} << 24)) c.fail(fmt::format("{} columns", width));
@@ -133,7 +142,9 @@ Results dict_vectorizer(Call& c) {
   const Map& m = c.value(0).map();
   const std::vector<std::string> texts = c.texts("string_vocabulary");
   const std::vector<int64_t> integers = c.attribute("int64_vocabulary", std::vector<int64_t>());
-  const size_t width = std::max(texts.size(), integers.size());
+  const size_t width = category_count(c, texts, integers);
+  if (m.values.shape() != Sizes{int64_t(m.texts.size() + m.integers.size())}) c.fail("a map without a value for each key");
+  c.take_steps(int64_t(width) * int64_t(m.texts.size() + m.integers.size()) / 64 + 1);
   std::vector<int64_t> from(width, -1);
   for (size_t i = 0; i < width; ++i) {
     const auto find = [&](const auto& keys, const auto& key) {
@@ -161,6 +172,7 @@ Results feature_vectorizer(Call& c) {
     Tensor x = c.tensor(i).cast(DType::float32);
     if (x.ndim() == 1) x = x.unsqueeze(1);
     if (x.ndim() > 2) x = x.flatten(1);
+    if (i < sizes.size() && (sizes[i] < 0 || sizes[i] > int64_t{1} << 24)) c.fail(fmt::format("{} features", sizes[i]));
     if (i < sizes.size() && sizes[i] != x.size(1))
       x = x.pad_to({x.size(0), std::max(sizes[i], x.size(1))}).shrink_to({x.size(0), sizes[i]});
     parts.push_back(x);
@@ -168,15 +180,22 @@ Results feature_vectorizer(Call& c) {
   return results(Tensor::cat(parts, 1));
 }
 
+/// One number for all features, or one for each.
+void check_count(const Call& c, const Tensor& x, size_t count) {
+  if (x.ndim() < 1 || (count != 1 && int64_t(count) != x.size(-1))) c.fail(fmt::format("{} numbers for {}", count, x.to_string()));
+}
+
 Results imputer(Call& c) {
   const Tensor& x = c.tensor(0);
   if (x.is_floating_point()) {
     const std::vector<double> values = c.attribute("imputed_value_floats", std::vector<double>());
     const double replaced = c.attribute("replaced_value_float", 0.0);
+    check_count(c, x, values.size());
     const Tensor is_missing = std::isnan(replaced) ? x.isnan() : x == typed_scalar(replaced, x.dtype());
     return results(is_missing.where(vector_of(values).cast(x.dtype()), x));
   }
   const std::vector<int64_t> values = c.attribute("imputed_value_int64s", std::vector<int64_t>());
+  check_count(c, x, values.size());
   return results((x == c.attribute("replaced_value_int64", 0)).where(Tensor(values).cast(x.dtype()), x));
 }
 
@@ -230,6 +249,8 @@ Results label_encoder(Call& c) {
   // The last of equal keys counts; NaN is one key.
   std::vector<int64_t> places;
   const auto look_up = [&](const auto& list, const auto& items, auto same) {
+    if (list.size() != keys.size()) c.fail(fmt::format("keys of another type than {}", c.value(0).to_string()));
+    c.take_steps(int64_t(list.size()) * (int64_t(items.size()) / 64 + 1));
     for (const auto& item : items) {
       int64_t at = int64_t(list.size()) - 1;
       while (at >= 0 && !same(list[size_t(at)], item)) --at;
@@ -249,7 +270,7 @@ Results label_encoder(Call& c) {
     const std::string none =
         has_default ? c.tensor_attribute("default_tensor").strings().values.at(0) : c.attribute("default_string", "_Unused");
     Strings out{.shape = shape};
-    for (int64_t p : places) out.values.push_back(p < 0 ? none : values.texts[size_t(p)]);
+    for (int64_t p : places) out.values.push_back(p < 0 ? none : values.texts.at(size_t(p)));
     return {out};
   }
   if (is_float_type(values.type)) {
@@ -269,8 +290,11 @@ Tensor linear_scores(const Call& c, int64_t targets) {
   Tensor x = c.tensor(0);
   if (x.dtype() != DType::float64) x = x.cast(DType::float32);
   if (x.ndim() == 1) x = x.unsqueeze(0);
+  if (x.ndim() != 2) c.fail(fmt::format("expects a matrix, got {}", x.to_string()));
   const std::vector<double> coefficients = c.attribute("coefficients", std::vector<double>()),
                             intercepts = c.attribute("intercepts", std::vector<double>());
+  if (!intercepts.empty() && int64_t(intercepts.size()) != targets) c.fail(fmt::format("{} intercepts", intercepts.size()));
+  if (targets < 1 || targets > int64_t(coefficients.size())) c.fail(fmt::format("{} targets", targets));
   Tensor y = x.matmul(vector_of(coefficients).cast(x.dtype()).reshape({targets, x.size(1)}).T());
   if (!intercepts.empty()) y = y + vector_of(intercepts).cast(x.dtype());
   return y;
@@ -286,7 +310,8 @@ Results linear_regressor(Call& c) {
 }
 
 Results linear_classifier(Call& c) {
-  const size_t features = size_t(c.shape(0).back()), coefficients = c.attribute("coefficients", std::vector<double>()).size();
+  const size_t features = size_t(c.shape(0).empty() ? 0 : c.shape(0).back()),
+               coefficients = c.attribute("coefficients", std::vector<double>()).size();
   if (features == 0 || coefficients % features != 0) c.fail(fmt::format("{} coefficients for {} features", coefficients, features));
   Value linear(linear_scores(c, int64_t(coefficients / features)));
   detail::ValueAccess::set_from_input(linear, is_from_input(c.value(0)));
@@ -294,7 +319,7 @@ Results linear_classifier(Call& c) {
   Scores s{host.shape[0], host.shape[1], host.numbers()};
   const size_t classes = std::max(c.texts("classlabels_strings").size(), c.attribute("classlabels_ints", std::vector<int64_t>()).size());
   if (s.columns == 1 && classes == 2) {
-    Scores two = Scores::zeros(s.rows, 2);
+    Scores two = Scores::zeros(c, s.rows, 2);
     for (int64_t r = 0; r < s.rows; ++r) {
       two.at(r, 0) = -s.at(r, 0);
       two.at(r, 1) = s.at(r, 0);
@@ -313,7 +338,7 @@ Results linear_classifier(Call& c) {
 
 Results normalizer(Call& c) {
   const Tensor x = c.tensor(0).cast(DType::float32);
-  const std::string norm = c.attribute("norm", "MAX");
+  const std::string norm = c.choice("norm", {"MAX", "L1", "L2"});
   const ReduceOptions kept{.keepdim = true, .dtype = {}};
   const Tensor by = norm == "MAX" ? x.abs().max(-1, kept) : norm == "L1" ? x.abs().sum(-1, kept) : (x * x).sum(-1, kept).sqrt();
   return results(x / (by == 0).where(1, by));
@@ -322,8 +347,11 @@ Results normalizer(Call& c) {
 Results one_hot_encoder(Call& c) {
   const std::vector<std::string> texts = c.texts("cats_strings");
   const std::vector<int64_t> integers = c.attribute("cats_int64s", std::vector<int64_t>());
-  const int64_t width = int64_t(std::max(texts.size(), integers.size()));
+  const int64_t width = int64_t(category_count(c, texts, integers));
+  if ((c.value(0).kind() == Value::Kind::strings) != integers.empty()) c.fail("categories of another type than the input");
   Sizes shape = c.shape(0);
+  shape.push_back(width);
+  host_count(c, shape);
   std::vector<double> out;
   const auto add = [&](int64_t hot) {
     if (hot < 0 && !c.flag("zeros", true)) c.fail("a category that is unknown");
@@ -340,13 +368,14 @@ Results one_hot_encoder(Call& c) {
       add(found == integers.end() ? -1 : found - integers.begin());
     }
   }
-  shape.push_back(width);
   return {host_value(HostArray::of(ElementType::float32, shape, out))};
 }
 
 Results scaler(Call& c) {
   const Tensor x = c.tensor(0).cast(DType::float32);
   const std::vector<double> offset = c.attribute("offset", std::vector<double>{0}), scale = c.attribute("scale", std::vector<double>{1});
+  check_count(c, x, offset.size());
+  check_count(c, x, scale.size());
   return results((x - vector_of(offset)) * vector_of(scale));
 }
 
@@ -355,8 +384,9 @@ Results zip_map(Call& c) {
   const HostArray x = c.host(0);
   const std::vector<std::string> texts = c.texts("classlabels_strings");
   const std::vector<int64_t> integers = c.attribute("classlabels_int64s", std::vector<int64_t>());
-  const int64_t width = int64_t(std::max(texts.size(), integers.size()));
+  const int64_t width = int64_t(category_count(c, texts, integers));
   const std::vector<double> numbers = x.numbers();
+  if (x.shape.empty() || x.shape.back() != width) c.fail(fmt::format("{} classes for ({}) scores", width, fmt::join(x.shape, ", ")));
   if (width == 0 || int64_t(numbers.size()) % width != 0) c.fail(fmt::format("{} classes for {} scores", width, numbers.size()));
   std::vector<Value> out;
   for (size_t at = 0; at < numbers.size(); at += size_t(width)) {

@@ -10,7 +10,9 @@ struct Scores {
   int64_t rows = 0, columns = 0;
   std::vector<double> values = {};
 
-  static Scores zeros(int64_t rows, int64_t columns) { return {rows, columns, std::vector<double>(size_t(rows * columns), 0.0)}; }
+  static Scores zeros(const Call& call, int64_t rows, int64_t columns) {
+    return {rows, columns, std::vector<double>(size_t(host_count(call, {rows, columns})), 0.0)};
+  }
   double& at(int64_t row, int64_t column) { return values[size_t(row * columns + column)]; }
   std::span<double> row(int64_t i) { return std::span(values).subspan(size_t(i * columns), size_t(columns)); }
   Value value(ElementType type = ElementType::float32) const { return host_value(HostArray::of(type, {rows, columns}, values)); }

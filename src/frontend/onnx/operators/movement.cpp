@@ -31,7 +31,7 @@ Results reshaped(const Value& v, const Sizes& shape) {
 Results reshape(Call& c) {
   const Sizes in = c.shape(0);
   Sizes shape = c.version() < 5 ? c.attribute("shape", std::vector<int64_t>()) : c.integers(1);
-  int64_t known = 1;
+  Sizes known;
   int rest = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !c.flag("allowzero")) {
@@ -44,9 +44,9 @@ Results reshape(Call& c) {
     else if (shape[i] < 0)
       c.fail(fmt::format("the shape ({})", fmt::join(shape, ", ")));
     else
-      known *= shape[i];
+      known.push_back(shape[i]);
   }
-  if (rest >= 0) shape[size_t(rest)] = known == 0 ? 0 : element_count(in) / known;
+  if (rest >= 0) shape[size_t(rest)] = element_count(in) / std::max<int64_t>(element_count(known), 1);
   if (element_count(shape) != element_count(in))
     throw ShapeError(fmt::format("({}) has {} elements, the shape ({}) has {}", fmt::join(in, ", "), element_count(in),
                                  fmt::join(shape, ", "), element_count(shape)));
@@ -58,9 +58,7 @@ Results flatten(Call& c) {
   int64_t axis = c.attribute("axis", 1);
   if (axis < 0) axis += int64_t(in.size());
   if (axis < 0 || axis > int64_t(in.size())) c.fail(fmt::format("the axis {} of ({})", axis, fmt::join(in, ", ")));
-  int64_t rows = 1, columns = 1;
-  for (size_t i = 0; i < in.size(); ++i) (int64_t(i) < axis ? rows : columns) *= in[i];
-  return reshaped(c.value(0), {rows, columns});
+  return reshaped(c.value(0), {count_of(in, 0, size_t(axis)), count_of(in, size_t(axis), in.size())});
 }
 
 std::vector<int64_t> axes_of(const Call& c, size_t input, int64_t input_since = 13) {
@@ -95,11 +93,12 @@ Results unsqueeze(Call& c) {
 
 /// Applies a movement of tensors to a tensor of texts by moving its places.
 template <class F>
-Results moved(const Value& v, F f) {
+Results moved(const Call& c, const Value& v, F f) {
   if (v.kind() != Value::Kind::strings) return results_like(v, f(v.tensor()));
   std::vector<int64_t> places(v.strings().values.size());
   std::iota(places.begin(), places.end(), 0);
   const Tensor there = f(Tensor(places, v.strings().shape));
+  host_count(c, there.shape());
   Strings out{.shape = there.shape()};
   for (int64_t p : there.template tolist<int64_t>()) out.values.push_back(v.strings().values[size_t(p)]);
   return {out};
@@ -108,10 +107,10 @@ Results moved(const Value& v, F f) {
 Results transpose(Call& c) {
   const size_t rank = c.shape(0).size();
   std::vector<int> order;
-  for (int64_t a : c.attribute("perm", std::vector<int64_t>())) order.push_back(int(a));
+  for (int64_t a : c.attribute("perm", std::vector<int64_t>())) order.push_back(normal_axis(c, a, rank));
   if (order.empty())
     for (size_t i = rank; i-- > 0;) order.push_back(int(i));
-  return moved(c.value(0), [&](const Tensor& x) { return x.permute(order); });
+  return moved(c, c.value(0), [&](const Tensor& x) { return x.permute(order); });
 }
 
 Tensor broadcast_to(const Tensor& x, const Sizes& shape) {
@@ -123,18 +122,19 @@ Tensor broadcast_to(const Tensor& x, const Sizes& shape) {
 
 Results expand(Call& c) {
   const Sizes shapes[] = {c.shape(0), c.integers(1)};
+  element_count(shapes[1]);
   const Sizes shape = broadcast_shape(shapes);
-  return moved(c.value(0), [&](const Tensor& x) { return broadcast_to(x, shape); });
+  return moved(c, c.value(0), [&](const Tensor& x) { return broadcast_to(x, shape); });
 }
 
 Results tile(Call& c) {
   if (c.version() >= 6) {
     const std::vector<int64_t> repeats = c.integers(1);
-    return moved(c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
+    return moved(c, c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
   }
   Sizes repeats(c.shape(0).size(), 1);
   repeats.at(size_t(normal_axis(c, c.integer(2), repeats.size()))) = c.integer(1);
-  return moved(c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
+  return moved(c, c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
 }
 
 Results concat_texts(const Call& c, int64_t axis) {
@@ -166,6 +166,7 @@ struct Cut {
 };
 Cut cut_of(const Call& c, int64_t begin, int64_t end, int64_t step, int64_t n) {
   if (step == 0) c.fail("a step of 0");
+  step = std::clamp<int64_t>(step, -n - 1, n + 1);  // none need be longer than the axis
   const auto bounded = [&](int64_t at) {
     if (at < 0) at = at < -n ? -1 : at + n;
     return step > 0 ? std::clamp<int64_t>(at, 0, n) : std::clamp<int64_t>(at, -1, n - 1);
@@ -206,7 +207,7 @@ Results slice(Call& c) {
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     c.fail(fmt::format("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(), steps.size()));
-  return moved(c.value(0), [&](Tensor x) {
+  return moved(c, c.value(0), [&](Tensor x) {
     for (size_t i = 0; i < starts.size(); ++i) {
       const int axis = normal_axis(c, axes[i], in.size());
       x = cut(x, axis, cut_of(c, starts[i], ends[i], steps[i], in[size_t(axis)]));
@@ -230,9 +231,9 @@ Results split(Call& c) {
     const int64_t size = (n + count - 1) / count;
     for (int64_t i = 0; i < count; ++i) sizes.push_back(std::clamp<int64_t>(n - i * size, 0, size));
   }
-  if (std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != n ||
-      std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; }))
-    c.fail(fmt::format("the sizes {} of an axis of {} elements", fmt::join(sizes, ", "), n));
+  int64_t left = n;
+  for (int64_t size : sizes) left = size < 0 || size > left ? -1 : left - size;
+  if (left != 0) c.fail(fmt::format("the sizes {} of an axis of {} elements", fmt::join(sizes, ", "), n));
   Results out;
   int64_t at = 0;
   for (int64_t size : sizes) {
@@ -243,7 +244,7 @@ Results split(Call& c) {
       out.push_back(host_value(HostArray::of_bytes(h->type, {size}, {h->bytes.get() + size_t(by.begin) * width, size_t(size) * width})));
       continue;
     }
-    out.push_back(moved(c.value(0), [&](const Tensor& x) { return cut(x, axis, by); })[0]);
+    out.push_back(moved(c, c.value(0), [&](const Tensor& x) { return cut(x, axis, by); })[0]);
   }
   return out;
 }
@@ -257,8 +258,11 @@ PadMode pad_mode(const Call& c, const std::string& name) {
 }
 
 /// Padding that may be longer than the axis, by indices of where its elements come from.
-Tensor pad_by_indices(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
+Tensor pad_by_indices(const Call& c, const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
   const int64_t n = x.size(axis);
+  if (n == 0) c.fail(fmt::format("axis {} has no elements to pad with", axis));
+  host_count(c, {before});
+  host_count(c, {after});
   std::vector<int64_t> from;
   for (int64_t i = -before; i < n + after; ++i) {
     const int64_t period = mode == PadMode::reflect ? std::max<int64_t>(2 * (n - 1), 1) : n;
@@ -281,6 +285,9 @@ Results pad(Call& c) {
   if (pads.size() != 2 * axes.size()) c.fail(fmt::format("{} amounts for {} axes", pads.size(), axes.size()));
   const PadMode mode = pad_mode(c, c.attribute("mode", "constant"));
   const Value& v = c.value(0);
+  constexpr int64_t most = int64_t{1} << 48;
+  for (int64_t p : pads)
+    if (p < -most || p > most) c.fail(fmt::format("{} elements of padding", p));
   std::vector<std::pair<int64_t, int64_t>> amounts(rank, {0, 0});
   for (size_t i = 0; i < axes.size(); ++i) amounts[size_t(axes[i])] = {pads[i], pads[i + axes.size()]};
   if (mode == PadMode::constant) {
@@ -297,7 +304,7 @@ Results pad(Call& c) {
       before = std::max<int64_t>(before, 0);
       after = std::max<int64_t>(after, 0);
     }
-    if (before || after) x = pad_by_indices(x, int(i), before, after, mode);
+    if (before || after) x = pad_by_indices(c, x, int(i), before, after, mode);
   }
   return results_like(v, x);
 }
@@ -305,6 +312,7 @@ Results pad(Call& c) {
 Results center_crop_pad(Call& c) {
   const Tensor& x = c.tensor(0);
   const std::vector<int64_t> sizes = c.integers(1);
+  element_count(sizes);
   std::vector<int64_t> named = c.attribute("axes", std::vector<int64_t>());
   if (named.empty()) named.resize(size_t(x.ndim())), std::iota(named.begin(), named.end(), 0);
   const std::vector<int> axes = normal_axes(c, named, size_t(x.ndim()));
@@ -331,7 +339,7 @@ Results depth_to_space(Call& c) {
   const Tensor& x = c.tensor(0);
   const int64_t b = block_size(c), n = x.size(0), depth = x.size(1) / (b * b), h = x.size(2), w = x.size(3);
   if (depth * b * b != x.size(1)) c.fail(fmt::format("{} channels are not a multiple of {} * {}", x.size(1), b, b));
-  const bool depth_first = c.attribute("mode", "DCR") == "DCR";
+  const bool depth_first = c.choice("mode", {"DCR", "CRD"}) == "DCR";
   const Tensor moved = depth_first ? x.reshape({n, b, b, depth, h, w}).permute({0, 3, 4, 1, 5, 2})
                                    : x.reshape({n, depth, b, b, h, w}).permute({0, 1, 4, 2, 5, 3});
   return results(moved.reshape({n, depth, h * b, w * b}));
@@ -341,7 +349,7 @@ Results space_to_depth(Call& c) {
   const int64_t b = block_size(c), n = x.size(0), depth = x.size(1), h = x.size(2) / b, w = x.size(3) / b;
   if (h * b != x.size(2) || w * b != x.size(3)) c.fail(fmt::format("{} * {} is not a multiple of {} * {}", x.size(2), x.size(3), b, b));
   const Tensor split = x.reshape({n, depth, h, b, w, b});
-  return results((c.attribute("mode", "DCR") == "DCR" ? split.permute({0, 3, 5, 1, 2, 4}) : split.permute({0, 1, 3, 5, 2, 4}))
+  return results((c.choice("mode", {"DCR", "CRD"}) == "DCR" ? split.permute({0, 3, 5, 1, 2, 4}) : split.permute({0, 1, 3, 5, 2, 4}))
                      .reshape({n, depth * b * b, h, w}));
 }
 

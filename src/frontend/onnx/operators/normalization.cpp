@@ -32,14 +32,14 @@ Results along_axis(Call& c) {
   if (c.version() >= 13) return results(f(x, normal_axis(c, c.attribute("axis", -1), rank)));
   const int axis = normal_axis(c, c.attribute("axis", 1), rank);
   const Sizes in = x.shape();
-  int64_t rows = 1;
-  for (int i = 0; i < axis; ++i) rows *= in[size_t(i)];
-  return results(f(x.reshape({rows, element_count(in) / std::max<int64_t>(rows, 1)}), 1).reshape(in));
+  return results(f(x.reshape({count_of(in, 0, size_t(axis)), count_of(in, size_t(axis), rank)}), 1).reshape(in));
 }
 
-/// A vector of channels beside (batch, channels, spatial...).
-Tensor by_channel(const Tensor& v, int rank) {
-  Sizes shape(size_t(rank) - 1, 1);
+/// A vector of channels beside x (batch, channels, spatial...).
+Tensor by_channel(const Tensor& v, const Tensor& x) {
+  if (x.ndim() < 2 || v.shape() != Sizes{x.size(1)})
+    throw ShapeError(fmt::format("{} for each channel of {}", v.to_string(), x.to_string()));
+  Sizes shape(size_t(x.ndim()) - 1, 1);
   shape[0] = v.numel();
   return v.reshape(shape);
 }
@@ -59,7 +59,7 @@ Results batch_normalization(Call& c) {
     if (c.version() < 9 && !c.flag("spatial", true) && c.tensor(1).ndim() > 1)
       return (x - mean) * (var + epsilon).rsqrt() * c.tensor(1) + c.tensor(2);
     const Tensor scale = c.tensor(1) * (var.cast(DType::float32) + epsilon).rsqrt().cast(c.tensor(1).dtype());
-    return (x - by_channel(mean, rank)) * by_channel(scale, rank) + by_channel(c.tensor(2), rank);
+    return (x - by_channel(mean, x)) * by_channel(scale, x) + by_channel(c.tensor(2), x);
   };
   if (!trains) return results(normalized(c.tensor(3), c.tensor(4)).cast(x.dtype()));
   const std::vector<int> axes = all_but_channels(rank);
@@ -79,7 +79,7 @@ Tensor standardized(const Tensor& x, double epsilon) {
 Results instance_normalization(Call& c) {
   const Tensor& x = c.tensor(0);
   const Tensor y = standardized(x.flatten(2), c.attribute("epsilon", 1e-5)).reshape(x.shape()).cast(x.dtype());
-  return results(y * by_channel(c.tensor(1), x.ndim()) + by_channel(c.tensor(2), x.ndim()));
+  return results(y * by_channel(c.tensor(1), x) + by_channel(c.tensor(2), x));
 }
 
 Results group_normalization(Call& c) {
@@ -92,7 +92,7 @@ Results group_normalization(Call& c) {
     scale = scale.repeat_interleave(channels / groups);
     bias = bias.repeat_interleave(channels / groups);
   }
-  return results(y.reshape(x.shape()) * by_channel(scale, x.ndim()) + by_channel(bias, x.ndim()));
+  return results(y.reshape(x.shape()) * by_channel(scale, x) + by_channel(bias, x));
 }
 
 std::vector<int> axes_from(const Call& c, int rank) {
@@ -100,7 +100,11 @@ std::vector<int> axes_from(const Call& c, int rank) {
   for (int i = normal_axis(c, c.attribute("axis", -1), size_t(rank)); i < rank; ++i) out.push_back(i);
   return out;
 }
-DType stash_dtype(const Call& c) { return dtype_of(c.type_attribute("stash_type", ElementType::float32)); }
+DType stash_dtype(const Call& c) {
+  const ElementType type = c.type_attribute("stash_type", ElementType::float32);
+  if (!is_float(dtype_of(type)) || is_fp8(dtype_of(type))) c.fail(fmt::format("the stash_type {}", name(type)));
+  return dtype_of(type);
+}
 
 Results layer_normalization(Call& c) {
   const Tensor& x = c.tensor(0);
@@ -125,10 +129,13 @@ Results rms_normalization(Call& c) {
 /// Divided by what the squares of neighbouring channels sum to.
 Results local_response_normalization(Call& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t size = c.required_integer("size"), before = (size - 1) / 2;
+  const int64_t size = c.required_integer("size");
+  if (size < 1 || x.ndim() < 2) c.fail(fmt::format("{} channels of {}", size, x.to_string()));
+  // What lies beyond all channels adds nothing.
+  const int64_t before = std::min((size - 1) / 2, x.size(1)), after = std::min(size - 1 - (size - 1) / 2, x.size(1));
   std::vector<std::pair<int64_t, int64_t>> amounts(size_t(x.ndim()), {0, 0});
-  amounts[1] = {before, size - 1 - before};
-  const Tensor sums = (x * x).pad(amounts).unfold(1, size, 1).sum(-1);
+  amounts[1] = {before, after};
+  const Tensor sums = (x * x).pad(amounts).unfold(1, before + 1 + after, 1).sum(-1);
   const Tensor base = sums * (c.attribute("alpha", 1e-4) / double(size)) + c.attribute("bias", 1.0);
   return results(x / base.pow(c.attribute("beta", 0.75)));
 }
@@ -156,7 +163,8 @@ Results lp_normalization(Call& c) {
 Results dropout(Call& c) {
   const Tensor& x = c.tensor(0);
   const double ratio = c.version() < 12 ? c.attribute("ratio", 0.5) : c.has(1) ? c.number(1) : 0.5;
-  const bool trains = c.version() >= 12 && c.has(2) && c.host(2).integers().at(0) != 0;
+  if (!(ratio >= 0 && ratio < 1)) c.fail(fmt::format("the ratio {}", ratio));
+  const bool trains = c.version() >= 12 && c.has(2) && c.integer(2) != 0;
   const DType mask_dtype = c.version() >= 10 ? DType::bool_ : x.dtype();
   if (!trains || ratio == 0) return {c.value(0), Value(Tensor::full(x.shape(), 1, {.dtype = mask_dtype}))};
   const Tensor stays = Tensor::rand(x.shape()) >= ratio;
@@ -166,7 +174,12 @@ Results dropout(Call& c) {
 /// Of the logarithms of probabilities (batch, classes, ...) and classes (batch, ...).
 Tensor negative_log_likelihood(const Call& c, const Tensor& x) {
   const Tensor target = c.tensor(1).cast(DType::int64), weight = c.tensor_or_none(2);
-  const std::string reduction = c.attribute("reduction", "mean");
+  const std::string reduction = c.choice("reduction", {"mean", "sum", "none"});
+  Sizes wanted = x.shape();
+  if (wanted.size() < 2) c.fail(fmt::format("expects classes along axis 1, got {}", x.to_string()));
+  wanted.erase(wanted.begin() + 1);
+  if (target.shape() != wanted || (weight.defined() && weight.shape() != Sizes{x.size(1)}))
+    throw ShapeError(fmt::format("targets or weights of another shape than {} has them", x.to_string()));
   Tensor is_ignored, chosen = target;
   if (c.has_attribute("ignore_index")) {
     is_ignored = target == c.attribute("ignore_index", 0);

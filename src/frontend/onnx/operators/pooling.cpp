@@ -18,6 +18,8 @@ Geometry pool_geometry(const Call& c) {
   if (in.size() < 3) c.fail(fmt::format("expects spatial axes, got ({})", fmt::join(in, ", ")));
   Geometry g = geometry_of(c, Sizes(in.begin() + 2, in.end()), {});
   g.rounds_up = c.flag("ceil_mode");
+  for (size_t i = 0; i < g.axes(); ++i)
+    if (g.begin[i] < 0 || g.end[i] < 0) c.fail("a negative padding");
   return g;
 }
 
@@ -83,12 +85,10 @@ Tensor window_sizes(const Tensor& x, const Geometry& g, bool counts_padding) {
     const int64_t first = counts_padding ? -g.begin[i] : 0, last = counts_padding ? n + g.end[i] : n;
     std::vector<float> sizes;
     for (int64_t o = 0; o < count; ++o) {
-      float size = 0;
-      for (int64_t k = 0; k < g.kernel[i]; ++k) {
-        const int64_t at = o * g.strides[i] - g.begin[i] + k * g.dilations[i];
-        size += at >= first && at < last ? 1.0F : 0.0F;
-      }
-      sizes.push_back(size);
+      // The taps before the place `to`.
+      const int64_t start = o * g.strides[i] - g.begin[i], step = g.dilations[i];
+      const auto taps = [&](int64_t to) { return std::clamp<int64_t>((to - start + step - 1) / step, 0, g.kernel[i]); };
+      sizes.push_back(float(start >= last ? 0 : taps(last) - (start >= first ? 0 : taps(first))));
     }
     Sizes along(g.axes(), 1);
     along[i] = count;
@@ -112,7 +112,11 @@ Tensor p_norm(const Tensor& x, const std::vector<int>& axes, double p, bool keep
   if (p == 2) return (x * x).sum(axes, options).sqrt();
   return x.abs().pow(p).sum(axes, options).pow(1 / p);
 }
-double order_of(const Call& c) { return c.version() < 2 ? c.attribute("p", 2.0) : double(c.attribute("p", 2)); }
+double order_of(const Call& c) {
+  const double p = c.version() < 2 ? c.attribute("p", 2.0) : double(c.attribute("p", 2));
+  if (!(p > 0)) c.fail(fmt::format("the order {}", p));
+  return p;
+}
 
 Results lp_pool(Call& c) {
   const Geometry g = pool_geometry(c);
@@ -127,6 +131,8 @@ Results global_lp_pool(Call& c) { return results(p_norm(c.tensor(0), spatial_axe
 Results max_unpool(Call& c) {
   const Tensor& x = c.tensor(0);
   Sizes shape = x.shape();
+  if (shape.size() < 3 || c.shape(1) != shape)
+    c.fail(fmt::format("indices ({}) for ({})", fmt::join(c.shape(1), ", "), fmt::join(shape, ", ")));
   const Geometry g = geometry_of(c, Sizes(shape.begin() + 2, shape.end()), {});
   for (size_t i = 0; i < g.axes(); ++i) shape[i + 2] = (shape[i + 2] - 1) * g.strides[i] - g.begin[i] - g.end[i] + g.kernel[i];
   const Tensor zeros = Tensor::zeros({element_count(shape)}, {.dtype = x.dtype()});
@@ -138,7 +144,8 @@ Results max_unpool(Call& c) {
 Results max_roi_pool(Call& c) {
   const Tensor &x = c.tensor(0), &regions = c.tensor(1);
   const Sizes pooled = c.required_integers("pooled_shape");
-  if (x.ndim() != 4 || pooled.size() != 2) c.fail("expects two spatial axes");
+  if (x.ndim() != 4 || pooled.size() != 2 || std::min(pooled[0], pooled[1]) < 1) c.fail("expects two spatial axes");
+  if (regions.ndim() != 2 || regions.size(1) != 5) c.fail(fmt::format("regions {}", regions.to_string()));
   const double scale = c.attribute("spatial_scale", 1.0);
   const int64_t count = regions.size(0);
   const auto column = [&](int64_t i) { return regions.shrink({{0, count}, {i, i + 1}}); };

@@ -19,6 +19,7 @@ int64_t Geometry::outputs(size_t axis, int64_t size) const {
 }
 
 Geometry geometry_of(const Call& call, const Sizes& spatial, const Sizes& kernel) {
+  constexpr int64_t most = int64_t{1} << 24;
   const size_t n = spatial.size();
   Geometry g;
   g.kernel = call.attribute("kernel_shape", kernel);
@@ -29,13 +30,16 @@ Geometry geometry_of(const Call& call, const Sizes& spatial, const Sizes& kernel
     call.fail(fmt::format("{} kernel sizes, {} strides and {} dilations for {} spatial axes", g.kernel.size(), g.strides.size(),
                           g.dilations.size(), n));
   for (size_t i = 0; i < n; ++i)
-    if (g.kernel[i] < 1 || g.strides[i] < 1 || g.dilations[i] < 1) call.fail("a kernel size, a stride or a dilation below 1");
-  const std::string mode = call.attribute("auto_pad", "NOTSET");
+    if (g.kernel[i] < 1 || g.strides[i] < 1 || g.dilations[i] < 1 || std::max({g.kernel[i], g.strides[i], g.dilations[i]}) > most)
+      call.fail(fmt::format("a kernel size of {}, a stride of {} or a dilation of {}", g.kernel[i], g.strides[i], g.dilations[i]));
+  const std::string mode = call.choice("auto_pad", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", ""});
   g.begin.assign(n, 0);
   g.end.assign(n, 0);
   if (mode == "NOTSET" || mode.empty()) {
     const Sizes pads = call.attribute("pads", Sizes(2 * n, 0));
     if (pads.size() != 2 * n) call.fail(fmt::format("{} pads for {} spatial axes", pads.size(), n));
+    for (int64_t p : pads)
+      if (p < -most || p > most) call.fail(fmt::format("a padding of {}", p));
     std::copy_n(pads.begin(), n, g.begin.begin());
     std::copy_n(pads.begin() + int64_t(n), n, g.end.begin());
   } else if (mode != "VALID") {
@@ -58,7 +62,7 @@ Sizes conv_padding(const Geometry& g) {
 Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
   std::vector<std::pair<int64_t, int64_t>> amounts(size_t(x.ndim()), {0, 0});
   for (size_t i = 0; i < g.axes(); ++i) {
-    const int64_t n = x.size(int(i) + 2), needed = (g.outputs(i, n) - 1) * g.strides[i] + g.span(i);
+    const int64_t n = x.size(int(i) + 2), needed = std::max<int64_t>(g.outputs(i, n) - 1, 0) * g.strides[i] + g.span(i);
     amounts[i + 2] = {g.begin[i], needed - n - g.begin[i]};
   }
   Tensor y = x.pad(amounts, fill);
@@ -68,6 +72,11 @@ Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
       std::vector<Index> indices{Index(Ellipsis{}), Index(Slice{.start = {}, .stop = {}, .step = g.dilations[i]})};
       y = y.get_item(indices);
     }
+    if (g.outputs(i, x.size(int(i) + 2)) == 0) {  // no window fits
+      Sizes sizes(size_t(y.ndim()), -1);
+      sizes[i + 2] = 0;
+      y = y.shrink_to(sizes);
+    }
   }
   return y;
 }
@@ -75,7 +84,9 @@ Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
 Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Sizes in = x.shape(), w = weight.shape();
   if (in.size() < 3 || w.size() != in.size()) call.fail(fmt::format("({}) with weights ({})", fmt::join(in, ", "), fmt::join(w, ", ")));
-  const Geometry g = geometry_of(call, Sizes(in.begin() + 2, in.end()), Sizes(w.begin() + 2, w.end()));
+  const Sizes kernel(w.begin() + 2, w.end());
+  const Geometry g = geometry_of(call, Sizes(in.begin() + 2, in.end()), kernel);
+  if (g.kernel != kernel) call.fail(fmt::format("kernel_shape ({}) for weights ({})", fmt::join(g.kernel, ", "), fmt::join(w, ", ")));
   return x.conv2d(
       weight, bias,
       {.groups = call.attribute("group", 1), .stride = g.strides, .dilation = g.dilations, .padding = conv_padding(g), .dtype = {}});
@@ -136,16 +147,23 @@ Results conv_transpose(Call& c) {
     c.fail(fmt::format("({}) with weights ({})", fmt::join(in, ", "), fmt::join(weights, ", ")));
   const size_t n = in.size() - 2;
   const Sizes spatial(in.begin() + 2, in.end());
-  Geometry g = geometry_of(c, spatial, Sizes(weights.begin() + 2, weights.end()));
+  const Sizes kernel(weights.begin() + 2, weights.end());
+  Geometry g = geometry_of(c, spatial, kernel);
+  if (g.kernel != kernel) c.fail(fmt::format("kernel_shape ({}) for weights ({})", fmt::join(g.kernel, ", "), fmt::join(weights, ", ")));
+  constexpr int64_t most = int64_t{1} << 24;
   const Sizes more = c.attribute("output_padding", Sizes(n, 0));
   Sizes wanted = c.attribute("output_shape", Sizes());
   if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (more.size() != n || (!wanted.empty() && wanted.size() != n)) c.fail("output_padding or output_shape of another number of axes");
+  for (const Sizes& list : {more, wanted})
+    for (int64_t s : list)
+      if (s < 0 || s > most) c.fail(fmt::format("a padding or a size of {}", s));
   const std::string mode = c.attribute("auto_pad", "NOTSET");
   if (wanted.empty() && mode.starts_with("SAME"))
     for (size_t i = 0; i < n; ++i) wanted.push_back(spatial[i] * g.strides[i]);
   std::vector<std::pair<int64_t, int64_t>> crop{{0, 0}, {0, 0}};
   for (size_t i = 0; i < n; ++i) {
-    const int64_t whole = g.strides[i] * (spatial[i] - 1) + g.span(i), full = whole + more.at(i);
+    const int64_t whole = g.strides[i] * (spatial[i] - 1) + g.span(i), full = whole + more[i];
     if (!wanted.empty()) {
       const int64_t total = std::max<int64_t>(0, full - wanted[i]);
       g.begin[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -156,7 +174,7 @@ Results conv_transpose(Call& c) {
   Tensor y = x.conv_transpose2d(w, {}, {.groups = c.attribute("group", 1), .stride = g.strides, .dilation = g.dilations}).pad(crop);
   if (c.has(2)) {
     Sizes shape(n + 1, 1);
-    shape[0] = c.tensor(2).numel();
+    shape[0] = y.size(1);
     y = y + c.tensor(2).reshape(shape);
   }
   return results(y);
@@ -186,7 +204,12 @@ Results deform_conv(Call& c) {
   if (x.ndim() != 4) c.fail("expects two spatial axes");
   const int64_t n = x.size(0), channels = x.size(1), h = x.size(2), width = x.size(3), out_channels = w.size(0);
   const Geometry g = geometry_of(c, {h, width}, {w.size(2), w.size(3)});
-  const int64_t groups = c.attribute("group", 1), offset_groups = c.attribute("offset_group", 1);
+  const int64_t groups = c.attribute_within("group", 1, 1, channels), offset_groups = c.attribute_within("offset_group", 1, 1, channels);
+  if (channels % groups != 0 || channels % offset_groups != 0 || out_channels % groups != 0)
+    c.fail(fmt::format("{} groups and {} of offsets for {} and {} channels", groups, offset_groups, channels, out_channels));
+  if (g.kernel != Sizes{w.size(2), w.size(3)}) c.fail("kernel_shape is not that of the weights");
+  for (size_t i = 0; i < 2; ++i)
+    if (offset.size(int(i) + 2) != g.outputs(i, i == 0 ? h : width)) c.fail(fmt::format("offsets {}", offset.to_string()));
   const int64_t kernel = g.kernel[0] * g.kernel[1], oh = offset.size(2), ow = offset.size(3);
   const auto base = [&](size_t axis, int64_t count, int64_t kernel_size) {
     const Tensor out = Tensor::arange(count, {.dtype = DType::float32}) * g.strides[axis] - g.begin[axis];
@@ -227,6 +250,7 @@ Results causal_conv(Call& c) {
 Results column_to_image(Call& c) {
   const Tensor& x = c.tensor(0);
   const Sizes image = c.integers(1), block = c.integers(2);
+  if (element_count(image) == 0 || element_count(block) == 0) c.fail("an image or blocks without elements");
   const Geometry g = geometry_of(c, image, block);
   if (block != g.kernel || x.ndim() != 3) c.fail(fmt::format("blocks ({}) of {}", fmt::join(block, ", "), x.to_string()));
   const size_t n = image.size();

@@ -11,14 +11,19 @@
 namespace tinygrad::onnx {
 
 Tensor spread(const Call& call, const Tensor& v, const Sizes& shape, int64_t axis, int64_t block) {
+  if (block < 0 || block > int64_t{1} << 24) call.fail(fmt::format("blocks of {}", block));
   if (v.numel() == 1 && (v.ndim() <= 1 || block == 0)) return v.reshape({});
   const int at = normal_axis(call, axis, shape.size());
   if (block == 0) {
     if (v.ndim() != 1) return v;
+    if (v.numel() != shape[size_t(at)])
+      throw ShapeError(fmt::format("{} numbers for axis {} of ({})", v.numel(), at, fmt::join(shape, ", ")));
     Sizes along(shape.size(), 1);
     along[size_t(at)] = v.numel();
     return v.reshape(along);
   }
+  if (v.ndim() != int(shape.size()) || v.size(at) != (shape[size_t(at)] + block - 1) / block)
+    throw ShapeError(fmt::format("{} for blocks of {} of ({})", v.to_string(), block, fmt::join(shape, ", ")));
   Tensor each = v.repeat_interleave(block, at);
   if (each.size(at) < shape[size_t(at)]) call.fail(fmt::format("{} blocks of {} for {} elements", v.size(at), block, shape[size_t(at)]));
   Sizes sizes(shape.size(), -1);
@@ -50,12 +55,15 @@ namespace {
 Results quantize_linear(Call& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.attribute("axis", 1), block = c.attribute("block_size", 0);
-  ElementType type = c.type_attribute("output_dtype", ElementType::undefined);
-  if (c.attribute("output_dtype", 0) == 0) type = ElementType::uint8;
-  if (c.has(2)) type = c.type(2);
+  const bool has_type = c.attribute("output_dtype", 0) != 0;
+  ElementType type = has_type ? c.type_attribute("output_dtype", ElementType::uint8) : ElementType::uint8;
+  if (c.has(2)) {
+    if (has_type && type != c.type(2)) c.fail(fmt::format("output_dtype is {}, the zero point {}", name(type), name(c.type(2))));
+    type = c.type(2);
+  }
   Tensor scale = spread(c, decode(c.value(1)), x.shape(), axis, block), wide = x;
   const int64_t precision = c.attribute("precision", 0);
-  const DType compute = precision               ? dtype_of(ElementType(precision))
+  const DType compute = precision               ? dtype_of(c.type_attribute("precision", ElementType::float32))
                         : x.is_floating_point() ? least_upper_dtype(x.dtype(), scale.dtype())
                                                 : DType::float32;
   wide = wide.cast(compute) / scale.cast(compute);

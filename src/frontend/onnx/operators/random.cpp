@@ -1,17 +1,26 @@
 // Operators that draw random numbers.
 #include <fmt/core.h>
 
+#include <tinygrad/errors.h>
+
 #include "frontend/onnx/operators.h"
 
 namespace tinygrad::onnx {
 
 namespace {
 
+/// Of the random numbers of floats.
+void check_type(const Call& c, ElementType type) {
+  if (!is_float(dtype_of(type))) c.fail(fmt::format("random numbers of {}", name(type)));
+}
+
 Results normal(const Call& c, const Sizes& shape, ElementType type) {
+  check_type(c, type);
   const Tensor x = Tensor::randn(shape) * c.attribute("scale", 1.0) + c.attribute("mean", 0.0);
   return results(x.cast(dtype_of(type)));
 }
 Results uniform(const Call& c, const Sizes& shape, ElementType type) {
+  check_type(c, type);
   const double low = c.attribute("low", 0.0), high = c.attribute("high", 1.0);
   return results((Tensor::rand(shape) * (high - low) + low).cast(dtype_of(type)));
 }
@@ -26,7 +35,8 @@ Results bernoulli(Call& c) {
   return results((drawn < c.tensor(0).cast(DType::float32)).cast(dtype_of(c.type_attribute("dtype", c.type(0)))));
 }
 Results multinomial(Call& c) {
-  const Tensor drawn = c.tensor(0).cast(DType::float32).softmax(-1).multinomial(c.attribute("sample_size", 1), true);
+  const int64_t count = c.attribute_within("sample_size", 1, 1, int64_t{1} << 24);
+  const Tensor drawn = c.tensor(0).cast(DType::float32).softmax(-1).multinomial(count, true);
   return results(drawn.cast(dtype_of(c.type_attribute("dtype", ElementType::int32))));
 }
 

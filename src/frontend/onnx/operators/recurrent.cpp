@@ -1,5 +1,6 @@
 // Recurrent networks: RNN, GRU and LSTM, whose steps are unrolled.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <tinygrad/errors.h>
 
@@ -11,8 +12,7 @@ namespace {
 
 using Activation = std::function<Tensor(const Tensor&)>;
 
-Activation activation_named(const Call& c, std::string name, double alpha, double beta) {
-  std::transform(name.begin(), name.end(), name.begin(), [](char x) { return char(std::tolower(x)); });
+Activation activation_named(const Call& c, const std::string& name, double alpha, double beta) {
   const auto given = [](double x, double otherwise) { return x == x ? x : otherwise; };
   if (name == "sigmoid") return [](const Tensor& x) { return x.sigmoid(); };
   if (name == "tanh") return [](const Tensor& x) { return x.tanh(); };
@@ -33,20 +33,32 @@ struct Network {
   const Call& c;
   int64_t gates;
   std::vector<std::string> defaults;  ///< activations of a direction
+  std::vector<Activation> activations = {};
 
   Tensor x;  ///< (steps, batch, inputs)
   int64_t hidden, directions;
   bool is_batch_first;
 
-  Network(const Call& call, int64_t gate_count, std::vector<std::string> activations)
-      : c(call), gates(gate_count), defaults(std::move(activations)) {
+  Network(const Call& call, int64_t gate_count, std::vector<std::string> names) : c(call), gates(gate_count), defaults(std::move(names)) {
     is_batch_first = c.flag("layout");
     x = is_batch_first ? c.tensor(0).transpose(0, 1) : c.tensor(0);
-    hidden = c.attribute("hidden_size", c.shape(2).at(2));
-    directions = c.shape(1).at(0);
-    const std::string direction = c.attribute("direction", "forward");
-    if ((direction == "bidirectional") != (directions == 2))
-      c.fail(fmt::format("{} directions of weights for '{}'", directions, direction));
+    const Sizes w = c.shape(1), r = c.shape(2);
+    if (x.ndim() != 3 || w.size() != 3 || r.size() != 3)
+      c.fail(fmt::format("({}) with weights ({}) and ({})", fmt::join(c.shape(0), ", "), fmt::join(w, ", "), fmt::join(r, ", ")));
+    directions = c.choice("direction", {"forward", "reverse", "bidirectional"}) == "bidirectional" ? 2 : 1;
+    hidden = r[2];
+    c.attribute_within("hidden_size", hidden, hidden, hidden);
+    if (w != Sizes{directions, gates * hidden, x.size(2)} || r != Sizes{directions, gates * hidden, hidden})
+      c.fail(fmt::format("weights ({}) and ({}) for {} directions", fmt::join(w, ", "), fmt::join(r, ", "), directions));
+    if (c.has(3) && c.shape(3) != Sizes{directions, 2 * gates * hidden}) c.fail(fmt::format("biases ({})", fmt::join(c.shape(3), ", ")));
+    if (c.has(4) && c.shape(4) != Sizes{batch()}) c.fail(fmt::format("lengths ({})", fmt::join(c.shape(4), ", ")));
+    const Sizes states = is_batch_first ? Sizes{batch(), directions, hidden} : Sizes{directions, batch(), hidden};
+    for (size_t state : {size_t{5}, size_t{6}})
+      if (c.has(state) && c.shape(state) != states) c.fail(fmt::format("a first state ({})", fmt::join(c.shape(state), ", ")));
+    if (c.has(7) && c.shape(7) != Sizes{directions, 3 * hidden}) c.fail(fmt::format("peepholes ({})", fmt::join(c.shape(7), ", ")));
+    if (steps() == 0) c.fail("no steps");
+    c.take_steps(8 * steps() * directions);
+    take_activations();
   }
 
   int64_t steps() const { return x.size(0); }
@@ -56,14 +68,26 @@ struct Network {
     const double clip = c.attribute("clip", 0.0);
     return clip > 0 ? t.clamp(-clip, clip) : t;
   }
-  Activation activation(int64_t d, size_t i) const {
-    const std::vector<std::string> names = c.texts("activations");
+  /// Those that have parameters take them from the lists in their order.
+  void take_activations() {
+    std::vector<std::string> names = c.texts("activations");
+    if (names.empty())
+      for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
+    if (names.size() != size_t(directions) * defaults.size()) c.fail(fmt::format("{} activations", names.size()));
     const std::vector<double> alphas = c.attribute("activation_alpha", std::vector<double>()),
                               betas = c.attribute("activation_beta", std::vector<double>());
-    const size_t at = size_t(d) * defaults.size() + i;
-    const auto of = [&](const std::vector<double>& list) { return at < list.size() ? list[at] : std::numeric_limits<double>::quiet_NaN(); };
-    return activation_named(c, at < names.size() ? names[at] : defaults[i], of(alphas), of(betas));
+    size_t next_alpha = 0, next_beta = 0;
+    const auto next = [](const std::vector<double>& list, size_t& at, bool takes) {
+      return takes && at < list.size() ? list[at++] : std::numeric_limits<double>::quiet_NaN();
+    };
+    for (std::string& n : names) {
+      std::transform(n.begin(), n.end(), n.begin(), [](unsigned char letter) { return char(std::tolower(letter)); });
+      const bool has_both = n == "affine" || n == "scaledtanh" || n == "hardsigmoid";
+      const double alpha = next(alphas, next_alpha, has_both || n == "leakyrelu" || n == "thresholdedrelu" || n == "elu");
+      activations.push_back(activation_named(c, n, alpha, next(betas, next_beta, has_both)));
+    }
   }
+  Activation activation(int64_t d, size_t i) const { return activations[size_t(d) * defaults.size() + i]; }
   /// The part of a direction of an input (directions, ...).
   Tensor part(size_t input, int64_t d) const { return c.tensor(input)[Index(d)]; }
   /// A state before the first step, (batch, hidden).

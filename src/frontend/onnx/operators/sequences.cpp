@@ -1,8 +1,6 @@
 // Sequences and optionals.
 #include <fmt/core.h>
 
-#include <numeric>
-
 #include <tinygrad/errors.h>
 
 #include "frontend/onnx/operators.h"
@@ -58,18 +56,20 @@ Results split_to_sequence(Call& c) {
   Sizes sizes;
   bool keeps_axis = true;
   if (!c.has(1)) {
+    c.take_steps(n);
     sizes.assign(size_t(n), 1);
     keeps_axis = c.flag("keepdims", true);
   } else if (const HostArray split = c.host(1); split.shape.empty()) {
-    const int64_t size = split.integers().at(0);
+    const int64_t size = split.integers()[0];
     if (size < 1) c.fail(fmt::format("parts of {} elements", size));
-    for (int64_t at = 0; at < n; at += size) sizes.push_back(std::min(size, n - at));
+    c.take_steps(n / size);
+    for (int64_t at = 0; at < n; at += sizes.back()) sizes.push_back(std::min(size, n - at));
   } else {
     sizes = split.integers();
   }
-  if (std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != n ||
-      std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; }))
-    c.fail(fmt::format("parts that are no {} elements", n));
+  int64_t left = n;
+  for (int64_t size : sizes) left = size < 0 || size > left ? -1 : left - size;
+  if (left != 0) c.fail(fmt::format("parts that are no {} elements", n));
   std::vector<Value> out;
   int64_t at = 0;
   for (int64_t size : sizes) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <tinygrad/errors.h>
+
 #include "frontend/onnx/operators.h"
 
 namespace tinygrad::onnx {
@@ -15,7 +17,8 @@ struct Complex {
 };
 
 /// Cosines and sines of 2 pi k n / length, (n, outputs), computed in double with angles within a turn.
-std::pair<Tensor, Tensor> turns(int64_t inputs, int64_t outputs, int64_t length, DType dtype) {
+std::pair<Tensor, Tensor> turns(const Call& c, int64_t inputs, int64_t outputs, int64_t length, DType dtype) {
+  host_count(c, {inputs, outputs});
   std::vector<double> cosines, sines;
   for (int64_t n = 0; n < inputs; ++n) {
     for (int64_t k = 0; k < outputs; ++k) {
@@ -28,9 +31,9 @@ std::pair<Tensor, Tensor> turns(int64_t inputs, int64_t outputs, int64_t length,
 }
 
 /// Over the last axis, as products with matrices of turns: `outputs` of the `length` frequencies.
-Complex transform(const Complex& x, int64_t length, int64_t outputs, bool is_inverse) {
+Complex transform(const Call& c, const Complex& x, int64_t length, int64_t outputs, bool is_inverse) {
   const int64_t inputs = x.real.size(-1);
-  const auto [cosines, sines] = turns(inputs, outputs, length, x.real.dtype());
+  const auto [cosines, sines] = turns(c, inputs, outputs, length, x.real.dtype());
   const Tensor sin = is_inverse ? sines : -sines;
   Complex y{x.real.matmul(cosines), x.real.matmul(sin)};
   if (x.imaginary.defined()) {
@@ -64,12 +67,14 @@ Complex fitted(const Complex& x, int64_t length) {
 Results dft(Call& c) {
   const Tensor& x = c.tensor(0);
   const int rank = x.ndim();
+  if (rank < 2 || (x.size(-1) != 1 && x.size(-1) != 2)) c.fail(fmt::format("expects numbers of one or two parts, got {}", x.to_string()));
   const bool is_inverse = c.flag("inverse"), is_onesided = c.flag("onesided");
   const int64_t named = c.version() < 20 ? c.attribute("axis", 1) : c.has(2) ? c.integer(2) : -2;
   const int axis = normal_axis(c, named, size_t(rank));
   if (axis == rank - 1) c.fail("the axis of real and imaginary parts");
   const int64_t given = c.has(1) ? c.integer(1) : is_inverse && is_onesided ? 2 * (x.size(axis) - 1) : x.size(axis);
   if (given < 1) c.fail(fmt::format("the length {}", given));
+  host_count(c, {given});
   Complex z = parts(x);
   // The axis stands last while it is transformed.
   const auto swap = [&](const Tensor& t) { return t.defined() ? t.transpose(axis, rank - 2) : t; };
@@ -83,18 +88,22 @@ Results dft(Call& c) {
       const std::vector<Index> indices{Index(Ellipsis{}), Index(Tensor(mirrored))};
       z = {Tensor::cat({z.real, z.real.get_item(indices)}, -1), Tensor::cat({z.imaginary, -z.imaginary.get_item(indices)}, -1)};
     }
-    return results(swap(transform(z, given, given, true).real).unsqueeze(-1));
+    return results(swap(transform(c, z, given, given, true).real).unsqueeze(-1));
   }
-  const Complex y = transform(fitted(z, given), given, is_onesided ? given / 2 + 1 : given, is_inverse);
+  const Complex y = transform(c, fitted(z, given), given, is_onesided ? given / 2 + 1 : given, is_inverse);
   return results(Tensor::stack({swap(y.real), swap(y.imaginary)}, -1));
 }
 
 Results stft(Call& c) {
   const Tensor& signal = c.tensor(0);
   const int64_t step = c.integer(1);
+  if (signal.ndim() < 2) c.fail(fmt::format("the signal {}", signal.to_string()));
   const int64_t length = c.has(3) ? c.integer(3) : c.has(2) ? c.shape(2).at(0) : signal.size(1);
   if (step < 1 || length < 1 || length > signal.size(1))
     c.fail(fmt::format("frames of {} every {} of a signal of {}", length, step, signal.size(1)));
+  if (signal.ndim() != 2 && !(signal.ndim() == 3 && (signal.size(2) == 1 || signal.size(2) == 2)))
+    c.fail(fmt::format("the signal {}", signal.to_string()));
+  if (c.has(2) && c.shape(2) != Sizes{length}) c.fail(fmt::format("a window ({}) for frames of {}", c.shape(2).at(0), length));
   const Tensor flat = signal.ndim() == 2 ? signal.unsqueeze(-1) : signal;
   Complex z = parts(flat);
   const auto frame = [&](const Tensor& t) {
@@ -104,7 +113,7 @@ Results stft(Call& c) {
   };
   z = {frame(z.real), frame(z.imaginary)};
   const bool is_onesided = c.flag("onesided", true) && !z.imaginary.defined();
-  const Complex y = transform(z, length, is_onesided ? length / 2 + 1 : length, false);
+  const Complex y = transform(c, z, length, is_onesided ? length / 2 + 1 : length, false);
   return results(Tensor::stack({y.real, y.imaginary}, -1));
 }
 
@@ -114,6 +123,8 @@ Results mel_weight_matrix(Call& c) {
   const double lower = c.number(3), upper = c.number(4);
   if (bins < 0 || dft_length < 1 || rate < 1) c.fail("sizes below 1");
   const int64_t rows = dft_length / 2 + 1;
+  host_count(c, {rows, bins});
+  if (!(lower >= 0 && upper >= lower && upper <= double(rate))) c.fail(fmt::format("frequencies from {} to {}", lower, upper));
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (mel(upper) - mel(lower)) / double(bins + 2);
   std::vector<int64_t> corner;

@@ -83,12 +83,17 @@ struct Machine {
         rho(list(call, "rho")),
         prob_a(list(call, "prob_a")),
         prob_b(list(call, "prob_b")) {
-    count = std::accumulate(per_class.begin(), per_class.end(), int64_t{0});
+    count = 0;
+    for (int64_t n : per_class) {
+      if (n < 0 || n > int64_t(coefficients.size())) c.fail(fmt::format("{} vectors of a class", n));
+      count += n;
+    }
     kernel = Kernel::of(call, count == 0);
     const size_t labels =
         std::max(call.texts("classlabels_strings").size(), call.attribute("classlabels_ints", std::vector<int64_t>()).size());
     classes = std::max<int64_t>(int64_t(labels), 1);
-    if (rho.empty() || std::any_of(per_class.begin(), per_class.end(), [](int64_t n) { return n < 0; })) c.fail("rho or vectors_per_class");
+    if (rho.empty()) c.fail("lacks rho");
+    if (classes > 4096) c.fail(fmt::format("{} classes", classes));
     const int64_t pairs = classes * (classes - 1) / 2;
     if (count > 0 &&
         (int64_t(per_class.size()) != classes || int64_t(rho.size()) < pairs || int64_t(coefficients.size()) < (classes - 1) * count ||
@@ -141,6 +146,7 @@ Results svm_classifier(Call& c) {
   std::vector<double> all;
   std::vector<int64_t> places;
   size_t width = 0;
+  c.take_steps(x.rows * (int64_t(m.vectors.size() + m.coefficients.size()) / 1024 + 1));
   for (int64_t r = 0; r < x.rows; ++r) {
     std::vector<double> scores, votes(size_t(m.classes), 0.0);
     const bool has_probabilities = m.count > 0 && !m.prob_a.empty();
@@ -180,7 +186,7 @@ Results svm_regressor(Call& c) {
   const std::vector<double> vectors = list(c, "support_vectors"), coefficients = list(c, "coefficients"), rho = list(c, "rho");
   if (rho.empty() || (count > 0 && (vectors.size() % size_t(count) != 0 || int64_t(coefficients.size()) < count)))
     c.fail("lists that do not fit the number of support vectors");
-  Scores out = Scores::zeros(x.rows, 1);
+  Scores out = Scores::zeros(c, x.rows, 1);
   for (int64_t r = 0; r < x.rows; ++r) {
     double sum = rho[0];
     if (count <= 0) sum += kernel(x.row(r), coefficients);

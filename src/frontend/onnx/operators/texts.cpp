@@ -1,5 +1,6 @@
 // Operators on texts, all of them on the host.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <clocale>
 #include <cwctype>
@@ -47,7 +48,10 @@ std::string in_case(const std::string& text, bool is_upper) {
 
 Results string_normalizer(Call& c) {
   const Strings& x = c.value(0).strings();
-  const std::string action = c.attribute("case_change_action", "NONE");
+  const std::string action = c.choice("case_change_action", {"NONE", "LOWER", "UPPER"});
+  // Those of other languages are changed alike.
+  const std::string language = c.attribute("locale", "en_US").substr(0, 2);
+  if (language == "tr" || language == "az" || language == "lt") c.fail(fmt::format("the case of letters in the language '{}'", language));
   const bool is_case_sensitive = c.flag("is_case_sensitive");
   const std::vector<std::string> words = c.texts("stopwords");
   if (x.shape.size() > 2 || (x.shape.size() == 2 && x.shape[0] != 1)) c.fail("expects one row of texts");
@@ -75,6 +79,7 @@ Results string_concat(Call& c) {
     shape.insert(shape.end(), s.shape.begin(), s.shape.end());
     return Tensor(all, shape).expand(out.shape).tolist<int64_t>();
   };
+  host_count(c, out.shape);
   const std::vector<int64_t> in_a = places(a), in_b = places(b);
   for (size_t i = 0; i < in_a.size(); ++i) out.values.push_back(a.values[size_t(in_a[i])] + b.values[size_t(in_b[i])]);
   return {out};
@@ -106,7 +111,7 @@ std::vector<std::string> pieces(const std::string& text, const std::string& deli
 
 Results string_split(Call& c) {
   const Strings& x = c.value(0).strings();
-  const int64_t most = c.has_attribute("maxsplit") ? c.attribute("maxsplit", 0) : std::numeric_limits<int64_t>::max();
+  const int64_t named = c.attribute("maxsplit", -1), most = named < 0 ? std::numeric_limits<int64_t>::max() : named;
   std::vector<std::vector<std::string>> all;
   std::vector<int64_t> counts;
   for (const std::string& t : x.values) {
@@ -116,6 +121,7 @@ Results string_split(Call& c) {
   const int64_t width = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   Strings out{.shape = x.shape};
   out.shape.push_back(width);
+  host_count(c, out.shape);
   for (auto& list : all) {
     list.resize(size_t(width));
     out.values.insert(out.values.end(), list.begin(), list.end());
@@ -123,16 +129,58 @@ Results string_split(Call& c) {
   return {out, host_value(HostArray::of(ElementType::int64, x.shape, counts))};
 }
 
+/// The code points of a text in UTF-8.
+std::wstring code_points(const Call& c, const std::string& text) {
+  std::wstring out;
+  for (size_t i = 0; i < text.size();) {
+    const unsigned char first = static_cast<unsigned char>(text[i]);
+    const size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    if (length == 0 || i + length > text.size()) c.fail("a text that is no UTF-8");
+    uint32_t code = length == 1 ? first : first & (0x7fU >> length);
+    for (size_t k = 1; k < length; ++k) code = code << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3fU);
+    out += wchar_t(code);
+    i += length;
+  }
+  return out;
+}
+
+/// How many states the expression may have. ValueError for what the operator's syntax (RE2) and that of the library do not share.
+int64_t states_of(const Call& c, const std::string& pattern) {
+  constexpr int64_t most = 4096;
+  int64_t repeats = 1;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char now = pattern[i], next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (now == '\\') {
+      if (std::isalnum(static_cast<unsigned char>(next)) && std::string_view("dDwWsSbBtnrfvx").find(next) == std::string_view::npos)
+        c.fail(fmt::format("the pattern '{}': \\{} is not supported", pattern, next));
+      ++i;
+    } else if (now == '(' && next == '?' && (i + 2 >= pattern.size() || pattern[i + 2] != ':')) {
+      c.fail(fmt::format("the pattern '{}': (? without : is not supported", pattern));
+    } else if (now == '{') {
+      int64_t count = 0, greatest = 1;
+      for (size_t k = i + 1; k < pattern.size() && pattern[k] != '}'; ++k) {
+        count = pattern[k] == ',' ? 0 : std::clamp<int64_t>(count * 10 + (pattern[k] - '0'), 0, most);
+        greatest = std::max(greatest, count);
+      }
+      repeats = std::min(repeats * greatest, most + 1);
+    }
+  }
+  const int64_t states = std::min(int64_t(pattern.size()), most + 1) * repeats;
+  if (states > most) c.fail(fmt::format("a pattern of {} characters that are repeated {} times", pattern.size(), repeats));
+  return states;
+}
+
 Results regex_full_match(Call& c) {
-  constexpr size_t most_text = 4096;  // the library's matcher takes stack for each character
   const Strings& x = c.value(0).strings();
   const std::string pattern = c.attribute("pattern", "");
+  const int64_t states = states_of(c, pattern);
   std::vector<int64_t> out;
   try {
-    const std::regex expression(pattern);
+    // In a time that grows with states times characters, whatever the pattern.
+    const std::wregex expression(code_points(c, pattern), std::regex_constants::ECMAScript | std::regex_constants::__polynomial);
     for (const std::string& t : x.values) {
-      if (t.size() > most_text) c.fail(fmt::format("a text of {} characters", t.size()));
-      out.push_back(std::regex_match(t, expression));
+      c.take_steps(int64_t(t.size()) * states / 128 + 1);
+      out.push_back(std::regex_match(code_points(c, t), expression));
     }
   } catch (const std::regex_error& e) {
     c.fail(fmt::format("the pattern '{}': {}", pattern, e.what()));
@@ -145,7 +193,8 @@ Results tf_idf_vectorizer(Call& c) {
   const std::vector<int64_t> begins = c.required_integers("ngram_counts"), columns = c.required_integers("ngram_indexes");
   const int64_t least = c.required_integer("min_gram_length"), most = c.required_integer("max_gram_length"),
                 skips = c.required_integer("max_skip_count");
-  const std::string mode = c.attribute("mode", "TF");
+  if (least < 1 || most < least || skips < 0) c.fail(fmt::format("grams of {} to {} items, {} left out", least, most, skips));
+  const std::string mode = c.choice("mode", {"TF", "IDF", "TFIDF"});
   const std::vector<double> weights = c.attribute("weights", std::vector<double>());
   // Texts and numbers are both numbered.
   std::unordered_map<std::string, int64_t> number_of;
@@ -163,21 +212,28 @@ Results tf_idf_vectorizer(Call& c) {
   int64_t id = 0;
   for (size_t n = 1; n <= begins.size(); ++n) {
     const int64_t end = n < begins.size() ? begins[n] : int64_t(pool.size());
+    if (begins[n - 1] < 0 || begins[n - 1] > end || end > int64_t(pool.size())) c.fail("counts that do not fit the pool");
     for (int64_t at = begins[n - 1]; at + int64_t(n) <= end; at += int64_t(n), ++id) {
-      if (at < 0 || end > int64_t(pool.size()) || id >= int64_t(columns.size())) c.fail("counts that do not fit the pool");
+      if (id >= int64_t(columns.size())) c.fail("counts that do not fit the columns");
       if (int64_t(n) >= least && int64_t(n) <= most)
         grams.try_emplace({pool.begin() + at, pool.begin() + at + int64_t(n)}, columns[size_t(id)]);
     }
   }
+  constexpr int64_t most_columns = int64_t{1} << 24;
+  if (std::any_of(columns.begin(), columns.end(), [](int64_t x) { return x < 0 || x >= most_columns; }))
+    c.fail("columns outside of the output");
   const int64_t width = columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1;
   const Sizes in = c.shape(0);
+  if (in.size() > 2) c.fail(fmt::format("expects a vector or a matrix, got ({})", fmt::join(in, ", ")));
+  if (!weights.empty() && int64_t(weights.size()) < width) c.fail(fmt::format("{} weights for {} columns", weights.size(), width));
   const int64_t rows = in.size() == 2 ? in[0] : 1, length = in.empty() ? 1 : in.back();
-  if (width > (int64_t{1} << 24) || std::any_of(columns.begin(), columns.end(), [](int64_t x) { return x < 0; }))
-    c.fail("columns outside of the output");
-  std::vector<double> out(size_t(rows * width), 0.0);
+  std::vector<double> out(size_t(host_count(c, {rows, width})), 0.0);
+  // Longer grams than those of the pool are in none, and items further apart than the row is long.
+  const int64_t longest = std::min(most, int64_t(begins.size())), furthest = std::min(skips, length) + 1;
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t n = least; n <= most; ++n) {
-      for (int64_t distance = 1; distance <= (n == 1 ? 1 : skips + 1); ++distance) {
+    for (int64_t n = least; n <= longest; ++n) {
+      for (int64_t distance = 1; distance <= (n == 1 ? 1 : furthest); ++distance) {
+        c.take_steps(std::max<int64_t>(length - distance * (n - 1), 0) / 64 + 1);
         for (int64_t at = 0; at + distance * (n - 1) < length; ++at) {
           std::vector<int64_t> gram;
           for (int64_t k = 0; k < n; ++k) gram.push_back(items[size_t(r * length + at + k * distance)]);
@@ -188,7 +244,7 @@ Results tf_idf_vectorizer(Call& c) {
   }
   // Weights are those of columns, as the reference has it.
   for (size_t i = 0; i < out.size(); ++i) {
-    const double weight = weights.empty() ? 1 : weights.at(i % size_t(width));
+    const double weight = weights.empty() ? 1 : weights[i % size_t(width)];
     if (mode == "IDF")
       out[i] = out[i] > 0 ? weight : 0;
     else if (mode == "TFIDF")

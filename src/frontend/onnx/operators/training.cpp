@@ -17,7 +17,7 @@ struct Step {
   const Call& c;
   size_t count;
 
-  Step(const Call& call, size_t kinds) : c(call), count((call.input_count() - 2) / kinds) {
+  Step(const Call& call, size_t kinds) : c(call), count(call.input_count() < 2 ? 0 : (call.input_count() - 2) / kinds) {
     if (call.input_count() < 2 + kinds || (call.input_count() - 2) % kinds != 0) call.fail(fmt::format("{} inputs", call.input_count()));
   }
   Tensor rate() const { return c.tensor(0).reshape({}); }
@@ -61,7 +61,7 @@ Results adam(Call& c) {
 Results momentum(Call& c) {
   const Step s(c, 3);
   const double alpha = c.attribute("alpha", 0.0), beta = c.attribute("beta", 0.0);
-  const bool is_nesterov = c.attribute("mode", "standard") == "nesterov";
+  const bool is_nesterov = c.choice("mode", {"standard", "nesterov"}) == "nesterov";
   const Tensor factor = (s.updates() > 0).where(Tensor::full({}, beta, {.dtype = DType::float32}), 1.0);
   Results tensors, momenta;
   for (size_t i = 0; i < s.count; ++i) {

@@ -43,17 +43,36 @@ struct Forest {
   std::vector<TreeNode> nodes;
   std::vector<size_t> roots;
 
-  /// The leaf that a row comes to. ValueError for trees that have a cycle.
+  /// ValueError for trees that have a cycle: a row would never come to a leaf.
+  void check() const {
+    enum class Mark : uint8_t { unseen, open, done };
+    std::vector<Mark> marks(nodes.size(), Mark::unseen);
+    for (size_t root : roots) {
+      std::vector<size_t> open{root};
+      while (!open.empty()) {
+        const size_t at = open.back();
+        const bool is_left = marks[at] != Mark::unseen;
+        if (is_left) open.pop_back();
+        marks[at] = is_left ? Mark::done : Mark::open;
+        if (is_left || nodes[at].test == Test::leaf) continue;
+        for (size_t next : {nodes[at].if_true, nodes[at].if_false}) {
+          if (marks[next] == Mark::open) throw ValueError("a tree has a cycle");
+          if (marks[next] == Mark::unseen) open.push_back(next);
+        }
+      }
+    }
+  }
+
+  /// The leaf that a row comes to.
   const TreeNode& leaf(size_t root, std::span<const double> x) const {
     size_t at = root;
-    for (size_t steps = 0; steps <= nodes.size(); ++steps) {
+    while (true) {
       const TreeNode& n = nodes[at];
       if (n.test == Test::leaf) return n;
       if (n.feature < 0 || n.feature >= int64_t(x.size()))
         throw ValueError(fmt::format("a tree looks at feature {} of {}", n.feature, x.size()));
       at = n.holds(x[size_t(n.feature)]) ? n.if_true : n.if_false;
     }
-    throw ValueError("a tree has a cycle");
   }
 };
 
@@ -108,13 +127,15 @@ Forest forest_of(const Call& c, const std::string& kind) {
   const std::vector<double> weights = numbers_of(c, kind + "_weights");
   for (size_t i = 0; i < leaf_trees.size(); ++i)
     f.nodes[place(leaf_trees[i], leaf_ids.at(i))].weights.push_back({targets.at(i), weights.at(i)});
+  f.check();
   return f;
 }
 
 enum class Aggregate : uint8_t { average = 0, sum = 1, min = 2, max = 3 };
 
 Scores evaluate(const Call& c, const Forest& f, const Matrix& x, int64_t targets, Aggregate how) {
-  Scores out = Scores::zeros(x.rows, targets);
+  if (targets < 1) c.fail(fmt::format("{} targets", targets));
+  Scores out = Scores::zeros(c, x.rows, targets);
   const double infinity = std::numeric_limits<double>::infinity();
   if (how == Aggregate::min || how == Aggregate::max)
     std::fill(out.values.begin(), out.values.end(), how == Aggregate::min ? infinity : -infinity);
@@ -178,6 +199,7 @@ Forest forest_of_lists(const Call& c) {
   }
   for (size_t i = 0; i < targets.size(); ++i) f.nodes.push_back({.weights = {{targets[i], weights[i]}}});
   for (int64_t r : roots) f.roots.push_back(place(r, false));
+  f.check();
   return f;
 }
 
@@ -212,9 +234,9 @@ Results tree_ensemble_classifier(Call& c) {
   Scores s = evaluate(c, forest_of(c, "class"), matrix_of(c, 0), std::max<int64_t>(classes, 1), Aggregate::sum);
   add_base(c, s);
   if (is_binary) {  // one score, for the second class
-    Scores two = Scores::zeros(s.rows, 2);
+    Scores two = Scores::zeros(c, s.rows, 2);
     for (int64_t r = 0; r < s.rows; ++r) {
-      const double score = s.at(r, std::min(ids[0], s.columns - 1));
+      const double score = s.at(r, std::clamp<int64_t>(ids[0], 0, s.columns - 1));
       two.at(r, 1) = score;
       two.at(r, 0) = transform == "NONE" || transform == "PROBIT" ? 1 - score : -score;
     }

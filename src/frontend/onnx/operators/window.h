@@ -12,7 +12,7 @@ struct Geometry {
   bool rounds_up = false;
 
   size_t axes() const { return kernel.size(); }
-  /// What a window spans.
+  /// What a window spans, less than 2^48.
   int64_t span(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }
   /// How many windows there are; the last one begins within the elements or the padding before them.
   int64_t outputs(size_t axis, int64_t size) const;
