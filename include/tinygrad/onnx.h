@@ -186,7 +186,8 @@ class TINYGRAD_EXPORT Model {
   const std::vector<ValueInfo>& outputs() const;
   /// Producer, domain, versions and the pairs that the file gives.
   const std::map<std::string, std::string>& metadata() const;
-  /// The weights by name. Assigning to one changes the model.
+  /// The weights by name. Those of floats may be assigned to, or others of their shape put in their place; integers, as sizes, are read when
+  /// the model is.
   std::map<std::string, Tensor>& parameters() const;
   /// The operators of the graph and of what it calls, with the number of nodes.
   std::map<std::string, int64_t> operators() const;
@@ -196,7 +197,7 @@ class TINYGRAD_EXPORT Model {
   /// a node does not take, naming it.
   Values operator()(const Values& inputs) const;
   /// The same, realized. The first call with inputs of these sizes walks the graph, the second captures it, further ones replay its
-  /// kernels. Weights that are assigned to after the second call are not seen.
+  /// kernels. Once parameters() was called, what is computed of weights alone is computed in each call.
   Values run(const Values& inputs) const;
 
  private:

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <tinygrad/onnx.h>
+
 #include "common.h"
 
 #include "uop/uop.h"
@@ -93,6 +95,7 @@ void bind_errors(nb::module_& m) {
   bind_error<IoError>(m, "IoError", root, PyExc_OSError);
   bind_error<JitError>(m, "JitError", root, nullptr);
   bind_error<FormatError>(m, "FormatError", root, PyExc_ValueError);
+  bind_error<onnx::UnsupportedError>(m, "UnsupportedError", root, PyExc_NotImplementedError);
   bind_error<InternalError>(m, "InternalError", root, nullptr);
   bind_error<Cancelled>(m, "Cancelled", root, nullptr);
   nb::register_exception_translator([](const std::exception_ptr& e, void*) {
@@ -138,6 +141,7 @@ NB_MODULE(_core, m) {
   bind_state(m);
   bind_data(m);
   bind_jit(m);
+  bind_onnx(m);
   nb::set_leak_warnings(false);  // what jitted functions keep ends with the process
   tinygrad::set_interrupt_check(check_interrupted);
 }

@@ -14,6 +14,7 @@ from tinygrad_cpp._core import (
   JitError,
   OutOfMemoryError,
   ShapeError,
+  UnsupportedError,
   UOp,
   ValueError as ValueError,
 )
@@ -29,5 +30,5 @@ from tinygrad_cpp._core import version as __version__
 
 __all__ = [
   "Cancelled", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
-  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn",
+  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "UnsupportedError", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn",
 ]

@@ -44,10 +44,22 @@ UnsupportedError::UnsupportedError(const std::string& path, std::vector<Unsuppor
 
 namespace detail {
 
+namespace {
+
+HostArray elements_of(const Value& v) { return HostArray::of_bytes(v.element_type(), v.shape(), v.tensor().data()); }
+
+bool same_bytes(const HostArray& a, const HostArray& b) {
+  return a.byte_count == b.byte_count && std::equal(a.bytes.get(), a.bytes.get() + a.byte_count, b.bytes.get());
+}
+
+}  // namespace
+
 using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// What is kept for inputs of one signature.
 struct Captured {
+  std::string signature = {};
+  std::vector<UOp> weights = {};  ///< as they were, where the caller may change them
   Reads reads = {};
   std::vector<HostArray> guards = {};            ///< the inputs' values that the walk has read
   std::vector<ElementType> types = {};           ///< of outputs
@@ -62,10 +74,18 @@ struct ModelState {
   std::map<std::string, int64_t> counts;
   std::map<std::string, Tensor> parameters;
   std::mutex mutex;
-  std::map<std::string, std::list<Captured>> captured;  ///< by signature
+  std::list<Captured> captured;  ///< used last comes first
 
   std::vector<Value> arguments(const Values& given) const;
   Values named(const Results& results) const;
+  /// From now on the caller may change the weights: what is known of their elements is not used, nor what was captured with them.
+  void expose();
+  /// Tensors that the caller put in the place of weights. ShapeError and DTypeError for others than those were.
+  void take_weights();
+  std::vector<UOp> exposed_weights() const;
+  /// What is kept for such inputs and the weights as they are, now the one used last; null where there is nothing.
+  Captured* find(const std::string& signature, const std::vector<Value>& arguments);
+  void keep(Captured&& captured);
 };
 
 std::vector<Value> ModelState::arguments(const Values& given) const {
@@ -104,6 +124,56 @@ std::vector<Value> ModelState::arguments(const Values& given) const {
   return out;
 }
 
+void ModelState::expose() {
+  if (std::exchange(program.is_exposed, true)) return;
+  captured.clear();
+  for (auto& [name, value] : program.initializers.at(&program.model.graph))
+    if (value.kind() == Value::Kind::tensor && is_float_type(value.element_type())) value = Value(value.tensor(), value.element_type());
+}
+
+void ModelState::take_weights() {
+  if (!program.is_exposed) return;
+  auto& values = program.initializers.at(&program.model.graph);
+  for (const auto& [name, t] : parameters) {
+    const auto found = values.find(name);
+    if (found == values.end()) throw ValueError(fmt::format("onnx::Model: there is no weight '{}'", name));
+    Value& v = found->second;
+    if (&tinygrad::detail::cell_of(v.tensor()) == &tinygrad::detail::cell_of(t)) continue;
+    if (t.dtype() != v.tensor().dtype())
+      throw DTypeError(fmt::format("onnx::Model: the weight '{}' is {}, not {}", name, v.to_string(), t.to_string()));
+    if (t.shape() != v.shape())
+      throw ShapeError(fmt::format("onnx::Model: the weight '{}' is {}, not {}", name, v.to_string(), t.to_string()));
+    v = Value(t, v.element_type());
+  }
+}
+
+std::vector<UOp> ModelState::exposed_weights() const {
+  std::vector<UOp> out;
+  if (program.is_exposed)
+    for (const auto& [name, t] : parameters) out.push_back(t.uop());
+  return out;
+}
+
+Captured* ModelState::find(const std::string& signature, const std::vector<Value>& arguments) {
+  const std::vector<UOp> weights = exposed_weights();
+  const auto fits = [&](const Captured& c) {
+    if (c.signature != signature || c.weights != weights) return false;
+    for (size_t g = 0; g < c.guards.size(); ++g)
+      if (!same_bytes(c.guards[g], elements_of(arguments[c.reads.guards[g]]))) return false;
+    return true;
+  };
+  const auto found = std::find_if(captured.begin(), captured.end(), fits);
+  if (found == captured.end()) return nullptr;
+  captured.splice(captured.begin(), captured, found);
+  return &captured.front();
+}
+
+void ModelState::keep(Captured&& c) {
+  constexpr size_t most = 16;
+  captured.push_front(std::move(c));
+  if (captured.size() > most) captured.pop_back();
+}
+
 Values ModelState::named(const Results& results) const {
   Values out;
   for (size_t i = 0; i < results.size(); ++i) out[program.model.graph.outputs[i].name] = results[i];
@@ -115,11 +185,16 @@ Values ModelState::named(const Results& results) const {
 const std::vector<ValueInfo>& Model::inputs() const { return state_->inputs; }
 const std::vector<ValueInfo>& Model::outputs() const { return state_->outputs; }
 const std::map<std::string, std::string>& Model::metadata() const { return state_->program.model.metadata; }
-std::map<std::string, Tensor>& Model::parameters() const { return state_->parameters; }
+std::map<std::string, Tensor>& Model::parameters() const {
+  const std::lock_guard lock(state_->mutex);
+  state_->expose();
+  return state_->parameters;
+}
 std::map<std::string, int64_t> Model::operators() const { return state_->counts; }
 
 Values Model::operator()(const Values& inputs) const {
   const std::lock_guard lock(state_->mutex);
+  state_->take_weights();
   const std::vector<Value> arguments = state_->arguments(inputs);
   return state_->named(Walk(state_->program, arguments, nullptr).run());
 }
@@ -136,14 +211,9 @@ std::optional<std::string> signature_of(const std::vector<Value>& arguments) {
   return out;
 }
 
-bool same_bytes(const HostArray& a, const HostArray& b) {
-  return a.byte_count == b.byte_count && std::equal(a.bytes.get(), a.bytes.get() + a.byte_count, b.bytes.get());
-}
-
 std::vector<HostArray> guards_of(const Reads& reads, const std::vector<Value>& arguments) {
   std::vector<HostArray> out;
-  for (size_t i : reads.guards)
-    out.push_back(HostArray::of_bytes(arguments[i].element_type(), arguments[i].shape(), arguments[i].tensor().data()));
+  for (size_t i : reads.guards) out.push_back(detail::elements_of(arguments[i]));
   return out;
 }
 
@@ -161,31 +231,22 @@ void realize_all(const Results& results) {
 }  // namespace
 
 Values Model::run(const Values& inputs) const {
-  constexpr size_t most_captured = 16;
   const std::lock_guard lock(state_->mutex);
+  state_->take_weights();
   const std::vector<Value> arguments = state_->arguments(inputs);
   const std::optional<std::string> signature = signature_of(arguments);
-  detail::Captured* known = nullptr;
-  if (signature) {
-    for (detail::Captured& c : state_->captured[*signature]) {
-      bool fits = true;
-      for (size_t g = 0; fits && g < c.guards.size(); ++g) {
-        const Value& v = arguments[c.reads.guards[g]];
-        fits = same_bytes(c.guards[g], HostArray::of_bytes(v.element_type(), v.shape(), v.tensor().data()));
-      }
-      if (fits) known = &c;
-    }
-  }
+  detail::Captured* known = signature ? state_->find(*signature, arguments) : nullptr;
   if (!known || known->reads.depends_on_data) {
     Walk walk(state_->program, arguments, nullptr);
     const Results results = walk.run();
     realize_all(results);
-    size_t count = 0;
-    for (const auto& [key, list] : state_->captured) count += list.size();
     const bool has_tensors_alone =
         std::all_of(results.begin(), results.end(), [](const Value& v) { return v.kind() == Value::Kind::tensor; });
-    if (signature && !known && has_tensors_alone && count < most_captured)
-      state_->captured[*signature].push_back({.reads = walk.reads(), .guards = guards_of(walk.reads(), arguments)});
+    if (signature && !known && has_tensors_alone)
+      state_->keep({.signature = *signature,
+                    .weights = state_->exposed_weights(),
+                    .reads = walk.reads(),
+                    .guards = guards_of(walk.reads(), arguments)});
     return state_->named(results);
   }
   std::vector<Tensor> tensors;
@@ -206,7 +267,8 @@ Values Model::run(const Values& inputs) const {
       std::vector<Tensor> out;
       for (size_t i = 0; i < results.size(); ++i) {
         known->types.push_back(results[i].element_type());
-        if (results[i].kind() == Value::Kind::tensor && is_from_input(results[i]))
+        const bool is_of_weights = state->program.is_exposed && !host_of(results[i]);
+        if (results[i].kind() == Value::Kind::tensor && (is_from_input(results[i]) || is_of_weights))
           out.push_back(results[i].tensor());
         else
           known->known[i] = results[i];
@@ -214,7 +276,8 @@ Values Model::run(const Values& inputs) const {
       return out;
     };
     using detail::Body;
-    known->replay = std::make_unique<decltype(jit(Body(body), JitOptions{}))>(jit(Body(body), JitOptions{.prune = true}));
+    known->replay =
+        std::make_unique<decltype(jit(Body(body), JitOptions{}))>(jit(Body(body), JitOptions{.prune = !state_->program.is_exposed}));
   }
   const std::vector<Tensor> computed = (*known->replay)(tensors);
   Results results;

@@ -194,7 +194,9 @@ HostArray Walk::read(const Value& v) {
     return reads_.arrays.back();
   }
   const Tensor& t = v.tensor();
-  if (is_from_input(v)) {
+  if (!is_from_input(v)) {
+    reads_.depends_on_data |= program_.is_exposed;
+  } else {
     bool is_input = false;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].kind() != Value::Kind::tensor || &tinygrad::detail::cell_of(inputs_[i].tensor()) != &tinygrad::detail::cell_of(t))

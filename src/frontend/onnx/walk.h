@@ -32,6 +32,7 @@ struct Program {
   /// Initializers of graphs and tensors of attributes, which are made once.
   std::map<const proto::Graph*, std::unordered_map<std::string, Value>> initializers;
   std::unordered_map<const char*, Value> constants;  ///< by where their messages begin
+  bool is_exposed = false;                           ///< weights may have changed since the last walk
 
   const Value& constant(const proto::TensorProto& t);
   const std::unordered_map<std::string, Value>& initializers_of(const proto::Graph& g);

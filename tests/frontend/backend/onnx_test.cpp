@@ -63,6 +63,43 @@ TEST(Onnx, IsDifferentiableAndTrains) {
   EXPECT_EQ(m({{"x", x}}).at("y").tensor().tolist(), (Floats{15, 0}));
 }
 
+TEST(Onnx, CapturedCallsSeeWeightsThatChange) {
+  // y = x * (w * s), z = w * s, where s is a scale that is known when the model is read.
+  const Model m = load_bytes(model({.nodes = {node("Mul", {"w", "s"}, {"z"}), node("Mul", {"x", "z"}, {"y"})},
+                                    .initializers = {floats("w", {2}, {1, 2}), floats("s", {}, {3})},
+                                    .inputs = {value_info("x", {2})},
+                                    .outputs = {value_info("y", {2}), value_info("z", {2})}}));
+  const Tensor x({1.0F, 10.0F});
+  const auto expect_runs = [&](const Floats& y, const Floats& z) {
+    for (int i = 0; i < 4; ++i) {
+      const Values out = m.run({{"x", x}});
+      EXPECT_EQ(out.at("y").tensor().tolist(), y);
+      EXPECT_EQ(out.at("z").tensor().tolist(), z);
+    }
+  };
+  expect_runs({3, 60}, {3, 6});
+  Tensor &w = m.parameters().at("w"), &s = m.parameters().at("s");
+  expect_runs({3, 60}, {3, 6});
+  w.assign(w + 1).realize();
+  expect_runs({6, 90}, {6, 9});
+  w.assign(w + 1);
+  expect_runs({9, 120}, {9, 12});
+  s.assign(Tensor(1.0F));
+  expect_runs({3, 40}, {3, 4});
+  w = Tensor({5.0F, 6.0F});
+  expect_runs({5, 60}, {5, 6});
+  m.parameters().at("s").replace(Tensor(2.0F));
+  expect_runs({10, 120}, {10, 12});
+  w = Tensor({5.0F, 6.0F, 7.0F});
+  EXPECT_THROW(m.run({{"x", x}}), ShapeError);
+}
+
+TEST(Onnx, KeepsTheSignaturesUsedLast) {
+  const Model m = layer();
+  for (int round = 0; round < 2; ++round)
+    for (int64_t rows = 1; rows < 24; ++rows) EXPECT_EQ(m.run({{"x", Tensor::ones({rows, 2})}}).at("y").shape(), (Sizes{rows, 2}));
+}
+
 TEST(Onnx, CallsInAJittedFunction) {
   const Model m = layer();
   const auto f = jit([&](const Tensor& x) { return m({{"x", x}}).at("y").tensor() * 2; });
