@@ -227,10 +227,14 @@ std::vector<Tensor> Call::tensors() const {
   return out;
 }
 
+std::vector<int64_t> Call::integers(size_t input) const {
+  if (is_float_type(type(input))) fail(fmt::format("its input {} is {}, expected integers", input, value(input).to_string()));
+  return host(input).integers();
+}
 int64_t Call::integer(size_t input) const {
-  const HostArray a = host(input);
-  if (a.numel() != 1) fail(fmt::format("its input {} has {} elements, expected one", input, a.numel()));
-  return a.integers()[0];
+  const std::vector<int64_t> all = integers(input);
+  if (all.size() != 1) fail(fmt::format("its input {} has {} elements, expected one", input, all.size()));
+  return all[0];
 }
 double Call::number(size_t input) const {
   const HostArray a = host(input);

@@ -122,7 +122,8 @@ class Call {
   /// The elements on the host.
   HostArray host(size_t input) const { return walk_.read(value(input)); }
   HostArray host(const Value& v) const { return walk_.read(v); }
-  std::vector<int64_t> integers(size_t input) const { return host(input).integers(); }
+  /// Throws ValueError for floats.
+  std::vector<int64_t> integers(size_t input) const;
   std::vector<double> numbers(size_t input) const { return host(input).numbers(); }
   int64_t integer(size_t input) const;
   double number(size_t input) const;

@@ -38,6 +38,25 @@ inline std::string node(std::string_view op, const std::vector<std::string>& inp
   return out;
 }
 inline std::string integer_attribute(std::string_view name, int64_t value) { return message(1, name) + number(3, value) + number(20, 2); }
+inline std::string number_attribute(std::string_view name, float value) {
+  return message(1, name) + varint(2 << 3 | 5) + std::string(reinterpret_cast<const char*>(&value), 4) + number(20, 1);
+}
+inline std::string text_attribute(std::string_view name, std::string_view value) {
+  return message(1, name) + message(4, value) + number(20, 3);
+}
+inline std::string integers_attribute(std::string_view name, const std::vector<int64_t>& values) {
+  std::string out = message(1, name);
+  for (int64_t v : values) out += number(8, v);
+  return out + number(20, 7);
+}
+inline std::string numbers_attribute(std::string_view name, const std::vector<float>& values) {
+  return message(1, name) + message(7, std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)) + number(20, 6);
+}
+inline std::string texts_attribute(std::string_view name, const std::vector<std::string>& values) {
+  std::string out = message(1, name);
+  for (const std::string& v : values) out += message(9, v);
+  return out + number(20, 8);
+}
 inline std::string graph_attribute(std::string_view name, std::string_view graph) {
   return message(1, name) + message(6, graph) + number(20, 5);
 }
@@ -45,6 +64,19 @@ inline std::string tensor(std::string_view name, const std::vector<int64_t>& dim
   std::string out;
   for (int64_t d : dims) out += number(1, d);
   return out + number(2, type) + message(8, name) + message(9, raw);
+}
+inline std::string integers(std::string_view name, const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+  return tensor(name, dims, 7, std::string(reinterpret_cast<const char*>(values.data()), values.size() * 8));
+}
+inline std::string floats(std::string_view name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+  return tensor(name, dims, 1, std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4));
+}
+inline std::string texts(std::string_view name, const std::vector<int64_t>& dims, const std::vector<std::string>& values) {
+  std::string out;
+  for (int64_t d : dims) out += number(1, d);
+  out += number(2, 8) + message(8, name);
+  for (const std::string& v : values) out += message(6, v);
+  return out;
 }
 inline std::string external_tensor(std::string_view name, const std::vector<int64_t>& dims,
                                    const std::vector<std::pair<std::string, std::string>>& where) {
@@ -68,7 +100,7 @@ struct GraphParts {
 };
 
 inline std::string model(const GraphParts& graph, int64_t version = 20) {
-  return number(1, 9) + opset(version) + message(7, graph.bytes());
+  return number(1, 9) + opset(version) + opset(3, "ai.onnx.ml") + message(7, graph.bytes());
 }
 
 }  // namespace tinygrad::onnx::test

@@ -153,8 +153,9 @@ Results tensor_scatter(Call& c) {
 
 Results one_hot(Call& c) {
   const Tensor &indices = c.tensor(0), &values = c.tensor(2);
-  const int64_t depth = c.integer(1);
-  if (depth < 1) c.fail(fmt::format("the depth {}", depth));
+  const double named = c.number(1);  // of any type
+  if (!(named >= 1 && named < 0x1p31)) c.fail(fmt::format("the depth {}", named));
+  const int64_t depth = int64_t(named);
   if (values.shape() != Sizes{2}) c.fail(fmt::format("expects the values off and on, got {}", values.to_string()));
   const int rank = indices.ndim();
   const int axis = normal_axis(c, c.attribute("axis", -1), size_t(rank) + 1);

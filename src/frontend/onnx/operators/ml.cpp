@@ -363,7 +363,7 @@ Results one_hot_encoder(Call& c) {
       add(found == texts.end() ? -1 : found - texts.begin());
     }
   } else {
-    for (int64_t x : c.integers(0)) {
+    for (int64_t x : c.host(0).integers()) {
       const auto found = std::find(integers.begin(), integers.end(), x);
       add(found == integers.end() ? -1 : found - integers.begin());
     }
