@@ -27,7 +27,8 @@ class TinygradBackendRep(BackendRep):  # type: ignore[misc]
   def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
     given = inputs if isinstance(inputs, dict) else dict(zip(self.runner.graph_inputs, inputs if isinstance(inputs, (list, tuple)) else [inputs]))
     outputs = self.runner(given)
-    return namedtupledict("Outputs", self.names)(*(_to_numpy(outputs[name]) for name in self.names))
+    values: tuple[Any, ...] = namedtupledict("Outputs", self.names)(*(_to_numpy(outputs[name]) for name in self.names))
+    return values
 
 
 class TinygradBackend(Backend):  # type: ignore[misc]

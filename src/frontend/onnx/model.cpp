@@ -13,6 +13,7 @@
 
 #include "frontend/onnx/check.h"
 #include "frontend/onnx/operators.h"
+#include "uop/uop.h"
 
 namespace tinygrad::onnx {
 
