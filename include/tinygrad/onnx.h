@@ -186,8 +186,8 @@ class TINYGRAD_EXPORT Model {
   const std::vector<ValueInfo>& outputs() const;
   /// Producer, domain, versions and the pairs that the file gives.
   const std::map<std::string, std::string>& metadata() const;
-  /// The weights by name. Those of floats may be assigned to, or others of their shape put in their place; integers, as sizes, are read when
-  /// the model is.
+  /// The weights by name. Those of floats may be assigned to, or others of their shape put in their place; integers, such as sizes, are
+  /// read with the model.
   std::map<std::string, Tensor>& parameters() const;
   /// The operators of the graph and of what it calls, with the number of nodes.
   std::map<std::string, int64_t> operators() const;
