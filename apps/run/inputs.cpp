@@ -244,7 +244,7 @@ class Maker {
   Prepared constants(const Port& p, const std::string& source, const std::vector<double>& numbers) const {
     for (const double n : numbers)
       if (!holds(*p.dtype, n)) throw DTypeError(fmt::format("run: the input '{}' is {}, which does not hold {}", p.name, p.type, n));
-    if (numbers.size() == 1) return {Tensor::full(chosen_sizes(p), numbers[0], {.dtype = *p.dtype}), source};
+    if (numbers.size() == 1) return {Tensor::full(chosen_sizes(p), numbers[0], {.dtype = p.dtype}), source};
     Sizes shape = p.has_shape ? Sizes(std::max<size_t>(p.shape.size(), 1), 1) : Sizes{1};
     shape.back() = int64_t(numbers.size());
     return {Tensor(numbers, shape).cast(*p.dtype), fmt::format("{} numbers", numbers.size())};

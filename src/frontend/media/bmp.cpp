@@ -1,6 +1,7 @@
 // BMP without compression: BITMAPCOREHEADER, BITMAPINFOHEADER and what begins as it (learn.microsoft.com, "Bitmap Storage").
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>

@@ -1,4 +1,5 @@
 // JPEG 2000 by openjpeg 2, of which these declarations are used (https://www.openjpeg.org).
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>

@@ -1,4 +1,5 @@
 // TIFF by libtiff 4.5, of which these declarations are used (https://libtiff.gitlab.io/libtiff).
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>

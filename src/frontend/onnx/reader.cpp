@@ -1,6 +1,8 @@
 // The weights of a model, as those of any other model file.
 #include "frontend/onnx/reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <mutex>

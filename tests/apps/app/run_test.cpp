@@ -1,6 +1,7 @@
 // tg run and tg inspect of ONNX models: what scripts may rely on, and what is said to mistakes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

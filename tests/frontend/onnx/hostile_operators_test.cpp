@@ -1,6 +1,7 @@
 // Operators whose attributes and inputs are hostile: each is a typed error at once, or the right answer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
