@@ -88,6 +88,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/memory/run $(BUILD)
 	@bench/python/run $(BUILD)
 	@bench/digits/run $(BUILD)/bin/tg
+	@bench/onnx/run $(BUILD)/bin/tg
 	@bench/overheads/run $(BUILD)
 	@bench/beside/run $(BUILD)
 	@bench/kernels/run --build $(BUILD) --page docs/benchmarks.md

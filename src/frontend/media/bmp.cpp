@@ -108,7 +108,7 @@ void encode_bmp(const Picture& picture, const Sink& sink) {
   };
   put(size, 4), put(0, 4), put(pixels_at, 4);
   put(info_header_bytes, 4), put(uint64_t(picture.width), 4), put(uint64_t(picture.height), 4), put(1, 2), put(24, 2);
-  put(plain, 4), put(row_bytes * uint64_t(picture.height), 4), put(0, 16);
+  put(plain, 4), put(row_bytes * uint64_t(picture.height), 4), put(0, 8), put(0, 8);
   sink(std::as_bytes(std::span(header)));
   std::vector<uint8_t> row(row_bytes);
   for (int64_t y = picture.height - 1; y >= 0; --y) {
