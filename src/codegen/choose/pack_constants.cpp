@@ -114,13 +114,18 @@ class Packing {
   Split split_;
 };
 
+/// Calls of one kernel that differ in variables would have copies of their own.
+bool has_variables(const UOp& load) {
+  return std::ranges::any_of(toposort(load), [](const UOp& u) { return u.is(Op::VAR); });
+}
+
 /// What may be packed, of each argument the only load.
 std::vector<UOp> loads_of(const UOp& sink, std::span<const UOp> axes, uint64_t slots) {
   const std::vector<UOp> nodes = toposort(sink);
   std::vector<UOp> out;
   for (int32_t slot = 0; slot < 64; ++slot) {
     const UOp load = slots >> slot & 1 ? only_load(nodes, slot) : UOp();
-    if (!load) continue;
+    if (!load || has_variables(load)) continue;
     const OpenRanges moves = ranges_of(load);
     const bool known = std::ranges::all_of(moves, [](const UOp& r) { return constant_size(r) > 0; });
     const int64_t uses = uses_of(axes, moves);

@@ -33,9 +33,9 @@ struct Case {
 };
 
 /// out[i, j] = sum over k of a[i, k] * b[j, k], the weight of a linear layer
-UOp linear(int64_t m, int64_t n, int64_t k_size) {
+UOp linear(int64_t m, int64_t n, int64_t k_size, const UOp& first = index_const(0)) {
   const UOp i = test::loop(m, 0), j = test::loop(n, 1), k = test::reduce_loop(k_size, 2);
-  const UOp product = test::read(test::arg(1, m * k_size), i * k_size + k) * test::read(test::arg(2, n * k_size), j * k_size + k);
+  const UOp product = test::read(test::arg(1, m * k_size), i * k_size + k) * test::read(test::arg(2, n * k_size), first + j * k_size + k);
   return test::kernel({test::ended(test::write(test::arg(0, m * n), i * n + j, test::reduce_over(Op::ADD, product, {k})), {i, j})});
 }
 
@@ -83,6 +83,8 @@ TEST(PackConstants, OnlyWhereItPays) {
   const UOp kernel = test::matmul(200, 192, 80);
   const uint64_t all = ~uint64_t{0};
   EXPECT_TRUE(pack_constants(kernel, avx512(), {}, all));
+  EXPECT_TRUE(pack_constants(linear(100, 192, 160), avx512(), {}, 1 << 2));
+  EXPECT_FALSE(pack_constants(linear(100, 192, 160, variable("first", 0, 64)), avx512(), {}, 1 << 2)) << "each call has a copy of its own";
   EXPECT_FALSE(pack_constants(kernel, avx512(), {}, 0)) << "no argument is constant";
   EXPECT_FALSE(pack_constants(kernel, avx512(), {.noopt = true}, all));
   EXPECT_FALSE(pack_constants(kernel, interp_target(), {}, all)) << "work-groups";

@@ -47,6 +47,20 @@ TEST_F(PackedWeights, AreCopiedOnce) {
   EXPECT_EQ(kernels(f), 1u);
 }
 
+// Layers of one shape whose weights lie in one tensor share a kernel, which is told where each begins.
+TEST_F(PackedWeights, OfManyLayersInOneTensor) {
+  std::vector<Tensor> layers;
+  for (unsigned seed = 1; seed <= 6; ++seed) layers.push_back(weight(seed));
+  const Tensor all = Tensor::stack(layers).realize();
+  const auto each = [&](const Tensor& x) {
+    Tensor out = x;
+    for (int64_t i = 0; i < all.size(0); ++i) out = (out.matmul(all[i]).shrink_to({rows, terms}) % 7).contiguous();
+    return out;
+  };
+  const auto f = jit(each);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(input()).tolist(), each(input()).tolist());
+}
+
 TEST_F(PackedWeights, ThatAreAssignedToAreCopiedAgain) {
   const auto f = layer();
   capture(f);
