@@ -26,16 +26,6 @@ const std::set<std::string> differences = {
     "test_training_dropout_default",
     "test_training_dropout_default_mask",
     "test_training_dropout_mask",
-    // The operator is not there yet.
-    "test_image_decoder_decode_bmp_rgb",
-    "test_image_decoder_decode_jpeg2k_rgb",
-    "test_image_decoder_decode_jpeg_bgr",
-    "test_image_decoder_decode_jpeg_grayscale",
-    "test_image_decoder_decode_jpeg_rgb",
-    "test_image_decoder_decode_png_rgb",
-    "test_image_decoder_decode_pnm_rgb",
-    "test_image_decoder_decode_tiff_rgb",
-    "test_image_decoder_decode_webp_rgb",
     // Expect the rounding errors of an FFT in float32 where the exact result is 0.
     "test_dft_inverse",
     "test_dft_inverse_opset19",
