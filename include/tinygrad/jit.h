@@ -34,6 +34,8 @@ struct JitOptions {
   bool prune = false;
   /// How many calls, of different shapes, dtypes and devices, are kept captured; the least recently used one is dropped for another.
   size_t captures = 16;
+  /// The first call is captured already, for a function that is known to do the same in each call.
+  bool at_once = false;
 };
 
 namespace detail {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common.h"
+#include "dlpack.h"
 
 #include "dtype/scalar.h"
 #include "tensor/handle.h"
@@ -17,39 +18,11 @@ namespace {
 
 using AnyArray = nb::ndarray<nb::ro>;
 
-std::optional<DType> dtype_of_array(nb::dlpack::dtype t) {
-  if (t.lanes != 1) return {};
-  const auto sized = [&](DType b1, DType b2, DType b4, DType b8) -> std::optional<DType> {
-    switch (t.bits) {
-      case 8: return b1;
-      case 16: return b2;
-      case 32: return b4;
-      case 64: return b8;
-      default: return {};
-    }
-  };
-  switch (nb::dlpack::dtype_code(t.code)) {
-    case nb::dlpack::dtype_code::Bool: return t.bits == 8 ? std::optional(DType::bool_) : std::nullopt;
-    case nb::dlpack::dtype_code::Int: return sized(DType::int8, DType::int16, DType::int32, DType::int64);
-    case nb::dlpack::dtype_code::UInt: return sized(DType::uint8, DType::uint16, DType::uint32, DType::uint64);
-    case nb::dlpack::dtype_code::Float:
-      return t.bits == 16   ? std::optional(DType::float16)
-             : t.bits == 32 ? std::optional(DType::float32)
-             : t.bits == 64 ? std::optional(DType::float64)
-                            : std::nullopt;
-    case nb::dlpack::dtype_code::Bfloat: return t.bits == 16 ? std::optional(DType::bfloat16) : std::nullopt;
-    default: return {};
-  }
-}
+std::optional<DType> dtype_of_array(nb::dlpack::dtype t) { return dlpack::dtype_of({t.code, t.bits, t.lanes}); }
 
 nb::dlpack::dtype array_dtype(DType d) {
-  using Code = nb::dlpack::dtype_code;
-  const Code code = is_bool(d)             ? Code::Bool
-                    : d == DType::bfloat16 ? Code::Bfloat
-                    : is_float(d)          ? Code::Float
-                    : is_unsigned(d)       ? Code::UInt
-                                           : Code::Int;
-  return {uint8_t(code), uint8_t(itemsize(d) * 8), 1};
+  const dlpack::Type t = dlpack::type_of(d);
+  return {t.code, t.bits, t.lanes};
 }
 
 /// Row-major copies of elements with any strides.

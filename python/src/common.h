@@ -170,6 +170,9 @@ void bind_state(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_onnx(nb::module_& m);
+void bind_aten(nb::module_& m);
+void bind_dlpack(nb::module_& m);
+void bind_graph_function(nb::module_& m);
 void bind_uops(nb::module_& m);
 
 /// The gradient that a Python function of nodes gives: it gets those of the outputs, and the call, whose sources behind the first are the

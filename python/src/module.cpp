@@ -142,6 +142,9 @@ NB_MODULE(_core, m) {
   bind_data(m);
   bind_jit(m);
   bind_onnx(m);
+  bind_aten(m);
+  bind_dlpack(m);
+  bind_graph_function(m);
   nb::set_leak_warnings(false);  // what jitted functions keep ends with the process
   tinygrad::set_interrupt_check(check_interrupted);
 }

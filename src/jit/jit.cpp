@@ -177,7 +177,7 @@ void give_arguments_back(const Recorder& recorder) {
 void JitCore::State::record(Entry& entry, const CallArguments& arguments, const void* result_type, const Body& body) {
   std::vector<Symbol> variables;
   for (const auto& v : arguments.variables) variables.push_back(v.first);
-  Recorder recorder(rename(arguments), std::move(variables), entry.calls > 0);
+  Recorder recorder(rename(arguments), std::move(variables), entry.calls > 0 || options.at_once);
   const struct AtEnd {
     const Recorder& recorder;
     ~AtEnd() { give_arguments_back(recorder); }
@@ -206,9 +206,10 @@ void JitCore::State::keep(Entry& entry, Recorder& recorder, const CallArguments&
                           const void* result_type) {
   Recording& now = recorder.recording();
   const bool usable = now.host_use.empty();
-  const std::string change = !usable       ? "it calls " + now.host_use
-                             : !entry.last ? "there is none to compare with"
-                                           : difference(*entry.last, now);
+  const std::string change = !usable           ? "it calls " + now.host_use
+                             : options.at_once ? ""
+                             : !entry.last     ? "there is none to compare with"
+                                               : difference(*entry.last, now);
   if (change.empty()) {
     set(entry, std::make_shared<CapturedCall>(recorder, arguments, results, result_type, options.prune));
     entry.last = nullptr;

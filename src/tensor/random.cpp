@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include <tinygrad/errors.h>
 
@@ -38,9 +39,19 @@ Sequence& sequence() {
   return *s;
 }
 
+thread_local OwnSequence* own_sequence = nullptr;
+
 }  // namespace
 
+tensor::OwnSequence::OwnSequence(uint64_t seed) : seed_(seed), before_(std::exchange(own_sequence, this)) {}
+tensor::OwnSequence::~OwnSequence() { own_sequence = before_; }
+
 DrawState tensor::next_draw(int64_t words) {
+  if (OwnSequence* own = own_sequence) {
+    const uint64_t from = own->drawn_;
+    own->drawn_ += static_cast<uint64_t>(words);
+    return {uint32_t(own->seed_), uint32_t(own->seed_ >> 32), uint32_t(from), uint32_t(from >> 32)};
+  }
   Sequence& s = sequence();
   const std::lock_guard lock(s.mutex);
   const uint64_t from = s.drawn;

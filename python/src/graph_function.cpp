@@ -1,0 +1,250 @@
+// A function of arrays of another library (PyTorch's graphs) that is captured for each form of its arguments, and replayed on their memory.
+#include <list>
+
+#include "dlpack.h"
+
+#include "device/buffer.h"
+#include "tensor/random.h"
+#include "uop/build.h"
+#include "uop/uop.h"
+
+namespace tinygrad::python {
+
+namespace {
+
+using dlpack::Array;
+using dlpack::Exchange;
+
+/// An argument as captured calls depend on it: a number, nothing, or an array of one layout.
+struct ArgumentForm {
+  enum class Kind : uint8_t { none, integer, number, array } kind = Kind::none;
+  int64_t integer = 0;
+  double number = 0;
+  DType dtype = DType::void_;
+  Sizes shape = {}, strides = {};
+  int64_t span = 0;
+  bool is_aligned = true;  ///< to its elements
+  bool copied = false;     ///< what no view of its memory shows
+  bool written = false;
+
+  bool operator==(const ArgumentForm& o) const {
+    if (kind != o.kind || integer != o.integer || number != o.number || dtype != o.dtype || shape != o.shape || is_aligned != o.is_aligned)
+      return false;
+    for (size_t i = 0; i < shape.size() && span > 0; ++i)
+      if (shape[i] > 1 && strides[i] != o.strides[i]) return false;
+    return true;
+  }
+};
+
+/// One of what a call gives: None or a number as it is, an argument, or a result, seen with these strides.
+struct OutputForm {
+  enum class Kind : uint8_t { constant, argument, view_of_argument, result } kind = Kind::constant;
+  nb::object constant = {};
+  size_t number = 0;
+  Sizes shape = {}, strides = {};
+  int64_t offset = 0;
+};
+
+OutputForm output_of(nb::handle x) {
+  const auto t = nb::borrow<nb::tuple>(x);
+  const std::string kind = nb::cast<std::string>(t[0]);
+  if (kind == "constant") return {.kind = OutputForm::Kind::constant, .constant = nb::borrow(t[1])};
+  if (kind == "argument") return {.kind = OutputForm::Kind::argument, .number = nb::cast<size_t>(t[1])};
+  return {.kind = kind == "result" ? OutputForm::Kind::result : OutputForm::Kind::view_of_argument,
+          .number = nb::cast<size_t>(t[1]),
+          .shape = nb::cast<Ints>(t[2]).values,
+          .strides = nb::cast<Ints>(t[3]).values,
+          .offset = nb::cast<int64_t>(t[4])};
+}
+
+/// Calls whose arguments have one form.
+struct Captured {
+  std::vector<ArgumentForm> arguments;
+  nb::object build;  ///< a list of tensors to a list of tensors, and the outputs made of them
+  bool draws = false;
+  detail::JitCore core{{.at_once = true}};
+  std::vector<OutputForm> outputs = {};
+  std::vector<bool> is_borrowed = {};  ///< results that lie in an argument's memory, which is not theirs to keep
+};
+
+class GraphFunction {
+ public:
+  GraphFunction(nb::handle type, nb::object prepare, nb::object seed)
+      : library_(dlpack::exchange_of(type)), type_(nb::borrow(type)), prepare_(std::move(prepare)), seed_(std::move(seed)) {}
+
+  nb::object call(const nb::list& arguments) {
+    std::vector<ArgumentForm> now;
+    std::vector<Array> arrays;
+    describe(arguments, now, arrays);
+    for (const std::shared_ptr<Captured>& c : captured_)
+      if (c->arguments == now) return run(c, arguments, arrays);
+    const nb::object prepared = prepare_(arguments);
+    if (!nb::isinstance<nb::tuple>(prepared)) return prepared;  // what it computed in another way
+    const auto [build, copied, written, draws] = nb::cast<std::tuple<nb::object, std::vector<size_t>, std::vector<size_t>, bool>>(prepared);
+    describe(arguments, now, arrays);
+    const auto made = std::make_shared<Captured>();
+    made->arguments = now;
+    made->build = build;
+    made->draws = draws;
+    for (size_t i : copied) made->arguments.at(i).copied = true;
+    for (size_t i : written) made->arguments.at(i).written = true;
+    captured_.push_front(made);
+    try {
+      return run(made, arguments, arrays);
+    } catch (...) {
+      captured_.remove(made);
+      throw;
+    }
+  }
+
+  size_t count() const { return captured_.size(); }
+
+ private:
+  void describe(const nb::list& arguments, std::vector<ArgumentForm>& forms, std::vector<Array>& arrays) const {
+    const size_t n = nb::len(arguments);
+    forms.assign(n, {});
+    arrays.assign(n, {});
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* x = PyList_GET_ITEM(arguments.ptr(), Py_ssize_t(i));
+      ArgumentForm& f = forms[i];
+      if (x == Py_None) continue;
+      if (PyLong_Check(x)) {
+        f.kind = ArgumentForm::Kind::integer;
+        f.integer = nb::cast<int64_t>(nb::handle(x));
+      } else if (PyFloat_Check(x)) {
+        f.kind = ArgumentForm::Kind::number;
+        f.number = PyFloat_AS_DOUBLE(x);
+      } else {
+        describe_array(x, f, arrays[i]);
+      }
+    }
+  }
+
+  void describe_array(nb::handle x, ArgumentForm& f, Array& array) const {
+    array = dlpack::borrowed(library_, x);
+    if (array.device.type != dlpack::cpu)
+      throw DeviceError("an argument is in the memory of a device; only those on the CPU are computed with");
+    const std::optional<DType> dtype = dlpack::dtype_of(array.dtype);
+    if (!dtype) throw DTypeError(std::string("no tensor has elements of ") + nb::repr(nb::getattr(x, "dtype")).c_str());
+    f.kind = ArgumentForm::Kind::array;
+    f.dtype = *dtype;
+    f.shape = dlpack::shape_of(array);
+    f.strides = dlpack::strides_of(array);
+    f.span = dlpack::span_of(array);
+    f.is_aligned = reinterpret_cast<uintptr_t>(dlpack::data_of(array)) % itemsize(*dtype) == 0;
+  }
+
+  static Tensor on_memory(void* data, int64_t count, DType dtype) {
+    static Device& host = Device::get("CPU");
+    static const Symbol name("CPU");
+    const BufferPtr memory = Buffer::make(host, count, dtype, {.external_ptr = data});
+    return Tensor::from_uop(buffer(dtype, {.id = next_buffer_id(), .size = count, .device = name, .resource = memory}));
+  }
+
+  nb::object run(const std::shared_ptr<Captured>& captured, const nb::list& arguments, std::vector<Array>& arrays) {
+    detail::JitArguments given;
+    std::vector<std::pair<nb::object, nb::object>> written_back;  // the argument and its copy
+    std::vector<nb::object> kept;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const ArgumentForm& f = captured->arguments[i];
+      if (f.kind != ArgumentForm::Kind::array || f.span == 0) continue;
+      int64_t span = f.span;
+      if (f.copied) {
+        const nb::object own = nb::borrow(arguments[i]).attr("detach")().attr("contiguous")().attr("clone")();
+        arrays[i] = dlpack::borrowed(library_, own);
+        span = dlpack::span_of(arrays[i]);
+        kept.push_back(own);
+        if (f.written) written_back.emplace_back(arguments[i], own);
+      }
+      given.tensors.push_back(on_memory(dlpack::data_of(arrays[i]), span, f.dtype));
+    }
+    std::optional<uint64_t> seed;
+    if (captured->draws) seed = nb::cast<uint64_t>(seed_());
+    static constexpr char tag = 0;
+    std::vector<Tensor> results;
+    const auto body = [&](std::span<const Tensor> tensors) {
+      const nb::gil_scoped_acquire gil;
+      nb::list own;
+      for (const Tensor& t : tensors) own.append(nb::cast(t));
+      const auto built = nb::borrow<nb::tuple>(captured->build(own));
+      for (nb::handle t : nb::borrow<nb::list>(built[0])) results.push_back(*nb::inst_ptr<Tensor>(t));
+      captured->outputs.clear();
+      for (nb::handle o : nb::borrow<nb::list>(built[1])) captured->outputs.push_back(output_of(o));
+      return detail::JitResults{results, {}};
+    };
+    std::vector<std::shared_ptr<std::byte>> memories;
+    {
+      const Interruptible interruptible;
+      const Released released;
+      std::optional<tensor::OwnSequence> sequence;
+      if (seed) sequence.emplace(*seed);
+      if (std::optional<detail::JitResults> replayed = captured->core.call(given, &tag, body)) {
+        results = std::move(replayed->tensors);
+      } else {
+        std::vector<Tensor> all = results;
+        all.insert(all.end(), given.tensors.begin(), given.tensors.end());
+        Tensor::realize(all);
+      }
+      for (const Tensor& t : results) memories.push_back(t.host_memory());
+    }
+    note_borrowed(*captured, arrays, results, memories);
+    for (size_t i = 0; i < memories.size(); ++i)
+      if (captured->is_borrowed[i]) memories[i] = copy_of(memories[i], results[i].nbytes());
+    for (const auto& [argument, copy] : written_back) argument.attr("copy_")(copy);
+    nb::list out;
+    for (const OutputForm& o : captured->outputs) out.append(output(o, arguments, results, memories));
+    return out;
+  }
+
+  static void note_borrowed(Captured& captured, const std::vector<Array>& arrays, const std::vector<Tensor>& results,
+                            const std::vector<std::shared_ptr<std::byte>>& memories) {
+    if (captured.is_borrowed.size() == results.size()) return;
+    captured.is_borrowed.assign(results.size(), false);
+    for (size_t r = 0; r < results.size(); ++r)
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        const ArgumentForm& f = captured.arguments[i];
+        if (f.kind != ArgumentForm::Kind::array || f.span == 0 || !memories[r]) continue;
+        const auto at = reinterpret_cast<uintptr_t>(memories[r].get()), begin = reinterpret_cast<uintptr_t>(dlpack::data_of(arrays[i]));
+        if (at >= begin && at < begin + size_t(dlpack::span_of(arrays[i])) * itemsize(f.dtype)) captured.is_borrowed[r] = true;
+      }
+  }
+
+  static std::shared_ptr<std::byte> copy_of(const std::shared_ptr<std::byte>& memory, int64_t bytes) {
+    const auto copy = std::make_shared<std::vector<std::byte>>(memory.get(), memory.get() + bytes);
+    return {copy, copy->data()};
+  }
+
+  nb::object output(const OutputForm& o, const nb::list& arguments, const std::vector<Tensor>& results,
+                    const std::vector<std::shared_ptr<std::byte>>& memories) const {
+    switch (o.kind) {
+      case OutputForm::Kind::constant: return o.constant;
+      case OutputForm::Kind::argument: return nb::borrow(arguments[o.number]);
+      case OutputForm::Kind::view_of_argument: {
+        const nb::object x = nb::borrow(arguments[o.number]);
+        const auto offset = nb::cast<int64_t>(x.attr("storage_offset")()) + o.offset;
+        return x.attr("as_strided")(to_tuple(o.shape), to_tuple(o.strides), offset);
+      }
+      case OutputForm::Kind::result:
+        return dlpack::to_object(library_, memories.at(o.number), results.at(o.number).dtype(), o.shape, o.strides, o.offset);
+    }
+    return nb::none();
+  }
+
+  const Exchange& library_;
+  const nb::object type_, prepare_, seed_;
+  std::list<std::shared_ptr<Captured>> captured_;
+};
+
+}  // namespace
+
+void bind_graph_function(nb::module_& m) {
+  nb::class_<GraphFunction>(
+      m, "GraphFunction", nb::dynamic_attr(),
+      "A function of a list of PyTorch's tensors and numbers. `prepare(arguments)` gives, for arguments of a new form, "
+      "a function that builds the graph and how it takes them, or the results themselves.")
+      .def(nb::init<nb::handle, nb::object, nb::object>(), "type"_a, "prepare"_a, "seed"_a)
+      .def("__call__", &GraphFunction::call, "arguments"_a)
+      .def_prop_ro("count", &GraphFunction::count);
+}
+
+}  // namespace tinygrad::python

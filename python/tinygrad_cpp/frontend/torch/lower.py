@@ -1,0 +1,171 @@
+"""Builds our graph of the nodes of a stage."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Sequence
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from tinygrad_cpp import Error, Tensor, _core
+from tinygrad_cpp.frontend.torch import arrays
+from tinygrad_cpp.frontend.torch.graph import SIZE_OPS, Stage, arguments_of, aten, concrete, is_number, meta, note_symbols
+
+# Those whose result is a view in PyTorch, of their first argument.
+VIEW_OPS = {aten.view.default, aten.permute.default, aten.t.default, aten.transpose.int, aten.expand.default, aten.unsqueeze.default,
+            aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.slice.Tensor, aten.select.int, aten.alias.default,
+            aten.detach.default, aten.diagonal.default, aten._unsafe_view.default}
+
+
+class NotLowered(Exception):
+  """A node that cannot be built here."""
+
+  def __init__(self, node: Node, reason: str):
+    super().__init__(f"{node.target}: {reason}")
+    self.node, self.reason = node, reason
+
+
+def _to_ours(x: Any) -> Any:
+  if isinstance(x, torch.dtype):
+    if x not in arrays.DTYPES:
+      raise TypeError(f"no tensor has elements of {x}")
+    return arrays.DTYPES[x]
+  return [_to_ours(v) for v in x] if isinstance(x, (tuple, list)) else x
+
+
+class Lowering:
+  """One form of a stage: `arguments` are those that it was made for. `exact` are the outputs whose strides must be those that PyTorch's have."""
+
+  def __init__(self, stage: Stage, arguments: Sequence[Any], exact: set[Node]):
+    self.stage, self.exact = stage, exact
+    self.shadows: dict[Node, Any] = {}  # arguments without their memory; PyTorch's views and sizes are asked on these
+    self.symbols: dict[Any, int] = {}
+    self.is_empty, self.copied = [], []
+    self.written = [stage.inputs.index(n.args[0]) for n in stage.ours if n.target is aten.copy_.default]  # type: ignore[arg-type]
+    for i, (node, x) in enumerate(zip(stage.inputs, arguments)):
+      is_array = isinstance(x, torch.Tensor)
+      self.is_empty.append(is_array and x.numel() == 0)
+      self.shadows[node] = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta") if is_array else x
+      if is_array and isinstance(meta(node), torch.Tensor):
+        note_symbols(meta(node).shape, x.shape, self.symbols)
+        fits = arrays.is_whole_view if i in self.written else arrays.is_view_of_memory
+        if not fits(x.shape, x.stride()) or x.data_ptr() % x.element_size() or x.is_neg():
+          self.copied.append(i)
+          self.shadows[node] = torch.empty(x.shape, dtype=x.dtype, device="meta")
+      elif isinstance(meta(node), torch.SymInt):
+        note_symbols([meta(node)], [x], self.symbols)
+    self.draws = any(isinstance(n.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in n.target.tags for n in stage.ours)
+
+  def __call__(self, memories: list[Tensor]) -> tuple[list[Tensor], list[Any]]:
+    """The results to be computed, and the outputs as what of them, or of the arguments, they are."""
+    self.env: dict[Node, Any] = {}
+    given = iter(memories)
+    for node, is_empty in zip(self.stage.inputs, self.is_empty):
+      x = self.shadows[node]
+      if not isinstance(x, torch.Tensor):
+        self.env[node] = x
+      elif is_empty:
+        self.env[node] = Tensor.empty(*x.shape, dtype=arrays.DTYPES[x.dtype], device="CPU")
+      else:
+        self.env[node] = arrays.view_of_memory(next(given), x.shape, x.stride())
+    old = {n.args[0]: self.env[n.args[0]] for n in self.stage.ours if n.target is aten.copy_.default}  # type: ignore[index]
+    writes = []
+    for node in self.stage.ours:
+      try:
+        if node.target is aten.copy_.default:
+          writes.append((self.env[node.args[0]], self.env[node.args[1]], node))  # type: ignore[index]
+        else:
+          self.env[node] = self.compute(node)
+      except (Error, TypeError, ValueError, OverflowError) as e:
+        raise NotLowered(node, str(e)) from e
+    results: list[Tensor] = []
+    places: dict[Node, int] = {}
+    outputs = [self.output(n, results, places, old) for n in self.stage.outputs]
+    for into, value, node in writes:
+      try:
+        into.assign(value.cast(into.dtype).expand(*into.shape))
+      except Error as e:
+        raise NotLowered(node, str(e)) from e
+    self.env = {}
+    return results, outputs
+
+  def compute(self, node: Node) -> Any:
+    if node.target in SIZE_OPS:
+      return node.target(self.shadow(node.args[0]), *node.args[1:])  # type: ignore[operator]
+    if is_number(node) or node.target is operator.getitem:
+      args, kwargs = map_arg((node.args, node.kwargs), self.env.__getitem__)
+      return node.target(*args, **kwargs)  # type: ignore[operator]
+    arguments = {k: _to_ours(v) for k, v in map_arg(arguments_of(node), self.env.__getitem__).items()}
+    results = _core.aten_call(str(node.target), arguments, "CPU")
+    expected = meta(node)
+    if isinstance(expected, torch.Tensor):
+      self.check(node, results[0], expected)
+      return results[0]
+    if isinstance(expected, (tuple, list)):
+      given = results[0] if len(results) == 1 and isinstance(results[0], list) else results
+      for x, e in zip(given, expected, strict=True):
+        if isinstance(e, torch.Tensor) and x is not None:
+          self.check(node, x, e)
+      return given
+    return results[0]
+
+  def check(self, node: Node, x: Any, expected: torch.Tensor) -> None:
+    """What PyTorch said of a result before it ran is true of ours."""
+    shape = [concrete(n, self.symbols) for n in expected.shape]
+    if x.dtype is not arrays.DTYPES[expected.dtype] or len(x.shape) != len(shape) or any(n is not None and n != m for n, m in zip(shape, x.shape)):
+      raise NotLowered(node, f"it gave {x.dtype} {tuple(x.shape)} where PyTorch gives {expected.dtype} {tuple(expected.shape)}")
+
+  def shadow(self, node: Any) -> Any:
+    """A tensor without memory that has the strides which a value will have."""
+    if node not in self.shadows:
+      if node.target in VIEW_OPS:
+        args, kwargs = map_arg((node.args, node.kwargs), lambda n: self.shadow(n) if isinstance(meta(n), torch.Tensor) else self.env[n])
+        try:
+          self.shadows[node] = node.target(*args, **kwargs)
+          return self.shadows[node]
+        except RuntimeError:  # a view of memory that is laid out in another way
+          pass
+      self.shadows[node] = torch.empty(tuple(self.env[node].shape), dtype=meta(node).dtype, device="meta")
+    return self.shadows[node]
+
+  def strides_asked(self, node: Node) -> list[int] | None:
+    strides = [concrete(s, self.symbols) for s in meta(node).stride()]
+    return None if None in strides else strides  # type: ignore[return-value]
+
+  def output(self, node: Node, results: list[Tensor], places: dict[Node, int], written: dict[Any, Tensor]) -> Any:
+    value = self.env.get(node)
+    if not isinstance(value, Tensor):
+      return ("constant", value)
+    root, shape = node, tuple(value.shape)
+    shadow = self.shadow(node)
+    while root.target in VIEW_OPS and root not in self.stage.inputs and self.is_view(root):
+      root = root.args[0]  # type: ignore[assignment]
+    wanted = self.strides_asked(node) if node in self.exact and value.numel() else None
+    fits = wanted is None or all(n == 1 or s == w for n, s, w in zip(shape, shadow.stride(), wanted))
+    if root in self.stage.inputs:
+      if fits and root not in written and self.stage.inputs.index(root) not in self.copied and value.numel():
+        return ("view_of_argument", self.stage.inputs.index(root), shape, shadow.stride(), shadow.storage_offset())
+    elif fits and self.env[root].numel() <= value.numel():
+      if root not in places:
+        places[root] = len(results)
+        results.append(self.env[root] if root.target not in VIEW_OPS and root.target is not operator.getitem else self.env[root].contiguous())
+      return ("result", places[root], shape, shadow.stride(), shadow.storage_offset())
+    return self.laid_out(value, shape, wanted, results)
+
+  def is_view(self, node: Node) -> bool:
+    """Whether the value is a view of the first argument's memory; reshaping memory that is laid out in another way is a copy."""
+    root = self.shadow(node.args[0])
+    return bool(self.shadow(node)._is_view() or root.numel() == 0) and self.shadow(node)._base is (root._base if root._is_view() else root)
+
+  def laid_out(self, value: Tensor, shape: tuple[int, ...], wanted: list[int] | None, results: list[Tensor]) -> Any:
+    """A value in memory of its own, with these strides if its elements can lie so without a gap."""
+    order = sorted(range(len(shape)), key=lambda i: (-wanted[i], i)) if wanted else list(range(len(shape)))
+    strides = [0] * len(shape)
+    step = 1
+    for i in reversed(order):
+      strides[i] = step
+      step *= max(shape[i], 1)
+    results.append(value.permute(*order).contiguous() if order != sorted(order) else value.contiguous())
+    return ("result", len(results) - 1, shape, strides, 0)
