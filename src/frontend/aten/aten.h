@@ -24,10 +24,11 @@ struct CallOptions {
 /// not asked for (of backward operators, by output_mask). Dtypes and shapes are those that PyTorch gives. Nothing is computed before it is
 /// needed, but for operators whose results depend on values (item, nonzero).
 ///
-/// Operators are functions: nothing that they are given is changed. Results of views (view, slice, expand) may share memory with what they
-/// are views of, so that a caller who writes into one clones it before. What PyTorch's strides decide has no meaning here: as_strided,
-/// sym_stride and sym_storage_offset take tensors to be contiguous and from the beginning of their memory, and a caller who knows of other
-/// strides must not call them; empty_strided and memory formats give tensors of the same values.
+/// Operators are functions: nothing that they are given is changed. Results may share memory with arguments, those of view, slice and
+/// expand as well as those of clone and to: a caller who writes into a result, or gives it to somebody who does, copies it before. What
+/// PyTorch's strides decide has no meaning here: as_strided, sym_stride and sym_storage_offset take tensors to be contiguous and from the
+/// beginning of their memory, and a caller who knows of other strides must not call them; empty_strided and memory formats give tensors of
+/// the same values.
 ///
 /// ValueError for an operator that is not supported, arguments that its schema does not have or that are missing; DTypeError for an
 /// argument of the wrong kind; and what methods of Tensor throw. Messages begin with the operator's name.

@@ -80,6 +80,10 @@ const Value& Call::operator[](std::string_view parameter) const {
   return values_[size_t(found - schema_.parameters.begin())];
 }
 
+bool Call::declares(std::string_view parameter) const {
+  return std::ranges::find(schema_.parameters, parameter, &Parameter::name) != schema_.parameters.end();
+}
+
 Tensor Call::tensor(std::string_view parameter) const {
   const Value& v = (*this)[parameter];
   if (v.is_none()) return {};
@@ -132,7 +136,7 @@ Extents Call::extents(std::string_view parameter) const {
 }
 
 std::optional<DType> Call::dtype(std::string_view parameter) const {
-  return has(parameter) ? std::optional((*this)[parameter].dtype()) : std::nullopt;
+  return declares(parameter) && has(parameter) ? std::optional((*this)[parameter].dtype()) : std::nullopt;
 }
 
 int Call::axis_of(int64_t axis, int rank) const {
@@ -155,9 +159,7 @@ std::vector<int> Call::axes(std::string_view parameter, int rank, bool empty_is_
 }
 
 std::string Call::device(const Tensor& like) const {
-  const auto given = [&](std::string_view parameter) {
-    return std::ranges::find(schema_.parameters, parameter, &Parameter::name) != schema_.parameters.end() && has(parameter);
-  };
+  const auto given = [&](std::string_view parameter) { return declares(parameter) && has(parameter); };
   if (given("layout") && *(*this)["layout"].get_if<Layout>() != Layout::strided) fail("only strided tensors are supported");
   if (!options_.device.empty()) return options_.device;
   if (!given("device")) return like.defined() ? like.device() : std::string(default_device());

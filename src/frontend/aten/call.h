@@ -26,6 +26,8 @@ class Call {
 
   std::string_view name() const { return schema_.name; }
   const Value& operator[](std::string_view parameter) const;
+  /// Whether the schema has this parameter.
+  bool declares(std::string_view parameter) const;
   bool has(std::string_view parameter) const { return !(*this)[parameter].is_none(); }
 
   /// A tensor; undefined where an optional one is nothing.
@@ -43,11 +45,13 @@ class Call {
   Sizes integers(std::string_view parameter, size_t count, const Sizes& empty_is = {}) const;
   std::vector<double> numbers(std::string_view parameter) const;
   Extents extents(std::string_view parameter) const;
+  /// Nothing where the schema has no such parameter.
   std::optional<DType> dtype(std::string_view parameter = "dtype") const;
   /// An axis of a tensor of `rank` axes, counted from the start; a tensor without axes has one for this. IndexError.
   int axis(std::string_view parameter, int rank) const { return axis_of(integer(parameter), rank); }
   int axis_of(int64_t axis, int rank) const;
-  /// Axes in the order of the argument; nothing and an empty list are all of them where `empty_is_all`. ValueError for one that is named twice.
+  /// Axes in the order of the argument; nothing and an empty list are all of them where `empty_is_all`. ValueError for one that is named
+  /// twice.
   std::vector<int> axes(std::string_view parameter, int rank, bool empty_is_all = true) const;
 
   /// Where a tensor is created: as the parameters device and layout say, or on the device of `like`.
@@ -71,7 +75,8 @@ struct Row {
 };
 
 // The families of operators.
-std::vector<Row> elementwise_operators();
+std::vector<Row> arithmetic_operators();
+std::vector<Row> unary_operators();
 std::vector<Row> comparison_operators();
 std::vector<Row> activation_operators();
 std::vector<Row> reduce_operators();
@@ -85,8 +90,11 @@ std::vector<Row> random_operators();
 std::vector<Row> product_operators();
 std::vector<Row> convolution_operators();
 std::vector<Row> pooling_operators();
+std::vector<Row> padding_operators();
+std::vector<Row> softmax_operators();
 std::vector<Row> normalization_operators();
 std::vector<Row> attention_operators();
+std::vector<Row> recurrent_operators();
 std::vector<Row> resampling_operators();
 std::vector<Row> loss_operators();
 std::vector<Row> number_operators();

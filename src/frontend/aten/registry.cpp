@@ -25,7 +25,12 @@ Table make_table() {
         throw InternalError(fmt::format("aten: '{}' has two rows", row.schema));
     }
   };
-  add(number_operators());
+  for (const auto family : {arithmetic_operators, unary_operators,    comparison_operators,    activation_operators,  reduce_operators,
+                            scan_operators,       movement_operators, slicing_operators,       indexing_operators,    scatter_operators,
+                            creation_operators,   random_operators,   product_operators,       convolution_operators, pooling_operators,
+                            padding_operators,    softmax_operators,  normalization_operators, attention_operators,   recurrent_operators,
+                            resampling_operators, loss_operators,     number_operators,        prims_operators})
+    add(family());
   return out;
 }
 

@@ -32,9 +32,19 @@ Value default_of(std::string_view text) {
   if (text == "None") return {};
   if (text == "True") return true;
   if (text == "False") return false;
-  if (text == "[]") return List();
+  if (text.front() == '[') {
+    List list;
+    std::string_view left = text.substr(1, text.size() - 2);
+    while (!left.empty()) {
+      const size_t comma = left.find(',');
+      list.push_back(parsed<int64_t>(trimmed(left.substr(0, comma))));
+      left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
+    }
+    return list;
+  }
   if (text.front() == '"') return std::string(text.substr(1, text.size() - 2));
   if (text == "long") return DType::int64;
+  if (text == "contiguous_format") return MemoryFormat::contiguous;
   if (text.find_first_of(".e") != std::string_view::npos) return parsed<double>(text);
   return parsed<int64_t>(text);
 }
