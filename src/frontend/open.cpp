@@ -17,6 +17,7 @@
 #include "frontend/onnx/reader.h"
 #include "frontend/safetensors/reader.h"
 #include "frontend/torch/torch.h"
+#include "frontend/torch_export/archive.h"
 
 namespace tinygrad::formats {
 
@@ -27,8 +28,9 @@ namespace {
 using namespace std::string_view_literals;
 
 [[noreturn]] void refuse(const FileBytes& file, std::string_view what) {
-  throw FormatError(fmt::format("{}: {}; the model files that are read: safetensors, GGUF, ONNX, checkpoints of PyTorch, .npy and .npz",
-                                file.name, what));
+  throw FormatError(
+      fmt::format("{}: {}; the model files that are read: safetensors, GGUF, ONNX, checkpoints and exported programs of PyTorch, .npy and .npz",
+                  file.name, what));
 }
 
 /// Files that are not read, by a text at a place.
@@ -54,9 +56,10 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view text, size_t
 std::unique_ptr<Reader> open_zip(const FileBytes& file) {
   const std::vector<archive::ZipFile> members = archive::read_zip(file.bytes, file.name);
   const auto has = [&](auto is) { return std::ranges::any_of(members, is, &archive::ZipFile::name); };
+  if (torch_export::is_pt2(members)) return torch_export::open_pt2(file);
   if (has([](std::string_view name) {
         const std::string_view last = name.substr(name.rfind('/') + 1);
-        return last == "data.pkl" || last == "constants.pkl" || last == "archive_format";
+        return last == "data.pkl" || last == "constants.pkl";
       }))
     return frontend::open_torch(file);
   if (members.empty() || has([](std::string_view name) { return name.ends_with(".npy"); })) return frontend::open_npz(file);

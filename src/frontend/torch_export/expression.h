@@ -1,0 +1,41 @@
+#pragma once
+/// Sizes as torch.export writes them: numbers, and expressions of symbols in sympy's notation, "Mul(Integer(2), Symbol('s0'))".
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tinygrad::torch_export {
+
+/// Values of symbols by their names.
+using Symbols = std::map<std::string, int64_t, std::less<>>;
+
+class Expression {
+ public:
+  Expression() = default;
+  explicit Expression(int64_t number) : number_(number) {}
+  /// FormatError, at `path`, for what is no such text or nests more than 100 deep.
+  static Expression parse(std::string_view text, const std::string& path);
+
+  bool is_number() const { return kind_.empty(); }
+  int64_t number() const { return number_; }
+  /// The name where it is a symbol alone.
+  const std::string* symbol() const { return kind_ == "Symbol" ? &name_ : nullptr; }
+  /// Nothing where a symbol has no value, a function is not known, or 64 bits do not hold it.
+  std::optional<int64_t> value(const Symbols& symbols) const;
+  /// "s0*2 + 1".
+  std::string text() const;
+
+ private:
+  struct Parser;
+  std::string kind_ = {};  ///< of the function; empty for a number
+  std::string name_ = {};
+  int64_t number_ = 0;
+  std::vector<Expression> args_ = {};
+};
+
+}  // namespace tinygrad::torch_export
