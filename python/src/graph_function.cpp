@@ -4,6 +4,7 @@
 #include "dlpack.h"
 
 #include "device/buffer.h"
+#include "tensor/memory.h"
 #include "tensor/random.h"
 #include "uop/build.h"
 #include "uop/uop.h"
@@ -238,6 +239,9 @@ class GraphFunction {
 }  // namespace
 
 void bind_graph_function(nb::module_& m) {
+  m.def(
+      "shows_memory", [](const Tensor& t) { return bool(tensor::state_of_view(t.uop())); }, "tensor"_a,
+      "Whether a tensor is a view of memory, in which what is written later is seen.");
   nb::class_<GraphFunction>(
       m, "GraphFunction", nb::dynamic_attr(),
       "A function of a list of PyTorch's tensors and numbers. `prepare(arguments)` gives, for arguments of a new form, "

@@ -52,7 +52,7 @@ def refusal(node: Node) -> str:
     return "it is no operator of ATen"
   if op is aten.copy_.default:
     into = node.args[0]
-    if isinstance(into, Node) and into.op == "placeholder" and not node.users:
+    if isinstance(into, Node) and into.op == "placeholder" and all(u.op == "output" for u in node.users):
       return _refused_elements(node)
     return "it writes into what is no argument"
   if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
@@ -66,6 +66,10 @@ def refusal(node: Node) -> str:
   if torch.Tag.nondeterministic_seeded in op.tags and any(a.name == "generator" and node.kwargs.get("generator") is not None for a in op._schema.arguments):
     return "it draws from a generator of its own"
   return _refused_elements(node)
+
+
+def has_our_elements(x: torch.Tensor) -> bool:
+  return x.layout is torch.strided and x.dtype in DTYPES and x.device.type == "cpu"
 
 
 def _refused_elements(node: Node) -> str:
@@ -83,7 +87,7 @@ class Stage:
   ours: list[Node] = dataclasses.field(default_factory=list)
   theirs: list[Node] = dataclasses.field(default_factory=list)
   inputs: list[Node] = dataclasses.field(default_factory=list)  # of `ours`, made elsewhere
-  outputs: list[Node] = dataclasses.field(default_factory=list)  # of `ours`, used elsewhere
+  outputs: list[Any] = dataclasses.field(default_factory=list)  # of `ours`, used elsewhere; of a graph that is one stage, all that it gives
 
 
 def has_effects(node: Node) -> bool:
@@ -145,6 +149,8 @@ def concrete(x: Any, symbols: dict[Any, int]) -> int | None:
   if isinstance(x, int):
     return x
   value = x.node.expr.xreplace(symbols)
+  if isinstance(value, int):
+    return value
   return int(value) if value.is_number and math.isfinite(value) else None
 
 

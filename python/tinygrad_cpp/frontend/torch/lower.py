@@ -83,6 +83,8 @@ class Lowering:
     results: list[Tensor] = []
     places: dict[Node, int] = {}
     outputs = [self.output(n, results, places, old) for n in self.stage.outputs]
+    # Values are those from before all writes.
+    writes = [(into, value.clone() if _core.shows_memory(value) else value, node) for into, value, node in writes]
     for into, value, node in writes:
       try:
         into.assign(value.cast(into.dtype).expand(*into.shape))
@@ -134,10 +136,14 @@ class Lowering:
     strides = [concrete(s, self.symbols) for s in meta(node).stride()]
     return None if None in strides else strides  # type: ignore[return-value]
 
-  def output(self, node: Node, results: list[Tensor], places: dict[Node, int], written: dict[Any, Tensor]) -> Any:
-    value = self.env.get(node)
+  def output(self, node: Any, results: list[Tensor], places: dict[Node, int], written: dict[Any, Tensor]) -> Any:
+    if isinstance(node, Node) and node.target is aten.copy_.default:
+      return ("argument", self.stage.inputs.index(node.args[0]))  # type: ignore[arg-type]
+    value = self.env.get(node) if isinstance(node, Node) else node
     if not isinstance(value, Tensor):
       return ("constant", value)
+    if node in self.stage.inputs and node not in written:
+      return ("argument", self.stage.inputs.index(node))
     root, shape = node, tuple(value.shape)
     shadow = self.shadow(node)
     while root.target in VIEW_OPS and root not in self.stage.inputs and self.is_view(root):
@@ -167,5 +173,5 @@ class Lowering:
     for i in reversed(order):
       strides[i] = step
       step *= max(shape[i], 1)
-    results.append(value.permute(*order).contiguous() if order != sorted(order) else value.contiguous())
+    results.append(value.permute(*order).clone() if order != sorted(order) else value.clone())
     return ("result", len(results) - 1, shape, strides, 0)

@@ -11,7 +11,7 @@ from torch.fx.node import map_arg
 
 from tinygrad_cpp import Error, _core
 from tinygrad_cpp.frontend.torch.fallback import FallbackWarning, count
-from tinygrad_cpp.frontend.torch.graph import Stage, aten, concrete, has_effects, meta, note_symbols, reasons_of, stages_of
+from tinygrad_cpp.frontend.torch.graph import Stage, aten, concrete, has_effects, has_our_elements, meta, note_symbols, reasons_of, stages_of, tensors_in
 from tinygrad_cpp.frontend.torch.lower import Lowering, NotLowered
 
 VIEWS_THAT_MAY_COPY = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
@@ -57,10 +57,11 @@ class Program:
     read_by_theirs = {a for n in theirs for a in n.all_input_nodes}
     for s in self.stages:
       s.inputs = [n for n in self.placeholders if n in set(s.inputs)] + [n for n in s.inputs if n.op != "placeholder"]
-    self.functions = [self.function(s, (self.exact | read_by_theirs) & set(s.outputs)) if s.ours else None for s in self.stages]
-    # The one stage that most graphs are is called with what the graph is called with.
-    self.is_one = len(self.stages) == 1 and not theirs and not self.constants and self.stages[0].inputs == self.placeholders \
-        and self.stages[0].outputs == list(self.result)
+    # A graph that is one stage is called as the graph is.
+    self.is_one = len(self.stages) == 1 and not theirs and not self.constants and all(has_our_elements(x) for n in self.placeholders for x in tensors_in(meta(n)))
+    if self.is_one:
+      self.stages[0].inputs, self.stages[0].outputs = self.placeholders, list(self.result)
+    self.functions = [self.function(s, (self.exact | read_by_theirs) & {n for n in s.outputs if isinstance(n, Node)}) if s.ours else None for s in self.stages]
 
   def function(self, stage: Stage, exact: set[Node]) -> Any:
     def prepare(arguments: list[Any]) -> Any:
@@ -114,7 +115,7 @@ class Program:
         note_symbols(meta(node).shape, x.shape, symbols)
     for node in stage.ours:
       env[node] = self.run_theirs(node, env, symbols, reason)
-    return [env[n] for n in stage.outputs]
+    return [env[n] if isinstance(n, Node) else n for n in stage.outputs]
 
   def run_theirs(self, node: Node, env: dict[Node, Any], symbols: dict[Any, int], reason: str = "") -> Any:
     reason = reason or self.reasons.get(node, "")
