@@ -47,7 +47,8 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 def view_of_memory(memory: Tensor, shape: Sequence[int], strides: Sequence[int]) -> Tensor:
   """The elements of a vector as an array with these strides."""
   axes = _axes(shape, strides)
-  out, sizes, length = memory, [], span(shape, strides)
+  sizes: list[int] = []
+  out, length = memory, span(shape, strides)
   for i in axes:
     whole = shape[i] * strides[i]
     if whole > length:

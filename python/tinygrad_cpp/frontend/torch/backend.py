@@ -44,4 +44,5 @@ def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: st
 
   compiler = aot_autograd(fw_compiler=forward, bw_compiler=all_exact, inference_compiler=all_exact, decompositions=decompositions(),
                           partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
-  return compiler(gm, example_inputs)
+  out: Callable[..., Any] = compiler(gm, example_inputs)
+  return out

@@ -42,7 +42,7 @@ def is_number(node: Node) -> bool:
 
 
 def is_contiguous(x: torch.Tensor) -> bool:
-  return x.is_contiguous() and x.storage_offset() == 0
+  return bool(x.is_contiguous()) and int(x.storage_offset()) == 0
 
 
 def refusal(node: Node) -> str:
@@ -126,21 +126,21 @@ def stages_of(gm: GraphModule, reasons: dict[Node, str]) -> list[Stage]:
     if node.op == "call_function" and node not in level:
       level[node] = last
   stages = [Stage() for _ in range(max(level.values(), default=-1) + 1)]
+  order = {n: i for i, n in enumerate(graph.nodes)}
   for node, i in level.items():
     (stages[i].theirs if node in reasons else stages[i].ours).append(node)
   for stage in stages:
-    order = {n: i for i, n in enumerate(graph.nodes)}
     stage.ours.sort(key=order.__getitem__)
     stage.theirs.sort(key=order.__getitem__)
-    own = set(stage.ours)
-    stage.inputs = list(dict.fromkeys(a for n in stage.ours for a in n.all_input_nodes if a not in own))
-    stage.outputs = [n for n in stage.ours if any(u not in own for u in n.users)]
+    ours = set(stage.ours)
+    stage.inputs = list(dict.fromkeys(a for n in stage.ours for a in n.all_input_nodes if a not in ours))
+    stage.outputs = [n for n in stage.ours if any(u not in ours for u in n.users)]
   return [s for s in stages if s.ours or s.theirs]
 
 
 def arguments_of(node: Node) -> dict[str, Any]:
   """Arguments by the names of the schema."""
-  schema = node.target._schema.arguments  # type: ignore[union-attr]
+  schema = node.target._schema.arguments
   return {**{p.name: a for p, a in zip(schema, node.args)}, **node.kwargs}
 
 

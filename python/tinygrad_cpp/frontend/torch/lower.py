@@ -43,7 +43,7 @@ class Lowering:
     self.shadows: dict[Node, Any] = {}  # arguments without their memory; PyTorch's views and sizes are asked on these
     self.symbols: dict[Any, int] = {}
     self.is_empty, self.copied = [], []
-    self.written = [stage.inputs.index(n.args[0]) for n in stage.ours if n.target is aten.copy_.default]  # type: ignore[arg-type]
+    self.written = [stage.inputs.index(n.args[0]) for n in stage.ours if n.target is aten.copy_.default]
     for i, (node, x) in enumerate(zip(stage.inputs, arguments)):
       is_array = isinstance(x, torch.Tensor)
       self.is_empty.append(is_array and x.numel() == 0)
@@ -70,12 +70,12 @@ class Lowering:
         self.env[node] = Tensor.empty(*x.shape, dtype=arrays.DTYPES[x.dtype], device="CPU")
       else:
         self.env[node] = arrays.view_of_memory(next(given), x.shape, x.stride())
-    old = {n.args[0]: self.env[n.args[0]] for n in self.stage.ours if n.target is aten.copy_.default}  # type: ignore[index]
+    old = {n.args[0]: self.env[n.args[0]] for n in self.stage.ours if n.target is aten.copy_.default}
     writes = []
     for node in self.stage.ours:
       try:
         if node.target is aten.copy_.default:
-          writes.append((self.env[node.args[0]], self.env[node.args[1]], node))  # type: ignore[index]
+          writes.append((self.env[node.args[0]], self.env[node.args[1]], node))
         else:
           self.env[node] = self.compute(node)
       except (Error, TypeError, ValueError, OverflowError) as e:
@@ -95,10 +95,10 @@ class Lowering:
 
   def compute(self, node: Node) -> Any:
     if node.target in SIZE_OPS:
-      return node.target(self.shadow(node.args[0]), *node.args[1:])  # type: ignore[operator]
+      return node.target(self.shadow(node.args[0]), *node.args[1:])
     if is_number(node) or node.target is operator.getitem:
       args, kwargs = map_arg((node.args, node.kwargs), self.env.__getitem__)
-      return node.target(*args, **kwargs)  # type: ignore[operator]
+      return node.target(*args, **kwargs)
     arguments = {k: _to_ours(v) for k, v in map_arg(arguments_of(node), self.env.__getitem__).items()}
     results = _core.aten_call(str(node.target), arguments, "CPU")
     expected = meta(node)
@@ -134,11 +134,12 @@ class Lowering:
 
   def strides_asked(self, node: Node) -> list[int] | None:
     strides = [concrete(s, self.symbols) for s in meta(node).stride()]
-    return None if None in strides else strides  # type: ignore[return-value]
+    known = [s for s in strides if s is not None]
+    return known if len(known) == len(strides) else None
 
   def output(self, node: Any, results: list[Tensor], places: dict[Node, int], written: dict[Any, Tensor]) -> Any:
     if isinstance(node, Node) and node.target is aten.copy_.default:
-      return ("argument", self.stage.inputs.index(node.args[0]))  # type: ignore[arg-type]
+      return ("argument", self.stage.inputs.index(node.args[0]))
     value = self.env.get(node) if isinstance(node, Node) else node
     if not isinstance(value, Tensor):
       return ("constant", value)
@@ -147,7 +148,7 @@ class Lowering:
     root, shape = node, tuple(value.shape)
     shadow = self.shadow(node)
     while root.target in VIEW_OPS and root not in self.stage.inputs and self.is_view(root):
-      root = root.args[0]  # type: ignore[assignment]
+      root = root.args[0]
     wanted = self.strides_asked(node) if node in self.exact and value.numel() else None
     fits = wanted is None or all(n == 1 or s == w for n, s, w in zip(shape, shadow.stride(), wanted))
     if root in self.stage.inputs:

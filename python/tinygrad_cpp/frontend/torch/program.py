@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from tinygrad_cpp import Error, _core
-from tinygrad_cpp.frontend.torch.fallback import FallbackWarning, count
+from tinygrad_cpp.frontend.torch.fallback import count
 from tinygrad_cpp.frontend.torch.graph import Stage, aten, concrete, has_effects, has_our_elements, meta, note_symbols, reasons_of, stages_of, tensors_in
 from tinygrad_cpp.frontend.torch.lower import Lowering, NotLowered
 
@@ -129,15 +128,11 @@ class Program:
       if isinstance(x, torch.Tensor) and isinstance(expected, torch.Tensor) and expected.layout is torch.strided and x.numel():
         strides = [concrete(s, symbols) for s in expected.stride()]
         if None not in strides and any(k > 1 and s != w for k, s, w in zip(x.shape, x.stride(), strides)):
-          own = torch.empty_strided(x.shape, strides, dtype=x.dtype)  # type: ignore[arg-type]
+          own = torch.empty_strided(x.shape, strides, dtype=x.dtype)
           return own.copy_(x)
       return x
 
     written = node.target is aten.copy_.default
     args, kwargs = map_arg((node.args, node.kwargs), env.__getitem__ if written else value)
-    target: Any = VIEWS_THAT_MAY_COPY.get(node.target, node.target)  # type: ignore[call-overload]
+    target: Any = VIEWS_THAT_MAY_COPY.get(node.target, node.target)
     return target(*args, **kwargs)
-
-
-def warn_of_sizes(message: str) -> None:
-  warnings.warn(message, FallbackWarning, stacklevel=2)
