@@ -38,7 +38,7 @@ def watch(backend: str) -> None:
   else:
     from torch._inductor import compile_fx
 
-    compile_fx.compile_fx_inner = timed(compile_fx.compile_fx_inner)
+    compile_fx.fx_codegen_and_compile = timed(compile_fx.fx_codegen_and_compile)
 
 
 def main() -> None:
