@@ -53,7 +53,8 @@ oracle-full: setup-test  ## every function against PyTorch and NumPy, model file
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD) tinygrad_python test_frontend_oracle
 	build/venv/bin/python python/tests/model_files.py write $(BUILD)/model_files
-	TG_MODEL_FILES=$(BUILD)/model_files TG_GGML=$$(tools/ggml) TG_GGML_BLOCKS=1000000 $(BUILD)/bin/test_frontend_oracle --gtest_brief=1
+	build/venv/bin/python tests/frontend/torch_export/make_programs.py $(BUILD)/exported 2>$(BUILD)/exported.log
+	TG_EXPORTED=$(BUILD)/exported TG_MODEL_FILES=$(BUILD)/model_files TG_GGML=$$(tools/ggml) TG_GGML_BLOCKS=1000000 $(BUILD)/bin/test_frontend_oracle --gtest_brief=1
 	build/venv/bin/python python/tests/model_files.py check $(BUILD)/model_files
 	status=0; TG_ORACLE=full PYTHONPATH=$(BUILD)/python build/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_oracle*.py python/tests/test_graph.py \
 	  --oracle-results=$(BUILD)/oracle.json || status=$$?; \

@@ -112,7 +112,7 @@ TINYGRAD_EXPORT std::string to_json(const MetadataValue& value);
 class TINYGRAD_EXPORT Reader {
  public:
   virtual ~Reader() = default;
-  /// "safetensors", "gguf", "onnx", "torch", "torch-legacy", "npy", "npz".
+  /// "safetensors", "gguf", "onnx", "torch", "torch-legacy", "torch.export", "npy", "npz".
   virtual std::string_view format() const = 0;
   virtual const Metadata& metadata() const = 0;
   /// In the order of the file.
@@ -151,9 +151,9 @@ TINYGRAD_EXPORT void npy_save(const Tensor& tensor, const std::string& path);
 TINYGRAD_EXPORT void npz_save(std::span<const std::pair<std::string, Tensor>> tensors, const std::string& path);
 TINYGRAD_EXPORT void npz_save(const nn::state::StateDict& tensors, const std::string& path);
 
-/// Opens a model file: safetensors or the index of several such files, GGUF, the weights of an ONNX model, a checkpoint of PyTorch, an
-/// array or an archive of NumPy. Which of them it is, its content tells. Throws FormatError for everything else, naming what it is where
-/// that is known.
+/// Opens a model file: safetensors or the index of several such files, GGUF, the weights of an ONNX model, a checkpoint or an exported
+/// program of PyTorch, an array or an archive of NumPy. Which of them it is, its content tells. Throws FormatError for everything else,
+/// naming what it is where that is known.
 TINYGRAD_EXPORT std::unique_ptr<Reader> open(const std::string& path);
 /// The same from a file's bytes, a vector of uint8; of several files that belong together none can be opened so.
 TINYGRAD_EXPORT std::unique_ptr<Reader> open(const Tensor& bytes);

@@ -122,7 +122,7 @@ Results hardsigmoid_backward(const Call& c) {
 Tensor softplus_of(const Tensor& x, double beta, double threshold) {
   const Tensor scaled = x * beta;
   // log(1 + exp(z)) without overflow.
-  const Tensor soft = scaled.maximum(scaled.zeros_like()) + ((-scaled.abs()).exp() + 1).log();
+  const Tensor soft = scaled.maximum(scaled.zeros_like()) + log1p((-scaled.abs()).exp());
   return (scaled > threshold).where(x, soft / beta);
 }
 Results softplus(const Call& c) {
@@ -138,7 +138,7 @@ Results mish_backward(const Call& c) {
     return g * (t + x * x.sigmoid() * (1 - t * t));
   });
 }
-Tensor log_sigmoid_of(const Tensor& x) { return x.minimum(x.zeros_like()) - ((-x.abs()).exp() + 1).log(); }
+Tensor log_sigmoid_of(const Tensor& x) { return x.minimum(x.zeros_like()) - log1p((-x.abs()).exp()); }
 Results log_sigmoid_forward(const Call& c) {
   const Tensor x = c.tensor("self");
   return {wide_float(c, log_sigmoid_of)[0], x.zeros_like()};

@@ -76,7 +76,7 @@ Results binary_cross_entropy_backward(const Call& c) {
 }
 Results bce_with_logits(const Call& c) {
   return loss(c, [&](const Tensor& x, const Tensor& y) {
-    const Tensor log_sigmoid = x.minimum(x.zeros_like()) - ((-x.abs()).exp() + 1).log();
+    const Tensor log_sigmoid = x.minimum(x.zeros_like()) - log1p((-x.abs()).exp());
     if (!c.has("pos_weight")) return weighted(c, (1 - y) * x - log_sigmoid);
     const Tensor factor = (c.tensor("pos_weight").cast(x.dtype()) - 1) * y + 1;
     return weighted(c, (1 - y) * x - factor * log_sigmoid);
@@ -177,8 +177,10 @@ Results cosine_similarity(const Call& c) {
   return one((a / norm(a) * (b / norm(b))).sum(axis).cast(p.dtype));
 }
 Results pairwise_distance(const Call& c) {
-  const Promoted p = promoted_floats(c, {"x1", "x2"});
-  const Tensor away = (p[0] - p[1] + c.number("eps")).abs();
+  // Integers are subtracted as such, unsigned ones around 0.
+  const Promoted p = promoted(c, {"x1", "x2"});
+  if (is_bool(p.dtype)) c.fail("not for bools");
+  const Tensor away = ((p[0] - p[1]).cast(float_type(p.dtype)) + c.number("eps")).abs();
   const double power = c.number("p");
   return one(power == 2 ? (away * away).sum(-1, {.keepdim = c.flag("keepdim")}).sqrt()
                         : away.pow(power).sum(-1, {.keepdim = c.flag("keepdim")}).pow(1 / power));

@@ -185,6 +185,14 @@ Results diagonal_matrices(const Call& c) {
   return one(matrices.permute(order));
 }
 
+/// The diagonal of a matrix, or a matrix with this diagonal.
+Results diagonal_of(const Call& c) {
+  const Tensor x = c.tensor("self");
+  if (x.ndim() == 1) return call("aten.diag_embed.default", {{"self", x}, {"offset", c["diagonal"]}});
+  if (x.ndim() != 2) c.fail("neither a vector nor a matrix");
+  return one(x.diagonal(int(c.integer("diagonal")), 0, 1));
+}
+
 Results cat(const Call& c) {
   std::vector<Tensor> tensors = c.tensors("tensors");
   std::vector<const Value*> values;
@@ -318,6 +326,18 @@ std::vector<Row> movement_operators() {
       {"aten.channel_shuffle.default(Tensor self, SymInt groups)", channel_shuffle},
       {"aten.alias.default(Tensor self)", same},
       {"aten.detach.default(Tensor self)", same},
+      {"aten.resolve_conj.default(Tensor self)", same},
+      {"aten.resolve_neg.default(Tensor self)", same},
+      {"aten.conj_physical.default(Tensor self)", same},
+      {"aten.expand_copy.default(Tensor self, SymInt[] size, *, bool implicit=False)", expand},
+      {"aten.view_copy.default(Tensor self, SymInt[] size)", by("size")},
+      {"aten.permute_copy.default(Tensor self, int[] dims)", permute},
+      {"aten.transpose_copy.int(Tensor self, int dim0, int dim1)", transpose},
+      {"aten.squeeze_copy.dims(Tensor self, int[] dim)", squeeze_axes},
+      {"aten.unsqueeze_copy.default(Tensor self, int dim)", unsqueeze},
+      {"aten.diagonal_copy.default(Tensor self, int offset=0, int dim1=0, int dim2=1)", diagonal},
+      {"aten.unfold_copy.default(Tensor self, int dimension, int size, int step)", unfold},
+      {"aten.diag.default(Tensor self, int diagonal=0)", diagonal_of},
       {"aten.lift_fresh.default(Tensor self)", same},
   };
 }

@@ -198,7 +198,7 @@ Results group_norm(const Call& c) {
   const Tensor x = c.tensor("input"), weight = c.tensor("weight"), bias = c.tensor("bias");
   const Groups g = groups_of(c, x);
   const DType wide = wide_type(x.dtype());
-  const Rows rows = normalized(x.cast(wide).reshape({g.batch * g.groups, -1}), c.number("eps"));
+  const Rows rows = normalized(x.cast(wide).reshape({g.batch * g.groups, g.channels / g.groups * g.width}), c.number("eps"));
   Tensor out = rows.normal.reshape(x.shape());
   if (weight.defined()) out = out * per_channel(weight.cast(wide), x);
   if (bias.defined()) out = out + per_channel(bias.cast(wide), x);

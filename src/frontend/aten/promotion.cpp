@@ -105,6 +105,12 @@ Promoted promoted_floats(const Call& c, std::initializer_list<std::string_view> 
   return {typed_operands(c, names, dtype), dtype};
 }
 
+// log(1 + x) by what 1 + x lost when it was rounded.
+Tensor log1p(const Tensor& x) {
+  const Tensor u = x + 1, rounded_away = x - (u - 1);
+  const Tensor out = u.log() + rounded_away / u;
+  return (u.isinf() | u.eq(0)).where(u.log(), out);
+}
 Extents broadcast_shapes(const Call& c, const std::vector<Tensor>& tensors) {
   Extents out;
   for (const Tensor& t : tensors) {

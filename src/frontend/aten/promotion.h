@@ -38,6 +38,9 @@ Promoted promoted_floats(const Call& c, std::initializer_list<std::string_view> 
 /// The same in a dtype that is said.
 std::vector<Tensor> typed_operands(const Call& c, std::initializer_list<std::string_view> names, DType dtype);
 
+/// log(1 + x), also of small x.
+Tensor log1p(const Tensor& x);
+
 inline Results one(Tensor t) { return {Value(std::move(t))}; }
 /// Whether a number is exactly this one.
 inline bool is_number(const Value& v, double number) { return v.is_number() && !v.get_if<Extent>() && v.number() == number; }

@@ -314,6 +314,8 @@ std::vector<Row> resampling_operators() {
   add("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)", 2, nearest);
   add("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)", 3, nearest);
   add("aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)", 2, nearest_exact);
+  add("aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)", 1, nearest_exact);
+  add("aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors)", 3, nearest_exact);
   add("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors)", 1, linear);
   add("aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors)", 2, linear);
   add("aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors)", 3, linear);

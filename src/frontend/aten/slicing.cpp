@@ -209,6 +209,24 @@ Results unbind(const Call& c) {
   return {out};
 }
 
+/// Each element less the one before it, n times.
+Results difference(const Call& c) {
+  Tensor x = c.tensor("self");
+  const int axis = c.axis("dim", x.ndim());
+  if (x.ndim() == 0) c.fail("a tensor without axes has no differences");
+  std::vector<Tensor> parts;
+  for (const Tensor& t : {c.tensor("prepend"), x, c.tensor("append")})
+    if (t.defined()) parts.push_back(t.ndim() == 0 ? t.reshape(Sizes(size_t(x.ndim()), 1)) : t);
+  if (parts.size() > 1) x = Tensor::cat(parts, axis);
+  for (int64_t i = 0; i < c.integer("n") && x.size(axis) > 0; ++i) {
+    const int64_t size = x.size(axis);
+    const Tensor later = x.get_item(index_of(x, axis, Slice{.start = 1, .stop = size}));
+    const Tensor before = x.get_item(index_of(x, axis, Slice{.start = 0, .stop = size - 1}));
+    x = is_bool(x.dtype()) ? later ^ before : later - before;
+  }
+  return one(x);
+}
+
 /// Elements at strides of the tensor's own, which are taken to lie row-major.
 Results as_strided(const Call& c) {
   const Tensor x = c.tensor("self");
@@ -241,6 +259,12 @@ std::vector<Row> slicing_operators() {
       {"aten.split_with_sizes_copy.default(Tensor self, SymInt[] split_sizes, int dim=0)", split_with_sizes},
       {"aten.split.Tensor(Tensor self, SymInt split_size, int dim=0)", split_by},
       {"aten.split.sizes(Tensor self, SymInt[] split_size, int dim=0)", [](const Call& c) { return split(c, c.integers("split_size")); }},
+      {"aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1)", slice},
+      {"aten.select_copy.int(Tensor self, int dim, SymInt index)", select},
+      {"aten.as_strided_copy.default(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)", as_strided},
+      {"aten.unsafe_chunk.default(Tensor self, int chunks, int dim=0)", chunk},
+      {"aten.unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0)", split_by},
+      {"aten.diff.default(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", difference},
       {"aten.chunk.default(Tensor self, int chunks, int dim=0)", chunk},
       {"aten.tensor_split.sections(Tensor self, SymInt sections, int dim=0)", tensor_split},
       {"aten.unbind.int(Tensor self, int dim=0)", unbind},

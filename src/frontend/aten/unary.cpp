@@ -61,12 +61,6 @@ Results square(const Call& c) {
   return one(is_bool(x.dtype()) ? x.cast(DType::int64) : x * x);
 }
 
-/// log(1 + x) by what 1 + x lost when it was rounded.
-Tensor log1p(const Tensor& x) {
-  const Tensor u = x + 1, rounded_away = x - (u - 1);
-  const Tensor out = u.log() + rounded_away / u;
-  return (u.isinf() | u.eq(0)).where(u.log(), out);
-}
 /// exp(x) - 1 by tanh(x / 2), and its series near 0.
 Tensor expm1(const Tensor& x) {
   Tensor series = x.full_like(1);

@@ -23,7 +23,7 @@ def cases():
     add(aten.leaky_relu_backward.default, g, x, 0.1, False); add(aten.hardswish_backward.default, g, x * 4); add(aten.hardsigmoid_backward.default, g, x * 4)
     add(aten.softplus_backward.default, g, x * 10, 2, 5); add(aten.mish_backward.default, g, x)
     add(aten.elu_backward.default, g, 1.5, 1.2, 0.7, False, x); add(aten.elu_backward.default, g, 1.5, 1.2, 0.7, True, aten.elu(x, 1.5, 1.2, 0.7))
-    add(aten.log_sigmoid_backward.default, g, x, x.new_zeros(0)); add(aten.glu_backward.default, g[:, :2], x, 1)
+    add(aten.log_sigmoid_backward.default, g, x, torch.ones_like(x)); add(aten.glu_backward.default, g[:, :2], x, 1)
     add(aten._softmax_backward_data.default, g, x.softmax(1), 1, d); add(aten._log_softmax_backward_data.default, g, x.log_softmax(-1), -1, d)
     add(aten._softmax.default, x, 1, False); add(aten._log_softmax.default, x, -1, False)
     add(aten.softshrink_backward.default, g, x, 0.5); add(aten.hardshrink_backward.default, g, x, 0.5)
@@ -94,7 +94,7 @@ def cases():
         except Exception: continue
         add(op, *args, tag=str(d)[6:])
   # Signs, zeros and infinities.
-  a = torch.tensor([7., -7., 7., -7., 0., -0., float("inf"), 1., float("nan"), 1e30, -3.]); b = torch.tensor([2., 2., -2., -2., 3., 3., 2., float("inf"), 1., 1e-9, float("-inf")])
+  a = torch.tensor([7., -7., 7., -7., 0., -0., float("inf"), 1., float("nan"), 1e6, -3.]); b = torch.tensor([2., 2., -2., -2., 3., 3., 2., float("inf"), 1., 1e-3, float("-inf")])
   i, j = torch.tensor([7, -7, 7, -7, 0, 5, -128]), torch.tensor([2, 2, -2, -2, 3, -3, 127])
   for mode in (None, "trunc", "floor"):
     add(aten.div.Tensor_mode, a, b, rounding_mode=mode); add(aten.div.Tensor_mode, i, j, rounding_mode=mode); add(aten.div.Scalar_mode, i, -3, rounding_mode=mode)
@@ -113,9 +113,9 @@ def cases():
   for acc in (False, True):
     add(aten.index_put.default, x, [torch.tensor([0, 2, 0] if acc else [0, 2, 1])], r(3, 4, 5), acc); add(aten.index_put.default, x, [None, torch.tensor([1, 3])], r(1, 5), acc)
     add(aten.index_put.default, x, [torch.tensor([0, 2]), None, torch.tensor([1, 4])], r(2, 4), acc); add(aten.index_put.default, x, [x > 0], torch.tensor(2.), acc)
-  add(aten.slice_scatter.default, x, r(3, 2, 5), 1, 1, 4, 2); add(aten.select_scatter.default, x, r(3, 5), 1, -2); add(aten.diagonal_scatter.default, x, r(5, 3), 1, 0, 1) if False else None
-  add(aten.as_strided.default, x, [2, 3], [5, 2], 1); add(aten.embedding_bag.default, r(7, 3), torch.tensor([1, 2, 4, 5]), torch.tensor([0, 2])) if False else None
-  for mode in (0, 1, 2): add(aten._embedding_bag.default, r(7, 3), torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2, 2]), False, mode)
+  add(aten.slice_scatter.default, x, r(3, 2, 5), 1, 1, 4, 2); add(aten.select_scatter.default, x, r(3, 5), 1, -2); add(aten.diagonal_scatter.default, x, r(5, 3), 0, 0, 1)
+  add(aten.as_strided.default, x, [2, 3], [5, 2], 1)
+  for mode in (1, 2): add(aten._embedding_bag.default, r(7, 3), torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2, 2]), False, mode)
   for p in (0., 1., 2., 3., float("inf")): add(aten._cdist_forward.default, r(4, 3), r(5, 3), p, None); add(aten._pdist_forward.default, r(4, 3), p)
   for mode, padding, corners in itertools.product((0, 1, 2), (0, 1, 2), (False, True)): add(aten.grid_sampler_2d.default, r(2, 3, 5, 6), r(2, 4, 3, 2), mode, padding, corners)
   add(aten.col2im.default, r(2, 12, 12), [5, 6], [2, 2], [1, 1], [0, 1], [1, 2]) ; add(aten.im2col.default, r(2, 3, 5, 6), [2, 2], [1, 1], [0, 1], [1, 2])
@@ -123,5 +123,4 @@ def cases():
     for own in (True, False): add(aten.scatter_reduce.two, r(4, 5), 1, torch.randint(0, 5, (3, 4)), r(3, 4), name, include_self=own)
   add(aten.randperm.default, 6); add(aten.rand.default, [3, 4]); add(aten.randn.default, [3, 4], dtype=torch.float64)
   add(aten.topk.default, r(4, 9), 3, -1, False); add(aten.sort.default, torch.tensor([[3., float("nan"), 1.], [2., 2., -1.]]), 1, True)
-  add(aten.empty_strided.default, [2, 3], [1, 2]) if False else None
   return out
