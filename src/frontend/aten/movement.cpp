@@ -157,7 +157,9 @@ Results rot90(const Call& c) {
 }
 Results unfold(const Call& c) {
   const Tensor x = c.tensor("self");
-  return one(x.unfold(c.axis("dimension", x.ndim()), c.integer("size"), c.integer("step")));
+  const int axis = c.axis("dimension", x.ndim());
+  if (x.ndim() == 0) return one(x.reshape({1}).unfold(0, c.integer("size"), c.integer("step")).squeeze(0));
+  return one(x.unfold(axis, c.integer("size"), c.integer("step")));
 }
 Results diagonal(const Call& c) {
   const Tensor x = c.tensor("self");

@@ -124,9 +124,19 @@ Results einsum(const Call& c) {
   return one(Tensor::einsum(formula, tensors).cast(dtype));
 }
 Results tensordot(const Call& c) {
-  const Tensor a = c.tensor("self"), b = c.tensor("other");
+  Tensor a = c.tensor("self"), b = c.tensor("other");
   const std::vector<int> of_a = c.axes("dims_self", a.ndim(), false), of_b = c.axes("dims_other", b.ndim(), false);
+  if (of_a.size() != of_b.size()) c.fail("dims_self and dims_other have different lengths");
   std::vector<int> order_a, order_b = of_b;
+  // Where one of two sizes is 1, the other's elements are added up.
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    if (b.size(of_b[i]) == 1)
+      a = a.sum(of_a[i], {.keepdim = true}).cast(a.dtype());
+    else if (a.size(of_a[i]) == 1)
+      b = b.sum(of_b[i], {.keepdim = true}).cast(b.dtype());
+    else if (a.size(of_a[i]) != b.size(of_b[i]))
+      c.fail("the sizes that are added up differ");
+  }
   Sizes shape;
   int64_t inner = 1;
   for (int i = 0; i < a.ndim(); ++i)

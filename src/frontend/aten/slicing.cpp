@@ -214,6 +214,8 @@ Results difference(const Call& c) {
   Tensor x = c.tensor("self");
   const int axis = c.axis("dim", x.ndim());
   if (x.ndim() == 0) c.fail("a tensor without axes has no differences");
+  if (c.integer("n") < 0) c.fail("a negative number of times");
+  if (c.integer("n") == 0) return one(x);
   std::vector<Tensor> parts;
   for (const Tensor& t : {c.tensor("prepend"), x, c.tensor("append")})
     if (t.defined()) parts.push_back(t.ndim() == 0 ? t.reshape(Sizes(size_t(x.ndim()), 1)) : t);
