@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include <tinygrad/formats.h>
-#include <tinygrad/onnx.h>
 
 #include "common/json_line.h"
 #include "common/size_text.h"
+#include "inspect/graph.h"
 
 namespace tinygrad::apps {
 
@@ -71,20 +71,22 @@ void print_table(const std::vector<TensorInfo>& tensors) {
   for (const Row& r : rows) fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>10}\n", r.name, name, r.type, type, r.shape, shape, r.bytes);
 }
 
-using Graph = std::optional<onnx::Description>;
-
-Json json_of(const std::vector<onnx::ValueInfo>& values) {
+Json json_of(const std::vector<Graph::Value>& values) {
   Json out = Json::array();
-  for (const onnx::ValueInfo& v : values) out.push_back({{"name", v.name}, {"type", v.type}});
+  for (const Graph::Value& v : values) out.push_back({{"name", v.name}, {"type", v.type}});
   return out;
 }
 
-std::string name_of(const onnx::UnsupportedOperator& o) { return o.domain == "ai.onnx" ? o.name : o.domain + "." + o.name; }
+Json json_of(const Graph::Missing& missing) {
+  Json out{{"name", missing.name}};
+  if (!missing.domain.empty()) out.update({{"domain", missing.domain}, {"version", missing.version}, {"nodes", missing.nodes}});
+  return out;
+}
 
-void print_graph(const onnx::Description& graph) {
-  const auto print_values = [](const char* title, const std::vector<onnx::ValueInfo>& values) {
+void print_graph(const Graph& graph) {
+  const auto print_values = [](const char* title, const std::vector<Graph::Value>& values) {
     if (!values.empty()) fmt::print("\n{}\n", title);
-    for (const onnx::ValueInfo& v : values) fmt::print("  {}  {}\n", text_of(Json(v.name)), text_of(Json(v.type)));
+    for (const Graph::Value& v : values) fmt::print("  {}  {}\n", text_of(Json(v.name)), text_of(Json(v.type)));
   };
   print_values("inputs", graph.inputs);
   print_values("outputs", graph.outputs);
@@ -92,15 +94,14 @@ void print_graph(const onnx::Description& graph) {
   std::vector<std::pair<std::string, int64_t>> counts(graph.operators.begin(), graph.operators.end());
   std::ranges::stable_sort(counts, std::greater(), &std::pair<std::string, int64_t>::second);
   for (const auto& [name, count] : counts) {
-    const bool is_missing = std::ranges::any_of(graph.unsupported, [&](const auto& o) { return name_of(o) == name; });
+    const bool is_missing = std::ranges::any_of(graph.unsupported, [&](const Graph::Missing& m) { return m.full_name() == name; });
     fmt::print("  {:>5} {}{}\n", count, text_of(Json(name)), is_missing ? "  (not supported)" : "");
   }
-  for (const onnx::UnsupportedOperator& o : graph.unsupported)
-    if (!graph.operators.contains(name_of(o)))
-      fmt::print("  not supported: {} {}, {}\n", text_of(Json(o.domain)), o.version, text_of(Json(o.nodes.front())));
+  for (const Graph::Missing& m : graph.unsupported)
+    if (!graph.operators.contains(m.full_name())) fmt::print("  not supported: {}\n", text_of(Json(m.described())));
 }
 
-void print_text(const formats::Reader& file, const Graph& graph) {
+void print_text(const formats::Reader& file, const std::optional<Graph>& graph) {
   const std::vector<TensorInfo>& tensors = file.tensors();
   int64_t bytes = 0, elements = 0;
   std::map<std::string, size_t> types;
@@ -127,7 +128,7 @@ void print_text(const formats::Reader& file, const Graph& graph) {
 
 void inspect(const std::string& path, bool json) {
   const std::unique_ptr<formats::Reader> file = formats::open(path);
-  const Graph graph = file->format() == "onnx" ? Graph(onnx::describe(path)) : Graph();
+  const std::optional<Graph> graph = graph_of(path, file->format());
   if (!json) return print_text(*file, graph);
   Json tensors = Json::array();
   for (const TensorInfo& t : file->tensors()) {
@@ -139,8 +140,7 @@ void inspect(const std::string& path, bool json) {
   Json line{{"format", file->format()}, {"tensors", std::move(tensors)}, {"metadata", json_of(MetadataValue{file->metadata()})}};
   if (graph) {
     Json unsupported = Json::array();
-    for (const onnx::UnsupportedOperator& o : graph->unsupported)
-      unsupported.push_back({{"name", o.name}, {"domain", o.domain}, {"version", o.version}, {"nodes", o.nodes}});
+    for (const Graph::Missing& m : graph->unsupported) unsupported.push_back(json_of(m));
     line.update({{"inputs", json_of(graph->inputs)},
                  {"outputs", json_of(graph->outputs)},
                  {"operators", graph->operators},

@@ -71,8 +71,10 @@ class Maker {
         if (s == sources_.end() || !kind(s->second)) continue;
         const Prepared& m = made[p.name] = kind == is_array ? array(p, s->second) : other(p, s->second);
         check_shape(p, m.tensor.shape(), m.how);
-        for (size_t i = 0; i < p.shape.size() && kind != is_random; ++i)
-          if (!p.shape[i].name.empty() && p.shape[i].size < 0) sizes_.emplace(p.shape[i].name, m.tensor.shape()[i]);
+        for (size_t i = 0; i < p.shape.size() && kind != is_random; ++i) {
+          const DeclaredSize& d = p.shape[i];
+          if (!d.name.empty() && d.size < 0) sizes_.emplace(d.name, (m.tensor.shape()[i] - d.offset) / d.factor);
+        }
       }
     }
     std::vector<Input> out;
@@ -118,8 +120,9 @@ class Maker {
     for (const Port& p : left) sources_[p.name] = "random";
     for (const auto& [name, source] : sources_)
       if (!find(name)->dtype)
-        throw DTypeError(fmt::format("run: the input '{}' is {}, which tg run cannot make; the library can (include/tinygrad/onnx.h)", name,
-                                     find(name)->type));
+        throw DTypeError(
+            fmt::format("run: the input '{}' is {}, which tg run cannot make; the library can (include/tinygrad/onnx.h, torch_export.h)",
+                        name, find(name)->type));
   }
 
   void read_sizes() {
@@ -151,12 +154,18 @@ class Maker {
 
   static bool is_other(const std::string& source) { return !is_random(source) && !is_array(source); }
 
+  static int64_t size_of(const DeclaredSize& d, int64_t number) {
+    int64_t out = 0;
+    if (__builtin_mul_overflow(d.factor, number, &out) || __builtin_add_overflow(out, d.offset, &out) || out < 0)
+      throw ShapeError(fmt::format("run: there is no size {} * {} + {} where {} is {}", d.factor, d.name, d.offset, d.name, number));
+    return out;
+  }
   /// With -1 for what neither the file nor --size says.
   Sizes sizes_of(const Port& p) const {
     Sizes out;
     for (const DeclaredSize& d : p.shape) {
       const auto named = sizes_.find(d.name);
-      out.push_back(d.size >= 0 ? d.size : named == sizes_.end() ? -1 : named->second);
+      out.push_back(d.size >= 0 ? d.size : named == sizes_.end() ? -1 : size_of(d, named->second));
     }
     return out;
   }
@@ -202,13 +211,14 @@ class Maker {
     return is_picture(source) ? prepare_picture(source, p, sizes, options_.picture) : prepare_sound(source, p, sizes);
   }
 
-  /// Sizes that nothing says are 1.
+  /// Sizes that nothing says are the least ones.
   Sizes chosen_sizes(const Port& p) const {
     if (!p.has_shape)
       throw ShapeError(fmt::format("run: the file does not say what shape the input '{}' has; write --input {}=random:2,3, or give a file",
                                    p.name, p.name));
     Sizes out = sizes_of(p);
-    std::ranges::replace(out, -1, 1);
+    for (size_t i = 0; i < out.size(); ++i)
+      if (out[i] < 0) out[i] = size_of(p.shape[i], p.shape[i].least);
     return out;
   }
 

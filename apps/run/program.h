@@ -13,10 +13,12 @@
 
 namespace tinygrad::apps {
 
-/// A size that a file declares: a number, or a name for one that the caller chooses, or neither.
+/// A size that a file declares: a number, or factor * name + offset for a name whose number the caller chooses, or neither.
 struct DeclaredSize {
   int64_t size = -1;
   std::string name = {};
+  int64_t factor = 1, offset = 0;
+  int64_t least = 1;  ///< that the name may be
 };
 
 /// What a file says of an input or output.
@@ -49,5 +51,8 @@ class Program {
 
 /// Throws IoError, FormatError, ValueError for files without a graph, and for unsupported operators an error with a line for each.
 std::unique_ptr<Program> open_program(const std::string& path);
+/// The same for ONNX, and for what torch.export.save() writes.
+std::unique_ptr<Program> open_onnx(const std::string& path);
+std::unique_ptr<Program> open_exported(const std::string& path);
 
 }  // namespace tinygrad::apps

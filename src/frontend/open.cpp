@@ -28,9 +28,9 @@ namespace {
 using namespace std::string_view_literals;
 
 [[noreturn]] void refuse(const FileBytes& file, std::string_view what) {
-  throw FormatError(
-      fmt::format("{}: {}; the model files that are read: safetensors, GGUF, ONNX, checkpoints and exported programs of PyTorch, .npy and .npz",
-                  file.name, what));
+  throw FormatError(fmt::format(
+      "{}: {}; the model files that are read: safetensors, GGUF, ONNX, checkpoints and exported programs of PyTorch, .npy and .npz",
+      file.name, what));
 }
 
 /// Files that are not read, by a text at a place.

@@ -60,7 +60,7 @@ class Archive {
 
 /// Whether an archive with these members is one of torch.export: it names its format.
 bool is_pt2(const std::vector<archive::ZipFile>& members);
-/// Lists its tensors, and in the metadata its inputs, outputs and operators.
+/// Lists its tensors.
 std::unique_ptr<formats::Reader> open_pt2(const frontend::FileBytes& file);
 
 }  // namespace tinygrad::torch_export

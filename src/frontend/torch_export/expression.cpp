@@ -99,6 +99,25 @@ Expression Expression::parse(std::string_view text, const std::string& path) {
   return out;
 }
 
+std::optional<Linear> Expression::linear() const {
+  if (kind_ == "Symbol") return Linear{name_};
+  if (kind_ != "Add" && kind_ != "Mul") return {};
+  std::optional<Linear> out;
+  int64_t number = kind_ == "Mul";
+  for (const Expression& a : args_) {
+    if (const std::optional<int64_t> n = a.value({})) {
+      if (kind_ == "Add" ? __builtin_add_overflow(number, *n, &number) : __builtin_mul_overflow(number, *n, &number)) return {};
+    } else if (std::exchange(out, a.linear()) || !out) {
+      return {};  // two symbols, or another function
+    }
+  }
+  if (!out || (kind_ == "Mul" && number == 0)) return {};
+  const bool overflows = kind_ == "Add" ? __builtin_add_overflow(out->offset, number, &out->offset)
+                                        : __builtin_mul_overflow(out->offset, number, &out->offset) ||
+                                              __builtin_mul_overflow(out->factor, number, &out->factor);
+  return overflows ? std::nullopt : out;
+}
+
 std::optional<int64_t> Expression::value(const Symbols& symbols) const {
   if (is_number()) return number_;
   if (kind_ == "Symbol") {

@@ -14,6 +14,12 @@ namespace tinygrad::torch_export {
 /// Values of symbols by their names.
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 
+/// factor * symbol + offset.
+struct Linear {
+  std::string symbol = {};
+  int64_t factor = 1, offset = 0;
+};
+
 class Expression {
  public:
   Expression() = default;
@@ -23,8 +29,8 @@ class Expression {
 
   bool is_number() const { return kind_.empty(); }
   int64_t number() const { return number_; }
-  /// The name where it is a symbol alone.
-  const std::string* symbol() const { return kind_ == "Symbol" ? &name_ : nullptr; }
+  /// Nothing for a number, and for what is not of that form or not in 64 bits; the factor is never 0.
+  std::optional<Linear> linear() const;
   /// Nothing where a symbol has no value, a function is not known, or 64 bits do not hold it.
   std::optional<int64_t> value(const Symbols& symbols) const;
   /// "s0*2 + 1".

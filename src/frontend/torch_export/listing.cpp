@@ -21,6 +21,16 @@ std::string text_of(const aten::Value& v) {
   return std::string(v.kind());
 }
 
+Size size_of(const Expression& e) {
+  Size out{.text = e.text(), .number = e.is_number() ? e.number() : -1};
+  if (const std::optional<Linear> linear = e.linear()) {
+    out.symbol = linear->symbol;
+    out.factor = linear->factor;
+    out.offset = linear->offset;
+  }
+  return out;
+}
+
 ValueInfo info_of(const ExportedProgram& program, const Argument& a, const std::string& path) {
   ValueInfo out{.name = path};
   if (!a.name()) {
@@ -30,12 +40,33 @@ ValueInfo info_of(const ExportedProgram& program, const Argument& a, const std::
   }
   const auto meta = program.graph.tensors.find(a.name()->text);
   if (meta == program.graph.tensors.end()) {
-    out.type = "number";
+    const auto number = program.graph.numbers.find(a.name()->text);
+    const bool is_int = number == program.graph.numbers.end() || number->second == DType::int64;
+    out.type = is_int ? "int" : number->second == DType::bool_ ? "bool" : "float";
     return out;
   }
-  out.type = meta->second.type;
   out.dtype = meta->second.dtype;
-  for (const Expression& e : meta->second.sizes) out.shape.push_back(e.text());
+  std::string sizes;
+  for (const Expression& e : meta->second.sizes) {
+    out.shape.push_back(size_of(e));
+    sizes += (sizes.empty() ? "" : ", ") + out.shape.back().text;
+  }
+  out.type = fmt::format("{} ({})", meta->second.type, sizes);
+  return out;
+}
+
+/// How many rows the tables have that tensors select of, by the tensors' names.
+std::map<std::string_view, int64_t> index_bounds(const Graph& graph) {
+  std::map<std::string_view, int64_t> out;
+  for (const Node& node : graph.nodes) {
+    if (node.target != "aten.embedding.default" || node.inputs.size() < 2) continue;
+    const Name *table = node.inputs[0].second.name(), *indices = node.inputs[1].second.name();
+    const auto meta = table ? graph.tensors.find(table->text) : graph.tensors.end();
+    if (!indices || meta == graph.tensors.end() || meta->second.sizes.empty() || !meta->second.sizes[0].is_number()) continue;
+    const int64_t rows = meta->second.sizes[0].number();
+    const auto [known, is_new] = out.emplace(indices->text, rows);
+    known->second = std::min(known->second, rows);
+  }
   return out;
 }
 
@@ -51,7 +82,7 @@ class Operators {
     for (const auto& [name, meta] : graph.tensors)
       if (!meta.dtype || !meta.is_strided) note(fmt::format("tensors of {}", meta.is_strided ? meta.type : "a layout that is not strided"));
   }
-  void list(Listing& out) const {
+  void list(Description& out) const {
     for (const auto& [name, count] : counts_) out.operators.emplace_back(name, count);
     out.unsupported = unsupported_;
   }
@@ -91,27 +122,11 @@ class Pt2Reader final : public formats::Reader {
     for (const std::string& s : all) out.push_back({s});
     return {out};
   }
-  static formats::MetadataValue values(const std::vector<ValueInfo>& all) {
-    std::vector<std::string> out;
-    for (const ValueInfo& v : all) {
-      std::string shape;
-      for (const std::string& s : v.shape) shape += (shape.empty() ? "" : ", ") + s;
-      out.push_back(fmt::format("{}: {}{}", v.name, v.type, v.dtype ? fmt::format(" ({})", shape) : ""));
-    }
-    return texts(out);
-  }
   void add_model(const std::string& model) {
     const std::string prefix = archive_.models().size() == 1 ? "" : model + ".";
     const ExportedProgram program = archive_.program(model);
-    const Listing listing = list_program(program);
     metadata_.push_back({prefix + "torch", {program.torch_version}});
     metadata_.push_back({prefix + "schema", {program.schema_version}});
-    metadata_.push_back({prefix + "inputs", values(listing.inputs)});
-    metadata_.push_back({prefix + "outputs", values(listing.outputs)});
-    formats::Metadata operators;
-    for (const auto& [name, count] : listing.operators) operators.push_back({name, {count}});
-    metadata_.push_back({prefix + "operators", {operators}});
-    if (!listing.unsupported.empty()) metadata_.push_back({prefix + "unsupported", texts(listing.unsupported)});
     for (Payload& payload : archive_.payloads(model)) {
       infos_.push_back(archive_.describe(payload));
       infos_.back().name = prefix + payload.name;
@@ -127,16 +142,21 @@ class Pt2Reader final : public formats::Reader {
 
 }  // namespace
 
-Listing list_program(const ExportedProgram& program) {
-  Listing out;
+Description list_program(const ExportedProgram& program) {
+  Description out;
   size_t next = 0;
+  const std::map<std::string_view, int64_t> bounds = index_bounds(program.graph);
   for (const InputSpec& spec : program.inputs)
-    if (spec.kind == InputSpec::Kind::user || spec.kind == InputSpec::Kind::constant)
+    if (spec.kind == InputSpec::Kind::user || spec.kind == InputSpec::Kind::constant) {
       out.inputs.push_back(info_of(program, spec.argument, program.input_paths[next++]));
+      const auto bound = spec.argument.name() ? bounds.find(spec.argument.name()->text) : bounds.end();
+      if (bound != bounds.end()) out.inputs.back().index_bound = bound->second;
+    }
   next = 0;
   for (const OutputSpec& spec : program.outputs)
     if (spec.kind == OutputSpec::Kind::user || spec.kind == OutputSpec::Kind::loss)
       out.outputs.push_back(info_of(program, spec.argument, program.output_paths[next++]));
+  for (const auto& [name, range] : program.ranges) out.ranges[name] = {range.min.value_or(0), range.max.value_or(INT64_MAX)};
   Operators operators;
   operators.add(program.graph);
   operators.list(out);

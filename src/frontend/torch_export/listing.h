@@ -2,8 +2,6 @@
 /// What a program takes, gives and is made of.
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <tinygrad/torch_export.h>
 
@@ -11,12 +9,7 @@
 
 namespace tinygrad::torch_export {
 
-struct Listing {
-  std::vector<ValueInfo> inputs = {}, outputs = {};
-  std::vector<std::string> unsupported = {};
-  std::vector<std::pair<std::string, int64_t>> operators = {};
-};
-Listing list_program(const ExportedProgram& program);
+Description list_program(const ExportedProgram& program);
 /// FormatError for a tensor of the state that is not as the graph says.
 void check_tensor(const ExportedProgram& program, const InputSpec& spec, const Tensor& tensor, const std::string& file);
 

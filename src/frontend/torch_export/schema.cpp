@@ -148,6 +148,11 @@ Graph parse_graph(const Field& field) {
   out.inputs = parse_arguments(field.at("inputs"));
   out.outputs = parse_arguments(field.at("outputs"));
   for (const auto& [name, meta] : field.at("tensor_values").entries()) out.tensors.emplace(name, parse_tensor_meta(meta));
+  const std::pair<std::string, DType> numbers[] = {
+      {"sym_int_values", DType::int64}, {"sym_float_values", DType::float64}, {"sym_bool_values", DType::bool_}};
+  for (const auto& [kind, dtype] : numbers)
+    if (field.has(kind))
+      for (const auto& [name, value] : field.at(kind).entries()) out.numbers.emplace(name, dtype);
   for (const Field& f : field.at("nodes").items()) out.nodes.push_back(parse_node(f));
   return out;
 }

@@ -56,6 +56,7 @@ struct Graph {
   std::vector<Argument> inputs = {}, outputs = {};
   std::vector<Node> nodes = {};
   std::map<std::string, TensorMeta> tensors = {};
+  std::map<std::string, DType> numbers = {};  ///< what symbolic numbers are: int64, float64, bool
 };
 
 struct InputSpec {

@@ -12,6 +12,7 @@
 #include "apps/support.h"
 #include "frontend/media_files.h"
 #include "frontend/onnx/model_file.h"
+#include "frontend/torch_export/archive_file.h"
 
 namespace tinygrad::test {
 namespace {
@@ -73,6 +74,28 @@ TEST_F(TgRun, Json) {
   EXPECT_EQ(r["kernels"], 1);
   for (const char* key : {"first_call_s", "steady_ms", "gflops", "peak_mb", "load_s"}) EXPECT_GT(r[key], 0) << key;
   EXPECT_EQ(result().shape(), (Sizes{4, 2}));
+}
+
+TEST_F(TgRun, ProgramsOfTorchExport) {
+  const std::string file = folder_.write("net.pt2", pt2::archive());
+  const Json r = run(file + " --input random --repeat 3");
+  EXPECT_EQ(r["format"], "torch.export");
+  EXPECT_EQ(r["inputs"][0]["shape"], (Json{2, 2})) << "the least that was exported";
+  EXPECT_EQ(r["outputs"], (Json{{{"name", "output"}, {"shape", {2, 2}}, {"dtype", "float32"}, {"type", "float32"}}}));
+  run(file + " --input x=3 --size s0=5 --repeat 0");
+  EXPECT_EQ(result("output").tolist<float>(), (std::vector<float>{4, 5, 4, 5, 4, 5, 4, 5, 4, 5}));
+  expect_error(file + " --input x=3 --size s0=10", {"the size s0 is 10", "2 to 9"});
+  expect_error(folder_.write("odd.pt2", pt2::archive(pt2::program({{"aten.add.Tensor", "aten.odd.Tensor"}}))) + " --input random",
+               {"not supported", "aten.odd.Tensor"});
+
+  const Ran ran = run_tg("inspect --json " + file);
+  const Json listed = Json::parse(ran.out, nullptr, false);
+  EXPECT_EQ(listed["format"], "torch.export");
+  EXPECT_EQ(listed["inputs"], (Json{{{"name", "x"}, {"type", "float32 (s0, 2)"}}}));
+  EXPECT_EQ(listed["operators"], (Json{{"aten.add.Tensor", 1}}));
+  EXPECT_EQ(listed["unsupported"], Json::array());
+  EXPECT_EQ(listed["tensors"][0]["name"], "w");
+  EXPECT_NE(run_tg("inspect " + path("odd.pt2")).out.find("aten.odd.Tensor  (not supported)"), std::string::npos);
 }
 
 TEST_F(TgRun, RandomInputsFollowFromTheSeed) {

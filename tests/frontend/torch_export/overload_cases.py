@@ -23,7 +23,7 @@ def cases():
     add(aten.leaky_relu_backward.default, g, x, 0.1, False); add(aten.hardswish_backward.default, g, x * 4); add(aten.hardsigmoid_backward.default, g, x * 4)
     add(aten.softplus_backward.default, g, x * 10, 2, 5); add(aten.mish_backward.default, g, x)
     add(aten.elu_backward.default, g, 1.5, 1.2, 0.7, False, x); add(aten.elu_backward.default, g, 1.5, 1.2, 0.7, True, aten.elu(x, 1.5, 1.2, 0.7))
-    add(aten.log_sigmoid_backward.default, g, x, torch.ones_like(x)); add(aten.glu_backward.default, g[:, :2], x, 1)
+    add(aten.log_sigmoid_backward.default, g, x, torch.exp(-x.abs())); add(aten.glu_backward.default, g[:, :2], x, 1)
     add(aten._softmax_backward_data.default, g, x.softmax(1), 1, d); add(aten._log_softmax_backward_data.default, g, x.log_softmax(-1), -1, d)
     add(aten._softmax.default, x, 1, False); add(aten._log_softmax.default, x, -1, False)
     add(aten.softshrink_backward.default, g, x, 0.5); add(aten.hardshrink_backward.default, g, x, 0.5)
