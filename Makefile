@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full onnx-cases onnx-nodes onnx-devices borders bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full onnx-cases onnx-nodes onnx-devices torch-programs borders bench lint clean
 
 BUILD := build/release
 RECORD := $(BUILD)/tests.jsonl
@@ -77,6 +77,14 @@ onnx-devices: onnx-cases  ## the same on other devices: all of them interpreted,
 	DEV=CPU:CLANG TG_ONNX_SHARE=10 $(ONNX_CASES)
 	DEV=WEBGPU TG_ONNX_SHARE=10 $(ONNX_CASES)
 	DEV=CL TG_ONNX_SHARE=60 $(ONNX_CASES)
+
+torch-programs: setup-test  ## operators and models that PyTorch exports, run without it
+	@tools/venv --torch >&2
+	cmake --preset release >&2
+	ninja -C $(BUILD) test_frontend_oracle >&2
+	export_programs="build/venv/bin/python tests/frontend/torch_export/make_programs.py $(BUILD)/exported"; \
+	  $$export_programs models & $$export_programs overloads && wait $$!
+	TG_EXPORTED=$(BUILD)/exported $(BUILD)/bin/test_frontend_oracle --gtest_filter='TorchExport.*' --gtest_brief=1
 
 bench: build    ## compile times, start, index arithmetic, training and its memory beside tinygrad and PyTorch; overheads
 	@bench/common/peers

@@ -239,7 +239,7 @@ def cases():
   add("yolo", YOLO(), image); add("mixer", Mixer(), torch.randn(2, 9, 12)); add("ssm", SSM(), torch.randn(2, 5, 4))
   add("diffusion", Diffusion(), torch.randn(2, 16, 4, 4), torch.tensor([3, 70]), torch.randn(2, 5, 8))
   add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("control", Control(), torch.randn(3, 4))
-  rows, others = torch.export.Dim("rows", min=2, max=64), torch.export.Dim("others", min=1, max=9)
+  rows, others = torch.export.Dim("rows", min=3, max=64), torch.export.Dim("others", min=1, max=9)
   add("sizes", Sizes(), torch.randn(6, 4), torch.randn(3, 4), dynamic=({0: rows}, {0: others}))
   add("gpt2-dynamic", GPT2(), torch.randint(0, 50, (2, 9)), dynamic=({1: torch.export.Dim("length", min=2, max=60)},))
   return out
