@@ -32,6 +32,23 @@ TEST_P(JitOn, ReplaysWithOtherArguments) {
   EXPECT_EQ(runs, 3);
 }
 
+TEST_P(JitOn, CapturedAtOnceTheFunctionRunsOnce) {
+  int runs = 0;
+  Tensor total = Tensor({0.0, 0.0}).realize();
+  const auto f = jit(
+      [&](const Tensor& a) {
+        ++runs;
+        total.assign(total + a);
+        return a * 2 + Tensor::rand({2}) * 0;
+      },
+      {.at_once = true});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(Tensor({1.0 + i, 2.0})).tolist(), (Floats{2.0f + 2 * float(i), 4}));
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(total.tolist(), (Floats{10, 8}));
+  const auto reads = jit([](const Tensor& a) { return a * a.sum().item<float>(); }, {.at_once = true});
+  EXPECT_THROW(reads(Tensor({1.0, 2.0})), JitError);
+}
+
 TEST_P(JitOn, AReplayLaunchesTheKernelsOfACall) {
   const auto f = jit([&](const Tensor& a) { return ((a + 1).realize().sum() * a).realize(); });
   for (int i = 0; i < 3; ++i) f(Tensor({1.0, 2.0}).realize());

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "runtime/every_device.h"
+#include "tensor/random.h"
 
 namespace tinygrad {
 namespace {
@@ -54,6 +55,25 @@ TEST_P(RandomOn, NormalNumbersDifferByFewUnits) {
   // Of a radius below 6 times a cosine: an error of the angle counts by the radius, however small the cosine is.
   for (size_t i = 0; i < want.size(); ++i)
     EXPECT_LE(std::abs(got[i] - want[i]), 16 * std::numeric_limits<float>::epsilon() * std::max(1.0f, std::abs(want[i]))) << i;
+}
+
+TEST(OwnSequence, BeginsWithItsSeedAndLeavesTheProcesssWhereItIs) {
+  const auto draws = [] { return Tensor::rand({5}).tolist(); };
+  Tensor::manual_seed(11);
+  const std::vector<float> first = draws(), second = draws();
+  Tensor::manual_seed(11);
+  EXPECT_EQ(draws(), first);
+  std::vector<float> own;
+  for (int i = 0; i < 2; ++i) {
+    const tensor::OwnSequence sequence(uint64_t{3} << 40 | 5);
+    const std::vector<float> now = draws();
+    if (i == 0) own = now;
+    EXPECT_EQ(now, own);
+    EXPECT_NE(draws(), own);
+    const tensor::OwnSequence inner(6);
+    EXPECT_NE(draws(), own);
+  }
+  EXPECT_EQ(draws(), second);
 }
 
 }  // namespace
