@@ -37,7 +37,7 @@ void repeat_heads(const Call& c, Inputs& in) {
 }
 Tensor scores_of(const Inputs& in) {
   const DType wide = wide_type(in.dtype);
-  const Tensor scores = (in.query.cast(wide) * in.scale).matmul(in.key.cast(wide).transpose(-2, -1));
+  Tensor scores = (in.query.cast(wide) * in.scale).matmul(in.key.cast(wide).transpose(-2, -1));
   const Tensor low = scores.full_like(-INFINITY);
   if (in.causal) {
     const Tensor rows = Tensor::arange(scores.size(-2), {.device = scores.device()}).unsqueeze(1);

@@ -54,7 +54,8 @@ Results fill(const Call& c) {
 Results scalar_tensor(const Call& c) { return one(typed_number(c["s"], c.dtype().value_or(DType::float32), c.device())); }
 
 Results arange(const Call& c) {
-  const Value start = c.declares("start") ? c["start"] : Value(0), end = c["end"], step = c.declares("step") ? c["step"] : Value(1);
+  const Value start = c.declares("start") ? c["start"] : Value(0), step = c.declares("step") ? c["step"] : Value(1);
+  const Value& end = c["end"];
   const bool floats = start.get_if<double>() || end.get_if<double>() || step.get_if<double>();
   const DType dtype = c.dtype().value_or(floats ? DType::float32 : DType::int64);
   const std::string device = c.device();
@@ -66,8 +67,11 @@ Results arange(const Call& c) {
   if (floats) {
     count = std::ceil((end.number() - start.number()) / step.number());
   } else {
-    const int64_t span = end.integer() - start.integer(), by = step.integer();
-    count = double(span / by + int64_t(span % by != 0 && (span < 0) == (by < 0)));
+    const int64_t by = step.integer();
+    int64_t span = 0;
+    if (__builtin_sub_overflow(end.integer(), start.integer(), &span) || span == INT64_MIN) c.fail("too many elements");
+    const int64_t whole = span / by;
+    count = double(whole + int64_t(span % by != 0 && (span < 0) == (by < 0)));
   }
   if (!(count >= 0)) c.fail("the end is on the wrong side of the start");
   constexpr double most = 9e15;
@@ -86,7 +90,8 @@ Results linspace(const Call& c) {
   const Tensor place = Tensor::arange(steps, {.dtype = DType::int64, .device = c.device()}).cast(DType::float64);
   if (steps == 1) return one((place + start).cast(dtype));
   const double step = (end - start) / double(steps - 1);
-  return one((place < double(steps / 2)).where(place * step + start, end - (double(steps - 1) - place) * step).cast(dtype));
+  const int64_t half = steps / 2;
+  return one((place < double(half)).where(place * step + start, end - (double(steps - 1) - place) * step).cast(dtype));
 }
 Results eye(const Call& c) {
   const int64_t n = c.integer("n"), m = c.declares("m") ? c.integer("m") : n;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tinygrad::aten {
 
@@ -145,7 +146,7 @@ Results embedding_bag(const Call& c) {
   Tensor found = Tensor::zeros({bags}, options);
   if (mode == greatest) {
     out = zeros.full_like(-INFINITY).scatter_reduce(0, places, kept, ScatterMode::amax);
-    out = out.eq(-INFINITY).where(zeros, out);
+    out = sizes.eq(0).unsqueeze(1).where(zeros, out);
     const Tensor own = bag.unsqueeze(0).eq(Tensor::arange(bags, options).unsqueeze(1)) & counts.unsqueeze(0);  // (bags, count)
     const Tensor hits = own.unsqueeze(2).where(kept.unsqueeze(0), kept.full_like(-INFINITY).unsqueeze(0));
     found = sizes.eq(0).unsqueeze(1).where(zeros.zeros_like(DType::int64), indices.cast(DType::int64)[{hits.argmax(1)}]);

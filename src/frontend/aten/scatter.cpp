@@ -64,7 +64,7 @@ Target target_of(const Call& c) {
 Tensor source_of(const Call& c, const Target& t) {
   const Value& v = c[c.declares("src") ? "src" : "value"];
   if (!v.get_if<Tensor>()) return typed_number(v, t.x.dtype(), t.x.device()).expand(t.index.symbolic_shape());
-  const Tensor src = v.tensor();
+  const Tensor& src = v.tensor();
   if (src.dtype() != t.x.dtype()) c.fail("self and src have different dtypes");
   return src.ndim() == 0 ? src.reshape({1}) : src;
 }

@@ -7,7 +7,7 @@ namespace {
 
 Tensor step_of(const Tensor& from, const ViewStep& step, const aten::CallOptions& options) {
   aten::Arguments all = step.arguments;
-  all.push_back({"self", from});
+  all.push_back({step.parameter, from});
   const std::vector<aten::Value> results = aten::call(step.target, all, options);
   return results.size() == 1 && results[0].get_if<aten::List>() ? results[0].list()[step.place].tensor() : results[step.place].tensor();
 }

@@ -7,57 +7,13 @@
 
 #include <tinygrad/errors.h>
 
+#include "frontend/torch_export/sharing.h"
+
 namespace tinygrad::torch_export {
 
 using aten::Value;
 
 namespace {
-
-/// Operators whose result is a view of their first argument, which is named self.
-bool is_view(std::string_view target) {
-  static const std::set<std::string_view> names = {"aten.view.default",
-                                                   "aten.expand.default",
-                                                   "aten.expand_as.default",
-                                                   "aten.permute.default",
-                                                   "aten.transpose.int",
-                                                   "aten.swapaxes.default",
-                                                   "aten.swapdims.default",
-                                                   "aten.t.default",
-                                                   "aten.numpy_T.default",
-                                                   "aten.mT.default",
-                                                   "aten.movedim.intlist",
-                                                   "aten.movedim.int",
-                                                   "aten.squeeze.default",
-                                                   "aten.squeeze.dim",
-                                                   "aten.squeeze.dims",
-                                                   "aten.unsqueeze.default",
-                                                   "aten.unflatten.int",
-                                                   "aten.unfold.default",
-                                                   "aten.diagonal.default",
-                                                   "aten.slice.Tensor",
-                                                   "aten.select.int",
-                                                   "aten.narrow.default",
-                                                   "aten.split.Tensor",
-                                                   "aten.split.sizes",
-                                                   "aten.split_with_sizes.default",
-                                                   "aten.chunk.default",
-                                                   "aten.unbind.int",
-                                                   "aten.alias.default",
-                                                   "aten.detach.default",
-                                                   "aten.view_as.default",
-                                                   "aten.tensor_split.sections",
-                                                   "aten.broadcast_to.default",
-                                                   "aten.lift_fresh.default",
-                                                   "aten.positive.default"};
-  return names.contains(target);
-}
-/// Those whose result is one where the elements lie so that it can be, and the tensor itself where there is nothing to do.
-bool may_be_view(std::string_view target) {
-  static const std::set<std::string_view> names = {"aten.reshape.default", "aten.flatten.using_ints", "aten.contiguous.default",
-                                                   "aten.reshape_as.default", "aten.ravel.default"};
-  return names.contains(target);
-}
-bool is_conversion(std::string_view target) { return target == "aten.type_as.default" || target.starts_with("aten.to."); }
 
 bool changes_shape_in_place(std::string_view name) {
   static const std::set<std::string_view> names = {"squeeze_", "unsqueeze_", "transpose_", "t_",          "swapaxes_",      "swapdims_",
@@ -178,12 +134,12 @@ void Walk::check_strides(const Node& node) const {
   if (!meta || !meta->is_plain()) throw ValueError(fmt::format("{}: of a tensor that is not contiguous it is not supported", node.target));
 }
 
-void Walk::run_view(const Node& node) {
-  const std::vector<Value> results = aten::call(node.target, arguments(node), options_);
-  View& from = view_of(node, "self");
-  ViewStep step{node.target, {}};
+void Walk::bind_views(const Node& node, const std::vector<Value>& results) {
+  const std::string& first = node.inputs.at(0).first;
+  const View from = view_of(node, first);
+  ViewStep step{node.target, first, {}};
   for (const auto& [name, a] : node.inputs)
-    if (name != "self") step.arguments.push_back({name, value(a)});
+    if (name != first) step.arguments.push_back({name, value(a)});
   std::vector<Slot> slots;
   const auto add = [&](const Value& v) {
     step.place = slots.size();
@@ -199,6 +155,8 @@ void Walk::run_view(const Node& node) {
 void Walk::run_in_place(const Node& node, const std::string& functional) {
   const std::string first = node.inputs.empty() ? "" : node.inputs[0].first;
   View& target = view_of(node, first);
+  if (target.memory()->may_be_shared)
+    throw ValueError(fmt::format("{} into a tensor that may or may not share its elements with another one is not supported", node.target));
   const Tensor before = target.value(options_);
   if (functional != "aten.detach.default") {
     aten::Arguments all = arguments(node);
@@ -231,20 +189,23 @@ void Walk::run_operator(const Node& node) {
   check_strides(node);
   if (run_batch_norm(node) || run_higher_order(node)) return;
   if (const std::string functional = functional_target(node.target); !functional.empty()) return run_in_place(node, functional);
-  if (is_view(node.target)) return run_view(node);
-  if (may_be_view(node.target)) {
-    const TensorMeta* meta = meta_of(node, "self");
-    if (meta && meta->is_plain()) return run_view(node);
-  }
   const std::vector<Value> results = aten::call(node.target, arguments(node), options_);
-  if (is_conversion(node.target) && !node.inputs.empty() && results.size() == 1) {
-    View& from = view_of(node, node.inputs[0].first);
-    const bool copies = std::ranges::any_of(
-        node.inputs, [&](const auto& in) { return in.first == "copy" && in.second.constant() && in.second.constant()->boolean(); });
-    const Tensor before = from.value(options_);
-    if (!copies && results[0].tensor().dtype() == before.dtype()) return bind_all(node, {from});
+  switch (sharing_of(node, arguments(node), results, meta_of(node, node.inputs.empty() ? "" : node.inputs[0].first))) {
+    case Sharing::none: return bind(node, results);
+    case Sharing::same: return bind_all(node, {view_of(node, node.inputs[0].first)});
+    case Sharing::view: return bind_views(node, results);
+    case Sharing::unknown: break;
   }
   bind(node, results);
+  for (const auto& [name, a] : node.inputs) forbid_writes(a);
+  for (const Argument& a : node.outputs) forbid_writes(a);
+}
+
+void Walk::forbid_writes(const Argument& a) {
+  if (a.list())
+    for (const Argument& item : *a.list()) forbid_writes(item);
+  if (!a.name()) return;
+  if (View* view = std::get_if<View>(&slots_.at(a.name()->text))) view->memory()->may_be_shared = true;
 }
 
 void Walk::run_node(const Node& node) {

@@ -16,10 +16,11 @@ namespace tinygrad::torch_export {
 struct Memory {
   Tensor value;
   uint64_t version = 0;
+  bool may_be_shared = false;  ///< with other memory, as far as is known here: then nothing may be written
 };
-/// One step from a tensor to a view of it: an operator, its other arguments, and which of its results.
+/// One step from a tensor to a view of it: an operator, the name of what it is a view of, its other arguments, and which of its results.
 struct ViewStep {
-  std::string target;
+  std::string target, parameter;
   aten::Arguments arguments;
   size_t place = 0;
 };
@@ -66,7 +67,6 @@ class Walk {
  private:
   void run_node(const Node& node);
   void run_operator(const Node& node);
-  void run_view(const Node& node);
   void run_in_place(const Node& node, const std::string& functional);
   bool run_batch_norm(const Node& node);
   bool run_higher_order(const Node& node);
@@ -76,6 +76,8 @@ class Walk {
   void run_map(const Node& node);
   aten::Arguments arguments(const Node& node);
   void bind(const Node& node, const std::vector<aten::Value>& results);
+  void bind_views(const Node& node, const std::vector<aten::Value>& results);
+  void forbid_writes(const Argument& a);
   void bind_all(const Node& node, const std::vector<Slot>& results);
   View& view_of(const Node& node, std::string_view parameter);
   const TensorMeta* meta_of(const Node& node, std::string_view parameter) const;

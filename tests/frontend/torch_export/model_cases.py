@@ -214,6 +214,24 @@ class Cache(nn.Module):
     return before, self.keys.sum(1), row, y, self.count + 1
 
 
+class Aliases(nn.Module):
+  """Writes into what is the same memory as something else, or is not."""
+  def forward(self, x):
+    x = x + 0
+    same = F.dropout(x, 0.5, False); same[0].mul_(2)
+    rows = x[1:].reshape(-1); rows[:3].add_(7)                # a view, not from the beginning
+    copied = x.transpose(0, 1).reshape(-1); copied.zero_()    # a copy
+    merged = x.unsqueeze(0).transpose(0, 1).flatten(0, 1); merged[2].sub_(1)   # a view
+    whole = x.contiguous(); whole[:, 0].add_(100)
+    turned = x.t().contiguous(); turned.add_(1000)
+    converted = x.to(torch.float32); converted[3].add_(5)
+    strided = x[:, ::2].reshape(-1); strided.add_(11); gaps = x[0, ::2].contiguous(); gaps.zero_()   # copies
+    line = x[0, ::3].reshape(2, 1); line.sub_(4); flat = x[2:].ravel(); flat[4:6].mul_(9)                # views
+    bits = x.view(torch.int32); bits[1, 1].fill_(0x40490fdb)
+    wide = x.reshape(2, 2, -1).transpose(0, 1).flatten(1); wide.mul_(3)
+    return x, same, rows, copied, merged, whole, turned, converted, strided, gaps, line, flat, bits, wide
+
+
 class Control(nn.Module):
   def forward(self, x):
     a = torch.cond(x.sum() > 0, lambda t: t * 2, lambda t: t - 1, (x,))
@@ -238,7 +256,7 @@ def cases():
   add("gpt2", GPT2(), torch.randint(0, 50, (2, 9))); add("unet", UNet(), torch.randn(1, 1, 16, 16)); add("vae", VAE(), torch.randn(2, 3, 16, 16), torch.randn(2, 4))
   add("yolo", YOLO(), image); add("mixer", Mixer(), torch.randn(2, 9, 12)); add("ssm", SSM(), torch.randn(2, 5, 4))
   add("diffusion", Diffusion(), torch.randn(2, 16, 4, 4), torch.tensor([3, 70]), torch.randn(2, 5, 8))
-  add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("control", Control(), torch.randn(3, 4))
+  add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("aliases", Aliases(), torch.randn(4, 6)); add("control", Control(), torch.randn(3, 4))
   rows, others = torch.export.Dim("rows", min=3, max=64), torch.export.Dim("others", min=1, max=9)
   add("sizes", Sizes(), torch.randn(6, 4), torch.randn(3, 4), dynamic=({0: rows}, {0: others}))
   add("gpt2-dynamic", GPT2(), torch.randint(0, 50, (2, 9)), dynamic=({1: torch.export.Dim("length", min=2, max=60)},))
