@@ -1,5 +1,5 @@
 // Programs that tests/frontend/torch_export/make_programs.py exported into the folder TG_EXPORTED, beside what PyTorch computed.
-// TG_EXPORTED_ONLY names a part of their names. `make oracle-full` runs it.
+// TG_EXPORTED_ONLY names a part of their names, DEV the device. `make torch-programs` and `make oracle-full` run it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include <tinygrad/device.h>
 #include <tinygrad/formats.h>
 #include <tinygrad/tinygrad.h>
 #include <tinygrad/torch_export.h>
@@ -54,7 +55,7 @@ std::string run(const std::filesystem::path& path, std::set<std::string>& covere
   const std::filesystem::path values = std::filesystem::path(path).replace_extension(".pt");
   const bool is_model = path.filename().string().starts_with("model-");
   const nn::state::StateDict all = nn::state::torch_load(values.string());
-  const torch_export::Program program = torch_export::load(path.string());
+  const torch_export::Program program = torch_export::load(path.string(), {.device = default_device()});
   if (!program.unsupported().empty()) {
     is_unsupported = true;
     std::string out = "unsupported:";
@@ -63,7 +64,7 @@ std::string run(const std::filesystem::path& path, std::set<std::string>& covere
   }
   const bool may_refuse = all.contains("refused") && all.at("refused").item<bool>();
   std::vector<Tensor> inputs;
-  for (const Tensor& t : list_of(all, "in")) inputs.push_back(t.clone());
+  for (const Tensor& t : list_of(all, "in")) inputs.push_back(t.clone().to(default_device()));
   const std::vector<Tensor> want = list_of(all, "out");
   std::vector<Tensor> got;
   try {
