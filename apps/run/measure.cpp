@@ -50,13 +50,16 @@ Measured measure(Program& program, const std::map<std::string, Tensor>& inputs, 
     out.flops = GlobalCounters::global_ops - flops;
     return seconds;
   };
-  const Clock::time_point start = Clock::now();
   out.first_call_s = call();
-  const auto goes_on = [&](int64_t done) { return repeat ? done < *repeat : done < usual_repeats && seconds_since(start) < usual_seconds; };
-  if (goes_on(0)) {
+  if (repeat != 0) {
     call();
     call();
   }
+  const Clock::time_point start = Clock::now();
+  const auto goes_on = [&](int64_t done) {
+    if (repeat) return done < *repeat;
+    return done == 0 || (done < usual_repeats && seconds_since(start) < usual_seconds);
+  };
   {
     const Profiling profiling({.enabled = profile});
     for (int64_t i = 0; goes_on(i); ++i) out.steady_ms.push_back(call() * 1e3);

@@ -23,7 +23,7 @@ struct Measured {
   std::optional<double> gflops() const;
 };
 
-/// Calls once, and then `repeat` times behind two calls that capture; without a number up to 10 times in 2 seconds.
+/// Calls once, and then `repeat` times behind two calls that capture; without a number up to 10 times in 2 seconds, once at least.
 Measured measure(Program& program, const std::map<std::string, Tensor>& inputs, std::optional<int64_t> repeat, bool profile);
 
 }  // namespace tinygrad::apps
