@@ -12,6 +12,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "frontend/safetensors/counted.h"
+
 namespace tinygrad::frontend {
 
 using nn::state::SafeMetadata;
@@ -50,7 +52,10 @@ constexpr std::array<std::pair<std::string_view, DType>, 17> dtype_names{{{"BOOL
 /// Takes the header's events and refuses, at once, what is not of its form: so nothing is built from hostile JSON but entries.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
-  HeaderReader(SafeMetadata& out, const std::string& name) : out_(out), name_(name) {}
+  HeaderReader(SafeMetadata& out, const CountedText& text, const std::string& name) : out_(out), text_(text), name_(name) {}
+
+  /// The bytes behind the names of the tensors, in the order of the file.
+  const std::vector<size_t>& places() const { return places_; }
 
   bool start_object(size_t) override {
     if (place_ == Place::outside)
@@ -69,7 +74,10 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
       is_metadata_ = text == metadata_key;
       if (is_metadata_ ? std::exchange(has_metadata_, true) : !out_.tensors.try_emplace(text).second)
         fail(fmt::format("the name '{}' occurs twice", text));
-      if (!is_metadata_) out_.names.push_back(text);
+      if (!is_metadata_) {
+        out_.names.push_back(text);
+        places_.push_back(text_.byte());
+      }
       tensor_ = text;
       has_ = {};
       place_ = Place::value;
@@ -126,23 +134,23 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool number_integer(int64_t) override { refuse("a negative number"); }
   bool number_float(double, const std::string&) override { refuse("a fraction"); }
   bool binary(Json::binary_t&) override { refuse("binary data"); }
-  bool parse_error(size_t at, const std::string&, const Json::exception& e) override {
-    fail(fmt::format("the header is no JSON, at its byte {}: {}", at, e.what()));
-  }
+  bool parse_error(size_t, const std::string&, const Json::exception& e) override { fail(fmt::format("no JSON: {}", e.what())); }
 
  private:
   enum class Place : uint8_t { outside, top, value, metadata, entry, shape, offsets };
 
   SafeMetadata::Entry& entry() { return out_.tensors[tensor_]; }
-  [[noreturn]] void fail(const std::string& what) const { throw FormatError(fmt::format("{}: {}", name_, what)); }
-  [[noreturn]] void refuse(std::string_view what) const {
-    fail(fmt::format("the header has {} where none is expected, at '{}'", what, key_));
+  [[noreturn]] void fail(const std::string& what) const {
+    throw FormatError(fmt::format("{}: the header at byte {}: {}", name_, text_.byte(), what));
   }
+  [[noreturn]] void refuse(std::string_view what) const { fail(fmt::format("{} where none is expected, at '{}'", what, key_)); }
 
   SafeMetadata& out_;
+  const CountedText& text_;
   const std::string& name_;
   Place place_ = Place::outside;
   std::string key_, tensor_;
+  std::vector<size_t> places_;
   bool is_metadata_ = false, has_metadata_ = false;
   struct {
     bool dtype = false, shape = false, offsets = false;
@@ -166,14 +174,18 @@ bool has_its_bytes(const SafeMetadata::Entry& e) {
   return !bits || (!__builtin_mul_overflow(e.end - e.begin, int64_t{8}, &held) && count == held);
 }
 
-void check_offsets(const SafeMetadata& header, int64_t data_bytes, const std::string& name) {
+/// `places` are the bytes of the header at which the tensors stand, in the order of their names.
+void check_offsets(const SafeMetadata& header, const std::vector<size_t>& places, int64_t data_bytes, const std::string& name) {
+  const auto fail = [&](const std::string& tensor, const std::string& what) {
+    const auto place = std::find(header.names.begin(), header.names.end(), tensor) - header.names.begin();
+    throw FormatError(fmt::format("{}: the header at byte {}: '{}' {}", name, places[static_cast<size_t>(place)], tensor, what));
+  };
   std::vector<const std::pair<const std::string, SafeMetadata::Entry>*> order;
   for (const auto& item : header.tensors) {
     const SafeMetadata::Entry& e = item.second;
     if (e.begin > e.end || e.end > data_bytes || !has_its_bytes(e))
-      throw FormatError(fmt::format("{}: '{}' is {} ({}) in the bytes {} to {} of {}, which does not fit", name, item.first,
-                                    e.dtype == DType::void_ ? e.type : repr(e.dtype), fmt::join(e.shape, ", "), e.begin, e.end,
-                                    data_bytes));
+      fail(item.first, fmt::format("is {} ({}) in the bytes {} to {} of {}, which does not fit",
+                                   e.dtype == DType::void_ ? e.type : repr(e.dtype), fmt::join(e.shape, ", "), e.begin, e.end, data_bytes));
     order.push_back(&item);
   }
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -181,11 +193,12 @@ void check_offsets(const SafeMetadata& header, int64_t data_bytes, const std::st
   });
   int64_t at = 0;
   for (const auto* item : order) {
-    if (item->second.begin != at)
-      throw FormatError(fmt::format("{}: '{}' begins at {}, what is before it ends at {}", name, item->first, item->second.begin, at));
+    if (item->second.begin != at) fail(item->first, fmt::format("begins at {}, what is before it ends at {}", item->second.begin, at));
     at = item->second.end;
   }
-  if (at != data_bytes) throw FormatError(fmt::format("{}: {} bytes of data, the tensors have {}", name, data_bytes, at));
+  if (at != data_bytes)
+    throw FormatError(
+        fmt::format("{}: the data at byte {}: {} bytes of data, the tensors have {}", name, header.data_start + at, data_bytes, at));
 }
 
 }  // namespace
@@ -198,23 +211,25 @@ std::optional<std::string_view> safetensors_name(DType dtype) {
 
 size_t safetensors_data_start(std::span<const std::byte> first, size_t file_bytes, const std::string& name) {
   if (file_bytes < size_bytes || first.size() < size_bytes)
-    throw FormatError(fmt::format("{}: {} bytes, too short for safetensors", name, file_bytes));
+    throw FormatError(fmt::format("{}: the size of the header at byte 0: {} bytes, too short for safetensors", name, file_bytes));
   uint64_t size = 0;
   std::memcpy(&size, first.data(), size_bytes);
   if (size > most_header_bytes || size > file_bytes - size_bytes)
-    throw FormatError(fmt::format("{}: a header of {} bytes in a file of {}: no safetensors, or cut off", name, size, file_bytes));
+    throw FormatError(fmt::format("{}: the size of the header at byte 0: a header of {} bytes in a file of {}: no safetensors, or cut off",
+                                  name, size, file_bytes));
   return size_bytes + size;
 }
 
 SafeMetadata parse_safetensors_header(std::span<const std::byte> file, size_t file_bytes, const std::string& name) {
   const size_t end = safetensors_data_start(file, file_bytes, name);
-  const char *text = reinterpret_cast<const char*>(file.data()) + size_bytes, *stop = reinterpret_cast<const char*>(file.data()) + end;
-  if (text == stop || *text != '{') throw FormatError(fmt::format("{}: the header does not begin with a brace", name));
+  CountedText text({reinterpret_cast<const char*>(file.data()) + size_bytes, end - size_bytes}, size_bytes);
+  if (end == size_bytes || file[size_bytes] != std::byte{'{'})
+    throw FormatError(fmt::format("{}: the header at byte {}: it does not begin with a brace", name, size_bytes));
   SafeMetadata header;
   header.data_start = static_cast<int64_t>(end);
-  HeaderReader reader(header, name);
-  Json::sax_parse(text, stop, &reader);
-  check_offsets(header, static_cast<int64_t>(file_bytes) - header.data_start, name);
+  HeaderReader reader(header, text, name);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  check_offsets(header, reader.places(), static_cast<int64_t>(file_bytes) - header.data_start, name);
   return header;
 }
 
@@ -226,7 +241,9 @@ DType safetensors_dtype(const SafeMetadata::Entry& entry, const std::string& ten
 
 void check_bools(std::span<const std::byte> bytes, const std::string& tensor, const std::string& file) {
   const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-  if (bad != bytes.end()) throw FormatError(fmt::format("{}: '{}' has the boolean {}", file, tensor, static_cast<int>(*bad)));
+  if (bad != bytes.end())
+    throw FormatError(
+        fmt::format("{}: '{}' at its byte {}: the boolean {}, expects 0 or 1", file, tensor, bad - bytes.begin(), static_cast<int>(*bad)));
 }
 
 std::string make_safetensors_header(const SafeMetadata& contents) {

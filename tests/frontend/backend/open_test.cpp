@@ -11,6 +11,7 @@
 #include "base/temp_dir.h"
 #include "frontend/torch/checkpoints.h"
 #include "support/message_of.h"
+#include "support/refusal.h"
 
 namespace tinygrad {
 namespace {
@@ -92,21 +93,42 @@ TEST_F(ModelFile, IndexOfSeveralFiles) {
 
 TEST_F(ModelFile, IndexesThatAreRefused) {
   safe_save({{"a", Tensor({1.0})}}, path("one.safetensors"));
-  const auto expect = [&](const std::string& index, const std::string& part) {
-    write("index.json", index);
-    EXPECT_NE(refused("index.json").find(part), std::string::npos) << index << ": " << refused("index.json");
+  std::vector<std::pair<std::string, std::string>> bad{
+      {"{", "at byte 1: no JSON object"},
+      {"{}", "at byte 2: an index of safetensors has an object \"weight_map\""},
+      {"{}x", "no JSON object"},
+      {"{\"weight_map\": {}", "no JSON object"},
+      {R"({"weight_map": []})", "an object \"weight_map\""},
+      {R"({"weight_map": 1})", "an object \"weight_map\""},
+      {R"({"weight_map": "a"})", "an object \"weight_map\""},
+      {R"({"weight_map": {"a": 1}})", "at byte 23: the file of 'a' is no text"},
+      {R"({"weight_map": {"a": null}})", "the file of 'a' is no text"},
+      {R"({"weight_map": {"a": ["one.safetensors"]}})", "the file of 'a' is no text"},
+      {R"({"weight_map": {"a": {}}})", "the file of 'a' is no text"},
+      {R"({"weight_map": {"a": {"b": "one.safetensors"}}})", "the file of 'a' is no text"},
+      {R"({"weight_map": {"a": "one.safetensors", "a": "one.safetensors"}})", "the name 'a' occurs twice"},
+      {R"({"weight_map": {}, "weight_map": {}})", "the name 'weight_map' occurs twice"},
+      {R"({"metadata": {"a": 1, "a": 2}, "weight_map": {}})", "the name 'a' occurs twice"},
+      {R"({"weight_map": {"c": "one.safetensors"}})", "'c' is said to be in one.safetensors, which lacks it"},
+      {"{\"weight_map\":" + std::string(100'000, '['), "an object \"weight_map\""},
+      {R"({"metadata": {"a": )" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + R"(}, "weight_map": {}})",
+       "more than 100 deep"},
+      {"{\"weight_map\": {\"\xff\": \"a\"}}", "no JSON object"},
+      {R"({"weight_map": {"\ud800": "a"}})", "no JSON object"},
   };
-  expect("{", "no JSON object");
-  expect("{}", "weight_map");
-  expect(R"({"weight_map": []})", "weight_map");
-  expect(R"({"weight_map": {"a": 1}})", "no text");
-  expect(R"({"weight_map": {"a": ""}})", "not in the index's folder");
-  expect(R"({"weight_map": {"a": ".."}})", "not in the index's folder");
-  expect(R"({"weight_map": {"a": "../one.safetensors"}})", "not in the index's folder");
-  expect(R"({"weight_map": {"a": "/etc/passwd"}})", "not in the index's folder");
-  expect(R"({"weight_map": {"c": "one.safetensors"}})", "which lacks it");
-  expect(std::string(100000, '[') + "{", "no model file");
-  expect("{\"weight_map\":" + std::string(100000, '['), "no JSON object");
+  for (const char* file : {"", ".", "..", "../one.safetensors", "./one.safetensors", "/etc/passwd", "a/../one.safetensors", "a\\\\b",
+                           "a\\u0000", "\\u002e\\u002e/one.safetensors", "one.safetensors/", "\\u002fetc\\u002fpasswd"})
+    bad.emplace_back(R"({"weight_map": {"a": ")" + std::string(file) + "\"}}", "'a' is said to be in");
+  const std::string whole = R"({"metadata": {"a": 1}, "weight_map": {"a": "one.safetensors"}})";
+  for (size_t end = 1; end < whole.size(); ++end) bad.emplace_back(whole.substr(0, end), "no JSON object");
+  for (const auto& [index, part] : bad) {
+    write("index.json", index);
+    const std::string said = test::refusal_of([&] { formats::open(path("index.json")); });
+    EXPECT_NE(said.find(part), std::string::npos) << said << "\n  expected: " << part;
+    EXPECT_TRUE(said.starts_with(path("index.json"))) << said;
+  }
+  write("index.json", std::string(100'000, '[') + "{");
+  EXPECT_NE(refused("index.json").find("no model file"), std::string::npos);
   write("index.json", R"({"weight_map": {"a": "none.safetensors"}})");
   EXPECT_THROW(formats::open(path("index.json")), IoError);
 }
