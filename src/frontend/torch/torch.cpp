@@ -118,8 +118,12 @@ class Archive {
       const auto begin = static_cast<uint64_t>(member.packed.data() - file_.bytes.data());
       return read_pickle(file_.bytes.first(begin + member.packed.size()), file_.name, begin, heap);
     }
-    constexpr uint64_t most = uint64_t{1} << 26;  // what is packed can be a thousand times larger than the file
-    if (member.size > most) fail(fmt::format("'{}' has {} bytes, of packed ones at most {} are read", member.name, member.size, most));
+    // What is packed can be a thousand times larger than the file, and its values more again; those of networks are some 5 times larger.
+    constexpr uint64_t always = uint64_t{1} << 19, most = uint64_t{1} << 26, expansion = 32;
+    const uint64_t allowed = std::clamp(expansion * member.packed.size(), always, most);
+    if (member.size > allowed)
+      fail(fmt::format("'{}' has {} bytes, packed into {}, of which at most {} are read", member.name, member.size, member.packed.size(),
+                       allowed));
     return read_pickle(member.unpack(file_.name), fmt::format("{}: '{}'", file_.name, member.name), 0, heap);
   }
   static Value read_pickle(std::span<const std::byte> bytes, const std::string& name, uint64_t begin, Heap& heap) {
