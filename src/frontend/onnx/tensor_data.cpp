@@ -63,8 +63,10 @@ Value over_bytes(const frontend::FileBytes& file, std::span<std::byte> bytes, co
     return {unpacked(frontend::tensor_over(file, bytes, DType::uint8, {int64_t(bytes.size())}).to(default_device()), t), t.type};
   }
   if (t.type == ElementType::bool_)
-    for (std::byte b : bytes)
-      if (b > std::byte{1}) throw FormatError(fmt::format("{}: the tensor {} has the boolean {}", file.name, shown(t), int(b)));
+    for (const std::byte& b : bytes)
+      if (b > std::byte{1})
+        throw FormatError(
+            fmt::format("{}: byte {}: the tensor {} has the boolean {}", file.name, &b - file.bytes.data(), shown(t), int(b)));
   const DType dtype = dtype_of(t.type);
   if (reinterpret_cast<uintptr_t>(bytes.data()) % itemsize(dtype) != 0 || bytes.size() <= most_host_bytes / 256)
     return host_value(HostArray::of_bytes(t.type, t.dims, bytes));

@@ -9,6 +9,7 @@
 
 #include "frontend/onnx/model_file.h"
 #include "support/message_of.h"
+#include "support/refusal.h"
 #include "support/temp_folder.h"
 
 namespace tinygrad::onnx::test {
@@ -160,11 +161,13 @@ std::vector<Bad> bad_files() {
 }
 
 TEST(OnnxHostile, EachIsATypedErrorAtOnce) {
+  EXPECT_GE(bad_files().size(), 80U);
   for (const Bad& bad : bad_files()) {
     SCOPED_TRACE(bad.name);
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_THROW(load_bytes(bad.bytes), FormatError) << bad.bytes.size() << " bytes";
-    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1.0);
+    const std::string said = tinygrad::test::refusal_of([&] { load_bytes(bad.bytes); });
+    const bool says_where = said.find("byte ") != std::string::npos,
+               says_whose = said.find('\'') != std::string::npos || said.find("function") != std::string::npos;
+    EXPECT_TRUE(says_where || says_whose) << said;  // what is wrong between nodes has no byte
   }
 }
 
