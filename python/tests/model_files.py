@@ -2,7 +2,7 @@
 """Model files of PyTorch and NumPy, with what is in them by their own readers, for tests/frontend/oracle/model_files_test.cpp.
 
   model_files.py write FOLDER   files saved by them, and of packages of PyPI; beside each NAME a NAME.safetensors with its tensors
-  model_files.py check FOLDER   compares what the test wrote by npz_save with that, read by NumPy
+  model_files.py check FOLDER   compares what the tests wrote by npz_save and as GGUF with that, read by NumPy and by PyPI's gguf
   model_files.py names          prints the names that torch.load reads with weights_only, for the test of ours
 """
 
@@ -176,20 +176,46 @@ def write_packages(folder: Path) -> None:
       write_safetensors(Path(f"{file}.safetensors"), tensors)
 
 
-def check(folder: Path) -> None:
+def read_safetensors(file: Path) -> dict[str, tuple[list[int], bytes]]:
+  """Shapes and bytes of the tensors, by hand again."""
+  raw = file.read_bytes()
+  size = int.from_bytes(raw[:8], "little")
+  header = json.loads(raw[8 : 8 + size])
+  return {name: (entry["shape"], raw[8 + size + entry["data_offsets"][0] : 8 + size + entry["data_offsets"][1]])
+          for name, entry in header.items() if name != "__metadata__"}
+
+
+def check_npz(folder: Path) -> None:
   files = sorted(folder.glob("*.ours.npz"))
   arrays = 0
   for file in files:
-    raw = Path(str(file).removesuffix(".ours.npz") + ".safetensors").read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8 : 8 + size])
+    expected = read_safetensors(Path(str(file).removesuffix(".ours.npz") + ".safetensors"))
     for name, array in np.load(file).items():
-      entry = header[name]
-      begin, end = entry["data_offsets"]
-      assert list(array.shape) == entry["shape"] and array.tobytes() == raw[8 + size + begin : 8 + size + end], (file, name)
+      assert (list(array.shape), array.tobytes()) == expected[name], (file, name)
       arrays += 1
   print(f"{arrays} arrays of {len(files)} files that npz_save wrote are those that NumPy reads")
   assert arrays > 100
+
+
+def check_gguf(folder: Path) -> None:
+  """Names, shapes, and values bit by bit."""
+  import gguf
+
+  blocks = plain = 0
+  files = sorted(folder.glob("*.blocks.gguf"))
+  for file in files:
+    expected = read_safetensors(Path(f"{file}.ours"))
+    tensors = gguf.GGUFReader(file).tensors
+    assert {t.name for t in tensors} == set(expected), file
+    for t in tensors:
+      is_plain = t.data.dtype != np.uint8
+      values = t.data if is_plain else gguf.quants.dequantize(t.data, t.tensor_type)
+      shape, content = expected[t.name]
+      assert [int(n) for n in reversed(t.shape)] == shape == list(values.shape), (file, t.name, t.shape, shape)
+      assert values.tobytes() == content, (file, t.name)
+      plain, blocks = plain + is_plain, blocks + (not is_plain)
+  print(f"{blocks} tensors in blocks and {plain} others of {len(files)} GGUF files that convert wrote are those that gguf reads")
+  assert len(files) == 5 and blocks >= 10 and plain >= 10
 
 
 def main() -> None:
@@ -198,7 +224,8 @@ def main() -> None:
     return
   command, folder = sys.argv[1], Path(sys.argv[2])
   if command == "check":
-    check(folder)
+    check_npz(folder)
+    check_gguf(folder)
     return
   folder.mkdir(parents=True, exist_ok=True)
   for old in folder.iterdir():
