@@ -58,7 +58,7 @@ class OnnxReader final : public formats::Reader {
     TensorInfo info{t.name, std::string(name(t.type)), dtype_to_read(t.type), t.dims};
     if (t.type == ElementType::string || t.type == ElementType::undefined) return info;
     info.bytes = stored_bytes(files_, t);
-    if (t.raw && !t.raw->empty()) info.offset = t.raw->data() - files_.source.begin;
+    if (t.raw && !t.is_external && info.bytes > 0) info.offset = t.raw->data() - files_.source.begin;
     return info;
   }
 

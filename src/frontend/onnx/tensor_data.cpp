@@ -157,7 +157,9 @@ int64_t stored_bytes(const Files& files, const TensorProto& t) {
   int64_t bits = 0;
   if (__builtin_mul_overflow(t.count, int64_t(bits_of(t.type)), &bits) || bits > std::numeric_limits<int64_t>::max() - 8)
     fail(files.source, t.message, fmt::format("the tensor {} has more bytes than 64 bits count", shown(t)));
-  return (bits + 7) / 8;
+  const int64_t expected = (bits + 7) / 8;
+  if (t.raw && !t.is_external && int64_t(t.raw->size()) != expected) fail_count(files, t, "bytes", int64_t(t.raw->size()), expected);
+  return expected;
 }
 
 Files Files::of(frontend::FileBytes file) {
@@ -197,10 +199,8 @@ Value read_value(Files& files, const TensorProto& t) {
   }
   if (t.is_external) return of_external(files, t);
   if (!t.raw) return of_fields(files, t);
-  const int64_t expected = stored_bytes(files, t);
-  if (int64_t(t.raw->size()) != expected) fail_count(files, t, "bytes", int64_t(t.raw->size()), expected);
-  const size_t at = size_t(t.raw->data() - files.source.begin);
-  return over_bytes(files.file, files.file.bytes.subspan(t.raw->empty() ? 0 : at, t.raw->size()), t);
+  const auto bytes = size_t(stored_bytes(files, t)), at = size_t(t.raw->data() - files.source.begin);
+  return over_bytes(files.file, files.file.bytes.subspan(bytes == 0 ? 0 : at, bytes), t);
 }
 
 Value read_value(Files& files, const proto::SparseTensorProto& t) {

@@ -24,7 +24,8 @@ struct Files {
   const frontend::FileBytes& external_file(const proto::TensorProto& t);
 };
 
-/// The bytes that the elements take in raw data. Throws FormatError where 64 bits do not count them.
+/// The bytes that the elements take in raw data. Throws FormatError where 64 bits do not count them, and where raw data are there and are
+/// more or fewer.
 int64_t stored_bytes(const Files& files, const proto::TensorProto& t);
 /// The value of a tensor; it stays in the file's memory where it can. Throws FormatError where the bytes are not those of its shape.
 Value read_value(Files& files, const proto::TensorProto& t);

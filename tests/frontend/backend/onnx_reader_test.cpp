@@ -50,6 +50,20 @@ TEST(OnnxReader, Weights) {
   EXPECT_THROW(file->tensor(5), IndexError);
 }
 
+TEST(OnnxReader, WeightsThatAreListedAreThere) {
+  const TempFolder folder;
+  for (const std::string& bytes : {std::string(7, '\0'), std::string(9, '\0'), std::string()}) {
+    const GraphParts graph{.initializers = {tensor("w", {2}, 1, bytes)}, .outputs = {value_info("w", {2})}};
+    const std::string path = folder.write("m.onnx", model(graph));
+    const std::string said = message_of<FormatError>([&] { formats::open(path); });
+    EXPECT_NE(said.find("the tensor 'w', float32 (2) has " + std::to_string(bytes.size()) + " bytes, expected 8"), std::string::npos)
+        << said;
+  }
+  const std::string both = external_tensor("w", {4}, {{"location", "none.bin"}}) + message(9, "12345678");
+  const GraphParts graph{.initializers = {both}, .outputs = {value_info("w", {4})}};
+  EXPECT_EQ(formats::open(folder.write("m.onnx", model(graph)))->tensors()[0].offset, -1);
+}
+
 TEST(OnnxReader, ExternalDataIsReadWhenItIsAskedFor) {
   const TempFolder folder;
   const GraphParts graph{.initializers = {external_tensor("w", {2}, {{"location", "none.bin"}})}, .outputs = {value_info("w", {2})}};
