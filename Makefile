@@ -1,6 +1,6 @@
 # The everyday commands. Each sets the machine up first (Debian; a fast no-op when all is there).
 .DEFAULT_GOAL := build
-.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full onnx-cases onnx-nodes onnx-devices torch-programs borders bench lint clean
+.PHONY: help setup setup-min setup-test build demo tests test test-deep test-full oracle-full onnx-cases onnx-nodes onnx-devices torch-programs borders bench fuzz lint clean
 
 BUILD := build/release
 RECORD := $(BUILD)/tests.jsonl
@@ -98,9 +98,15 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/python/run $(BUILD)
 	@bench/digits/run $(BUILD)/bin/tg
 	@bench/onnx/run $(BUILD)/bin/tg
+	@bench/model_files/run $(BUILD)
 	@bench/overheads/run $(BUILD)
 	@bench/beside/run $(BUILD)
 	@bench/kernels/run --build $(BUILD) --page docs/benchmarks.md
+
+FUZZ_SECONDS := 1200
+
+fuzz: setup-test  ## fuzzes each reader of files for FUZZ_SECONDS (1200) with libFuzzer, under sanitizers
+	@tools/fuzz $(FUZZ_SECONDS)
 
 lint: setup     ## formatting, include directions, spelling, clang-tidy on what changed lately
 	@tools/lint

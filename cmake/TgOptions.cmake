@@ -47,9 +47,7 @@ endif()
 if(TG_SANITIZE)
   set(CMAKE_CXX_FLAGS_DEBUG "-O1 -gline-tables-only")  # reports name functions and lines
   target_compile_options(tg_options INTERFACE "-fsanitize=${TG_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # At link time "fuzzer-no-link" is not a runtime; libFuzzer's own main is linked by the fuzz targets alone.
-  string(REPLACE "fuzzer-no-link," "" tg_sanitize_link "${TG_SANITIZE}")
-  target_link_options(tg_options INTERFACE "-fsanitize=${tg_sanitize_link}")
+  target_link_options(tg_options INTERFACE "-fsanitize=${TG_SANITIZE}")
 endif()
 
 # What is kept in the disk cache under a kernel's graph holds for one build (base/build_id.h).
