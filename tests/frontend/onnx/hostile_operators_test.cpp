@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
 #include <tinygrad/errors.h>
@@ -221,9 +221,9 @@ TEST(OnnxHostileOperators, EachIsATypedErrorAtOnce) {
   for (const auto& family : {sizes_and_lists(), choices(), loops()}) {
     for (const Case& c : family) {
       SCOPED_TRACE(c.op);
-      const auto begin = std::chrono::steady_clock::now();
+      const std::clock_t begin = std::clock();
       EXPECT_THROW(outputs_of(c), Error) << c.name;
-      EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 20.0) << c.name;
+      EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 20.0) << c.name;
     }
   }
 }
