@@ -23,7 +23,7 @@ FILES = [
   (lambda t: safe_load(file_of(GOOD_BYTES[:-3])), tg.FormatError, "'a' is dtypes.float32 (2, 2) in the bytes 0 to 16 of 13, which does"),
   (lambda t: safe_load(file_of(GOOD_BYTES + b"x")), tg.FormatError, "17 bytes of data, the tensors have 16"),
   (lambda t: safe_load(file_of(GOOD_BYTES[:20])), tg.FormatError, "a header of 64 bytes in a file of 20: no safetensors, or cut off"),
-  (lambda t: safe_load(safetensors(b"{not json", b"")), tg.FormatError, "the header at byte 10: no JSON: "),
+  (lambda t: safe_load(safetensors(b"{not json", b"")), tg.FormatError, "the header at byte 11: no JSON: "),
   (lambda t: safe_load(safetensors([1, 2], b"")), tg.FormatError, "it does not begin with a brace"),
   (lambda t: safe_load(safetensors({"a": {"dtype": "F33", "shape": [1], "data_offsets": [0, 4]}}, b"1234")), tg.FormatError, "'a' has the dtype 'F33', which is not supported"),
   (lambda t: safe_load(safetensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, b"1234")), tg.FormatError, "a negative number where none is expected, at 'shape'"),
