@@ -1,5 +1,8 @@
 // A function of arrays of another library (PyTorch's graphs) that is captured for each form of its arguments, and replayed on their memory.
+#include <bit>
+#include <cstring>
 #include <list>
+#include <new>
 
 #include "dlpack.h"
 
@@ -20,7 +23,7 @@ using dlpack::Exchange;
 struct ArgumentForm {
   enum class Kind : uint8_t { none, integer, number, array } kind = Kind::none;
   int64_t integer = 0;
-  double number = 0;
+  uint64_t number = 0;  ///< the bits: zeros differ in sign, and a NaN is the same as itself
   DType dtype = DType::void_;
   Sizes shape = {}, strides = {};
   int64_t span = 0;
@@ -44,6 +47,7 @@ struct OutputForm {
   size_t number = 0;
   Sizes shape = {}, strides = {};
   int64_t offset = 0;
+  bool shares = false;  ///< its result with other outputs: they are views of one array
 };
 
 OutputForm output_of(nb::handle x) {
@@ -65,7 +69,7 @@ struct Captured {
   bool draws = false;
   detail::JitCore core{{.at_once = true}};
   std::vector<OutputForm> outputs = {};
-  std::vector<bool> is_borrowed = {};  ///< results that lie in an argument's memory, which is not theirs to keep
+  std::vector<bool> is_borrowed = {};  ///< results that lie in the memory of an argument or of another result
 };
 
 class GraphFunction {
@@ -114,7 +118,7 @@ class GraphFunction {
         f.integer = nb::cast<int64_t>(nb::handle(x));
       } else if (PyFloat_Check(x)) {
         f.kind = ArgumentForm::Kind::number;
-        f.number = PyFloat_AS_DOUBLE(x);
+        f.number = std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(x));
       } else {
         describe_array(x, f, arrays[i]);
       }
@@ -171,6 +175,7 @@ class GraphFunction {
       for (nb::handle t : nb::borrow<nb::list>(built[0])) results.push_back(*nb::inst_ptr<Tensor>(t));
       captured->outputs.clear();
       for (nb::handle o : nb::borrow<nb::list>(built[1])) captured->outputs.push_back(output_of(o));
+      note_shared(captured->outputs);
       return detail::JitResults{results, {}};
     };
     std::vector<std::shared_ptr<std::byte>> memories;
@@ -193,30 +198,49 @@ class GraphFunction {
       if (captured->is_borrowed[i]) memories[i] = copy_of(memories[i], results[i].nbytes());
     for (const auto& [argument, copy] : written_back) argument.attr("copy_")(copy);
     nb::list out;
-    for (const OutputForm& o : captured->outputs) out.append(output(o, arguments, results, memories));
+    std::vector<nb::object> whole(results.size());
+    for (const OutputForm& o : captured->outputs) out.append(output(o, arguments, results, memories, whole));
     return out;
+  }
+
+  static void note_shared(std::vector<OutputForm>& outputs) {
+    for (OutputForm& a : outputs)
+      for (const OutputForm& b : outputs)
+        if (&a != &b && a.kind == OutputForm::Kind::result && b.kind == a.kind && a.number == b.number) a.shares = true;
   }
 
   static void note_borrowed(Captured& captured, const std::vector<Array>& arrays, const std::vector<Tensor>& results,
                             const std::vector<std::shared_ptr<std::byte>>& memories) {
     if (captured.is_borrowed.size() == results.size()) return;
+    const auto lies_in = [](const std::byte* x, const void* memory, size_t bytes) {
+      const auto at = reinterpret_cast<uintptr_t>(x), begin = reinterpret_cast<uintptr_t>(memory);
+      return x && at >= begin && at < begin + bytes;
+    };
     captured.is_borrowed.assign(results.size(), false);
-    for (size_t r = 0; r < results.size(); ++r)
+    for (size_t r = 0; r < results.size(); ++r) {
       for (size_t i = 0; i < arrays.size(); ++i) {
         const ArgumentForm& f = captured.arguments[i];
-        if (f.kind != ArgumentForm::Kind::array || f.span == 0 || !memories[r]) continue;
-        const auto at = reinterpret_cast<uintptr_t>(memories[r].get()), begin = reinterpret_cast<uintptr_t>(dlpack::data_of(arrays[i]));
-        if (at >= begin && at < begin + size_t(dlpack::span_of(arrays[i])) * itemsize(f.dtype)) captured.is_borrowed[r] = true;
+        if (f.kind != ArgumentForm::Kind::array || f.span == 0) continue;
+        if (lies_in(memories[r].get(), dlpack::data_of(arrays[i]), size_t(dlpack::span_of(arrays[i])) * itemsize(f.dtype)))
+          captured.is_borrowed[r] = true;
       }
+      for (size_t other = 0; other < r; ++other)
+        if (lies_in(memories[r].get(), memories[other].get(), size_t(results[other].nbytes())) ||
+            lies_in(memories[other].get(), memories[r].get(), size_t(results[r].nbytes())))
+          captured.is_borrowed[r] = true;
+    }
   }
 
   static std::shared_ptr<std::byte> copy_of(const std::shared_ptr<std::byte>& memory, int64_t bytes) {
-    const auto copy = std::make_shared<std::vector<std::byte>>(memory.get(), memory.get() + bytes);
-    return {copy, copy->data()};
+    const auto alignment = std::align_val_t(64);
+    std::shared_ptr<std::byte> copy(static_cast<std::byte*>(operator new(size_t(bytes), alignment)),
+                                    [alignment](std::byte* p) { operator delete(p, alignment); });
+    std::memcpy(copy.get(), memory.get(), size_t(bytes));
+    return copy;
   }
 
   nb::object output(const OutputForm& o, const nb::list& arguments, const std::vector<Tensor>& results,
-                    const std::vector<std::shared_ptr<std::byte>>& memories) const {
+                    const std::vector<std::shared_ptr<std::byte>>& memories, std::vector<nb::object>& whole) const {
     switch (o.kind) {
       case OutputForm::Kind::constant: return o.constant;
       case OutputForm::Kind::argument: return nb::borrow(arguments[o.number]);
@@ -226,6 +250,12 @@ class GraphFunction {
         return x.attr("as_strided")(to_tuple(o.shape), to_tuple(o.strides), offset);
       }
       case OutputForm::Kind::result:
+        if (o.shares) {
+          const Tensor& result = results.at(o.number);
+          nb::object& base = whole.at(o.number);
+          if (!base.is_valid()) base = dlpack::to_object(library_, memories.at(o.number), result.dtype(), {result.numel()}, {1}, 0);
+          return base.attr("as_strided")(to_tuple(o.shape), to_tuple(o.strides), o.offset);
+        }
         return dlpack::to_object(library_, memories.at(o.number), results.at(o.number).dtype(), o.shape, o.strides, o.offset);
     }
     return nb::none();

@@ -52,10 +52,50 @@ def attention_backward(grad_out: torch.Tensor, query: torch.Tensor, key: torch.T
   return torch.matmul(of_scores, key), torch.matmul(of_scores.transpose(-2, -1), query), torch.matmul(weights.transpose(-2, -1), grad_out)
 
 
+def fma(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+  return a * b + c
+
+
+# Operators on lists of tensors, as optimizers use, whose names are not "_foreach_" and that of the operator on tensors.
+SINGLE = {"norm": "linalg_vector_norm", "maximum": "clamp_min", "minimum": "clamp_max"}
+KEYWORDS = {"alpha", "value", "dtype", "memory_format"}
+
+
+def _single(op: Any) -> str:
+  name: str = op._opname.removeprefix("_foreach_")
+  return SINGLE.get(name, name)
+
+
+def one_by_one(op: Any) -> Callable[..., Any]:
+  """An operator on lists of tensors by the one on tensors: arguments that are lists have an item for each."""
+  single = getattr(aten, _single(op))
+
+  def decomposed(*args: Any, **kwargs: Any) -> Any:
+    given = {**{a.name: x for a, x in zip(op._schema.arguments, args)}, **kwargs}
+    if _single(op) in ("addcmul", "addcdiv") and "scalars" in given:
+      given["value"] = given.pop("scalars")
+      if isinstance(given["value"], torch.Tensor):
+        return NotImplemented
+    count = next(len(x) for x in given.values() if isinstance(x, (list, tuple)))
+    out = []
+    for i in range(count):
+      own = {k: x[i] if isinstance(x, (list, tuple)) else x for k, x in given.items()}
+      out.append(single(*(x for k, x in own.items() if k not in KEYWORDS), **{k: x for k, x in own.items() if k in KEYWORDS and x is not None}))
+    return out
+
+  return decomposed
+
+
+def on_lists() -> dict[Any, Callable[..., Any]]:
+  names = [n.removeprefix("aten::").partition(".") for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::_foreach_")]
+  ops = [getattr(getattr(aten, name), overload or "default") for name, _, overload in names]
+  return {op: one_by_one(op) for op in ops if not op._schema.is_mutable and hasattr(aten, _single(op))}
+
+
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
   table: dict[Any, Callable[..., Any]] = {**core_aten_decompositions(), **get_decompositions(MORE)}
   own = {aten._scaled_dot_product_flash_attention_for_cpu.default: attention,
          aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward}
-  table |= own
+  table |= own | {torch.ops.prims.fma.default: fma} | on_lists()
   return {op: f for op, f in table.items() if not _core.aten_supports(str(op))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 from typing import Any, Sequence
 
@@ -17,6 +18,15 @@ from tinygrad_cpp.frontend.torch.graph import SIZE_OPS, Stage, arguments_of, ate
 VIEW_OPS = {aten.view.default, aten.permute.default, aten.t.default, aten.transpose.int, aten.expand.default, aten.unsqueeze.default,
             aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.slice.Tensor, aten.select.int, aten.alias.default,
             aten.detach.default, aten.diagonal.default, aten._unsafe_view.default}
+# Those that give several views of it.
+SPLIT_OPS = {aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int}
+
+
+def viewed(node: Node) -> Node | None:
+  """What a node shows a part of, in PyTorch."""
+  if node.target is operator.getitem and node.args[0].target in SPLIT_OPS:
+    node = node.args[0]
+  return node.args[0] if node.target in VIEW_OPS or node.target in SPLIT_OPS else None
 
 
 class NotLowered(Exception):
@@ -82,6 +92,8 @@ class Lowering:
         raise NotLowered(node, str(e)) from e
     results: list[Tensor] = []
     places: dict[Node, int] = {}
+    shared = collections.Counter(self.root(n) for n in self.stage.outputs if isinstance(n, Node) and isinstance(self.env.get(n), Tensor))
+    self.shared = {n for n, count in shared.items() if count > 1}
     outputs = [self.output(n, results, places, old) for n in self.stage.outputs]
     # Values are those from before all writes.
     writes = [(into, value.clone() if _core.shows_memory(value) else value, node) for into, value, node in writes]
@@ -103,29 +115,31 @@ class Lowering:
     results = _core.aten_call(str(node.target), arguments, "CPU")
     expected = meta(node)
     if isinstance(expected, torch.Tensor):
-      self.check(node, results[0], expected)
-      return results[0]
+      return self.checked(node, results[0], expected)
     if isinstance(expected, (tuple, list)):
       given = results[0] if len(results) == 1 and isinstance(results[0], list) else results
-      for x, e in zip(given, expected, strict=True):
-        if isinstance(e, torch.Tensor) and x is not None:
-          self.check(node, x, e)
-      return given
+      return [x if x is None or not isinstance(e, torch.Tensor) else self.checked(node, x, e) for x, e in zip(given, expected, strict=True)]
     return results[0]
 
-  def check(self, node: Node, x: Any, expected: torch.Tensor) -> None:
-    """What PyTorch said of a result before it ran is true of ours."""
-    shape = [concrete(n, self.symbols) for n in expected.shape]
-    if x.dtype is not arrays.DTYPES[expected.dtype] or len(x.shape) != len(shape) or any(n is not None and n != m for n, m in zip(shape, x.shape)):
+  def checked(self, node: Node, x: Tensor, expected: torch.Tensor) -> Tensor:
+    """What PyTorch said of a result before it ran is true of ours. Of statistics in reduced precision it says another precision than its own
+    kernels then give: the graph is right."""
+    shape, dtype = [concrete(n, self.symbols) for n in expected.shape], arrays.DTYPES[expected.dtype]
+    if x.dtype is not dtype and expected.dtype.is_floating_point and x.is_floating_point():
+      x = x.cast(dtype)
+    if x.dtype is not dtype or len(x.shape) != len(shape) or any(n is not None and n != m for n, m in zip(shape, x.shape)):
       raise NotLowered(node, f"it gave {x.dtype} {tuple(x.shape)} where PyTorch gives {expected.dtype} {tuple(expected.shape)}")
+    return x
 
   def shadow(self, node: Any) -> Any:
     """A tensor without memory that has the strides which a value will have."""
     if node not in self.shadows:
-      if node.target in VIEW_OPS:
-        args, kwargs = map_arg((node.args, node.kwargs), lambda n: self.shadow(n) if isinstance(meta(n), torch.Tensor) else self.env[n])
+      if viewed(node) is not None:
+        op = node if node.target in VIEW_OPS else node.args[0]
+        args, kwargs = map_arg((op.args, op.kwargs), lambda n: self.shadow(n) if isinstance(meta(n), torch.Tensor) else self.env[n])
         try:
-          self.shadows[node] = node.target(*args, **kwargs)
+          views = op.target(*args, **kwargs)
+          self.shadows[node] = views if op is node else views[node.args[1]]
           return self.shadows[node]
         except RuntimeError:  # a view of memory that is laid out in another way
           pass
@@ -145,26 +159,28 @@ class Lowering:
       return ("constant", value)
     if node in self.stage.inputs and node not in written:
       return ("argument", self.stage.inputs.index(node))
-    root, shape = node, tuple(value.shape)
+    root, shape = self.root(node), tuple(value.shape)
     shadow = self.shadow(node)
-    while root.target in VIEW_OPS and root not in self.stage.inputs and self.is_view(root):
-      root = root.args[0]
     wanted = self.strides_asked(node) if node in self.exact and value.numel() else None
     fits = wanted is None or all(n == 1 or s == w for n, s, w in zip(shape, shadow.stride(), wanted))
     if root in self.stage.inputs:
       if fits and root not in written and self.stage.inputs.index(root) not in self.copied and value.numel():
         return ("view_of_argument", self.stage.inputs.index(root), shape, shadow.stride(), shadow.storage_offset())
-    elif fits and self.env[root].numel() <= value.numel():
+    elif fits and (root in self.shared or self.env[root].numel() <= value.numel()):
       if root not in places:
         places[root] = len(results)
         results.append(self.env[root] if root.target not in VIEW_OPS and root.target is not operator.getitem else self.env[root].contiguous())
       return ("result", places[root], shape, shadow.stride(), shadow.storage_offset())
     return self.laid_out(value, shape, wanted, results)
 
-  def is_view(self, node: Node) -> bool:
-    """Whether the value is a view of the first argument's memory; reshaping memory that is laid out in another way is a copy."""
-    root = self.shadow(node.args[0])
-    return bool(self.shadow(node)._is_view() or root.numel() == 0) and self.shadow(node)._base is (root._base if root._is_view() else root)
+  def root(self, node: Node) -> Node:
+    """The value whose memory a node shows. Reshaping memory that is laid out in another way is a copy."""
+    while node not in self.stage.inputs and (of := viewed(node)) is not None and self.storage(node) == self.storage(of):
+      node = of
+    return node
+
+  def storage(self, node: Node) -> int:
+    return int(self.shadow(node).untyped_storage()._cdata)
 
   def laid_out(self, value: Tensor, shape: tuple[int, ...], wanted: list[int] | None, results: list[Tensor]) -> Any:
     """A value in memory of its own, with these strides if its elements can lie so without a gap."""
