@@ -13,6 +13,7 @@ import tempfile
 from typing import Any
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
+THREADS = os.environ.get("THREADS", "2")
 BACKENDS = ("tinygrad_cpp", "inductor")
 
 
@@ -20,7 +21,7 @@ class Worker:
   """One process with empty caches on disk."""
 
   def __init__(self, backend: str, network: str, folder: str):
-    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "CACHEDB": f"{folder}/cache.db", "OMP_NUM_THREADS": "2", "NUM_CPU_THREADS": "2"}
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "CACHEDB": f"{folder}/cache.db", "OMP_NUM_THREADS": THREADS, "NUM_CPU_THREADS": THREADS}
     self.process = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).with_name("worker.py")), backend, network], env=env,
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -11,7 +12,7 @@ from typing import Any, Callable
 import torch
 import torch_models
 
-torch.set_num_threads(2)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 warnings.simplefilter("ignore")
 spent = 0.0
 

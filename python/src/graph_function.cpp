@@ -1,4 +1,5 @@
 // A function of arrays of another library (PyTorch's graphs) that is captured for each form of its arguments, and replayed on their memory.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <list>
@@ -67,8 +68,10 @@ struct Captured {
   std::vector<ArgumentForm> arguments;
   nb::object build;  ///< a list of tensors to a list of tensors, and the outputs made of them
   bool draws = false;
+  bool computes_nothing = false;  ///< outputs are arguments, views of them, numbers, or have no elements: there is nothing to capture
   detail::JitCore core{{.at_once = true}};
   std::vector<OutputForm> outputs = {};
+  std::vector<std::string> indexing = {};  ///< operators of which the last result tells that one got an index out of range
   std::vector<bool> is_borrowed = {};  ///< results that lie in the memory of an argument or of another result
 };
 
@@ -176,6 +179,9 @@ class GraphFunction {
       captured->outputs.clear();
       for (nb::handle o : nb::borrow<nb::list>(built[1])) captured->outputs.push_back(output_of(o));
       note_shared(captured->outputs);
+      captured->computes_nothing = std::ranges::all_of(results, [](const Tensor& t) { return t.numel() == 0; }) &&
+                                   std::ranges::none_of(captured->arguments, [](const ArgumentForm& f) { return f.written && f.span > 0; });
+      captured->indexing = nb::cast<std::vector<std::string>>(built[2]);
       return detail::JitResults{results, {}};
     };
     std::vector<std::shared_ptr<std::byte>> memories;
@@ -184,14 +190,16 @@ class GraphFunction {
       const Released released;
       std::optional<tensor::OwnSequence> sequence;
       if (seed) sequence.emplace(*seed);
-      if (std::optional<detail::JitResults> replayed = captured->core.call(given, &tag, body)) {
-        results = std::move(replayed->tensors);
-      } else {
-        std::vector<Tensor> all = results;
-        all.insert(all.end(), given.tensors.begin(), given.tensors.end());
-        Tensor::realize(all);
-      }
+      if (captured->computes_nothing)
+        body(given.tensors);
+      else
+        results = compute(*captured, given, &tag, body, results);
       for (const Tensor& t : results) memories.push_back(t.host_memory());
+    }
+    if (!captured->indexing.empty()) {
+      int32_t found = 0;
+      std::memcpy(&found, memories.back().get(), sizeof found);
+      if (found) throw nb::index_error((captured->indexing.at(size_t(found) - 1) + ": an index is out of range").c_str());
     }
     note_borrowed(*captured, arrays, results, memories);
     for (size_t i = 0; i < memories.size(); ++i)
@@ -201,6 +209,22 @@ class GraphFunction {
     std::vector<nb::object> whole(results.size());
     for (const OutputForm& o : captured->outputs) out.append(output(o, arguments, results, memories, whole));
     return out;
+  }
+
+  /// `built` are the results of the body, if it was run.
+  template <typename Body>
+  static std::vector<Tensor> compute(Captured& captured, const detail::JitArguments& given, const void* tag, const Body& body,
+                                     const std::vector<Tensor>& built) {
+    try {
+      if (std::optional<detail::JitResults> replayed = captured.core.call(given, tag, body)) return std::move(replayed->tensors);
+    } catch (const JitError&) {
+      if (captured.computes_nothing) return built;
+      throw;
+    }
+    std::vector<Tensor> all = built;
+    all.insert(all.end(), given.tensors.begin(), given.tensors.end());
+    Tensor::realize(all);
+    return built;
   }
 
   static void note_shared(std::vector<OutputForm>& outputs) {

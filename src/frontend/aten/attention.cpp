@@ -79,23 +79,32 @@ Results attention(const Call& c) {
 }
 /// The result and, of each row, the logarithm of the sum of exponentials.
 Results flash(const Call& c) {
-  const Inputs in = inputs_of(c);
+  Inputs in = inputs_of(c);
   if (c.number("dropout_p") != 0) c.fail("dropout is not supported");
+  repeat_heads(c, in);
   const Tensor scores = scores_of(in), lse = log_sum_exp(scores);
   const Tensor out = in.mask.defined() ? weights_of(scores, lse).matmul(in.value.cast(scores.dtype())).cast(in.dtype) : fused(in);
   return {out, lse.squeeze(-1)};
 }
+/// Of heads that were repeated, the sums over their copies.
+Tensor gathered_heads(const Tensor& grad, const Tensor& of) {
+  if (grad.ndim() < 3 || grad.size(-3) == of.size(-3)) return grad;
+  return grad.unflatten(-3, {of.size(-3), grad.size(-3) / of.size(-3)}).sum(-3);
+}
 Results flash_backward(const Call& c) {
-  const Inputs in = inputs_of(c);
+  Inputs in = inputs_of(c);
   if (c.number("dropout_p") != 0) c.fail("dropout is not supported");
+  const Tensor key = in.key, value = in.value;
+  repeat_heads(c, in);
   const DType wide = wide_type(in.dtype);
   const Tensor grad = c.tensor("grad_out").cast(wide), out = c.tensor("out").cast(wide);
   const Tensor weights = weights_of(scores_of(in), c.tensor("logsumexp").cast(wide).unsqueeze(-1));
   const Tensor to_value = weights.transpose(-2, -1).matmul(grad);
   const Tensor to_weights = grad.matmul(in.value.cast(wide).transpose(-2, -1));
   const Tensor to_scores = weights * (to_weights - (grad * out).sum(-1, {.keepdim = true})) * in.scale;
-  return {to_scores.matmul(in.key.cast(wide)).cast(in.dtype), to_scores.transpose(-2, -1).matmul(in.query.cast(wide)).cast(in.dtype),
-          to_value.cast(in.dtype)};
+  const Tensor to_key = to_scores.transpose(-2, -1).matmul(in.query.cast(wide));
+  return {to_scores.matmul(in.key.cast(wide)).cast(in.dtype), gathered_heads(to_key, key).cast(in.dtype),
+          gathered_heads(to_value, value).cast(in.dtype)};
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, Callable
 
 import torch
@@ -18,38 +17,6 @@ MORE = [aten.native_batch_norm_backward, aten.native_layer_norm_backward, aten.n
         aten.native_dropout, aten.native_dropout_backward, aten._softmax_backward_data, aten._log_softmax_backward_data, aten.gelu_backward, aten.addmm, aten.addmv,
         aten.baddbmm, aten.upsample_nearest2d.vec, aten.upsample_nearest2d_backward, aten.upsample_bilinear2d.vec, aten.avg_pool2d_backward,
         aten.max_pool2d_with_indices_backward, aten.grid_sampler_2d, aten.im2col, aten.col2im, aten.lerp, aten.index_add, aten.index_copy, aten.glu]
-
-
-def _scores(query: torch.Tensor, key: torch.Tensor, attn_mask: torch.Tensor | None, is_causal: bool, scale: float | None) -> torch.Tensor:
-  factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-  scores = torch.matmul(query, key.transpose(-2, -1)) * factor
-  if is_causal:
-    rows, columns = torch.arange(query.shape[-2]).unsqueeze(1), torch.arange(key.shape[-2]).unsqueeze(0)
-    scores = scores.masked_fill(columns > rows, -math.inf)
-  return scores if attn_mask is None else scores + attn_mask
-
-
-def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
-              attn_mask: torch.Tensor | None = None, scale: float | None = None) -> Any:
-  if dropout_p:
-    return NotImplemented
-  scores = _scores(query, key, attn_mask, is_causal, scale)
-  out = torch.matmul(torch.softmax(scores, -1), value)
-  # PyTorch's own kernel lays the result out by tokens, and its logarithms by heads.
-  out = out.transpose(1, 2).contiguous().transpose(1, 2)
-  return out, torch.logsumexp(scores.float(), -1).transpose(1, 2).contiguous().transpose(1, 2)
-
-
-def attention_backward(grad_out: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: torch.Tensor,
-                       logsumexp: torch.Tensor, dropout_p: float, is_causal: bool, *, attn_mask: torch.Tensor | None = None,
-                       scale: float | None = None) -> Any:
-  if dropout_p:
-    return NotImplemented
-  factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-  weights = torch.exp(_scores(query, key, attn_mask, is_causal, scale).float() - logsumexp.unsqueeze(-1)).to(query.dtype)
-  of_weights = torch.matmul(grad_out, value.transpose(-2, -1))
-  of_scores = weights * (of_weights - (grad_out * out).sum(-1, keepdim=True)) * factor
-  return torch.matmul(of_scores, key), torch.matmul(of_scores.transpose(-2, -1), query), torch.matmul(weights.transpose(-2, -1), grad_out)
 
 
 def fma(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -95,7 +62,5 @@ def on_lists() -> dict[Any, Callable[..., Any]]:
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
   table: dict[Any, Callable[..., Any]] = {**core_aten_decompositions(), **get_decompositions(MORE)}
-  own = {aten._scaled_dot_product_flash_attention_for_cpu.default: attention,
-         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward}
-  table |= own | {torch.ops.prims.fma.default: fma} | on_lists()
+  table |= {torch.ops.prims.fma.default: fma} | on_lists()
   return {op: f for op, f in table.items() if not _core.aten_supports(str(op))}

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from tinygrad_cpp import _core
 from tinygrad_cpp.frontend.torch.arrays import DTYPES
@@ -45,6 +46,12 @@ def is_contiguous(x: torch.Tensor) -> bool:
   return bool(x.is_contiguous()) and int(x.storage_offset()) == 0
 
 
+def _has_new_sizes(node: Node) -> bool:
+  """Whether sizes of the result come from values; of indexing, where masks index."""
+  known = {s for a in node.all_input_nodes for s in free_unbacked_symbols(meta(a))}
+  return bool(free_unbacked_symbols(meta(node)) - known)
+
+
 def refusal(node: Node) -> str:
   """Why an operator is not computed here; empty where it is."""
   op = node.target
@@ -55,7 +62,7 @@ def refusal(node: Node) -> str:
     if isinstance(into, Node) and into.op == "placeholder" and all(u.op == "output" for u in node.users):
       return _refused_elements(node)
     return "it writes into what is no argument"
-  if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
+  if torch.Tag.data_dependent_output in op.tags or torch.Tag.dynamic_output_shape in op.tags and _has_new_sizes(node):
     return "the shape or the number that it gives depends on values"
   if op._schema.is_mutable:
     return "it writes into an argument"

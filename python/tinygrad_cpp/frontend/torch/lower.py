@@ -12,6 +12,7 @@ from torch.fx.node import map_arg
 
 from tinygrad_cpp import Error, Tensor, _core
 from tinygrad_cpp.frontend.torch import arrays
+from tinygrad_cpp.frontend.torch.bounds import Bounds
 from tinygrad_cpp.frontend.torch.graph import SIZE_OPS, Stage, arguments_of, aten, concrete, is_number, meta, note_symbols
 
 # Those whose result is a view in PyTorch, of their first argument.
@@ -27,6 +28,11 @@ def viewed(node: Node) -> Node | None:
   if node.target is operator.getitem and node.args[0].target in SPLIT_OPS:
     node = node.args[0]
   return node.args[0] if node.target in VIEW_OPS or node.target in SPLIT_OPS else None
+
+
+def slowest_first(strides: Sequence[int]) -> list[int]:
+  """The axes as they follow one another in memory."""
+  return sorted(range(len(strides)), key=lambda i: (-strides[i], i))
 
 
 class NotLowered(Exception):
@@ -66,11 +72,20 @@ class Lowering:
           self.shadows[node] = torch.empty(x.shape, dtype=x.dtype, device="meta")
       elif isinstance(meta(node), torch.SymInt):
         note_symbols([meta(node)], [x], self.symbols)
+    self.laid_as_theirs: set[Node] = set()  # outputs whose strides are asked for, and what they are views of
+    for node in exact:
+      while node not in self.laid_as_theirs and node not in stage.inputs:
+        self.laid_as_theirs.add(node)
+        if (of := viewed(node)) is None:
+          break
+        node = of
     self.draws = any(isinstance(n.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in n.target.tags for n in stage.ours)
 
-  def __call__(self, memories: list[Tensor]) -> tuple[list[Tensor], list[Any]]:
-    """The results to be computed, and the outputs as what of them, or of the arguments, they are."""
+  def __call__(self, memories: list[Tensor]) -> tuple[list[Tensor], list[Any], list[str]]:
+    """The results to be computed, and the outputs as what of them, or of the arguments, they are. If operators are named, a last result is the
+    number of one, from 1 on, that got an index out of range, or 0."""
     self.env: dict[Node, Any] = {}
+    self.bounds = Bounds()
     given = iter(memories)
     for node, is_empty in zip(self.stage.inputs, self.is_empty):
       x = self.shadows[node]
@@ -103,7 +118,9 @@ class Lowering:
       except Error as e:
         raise NotLowered(node, str(e)) from e
     self.env = {}
-    return results, outputs
+    if self.bounds.found is not None:
+      results.append(self.bounds.found)
+    return results, outputs, self.bounds.names
 
   def compute(self, node: Node) -> Any:
     if node.target in SIZE_OPS:
@@ -112,6 +129,7 @@ class Lowering:
       args, kwargs = map_arg((node.args, node.kwargs), self.env.__getitem__)
       return node.target(*args, **kwargs)
     arguments = {k: _to_ours(v) for k, v in map_arg(arguments_of(node), self.env.__getitem__).items()}
+    self.bounds.note(node, arguments)
     results = _core.aten_call(str(node.target), arguments, "CPU")
     expected = meta(node)
     if isinstance(expected, torch.Tensor):
@@ -143,7 +161,12 @@ class Lowering:
           return self.shadows[node]
         except RuntimeError:  # a view of memory that is laid out in another way
           pass
-      self.shadows[node] = torch.empty(tuple(self.env[node].shape), dtype=meta(node).dtype, device="meta")
+      shape = tuple(self.env[node].shape)
+      strides = self.strides_asked(node) if node in self.laid_as_theirs else None
+      own = torch.empty(shape, dtype=meta(node).dtype, device="meta")
+      if strides and own.numel() and arrays.is_whole_view(shape, strides) and arrays.span(shape, strides) == own.numel():
+        own = torch.empty_strided(shape, strides, dtype=meta(node).dtype, device="meta")
+      self.shadows[node] = own
     return self.shadows[node]
 
   def strides_asked(self, node: Node) -> list[int] | None:
@@ -169,7 +192,10 @@ class Lowering:
     elif fits and (root in self.shared or self.env[root].numel() <= value.numel()):
       if root not in places:
         places[root] = len(results)
-        results.append(self.env[root] if root.target not in VIEW_OPS and root.target is not operator.getitem else self.env[root].contiguous())
+        whole, order = self.env[root], slowest_first(self.shadow(root).stride())
+        in_order = order == sorted(order)
+        is_own = in_order and root.target not in VIEW_OPS and root.target is not operator.getitem
+        results.append(whole if is_own else (whole if in_order else whole.permute(*order)).contiguous())
       return ("result", places[root], shape, shadow.stride(), shadow.storage_offset())
     return self.laid_out(value, shape, wanted, results)
 
@@ -184,7 +210,7 @@ class Lowering:
 
   def laid_out(self, value: Tensor, shape: tuple[int, ...], wanted: list[int] | None, results: list[Tensor]) -> Any:
     """A value in memory of its own, with these strides if its elements can lie so without a gap."""
-    order = sorted(range(len(shape)), key=lambda i: (-wanted[i], i)) if wanted else list(range(len(shape)))
+    order = slowest_first(wanted) if wanted else list(range(len(shape)))
     strides = [0] * len(shape)
     step = 1
     for i in reversed(order):
