@@ -72,7 +72,7 @@ struct Captured {
   detail::JitCore core{{.at_once = true}};
   std::vector<OutputForm> outputs = {};
   std::vector<std::string> indexing = {};  ///< operators of which the last result tells that one got an index out of range
-  std::vector<bool> is_borrowed = {};  ///< results that lie in the memory of an argument or of another result
+  std::vector<bool> is_borrowed = {};      ///< results that lie in the memory of an argument or of another result
 };
 
 class GraphFunction {
