@@ -27,20 +27,20 @@ struct CpuArch {
 // choose are taken to have the least one that the name promises.
 constexpr CpuArch kCpuArchs[] = {
     {"x86-64-v2", kX86, 128, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
-    {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20},
-    {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20},
+    {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
+    {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512"},
+    {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
+    {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20, "avx2"},
+    {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
+    {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512"},
     {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_vnni"},
     {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_bf16"},
     {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
     {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"},
     {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
     {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
-    {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20},
-    {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20},
+    {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20, "avx2"},
+    {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20, "avx2"},
     {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
     {"znver5", kX86, 512, 32, 48 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
     {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic"},
@@ -215,7 +215,7 @@ Target interp_target() {
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
   t.max_image_width = t.max_image_height = 16384;
-  for (const char* family : {"sm_80", "small", "avx512_bf16", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942",
+  for (const char* family : {"sm_80", "small", "avx512_bf16", "avx2", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942",
                              "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32"})
     for (const TensorCore& core : tensor_cores(family))
       if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);

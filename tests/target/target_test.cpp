@@ -74,17 +74,21 @@ TEST(Target, CompilersKnowProcessorsByOtherNames) {
 }
 
 TEST(Target, SomeCpusMultiplyNarrowNumbers) {
-  EXPECT_TRUE(cpu_target("x86-64-v4").tensor_cores.empty());
-  EXPECT_EQ(cpu_target("icelake-server").tensor_cores.size(), 2u);
+  EXPECT_TRUE(cpu_target("x86-64-v2").tensor_cores.empty());
+  EXPECT_EQ(cpu_target("x86-64-v3").tensor_cores.size(), 1u);
+  EXPECT_EQ(cpu_target("x86-64-v4").tensor_cores.size(), 1u);
+  EXPECT_EQ(cpu_target("icelake-server").tensor_cores.size(), 3u);
   const Target zen4 = cpu_target("znver4");
-  ASSERT_EQ(zen4.tensor_cores.size(), 3u);
-  for (const TensorCore& core : zen4.tensor_cores) {
-    EXPECT_EQ(*find_tensor_core(core.name), core);
-    EXPECT_EQ(core.a.elements(), core.k);
-    EXPECT_EQ(core.b.elements(), core.k);
-    EXPECT_EQ(core.c.elements(), 1);
-    for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
-  }
+  ASSERT_EQ(zen4.tensor_cores.size(), 4u);
+  for (const char* arch : {"x86-64-v3", "x86-64-v4", "icelake-server", "znver4"})
+    for (const Target target = cpu_target(arch); const TensorCore& core : target.tensor_cores) {
+      EXPECT_EQ(*find_tensor_core(core.name), core);
+      EXPECT_EQ(core.items, target.lanes(core.out));
+      EXPECT_EQ(core.a.elements(), core.k);
+      EXPECT_EQ(core.b.elements(), core.k);
+      EXPECT_EQ(core.c.elements(), 1);
+      for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
+    }
   EXPECT_EQ(zen4.tensor_cores[0].a_type, DType::bfloat16);
 }
 

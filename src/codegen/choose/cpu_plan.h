@@ -18,7 +18,8 @@ struct Lane {
 struct CoreUse {
   int32_t number = 0;
   Lane n, k;
-  UOps casts;  ///< conversions that its instruction includes
+  UOps casts;           ///< conversions that its instruction includes
+  int temporaries = 0;  ///< registers that it takes besides
 };
 struct Lanes {
   std::vector<Lane> axes = {};

@@ -10,6 +10,7 @@
 #include "codegen/kernel_axes.h"
 #include "codegen/lower/bound_loops.h"
 #include "codegen/opt/tensor_core.h"
+#include "target/tensor_cores/registers.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -31,7 +32,7 @@ std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Targe
     const TensorCore& core = target.tensor_cores[i];
     const auto use = tensor_core_axes(sink, core);
     if (!use || place(use->n) < 0 || place(use->k) < 0) continue;
-    out.push_back({int32_t(i), {place(use->n), core.n}, {place(use->k), core.k}, use->casts});
+    out.push_back({int32_t(i), {place(use->n), core.n}, {place(use->k), core.k}, use->casts, temporaries_of(core)});
   }
   return out;
 }

@@ -166,7 +166,8 @@ bool fits_cache(const PlannedLoops& loops, const Tile& t) {
 bool fits_registers(const PlannedLoops& loops, const Tile& t) {
   if (loops.in.is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // spills have a price
   const int64_t each = loops.registers_each();
-  return accumulators(loops.in, t) * each + vectors_of_step(loops, t) * each + 1 <= loops.in.registers();
+  const int64_t more = loops.plan.lanes.core ? loops.plan.lanes.core->temporaries : 0;
+  return (accumulators(loops.in, t) + vectors_of_step(loops, t) + more) * each + 1 <= loops.in.registers();
 }
 
 int64_t accumulators(const CpuNest& in, const Tile& t) {

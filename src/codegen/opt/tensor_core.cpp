@@ -28,10 +28,17 @@ struct Product {
 
 bool depends_on(const UOp& u, const UOp& range) { return is_open_over(u, std::span(&range, 1)); }
 
-/// `x` before it was cast to the accumulator's dtype; null if it has another.
+/// True if the integer `dtype` has all numbers of the other one, which is shorter.
+bool holds(DType dtype, DType shorter) {
+  return is_int(dtype) && is_int(shorter) && itemsize(shorter) < itemsize(dtype) && (is_unsigned(shorter) || !is_unsigned(dtype));
+}
+
+/// `x` before it was cast to the accumulator's dtype, or a shorter integer in the core's; null if it has another.
 UOp factor(const UOp& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  return x.is(Op::CAST) && x.src(0).dtype() == dtype ? x.src(0) : UOp();
+  if (!x.is(Op::CAST)) return {};
+  if (x.src(0).dtype() == dtype) return x.src(0);
+  return holds(dtype, x.src(0).dtype()) ? cast(x.src(0), dtype) : UOp();
 }
 
 /// The factors of a sum in the core's dtype. A product in a narrow float is not rounded, as in MULACC.

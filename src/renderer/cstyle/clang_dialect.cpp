@@ -31,6 +31,13 @@ constexpr Definition kDefinitions[] = {
      "#define vdpbf16ps(a, b, c) (float16) __builtin_ia32_dpbf16ps_512(c, (bf16_lanes)in_all_lanes(a), (bf16_lanes)(b))"},
     {"vpdpbusd_u8_s8", "#define vpdpbusd_u8_s8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, in_all_lanes(a), (int16)(b))"},
     {"vpdpbusd_s8_u8", "#define vpdpbusd_s8_u8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, (int16)(b), in_all_lanes(a))"},
+    {"vpdpwssd", "#define vpdpwssd(a, b, c) (int16) __builtin_ia32_vpdpwssd512(c, in_all_lanes(a), (int16)(b))"},
+    {"vpmaddwd_256",
+     "typedef short words_256 __attribute__((vector_size(32)));\n"
+     "#define vpmaddwd_256(a, b, c) ((c) + (int8)__builtin_ia32_pmaddwd256((words_256)in_all_lanes(a), (words_256)(b)))"},
+    {"vpmaddwd_512",
+     "typedef short words_512 __attribute__((vector_size(64)));\n"
+     "#define vpmaddwd_512(a, b, c) ((c) + (int16)__builtin_ia32_pmaddwd512((words_512)in_all_lanes(a), (words_512)(b)))"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
 };
 

@@ -28,11 +28,15 @@ std::string lane_numbers(int64_t first, int64_t count) {
 struct DotProduct {
   std::string_view name, intrinsic, packed;  ///< of the WMMA; of LLVM; the type of its factors, vectors of numbers of 32 bits if empty
   bool swapped = false;                      ///< whether it takes b before a
+  bool adds = true;                          ///< whether the instruction adds to the sum; else an addition follows
 };
 constexpr DotProduct kDotProducts[] = {
     {"vdpbf16ps", "llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"},
     {"vpdpbusd_u8_s8", "llvm.x86.avx512.vpdpbusd.512", {}},
     {"vpdpbusd_s8_u8", "llvm.x86.avx512.vpdpbusd.512", {}, true},  // its first factor is the unsigned one
+    {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.512", {}},
+    {"vpmaddwd_256", "llvm.x86.avx2.pmadd.wd", "<16 x i16>", false, false},
+    {"vpmaddwd_512", "llvm.x86.avx512.pmaddw.d.512", "<32 x i16>", false, false},
 };
 
 Value bits_as_int32(Emitter& out, const Value& v, int lanes) {
@@ -117,9 +121,12 @@ Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value&
   const auto at = std::ranges::find(kDotProducts, arg.name.str(), &DotProduct::name);
   if (at == std::end(kDotProducts)) throw InternalError(fmt::format("LLVM IR: CPUs have no WMMA {}", arg.name.str()));
   const Value row = splat(out, bits_as_int32(out, a, 1), c.lanes), columns = bits_as_int32(out, b, c.lanes);
-  const std::vector<std::string> arguments{typed(c), factor(out, at->swapped ? columns : row, at->packed),
-                                           factor(out, at->swapped ? row : columns, at->packed)};
-  return {.ref = out.call("dot", type_name(c.dtype, c.lanes), at->intrinsic, arguments), .dtype = c.dtype, .lanes = c.lanes};
+  std::vector<std::string> arguments;
+  if (at->adds) arguments.push_back(typed(c));
+  arguments.push_back(factor(out, at->swapped ? columns : row, at->packed));
+  arguments.push_back(factor(out, at->swapped ? row : columns, at->packed));
+  const std::string type = type_name(c.dtype, c.lanes), dot = out.call("dot", type, at->intrinsic, arguments);
+  return {.ref = at->adds ? dot : out.define("sum", fmt::format("add {}, {}", typed(c), dot)), .dtype = c.dtype, .lanes = c.lanes};
 }
 
 std::string scaled(Emitter& out, const Value& x, const Value& n) {

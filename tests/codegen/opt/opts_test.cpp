@@ -292,8 +292,21 @@ UOp compiled(const UOp& kernel, const char* opts, const Target& target = interp_
   return full_rewrite(test::with_opts(kernel, parse_opts(opts)), target, {.noopt = true, .spec = 1});
 }
 
-const Target dot_product_target = cpu_target("znver4");
-bool processor_has_dot_products() { return host_cpu_target().tensor_cores == dot_product_target.tensor_cores; }
+/// Dtypes of products, and a processor that has an instruction for their sums.
+struct DotProduct {
+  const char* arch;
+  DType a, b, out;
+
+  Target target() const { return cpu_target(arch); }
+  bool is_of_host() const { return host_cpu_target().tensor_cores == target().tensor_cores; }
+  std::string name() const { return fmt::format("{} {} {}", arch, repr(a), repr(b)); }
+};
+constexpr DotProduct dot_products[] = {
+    {"znver4", DType::bfloat16, DType::bfloat16, DType::float32}, {"znver4", DType::uint8, DType::int8, DType::int32},
+    {"znver4", DType::int8, DType::uint8, DType::int32},          {"znver4", DType::int16, DType::int16, DType::int32},
+    {"x86-64-v3", DType::int16, DType::int16, DType::int32},      {"x86-64-v3", DType::uint8, DType::int8, DType::int32},
+    {"x86-64-v4", DType::int16, DType::uint8, DType::int32},
+};
 
 TEST(Opts, DotProductsGiveTheSame) {
   const char* opts[] = {"TC(0,-1)",
@@ -303,16 +316,14 @@ TEST(Opts, DotProductsGiveTheSame) {
                         "TC(0,-1) THREAD(0,2) STAGE(2,2,reg,2) STAGE(2,1,reg,2)",
                         "BLOCK(2,16) TC(0,-1) UPCAST(0,4) UPCAST(1,2) OUTER(2,0) STAGE(2,2,thread,1)"};
   for (const auto& [m, n, k] : {std::tuple(8, 32, 32), {16, 96, 64}, {5, 37, 35}, {9, 33, 14}})
-    for (const auto& [a, b, out] : {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32),
-                                    {DType::uint8, DType::int8, DType::int32},
-                                    {DType::int8, DType::uint8, DType::int32}})
+    for (const DotProduct& d : dot_products)
       for (const char* o : opts) {
-        const UOp kernel = test::narrow_matmul(m, n, k, a, b, out);
+        const UOp kernel = test::narrow_matmul(m, n, k, d.a, d.b, d.out);
         if (k % 16 != 0 && std::string_view(o).starts_with("BLOCK")) continue;
-        SCOPED_TRACE(fmt::format("{}x{}x{} {} {}: {}", m, n, k, repr(a), repr(b), o));
-        EXPECT_GT(count(compiled(kernel, o, dot_product_target), Op::WMMA), 0u);
-        EXPECT_EQ(test::difference_on_interp(kernel, parse_opts(o), dot_product_target), "");
-        if (processor_has_dot_products()) {
+        SCOPED_TRACE(fmt::format("{}x{}x{} {}: {}", m, n, k, d.name(), o));
+        EXPECT_GT(count(compiled(kernel, o, d.target()), Op::WMMA), 0u);
+        EXPECT_EQ(test::difference_on_interp(kernel, parse_opts(o), d.target()), "");
+        if (d.is_of_host()) {
           EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(o)), "");
         }
       }
@@ -320,30 +331,29 @@ TEST(Opts, DotProductsGiveTheSame) {
 
 TEST(Opts, DotProductsOfFewOrMaskedTermsGiveTheSame) {
   for (const auto& [k, l] : {std::pair(2, 6), {3, 3}, {6, 2}, {8, 4}})
-    for (const auto& [a, b, out] :
-         {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32), {DType::uint8, DType::int8, DType::int32}}) {
-      const UOp kernel = test::narrow_triangle(5, 11, k, l, a, b, out);
-      SCOPED_TRACE(fmt::format("{}x{} {}", k, l, repr(a)));
-      const auto chosen = heuristic_opts(kernel, dot_product_target);
+    for (const DotProduct& d : dot_products) {
+      const UOp kernel = test::narrow_triangle(5, 11, k, l, d.a, d.b, d.out);
+      SCOPED_TRACE(fmt::format("{}x{} {}", k, l, d.name()));
+      const Target target = d.target();
+      const auto chosen = heuristic_opts(kernel, target);
       for (const auto& opts : {parse_opts("TC(0,-1)"), parse_opts("TC(0,-1) UNROLL(2,0) UNROLL(3,0)"),
                                parse_opts("TC(0,-1) UPCAST(0,5) STAGE(0,2,thread,1)"), chosen}) {
         SCOPED_TRACE(to_string(opts));
-        EXPECT_GT(count(full_rewrite(test::with_opts(kernel, opts), dot_product_target, {.noopt = true, .spec = 1}), Op::WMMA), 0u);
-        EXPECT_EQ(test::difference_on_interp(kernel, opts, dot_product_target), "");
-        if (!processor_has_dot_products()) continue;
+        EXPECT_GT(count(full_rewrite(test::with_opts(kernel, opts), target, {.noopt = true, .spec = 1}), Op::WMMA), 0u);
+        EXPECT_EQ(test::difference_on_interp(kernel, opts, target), "");
+        if (!d.is_of_host()) continue;
         for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) EXPECT_EQ(test::difference_on_cpu(kernel, opts, device), "") << device;
       }
     }
 }
 
 TEST(Opts, DotProductsCompileOnAnyProcessor) {
-  for (const auto& [a, b, out] : {std::tuple(DType::bfloat16, DType::bfloat16, DType::float32),
-                                  {DType::uint8, DType::int8, DType::int32},
-                                  {DType::int8, DType::uint8, DType::int32}}) {
-    const UOp linear = compiled(test::narrow_matmul(5, 37, 14, a, b, out), "TC(0,-1) UPCAST(0,3)", dot_product_target);
+  for (const DotProduct& d : dot_products) {
+    SCOPED_TRACE(d.name());
+    const UOp linear = compiled(test::narrow_matmul(5, 37, 14, d.a, d.b, d.out), "TC(0,-1) UPCAST(0,3)", d.target());
     const KernelInfo info = describe_kernel(linear, "k");
-    EXPECT_FALSE(compiler::compile_llvmir(renderer::render_llvmir(dot_product_target, linear, info), "znver4").empty());
-    EXPECT_FALSE(compiler::compile_c(renderer::render_c(dot_product_target, linear, info), dot_product_target).empty());
+    EXPECT_FALSE(compiler::compile_llvmir(renderer::render_llvmir(d.target(), linear, info), d.arch).empty());
+    EXPECT_FALSE(compiler::compile_c(renderer::render_c(d.target(), linear, info), d.target()).empty());
   }
 }
 
