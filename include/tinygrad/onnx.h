@@ -72,6 +72,7 @@ class Value;
 struct Map;
 namespace detail {
 struct HostValue;
+struct Codes;
 struct ValueAccess;
 }  // namespace detail
 
@@ -109,6 +110,7 @@ class TINYGRAD_EXPORT Value {
   bool from_input_ = false;  ///< depends on what the caller gives, or on chance
   Tensor tensor_;            ///< not defined where host_ has it
   std::shared_ptr<const detail::HostValue> host_;
+  std::shared_ptr<const detail::Codes> codes_;
   std::shared_ptr<const Strings> strings_;
   std::shared_ptr<const std::vector<Value>> sequence_;
   std::shared_ptr<const Map> map_;

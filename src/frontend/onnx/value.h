@@ -44,16 +44,26 @@ struct HostValue {
   mutable Tensor tensor = {};
 };
 
+/// What a tensor of floats was computed of: codes of 8 bits, less their zero point (if there is one) and times their scale. Both are one
+/// number, or one for each index of the axis.
+struct Codes {
+  Tensor codes, scale, zero;
+  int axis = -1;  ///< of the codes; -1: one number
+};
+
 struct ValueAccess {
   static Value of_host(HostArray array);
   static const HostArray* host(const Value& v) { return v.host_ ? &v.host_->array : nullptr; }
   static bool from_input(const Value& v) { return v.from_input_; }
   static void set_from_input(Value& v, bool from_input) { v.from_input_ = from_input; }
+  static const Codes* codes(const Value& v) { return v.codes_.get(); }
+  static void set_codes(Value& v, Codes codes) { v.codes_ = std::make_shared<const Codes>(std::move(codes)); }
   static void set_host(Value& v, HostArray array) { v.host_ = std::make_shared<HostValue>(HostValue{.array = std::move(array)}); }
 };
 
 }  // namespace detail
 
+using detail::Codes;
 using detail::HostArray;
 
 /// A value that is known on the host; a tensor is made of it when it is asked for.
@@ -61,6 +71,8 @@ inline Value host_value(HostArray array) { return detail::ValueAccess::of_host(s
 Value host_integers(const std::vector<int64_t>& values);  ///< int64, a vector
 Value host_integer(int64_t value);                        ///< int64, of shape ()
 inline const HostArray* host_of(const Value& v) { return detail::ValueAccess::host(v); }
+/// Null where it was not dequantized, or else than 8 bits are.
+inline const Codes* codes_of(const Value& v) { return detail::ValueAccess::codes(v); }
 inline bool is_from_input(const Value& v) { return detail::ValueAccess::from_input(v); }
 
 /// The number of elements; ShapeError where 64 bits do not count them, and for a negative size.

@@ -100,6 +100,59 @@ TEST(Onnx, KeepsTheSignaturesUsedLast) {
     for (int64_t rows = 1; rows < 24; ++rows) EXPECT_EQ(m.run({{"x", Tensor::ones({rows, 2})}}).at("y").shape(), (Sizes{rows, 2}));
 }
 
+/// int32 products of codes of all values less zero points of both factors.
+TEST(Onnx, ProductsOfCodesAreExact) {
+  constexpr int64_t m = 9, k = 70, n = 19;
+  for (const bool is_unsigned : {true, false}) {
+    SCOPED_TRACE(is_unsigned);
+    std::vector<uint8_t> a, b, b_zero;
+    for (int64_t i = 0; i < m * k; ++i) a.push_back(uint8_t(i % 3 == 0 ? 255 : i * 37));
+    for (int64_t i = 0; i < k * n; ++i) b.push_back(uint8_t(i % 5 == 0 ? 128 : i * 91));
+    for (int64_t i = 0; i < n; ++i) b_zero.push_back(uint8_t(is_unsigned ? i * 29 : -i * 7));
+    const int64_t b_type = is_unsigned ? 2 : 3;
+    const Model model_of_codes =
+        load_bytes(model({.nodes = {node("MatMulInteger", {"a", "b", "az", "bz"}, {"y"})},
+                          .initializers = {tensor("b", {k, n}, b_type, raw(b)), tensor("az", {}, 2, raw(std::vector<uint8_t>{131})),
+                                           tensor("bz", {n}, b_type, raw(b_zero))},
+                          .inputs = {value_info("a", {m, k}, 2)},
+                          .outputs = {value_info("y", {m, n}, 6)}}));
+    const auto number = [&](uint8_t bits) { return is_unsigned ? int64_t(bits) : int64_t(int8_t(bits)); };
+    std::vector<int32_t> expected;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        int64_t sum = 0;
+        for (int64_t t = 0; t < k; ++t)
+          sum += (int64_t(a[size_t(i * k + t)]) - 131) * (number(b[size_t(t * n + j)]) - number(b_zero[size_t(j)]));
+        expected.push_back(int32_t(sum));
+      }
+    for (int call = 0; call < 3; ++call)
+      EXPECT_EQ(model_of_codes.run({{"a", Tensor(a).reshape({m, k})}}).at("y").tensor().flatten().tolist<int32_t>(), expected);
+  }
+}
+
+/// Scales of each column, and what is dequantized alone.
+TEST(Onnx, ProductsOfDequantizedNumbersAreThoseOfTheirCodes) {
+  const std::vector<uint8_t> codes{0, 255, 7, 128, 129, 3};
+  const std::vector<int8_t> weights{-128, 127, 5, -3, 64, 0};
+  const Model m = load_bytes(model(
+      {.nodes = {node("DequantizeLinear", {"x", "xs", "xz"}, {"xf"}),
+                 node("DequantizeLinear", {"w", "ws", "wz"}, {"wf"}, {integer_attribute("axis", 1)}), node("MatMul", {"xf", "wf"}, {"y"})},
+       .initializers = {tensor("w", {3, 2}, 3, raw(weights)), floats("ws", {2}, {0.5F, 0.25F}),
+                        tensor("wz", {2}, 3, raw(std::vector<int8_t>{1, -2})), floats("xs", {}, {0.125F}),
+                        tensor("xz", {}, 2, raw(std::vector<uint8_t>{128}))},
+       .inputs = {value_info("x", {2, 3}, 2)},
+       .outputs = {value_info("y", {2, 2})}}));
+  Floats expected;
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      float sum = 0;
+      for (int t = 0; t < 3; ++t)
+        sum += 0.125F * float(codes[size_t(3 * i + t)] - 128) * (j ? 0.25F : 0.5F) * float(weights[size_t(2 * t + j)] - (j ? -2 : 1));
+      expected.push_back(sum);
+    }
+  EXPECT_EQ(m.run({{"x", Tensor(codes).reshape({2, 3})}}).at("y").tensor().flatten().tolist(), expected);
+}
+
 TEST(Onnx, CallsInAJittedFunction) {
   const Model m = layer();
   const auto f = jit([&](const Tensor& x) { return m({{"x", x}}).at("y").tensor() * 2; });

@@ -39,7 +39,7 @@ AttentionCall::Result AttentionCall::compute() const {
   if (allowed.defined()) r.biased = allowed.where(r.biased, lowest);
   const Tensor logits = softmax_dtype ? r.biased.cast(*softmax_dtype) : r.biased;
   r.probabilities = logits.softmax(-1);
-  const Tensor is_open = both(allowed, bias.defined() ? bias > lowest : Tensor());
+  const Tensor is_open = both(allowed, bias.defined() && may_close ? bias > lowest : Tensor());
   if (is_open.defined()) r.probabilities = is_open.any(-1, {.keepdim = true, .dtype = {}}).where(r.probabilities, 0);
   r.probabilities = r.probabilities.cast(dtype);
   r.y = r.probabilities.matmul(values).cast(v.dtype());

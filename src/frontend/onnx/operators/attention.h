@@ -10,8 +10,9 @@ struct AttentionCall {
   Tensor q, k, v;
   double scale = 1;
   double softcap = 0;
-  Tensor allowed = {};  ///< bool, broadcast to (batch, heads, queries, keys); where it is false nothing is attended
-  Tensor bias = {};     ///< numbers to add, broadcast likewise
+  Tensor allowed = {};    ///< bool, broadcast to (batch, heads, queries, keys); where it is false nothing is attended
+  Tensor bias = {};       ///< numbers to add, broadcast likewise
+  bool may_close = true;  ///< the bias may be -infinity, as masks are
   std::optional<DType> softmax_dtype = {};
 
   /// The stages, by their numbers in qk_matmul_output_mode.

@@ -60,17 +60,39 @@ Results skip_simplified_layer_normalization(Call& c) {
   return {Value(n.y), Value(n.mean), Value(n.inverse), Value(sum)};
 }
 
-/// Of words, of places and of segments; and how long each sequence is by its mask.
-Results embed_layer_normalization(Call& c) {
+/// Tables of words, places and segments, scale and bias of a normalization, and the inputs with a mask and places.
+struct Embedding {
+  Tensor words, places, segments, scale, bias;
+  Tensor mask, positions;
+};
+
+/// The normalized sum, how long each sequence is by its mask, and the sum.
+Results embedded(Call& c, const Embedding& e) {
   const Tensor& ids = c.tensor(0);
   const int64_t length = ids.size(1);
-  Tensor sum = c.tensor(2)[ids.cast(DType::int64)];
-  const Tensor& places = c.tensor(3);
-  sum = sum + (c.has(8) ? places[c.tensor(8).cast(DType::int64)] : places.shrink({{0, length}, {0, places.size(1)}}));
-  if (c.has(4) && c.has(1)) sum = sum + c.tensor(4)[c.tensor(1).cast(DType::int64)];
-  const Tensor y = normalized(sum, c.tensor(5), c.tensor(6), c.attribute("epsilon", 1e-12), true).y;
-  const Tensor lengths = c.has(7) ? c.tensor(7).sum(1).cast(DType::int32) : Tensor::zeros({ids.size(0)}, {.dtype = DType::int32});
+  Tensor sum = e.words[ids.cast(DType::int64)];
+  sum = sum + (e.positions.defined() ? e.places[e.positions.cast(DType::int64)] : e.places.shrink({{0, length}, {0, e.places.size(1)}}));
+  if (e.segments.defined() && c.has(1)) sum = sum + e.segments[c.tensor(1).cast(DType::int64)];
+  const Tensor y = normalized(sum, e.scale, e.bias, c.attribute("epsilon", 1e-12), true).y;
+  const Tensor lengths = e.mask.defined() ? e.mask.sum(1).cast(DType::int32) : Tensor::zeros({ids.size(0)}, {.dtype = DType::int32});
   return {Value(y), Value(lengths), Value(sum)};
+}
+
+Results embed_layer_normalization(Call& c) {
+  return embedded(c, {c.tensor(2), c.tensor(3), c.tensor_or_none(4), c.tensor(5), c.tensor(6), c.tensor_or_none(7), c.tensor_or_none(8)});
+}
+
+/// Codes of five tables, a mask, and for each table a scale, then for each a zero point.
+Results q_embed_layer_normalization(Call& c) {
+  const auto table = [&](size_t i) {
+    if (!c.has(i)) return Tensor();
+    const size_t scale = 6 + i, zero = 11 + i;
+    Tensor wide = c.tensor(i).cast(DType::int32);
+    if (c.has(zero)) wide = wide - c.tensor(zero).reshape({}).cast(DType::int32);
+    return wide.cast(DType::float32) * c.tensor(scale).reshape({});
+  };
+  const Results out = embedded(c, {table(2), table(3), table(4), table(5), table(6), c.tensor_or_none(7), {}});
+  return {out[0], out[1]};
 }
 
 Tensor activated(const Call& c, const Tensor& x, const std::string& prefix) {
@@ -146,7 +168,7 @@ Results matmul_n_bits(Call& c) {
   }
   Tensor w = (weights * scale).reshape({n, blocks * block});
   if (blocks * block != k) w = w.shrink_to({n, k});
-  Tensor y = x.matmul(w.cast(x.dtype()).T());
+  Tensor y = x.matmul(factor_for(x, w.cast(x.dtype()).T()));
   if (c.has(5)) y = y + c.tensor(5);
   return results(y);
 }
@@ -228,38 +250,26 @@ Results qlinear_where(Call& c) {
   return {requantized(c, c.tensor(0).where(dequantized(c, 1, 2, 3), dequantized(c, 4, 5, 6)), 7, 8, c.type(1))};
 }
 
-/// int32 sums of products of a (..., K) and b (K, N).
 Tensor integer_product(const Call& c, size_t a, size_t a_zero, size_t b, size_t b_zero) {
-  const auto less_zero = [&](size_t x, size_t zero) {
-    const Tensor wide = c.tensor(x).cast(DType::int32);
-    return c.has(zero) ? wide - scalar(c, zero).cast(DType::int32) : wide;
-  };
-  return less_zero(a, a_zero).matmul(less_zero(b, b_zero), DType::int32);
+  return integer_matmul(c.tensor(a), by_row(zero_point(c, a_zero)), c.tensor(b), by_column(zero_point(c, b_zero)));
 }
 Results matmul_integer_to_float(Call& c) {
-  Tensor y = integer_product(c, 0, 4, 1, 5).cast(DType::float32) * (scalar(c, 2) * scalar(c, 3));
+  Tensor y = integer_product(c, 0, 4, 1, 5).cast(DType::float32) * (by_row(c.tensor(2)) * by_column(c.tensor(3)));
   if (c.has(6)) y = y + c.tensor(6);
   return results(y);
 }
 Results dynamic_quantize_matmul(Call& c) {
-  const Tensor& x = c.tensor(0);
-  const Tensor least = x.min().minimum(0), range = (x.max().maximum(0) - least) / 255, scale = (range == 0).where(1, range);
-  const Tensor zero = (-least / scale).round().clamp(0, 255);
-  const Tensor a = ((x / scale).round() + zero).clamp(0, 255).cast(DType::int32) - zero.cast(DType::int32);
-  Tensor b = c.tensor(1).cast(DType::int32);
-  if (c.has(3)) b = b - scalar(c, 3).cast(DType::int32);
-  Tensor y = a.matmul(b, DType::int32).cast(DType::float32) * (scale * scalar(c, 2));
+  const DynamicCodes a = dynamic_codes(c.tensor(0));
+  const Tensor sums = integer_matmul(a.codes, a.zero, c.tensor(1), by_column(zero_point(c, 3)));
+  Tensor y = sums.cast(DType::float32) * (a.scale * by_column(c.tensor(2)));
   if (c.has(4)) y = y + c.tensor(4);
   return results(y);
 }
 Results q_gemm(Call& c) {
-  const auto less_zero = [&](size_t x, size_t zero, const char* is_turned) {
-    const Tensor wide = c.flag(is_turned) ? c.tensor(x).T() : c.tensor(x);
-    return c.has(zero) ? wide.cast(DType::int32) - scalar(c, zero).cast(DType::int32) : wide.cast(DType::int32);
-  };
-  Tensor sums = less_zero(0, 2, "transA").matmul(less_zero(3, 5, "transB"), DType::int32);
+  const Tensor a = c.flag("transA") ? c.tensor(0).T() : c.tensor(0), b = c.flag("transB") ? c.tensor(3).T() : c.tensor(3);
+  Tensor sums = integer_matmul(a, by_row(zero_point(c, 2)), b, by_column(zero_point(c, 5)));
   if (c.has(6)) sums = sums + c.tensor(6);
-  const Tensor y = sums.cast(DType::float32) * (scalar(c, 1) * scalar(c, 4) * c.attribute("alpha", 1.0));
+  const Tensor y = sums.cast(DType::float32) * (by_row(c.tensor(1)) * by_column(c.tensor(4)) * c.attribute("alpha", 1.0));
   if (!c.has(7)) return results(y);
   return {requantized(c, y, 7, 8, c.type(0))};
 }
@@ -287,8 +297,10 @@ Results attend(const Call& c, AttentionCall a, const Tensor& mask, const Tensor&
   if (a.scale == 0) a.scale = 1 / std::sqrt(double(a.q.size(3)));
   a.bias = bias;
   if (mask.defined()) {  // what is masked gets a large negative number
-    const Tensor add = allowed_by(c, mask, a.q.size(0), keys).where(0.0, c.attribute("mask_filter_value", -10000.0));
-    a.bias = a.bias.defined() ? a.bias + add.cast(a.q.dtype()) : add.cast(a.q.dtype());
+    const double masked = c.attribute("mask_filter_value", -10000.0);
+    const Tensor add = allowed_by(c, mask, a.q.size(0), keys).where(0.0, masked).cast(a.q.dtype()).contiguous();
+    a.may_close = bias.defined() || !std::isfinite(masked) || a.q.dtype() == DType::float16;
+    a.bias = bias.defined() ? bias + add : add;
   }
   if (c.flag("unidirectional")) a.allowed = key_positions(keys) <= query_positions(queries) + (keys - queries);
   return {Value(join_heads(a.compute().y)), Value(a.k), Value(a.v)};
@@ -297,9 +309,10 @@ Results attend(const Call& c, AttentionCall a, const Tensor& mask, const Tensor&
 /// Queries, keys and values as one product, and what came before them.
 Results attention_of(const Call& c, const Tensor& projected, const Tensor& mask, const Tensor& past, const Tensor& bias) {
   const int64_t heads = c.required_integer("num_heads"), width = projected.size(2);
+  const Tensor stored = projected.contiguous();  // else parts of it would be computed where they are used
   Sizes sizes = c.attribute("qkv_hidden_sizes", Sizes(3, width / 3));
   if (sizes.size() != 3) c.fail("qkv_hidden_sizes");
-  const std::vector<Tensor> parts = projected.split(sizes, 2);
+  const std::vector<Tensor> parts = stored.split(sizes, 2);
   AttentionCall a{.q = split_heads(parts[0], heads), .k = split_heads(parts[1], heads), .v = split_heads(parts[2], heads)};
   if (past.defined()) {  // (2, batch, heads, length, size)
     a.k = Tensor::cat({past[0], a.k}, 2);
@@ -318,7 +331,7 @@ Results attention(Call& c) {
 
 Results q_attention(Call& c) {
   const Tensor sums = integer_product(c, 0, 6, 1, 7);
-  const Tensor projected = sums.cast(DType::float32) * (scalar(c, 3) * scalar(c, 4)) + c.tensor(2);
+  const Tensor projected = sums.cast(DType::float32) * (by_row(c.tensor(3)) * by_column(c.tensor(4))) + c.tensor(2);
   return attention_of(c, projected, c.tensor_or_none(5), c.tensor_or_none(8), {});
 }
 
@@ -450,6 +463,7 @@ constexpr OperatorRow rows[] = {
     {microsoft_domain, "MatMulNBits", 1, matmul_n_bits},
     {microsoft_domain, "MultiHeadAttention", 1, multi_head_attention},
     {microsoft_domain, "QAttention", 1, q_attention},
+    {microsoft_domain, "QEmbedLayerNormalization", 1, q_embed_layer_normalization},
     {microsoft_domain, "QGemm", 1, q_gemm},
     {microsoft_domain, "QLinearAdd", 1, qlinear_binary<false>},
     {microsoft_domain, "QLinearConcat", 1, qlinear_concat},

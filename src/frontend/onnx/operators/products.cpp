@@ -6,6 +6,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "frontend/onnx/operators/quantized.h"
 #include "frontend/onnx/operators/window.h"
 
 namespace tinygrad::onnx {
@@ -81,7 +82,7 @@ Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
   return y;
 }
 
-Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias, std::optional<DType> dtype) {
   const Sizes in = x.shape(), w = weight.shape();
   if (in.size() < 3 || w.size() != in.size()) call.fail(fmt::format("({}) with weights ({})", fmt::join(in, ", "), fmt::join(w, ", ")));
   const Sizes kernel(w.begin() + 2, w.end());
@@ -89,35 +90,29 @@ Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const T
   if (g.kernel != kernel) call.fail(fmt::format("kernel_shape ({}) for weights ({})", fmt::join(g.kernel, ", "), fmt::join(w, ", ")));
   return x.conv2d(
       weight, bias,
-      {.groups = call.attribute("group", 1), .stride = g.strides, .dilation = g.dilations, .padding = conv_padding(g), .dtype = {}});
+      {.groups = call.attribute("group", 1), .stride = g.strides, .dilation = g.dilations, .padding = conv_padding(g), .dtype = dtype});
 }
 
 namespace {
 
-Results matmul(Call& c) { return results(c.tensor(0).matmul(c.tensor(1)).cast(c.tensor(0).dtype())); }
-
-/// With scalars, a vector for each row, or one for each column.
-Tensor without_zero_point(const Call& c, size_t input, size_t zero_point, bool by_row) {
-  Tensor x = c.tensor(input).cast(DType::int32);
-  if (!c.has(zero_point)) return x;
-  Tensor zero = c.tensor(zero_point).cast(DType::int32);
-  if (zero.ndim() == 1 && zero.numel() > 1 && by_row) zero = zero.unsqueeze(-1);
-  if (zero.numel() == 1) zero = zero.reshape({});
-  return x - zero;
+Results matmul(Call& c) {
+  if (const Tensor y = matmul_of_codes(c.value(0), false, c.value(1), false); y.defined()) return results(y);
+  const Tensor& a = c.tensor(0);
+  return results(a.matmul(is_from_input(c.value(1)) ? c.tensor(1) : factor_for(a, c.tensor(1))).cast(a.dtype()));
 }
+
 Results matmul_integer(Call& c) {
-  return results(without_zero_point(c, 0, 2, true).matmul(without_zero_point(c, 1, 3, false), DType::int32).cast(DType::int32));
+  return results(integer_matmul(c.tensor(0), by_row(zero_point(c, 2)), c.tensor(1), by_column(zero_point(c, 3))));
 }
 Results conv_integer(Call& c) {
-  const Tensor x = without_zero_point(c, 0, 2, false);
-  Tensor w = c.tensor(1).cast(DType::int32);
-  if (c.has(3)) {
-    Tensor zero = c.tensor(3).cast(DType::int32);
-    Sizes shape(size_t(w.ndim()), 1);
-    if (zero.numel() > 1) shape[0] = zero.numel();
-    w = w - zero.reshape(shape);
+  const Tensor x_zero = c.has(2) ? c.tensor(2).reshape({}) : Tensor();
+  Tensor w_zero = c.tensor_or_none(3);
+  if (w_zero.defined()) {
+    Sizes shape(size_t(c.tensor(1).ndim()), 1);
+    if (w_zero.numel() > 1) shape[0] = w_zero.numel();
+    w_zero = w_zero.reshape(shape);
   }
-  return results(convolve(c, x, w, {}).cast(DType::int32));
+  return results(convolve(c, centered(c.tensor(0), x_zero), centered(c.tensor(1), w_zero), {}, DType::int32));
 }
 
 Results gemm(Call& c) {
@@ -125,7 +120,8 @@ Results gemm(Call& c) {
   if (c.flag("transA")) a = a.T();
   if (c.flag("transB")) b = b.T();
   const DType dtype = a.dtype();
-  Tensor y = a.matmul(b).cast(dtype);
+  Tensor y = matmul_of_codes(c.value(0), c.flag("transA"), c.value(1), c.flag("transB"));
+  if (!y.defined()) y = a.matmul(b).cast(dtype);
   const double alpha = c.attribute("alpha", 1.0), beta = c.attribute("beta", 1.0);
   if (alpha != 1) y = (y * alpha).cast(dtype);
   if (!c.has(2) || beta == 0) return results(y);
@@ -138,7 +134,14 @@ Results einsum(Call& c) {
   return results(Tensor::einsum(formula, c.tensors()).cast(c.tensor(0).dtype()));
 }
 
-Results conv(Call& c) { return results(convolve(c, c.tensor(0), c.tensor(1), c.tensor_or_none(2))); }
+Results conv(Call& c) {
+  Tensor y = convolve_codes(c, c.value(0), c.value(1));
+  if (!y.defined()) return results(convolve(c, c.tensor(0), c.tensor(1), c.tensor_or_none(2)));
+  if (!c.has(2)) return results(y);
+  Sizes channels(size_t(y.ndim()) - 1, 1);
+  channels[0] = -1;
+  return results(y + c.tensor(2).reshape(channels));
+}
 
 Results conv_transpose(Call& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(1);

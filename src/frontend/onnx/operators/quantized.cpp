@@ -1,12 +1,17 @@
 // Quantization and products of quantized numbers.
 #include "frontend/onnx/operators/quantized.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/target.h>
 
+#include "device/device.h"
 #include "frontend/onnx/operators/window.h"
+#include "uop/graph.h"
 
 namespace tinygrad::onnx {
 
@@ -44,10 +49,90 @@ Value quantized(const Tensor& scaled, const Tensor& zero_point, ElementType type
   return {rounded.clamp(double(least), double(most)).cast(DType::int32).cast(dtype_of(type)), type};
 }
 
-Tensor centered(const Call& call, size_t x, size_t zero_point, int64_t axis) {
-  Tensor wide = call.tensor(x).cast(DType::int32);
-  if (!call.has(zero_point)) return wide;
-  return wide - spread(call, call.tensor(zero_point).cast(DType::int32), wide.shape(), axis, 0);
+DynamicCodes dynamic_codes(const Tensor& x) {
+  const Tensor least = x.min().minimum(0), most = x.max().maximum(0);
+  const Tensor range = (most - least) / 255, scale = (range == 0).where(1, range);
+  const Tensor zero = (-least / scale).round().clamp(0, 255);
+  return {quantized(x / scale, zero, ElementType::uint8).tensor(), range, zero.cast(DType::uint8)};
+}
+
+Tensor centered(const Tensor& codes, const Tensor& zero_point) {
+  if (codes.dtype() != DType::int8 && codes.dtype() != DType::uint8)
+    throw ValueError(fmt::format("products of {} codes are not supported; expects int8 or uint8", repr(codes.dtype())));
+  const Tensor wide = codes.cast(DType::int16);
+  return (zero_point.defined() ? wide - zero_point.cast(DType::int16) : wide).contiguous();
+}
+
+Tensor by_row(const Tensor& v) {
+  if (v.defined() && v.numel() == 1) return v.reshape({});
+  return v.defined() && v.ndim() == 1 ? v.unsqueeze(-1) : v;
+}
+Tensor by_column(const Tensor& v) { return v.defined() && v.numel() == 1 ? v.reshape({}) : v; }
+
+Tensor factor_for(const Tensor& x, const Tensor& weights) {
+  constexpr int64_t many_rows = 8;
+  if (x.ndim() == 0 || x.numel() < many_rows * x.size(-1)) return weights;
+  const auto computes = [](const UOp& u) { return u.in(Group::alu) || u.is(Op::CAST); };
+  return std::ranges::any_of(toposort(weights.uop()), computes) ? weights.contiguous() : weights;
+}
+
+Tensor zero_point(const Call& call, size_t input) {
+  if (!call.has(input)) return {};
+  const HostArray* host = host_of(call.value(input));
+  const auto is_zero = [](int64_t n) { return n == 0; };
+  return host && std::ranges::all_of(host->integers(), is_zero) ? Tensor() : call.tensor(input);
+}
+
+namespace {
+
+bool has_core(const Tensor& x, DType a, DType b) {
+  const auto& cores = Device::get(x.device()).target().tensor_cores;
+  return std::ranges::any_of(cores, [&](const TensorCore& c) { return c.a_type == a && c.b_type == b && c.out == DType::int32; });
+}
+
+/// int32 sums of so many products of two codes less their zero points are right, as long as none overflows.
+bool may_sum(int64_t products) { return products <= INT32_MAX / (255 * 255); }
+
+}  // namespace
+
+Tensor integer_matmul(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+  if (!has_core(a, a.dtype(), b.dtype())) return centered(a, a_zero).matmul(centered(b, b_zero), DType::int32);
+  // Zero points go out of the sum, which is one of bytes: (a - za) (b - zb) = ab - za b - zb a + za zb, of which int32 may overflow, and
+  // comes back.
+  const ReduceOptions kept{.keepdim = true, .dtype = DType::int32};
+  Tensor sums = a.contiguous().matmul(b.contiguous(), DType::int32);
+  const Tensor za = a_zero.defined() ? a_zero.cast(DType::int32) : Tensor(), zb = b_zero.defined() ? b_zero.cast(DType::int32) : Tensor();
+  if (za.defined()) sums = sums - za * b.sum(-2, kept).contiguous();
+  if (zb.defined()) sums = sums - zb * a.sum(-1, kept).contiguous();
+  return za.defined() && zb.defined() ? sums + za * zb * a.size(-1) : sums;
+}
+
+Tensor matmul_of_codes(const Value& a, bool turns_a, const Value& b, bool turns_b) {
+  const Codes *x = codes_of(a), *y = codes_of(b);
+  if (!x || !y || x->codes.ndim() < 2 || y->codes.ndim() < 2) return {};
+  const int rows = x->codes.ndim() - (turns_a ? 1 : 2), columns = y->codes.ndim() - (turns_b ? 2 : 1);
+  if ((x->axis >= 0 && x->axis != rows) || (y->axis >= 0 && y->axis != columns)) return {};
+  const int64_t terms = x->codes.size(x->codes.ndim() - (turns_a ? 2 : 1));
+  if (!may_sum(terms) || !has_core(x->codes, DType::int16, DType::int16)) return {};
+  const Tensor sums = integer_matmul(turns_a ? x->codes.transpose(-2, -1) : x->codes, by_row(x->zero),
+                                     turns_b ? y->codes.transpose(-2, -1) : y->codes, by_column(y->zero));
+  return sums.cast(DType::float32) * (by_row(x->scale) * by_column(y->scale));
+}
+
+Tensor convolve_codes(const Call& call, const Value& x, const Value& w) {
+  const Codes *image = codes_of(x), *filters = codes_of(w);
+  if (!image || !filters || image->axis >= 0 || filters->axis > 0 || filters->codes.ndim() < 3) return {};
+  const int64_t out = filters->codes.size(0);
+  if (out == 0 || !may_sum(filters->codes.numel() / out) || !has_core(image->codes, DType::int16, DType::int16)) return {};
+  const auto along = [](const Tensor& v, size_t rank) {
+    Sizes shape(rank, 1);
+    if (v.numel() > 1) shape[0] = v.numel();
+    return v.reshape(shape);
+  };
+  const auto rank = size_t(filters->codes.ndim());
+  const Tensor sums = convolve(call, centered(image->codes, image->zero.defined() ? image->zero.reshape({}) : Tensor()),
+                               centered(filters->codes, filters->zero.defined() ? along(filters->zero, rank) : Tensor()), {}, DType::int32);
+  return sums.cast(DType::float32) * (image->scale.reshape({}) * along(filters->scale, rank - 1));
 }
 
 namespace {
@@ -83,17 +168,21 @@ Results dequantize_linear(Call& c) {
     const DType integer = is_wide ? DType::int64 : DType::int32;
     wide = wide.cast(integer) - spread(c, c.tensor(2).cast(integer), x.shape(), axis, block);
   }
-  return results((wide.cast(compute) * spread(c, scale, x.shape(), axis, block).cast(compute)).cast(out));
+  Results y = results((wide.cast(compute) * spread(c, scale, x.shape(), axis, block).cast(compute)).cast(out));
+  const bool is_byte = x.element_type() == ElementType::int8 || x.element_type() == ElementType::uint8;
+  if (is_byte && block == 0 && scale.dtype() == DType::float32 && out == DType::float32) {
+    const bool is_one = scale.numel() == 1;
+    detail::ValueAccess::set_codes(y[0], {.codes = x.tensor(),
+                                          .scale = is_one ? scale.reshape({}) : scale,
+                                          .zero = zero_point(c, 2),
+                                          .axis = is_one ? -1 : normal_axis(c, axis, x.shape().size())});
+  }
+  return y;
 }
 
-/// A range that includes 0, in 256 steps.
 Results dynamic_quantize_linear(Call& c) {
-  const Tensor& x = c.tensor(0);
-  const Tensor least = x.min().minimum(0), most = x.max().maximum(0);
-  const Tensor range = (most - least) / 255, scale = (range == 0).where(1, range);
-  const Tensor zero = (-least / scale).round().clamp(0, 255);
-  const Value y = quantized(x / scale, zero, ElementType::uint8);
-  return {y, Value(range), Value(zero.cast(DType::uint8))};
+  const DynamicCodes d = dynamic_codes(c.tensor(0));
+  return {Value(d.codes), Value(d.scale), Value(d.zero)};
 }
 
 /// A sum of int32 products as numbers of the output's scale.
@@ -103,25 +192,24 @@ Value requantized(const Tensor& sums, const Tensor& factor, const Call& c, size_
 
 /// Scales and zero points of the left matrix stand for its rows, those of the right one for its columns.
 Results qlinear_matmul(Call& c) {
-  const auto by_row = [](const Tensor& t) { return t.ndim() == 1 && t.numel() > 1 ? t.unsqueeze(-1) : t.numel() == 1 ? t.reshape({}) : t; };
-  const auto by_column = [](const Tensor& t) { return t.numel() == 1 ? t.reshape({}) : t; };
-  const Tensor a = c.tensor(0).cast(DType::int32) - by_row(c.tensor(2)).cast(DType::int32);
-  const Tensor b = c.tensor(3).cast(DType::int32) - by_column(c.tensor(5)).cast(DType::int32);
+  const Tensor sums = integer_matmul(c.tensor(0), by_row(zero_point(c, 2)), c.tensor(3), by_column(zero_point(c, 5)));
   const Tensor factor =
       by_row(c.tensor(1)).cast(DType::float32) * by_column(c.tensor(4)).cast(DType::float32) / c.tensor(6).cast(DType::float32);
-  return {requantized(a.matmul(b, DType::int32), factor, c, 7)};
+  return {requantized(sums, factor, c, 7)};
 }
 
 Results qlinear_conv(Call& c) {
-  const Tensor x = centered(c, 0, 2, 1), w = centered(c, 3, 5, 0);
-  const int rank = x.ndim();
-  Tensor sums = convolve(c, x, w, {}).cast(DType::int32);
-  Sizes channels(size_t(rank) - 1, 1);
-  channels[0] = w.size(0);
-  if (c.has(8)) sums = sums + c.tensor(8).reshape(channels);
-  Tensor w_scale = c.tensor(4);
-  w_scale = w_scale.numel() == 1 ? w_scale.reshape({}) : w_scale.reshape(channels);
-  return {requantized(sums, c.tensor(1).reshape({}) * w_scale / c.tensor(6).reshape({}), c, 7)};
+  const int rank = c.tensor(0).ndim();
+  Sizes filters(size_t(rank), 1), channels(size_t(rank) - 1, 1);
+  const auto along = [](const Tensor& v, Sizes shape) {
+    if (v.numel() == 1) return v.reshape({});
+    shape[0] = v.numel();
+    return v.reshape(shape);
+  };
+  const Tensor x = centered(c.tensor(0), c.tensor(2).reshape({})), w = centered(c.tensor(3), along(c.tensor(5), filters));
+  Tensor sums = convolve(c, x, w, {}, DType::int32);
+  if (c.has(8)) sums = sums + along(c.tensor(8), channels);
+  return {requantized(sums, c.tensor(1).reshape({}) * along(c.tensor(4), channels) / c.tensor(6).reshape({}), c, 7)};
 }
 
 constexpr OperatorRow rows[] = {

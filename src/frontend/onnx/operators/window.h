@@ -25,7 +25,7 @@ Sizes conv_padding(const Geometry& g);
 /// (batch, channels, outputs..., kernel...), padded with `fill`.
 Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill);
 
-/// x with (channels, spatial...) weights, grouped; the bias may be undefined.
-Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// x with (channels, spatial...) weights, grouped; the bias may be undefined. Sums and results are of `dtype`, if one is given.
+Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias, std::optional<DType> dtype = {});
 
 }  // namespace tinygrad::onnx
