@@ -9,7 +9,9 @@
 
 #include "device/device.h"
 #include "engine/launch.h"
+#include "uop/build.h"
 #include "uop/graph.h"
+#include "uop/node_map.h"
 
 namespace tinygrad::engine {
 
@@ -56,6 +58,21 @@ bool is_repeatable(const RecordedCall& call, const std::vector<bool>& written) {
     if (from->is(Op::PARAM) && written[size_t(from->arg_as<ParamArg>().slot)]) return false;
   }
   return true;
+}
+
+/// The kernel with numbers for the variables by which places in constant arguments are found, where the call has values of its own for
+/// them. Such variables only let kernels share code: copies of what they lead to need that place.
+UOp at_places_of(const RecordedCall& call, uint64_t constant) {
+  NodeMap<UOp> numbers;
+  for (const UOp& u : toposort(call.body)) {
+    if (call.bound.empty() || !u.is(Op::LOAD) || !u.src(0).is(Op::INDEX) || !u.src(0).src(0).is(Op::PARAM)) continue;
+    const int32_t slot = u.src(0).src(0).arg_as<ParamArg>().slot;
+    if (slot >= 64 || !(constant >> slot & 1)) continue;
+    for (const UOp& v : toposort(u.src(0)))
+      if (v.is(Op::VAR))
+        if (const auto number = value_bound_to(v.arg_as<VarArg>().name, call.bound)) numbers[v] = tinygrad::constant(v.dtype(), *number);
+  }
+  return numbers.size() == 0 ? call.body : substitute(call.body, numbers);
 }
 
 }  // namespace
@@ -118,25 +135,38 @@ void PreparedConstants::take_out(std::vector<RecordedCall>& calls, std::vector<C
 }
 
 void PreparedConstants::pack(std::span<RecordedCall> calls, std::vector<CapturedSlot>& slots, const Options& options) {
+  constexpr size_t most_places = 4;  // at each of which a kernel has code of its own
   const Writes writes(calls, slots);
   struct Known {
     UOp body;
     uint64_t constant;
-    std::optional<codegen::PackedKernel> packed;
+    std::vector<UOp> at_places;
+    std::vector<std::optional<codegen::PackedKernel>> packed;
   };
   std::vector<Known> known;
-  for (RecordedCall& c : calls) {
-    if (!c.body.is(Op::SINK)) continue;
+  std::vector<std::pair<size_t, size_t>> numbers;  // of each call: of its body, and of that at its places
+  for (const RecordedCall& c : calls) {
     uint64_t constant = 0;
-    for (size_t i = 0; i < std::min<size_t>(c.slots.size(), 64); ++i)
+    for (size_t i = 0; c.body.is(Op::SINK) && i < std::min<size_t>(c.slots.size(), 64); ++i)
       if (writes.leave(slots[c.slots[i]].buffer)) constant |= uint64_t{1} << i;
-    if (constant == 0) continue;
     auto k = std::ranges::find_if(known, [&](const Known& other) { return other.body == c.body && other.constant == constant; });
-    if (k == known.end()) {
+    if (k == known.end()) k = known.insert(k, {c.body, constant, {}, {}});
+    const UOp body = at_places_of(c, constant);
+    auto at = std::ranges::find(k->at_places, body);
+    if (at == k->at_places.end()) at = k->at_places.insert(at, body);
+    numbers.emplace_back(k - known.begin(), at - k->at_places.begin());
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    RecordedCall& c = calls[i];
+    Known& k = known[numbers[i].first];
+    if (k.constant == 0 || k.at_places.size() > most_places) continue;
+    if (k.packed.empty()) {
       const Target& target = Device::get(slots[c.slots[0]].device.str()).target();
-      k = known.insert(k, {c.body, constant, codegen::pack_constants(c.body, target, codegen::CodegenOptions::from(options), constant)});
+      for (const UOp& body : k.at_places)
+        k.packed.push_back(codegen::pack_constants(body, target, codegen::CodegenOptions::from(options), k.constant));
     }
-    if (k->packed && add_copies(k->packed->arguments, c, slots, options.pack_memory)) c.body = k->packed->sink;
+    const auto& packed = k.packed[numbers[i].second];
+    if (packed && add_copies(packed->arguments, c, slots, options.pack_memory)) c.body = packed->sink;
   }
 }
 

@@ -16,14 +16,17 @@ namespace {
 constexpr double least_gain = 0.97;
 /// Uses of an element from which on a copy of its tile, made by the kernel itself, costs next to nothing beside them.
 constexpr int64_t many_uses = 2048;
+constexpr size_t most_parts = 8;  // loads of one argument, such as those of the gates of a recurrent layer
 
-/// The only load of the argument, if there is nothing else to it than a place.
-UOp only_load(std::span<const UOp> nodes, int32_t slot) {
-  UOp found;
+int32_t slot_of(const UOp& load) { return load.src(0).src(0).arg_as<ParamArg>().slot; }
+
+/// The loads of the argument, if there is nothing else to them than places.
+std::vector<UOp> plain_loads(std::span<const UOp> nodes, int32_t slot) {
+  std::vector<UOp> found;
   for (const UOp& u : nodes) {
-    if (!u.is(Op::LOAD) || !u.src(0).src(0).is(Op::PARAM) || u.src(0).src(0).arg_as<ParamArg>().slot != slot) continue;
-    if (found || u.src_count() > 1 || u.src(0).src_count() > 2) return {};
-    found = u;
+    if (!u.is(Op::LOAD) || !u.src(0).src(0).is(Op::PARAM) || slot_of(u) != slot) continue;
+    if (u.src_count() > 1 || u.src(0).src_count() > 2) return {};
+    found.push_back(u);
   }
   return found;
 }
@@ -52,26 +55,29 @@ class Packing {
   UOp sink() const {
     NodeMap<UOp> loaded;
     NodeCache<UOp> places;
-    for (const UOp& l : loads_) {
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      const UOp& l = loads_[i];
       const std::vector<UOp> loops = loops_of(l);
-      const UOp copy = param(l.dtype(), size_of(loops), {.slot = slot_of(l)});
-      loaded[l] = load(index(copy, split_.range));  // so that the split leaves it, and can be told from others
-      places[copy] = place(std::span(loops));
+      const UOp part = param(l.dtype(), size_of(loops), {.slot = first_part + int32_t(i)});
+      loaded[l] = load(index(part, split_.range));  // so that the split leaves it, and can be told from others
+      places[part] = index(param(l.dtype(), size_of_copy(slot_of(l)), {.slot = slot_of(l)}), place(loops, begin_of(i)));
     }
     return rebuild(apply_split(substitute(sink_, loaded), split_), [&](const UOp& u, const UOps& sources) {
       const UOp* at = u.is(Op::INDEX) ? places.find(sources[0]) : nullptr;
-      return at ? index(sources[0], *at) : u.with_src(sources);
+      return at ? *at : u.with_src(sources);
     });
   }
 
   std::vector<PackedArgument> arguments() const {
     std::vector<PackedArgument> out;
-    for (const UOp& l : loads_) out.push_back({pack(l), slot_of(l), size_of(loops_of(l))});
+    for (const UOp& l : loads_)
+      if (std::ranges::none_of(out, [&](const PackedArgument& a) { return a.slot == slot_of(l); }))
+        out.push_back({pack(slot_of(l)), slot_of(l), size_of_copy(slot_of(l))});
     return out;
   }
 
  private:
-  static int32_t slot_of(const UOp& load) { return load.src(0).src(0).arg_as<ParamArg>().slot; }
+  static constexpr int32_t first_part = 1 << 16;  ///< the number that stands for the first load's part of a copy
 
   /// The loops that a load moves with, in the order of its copy.
   std::vector<UOp> loops_of(const UOp& load) const {
@@ -86,26 +92,47 @@ class Packing {
     for (const UOp& r : loops) n *= constant_size(r);
     return n;
   }
-  static UOp place(std::span<const UOp> loops) {
+  /// The parts of a copy, one for each load, lie one behind another.
+  int64_t begin_of(size_t load) const {
+    int64_t n = 0;
+    for (size_t i = 0; i < load; ++i)
+      if (slot_of(loads_[i]) == slot_of(loads_[load])) n += size_of(loops_of(loads_[i]));
+    return n;
+  }
+  int64_t size_of_copy(int32_t slot) const {
+    int64_t n = 0;
+    for (const UOp& l : loads_)
+      if (slot_of(l) == slot) n += size_of(loops_of(l));
+    return n;
+  }
+  static UOp place(std::span<const UOp> loops, int64_t begin) {
     UOp at = index_const(0);
     for (const UOp& r : loops) at = at * constant_size(r) + r;
-    return at;
+    return begin == 0 ? at : at + begin;
   }
 
-  UOp pack(const UOp& load) const {
-    const UOp& memory = load.src(0).src(0);
-    NodeMap<UOp> map;
-    map[memory] = memory.with_arg(ParamArg{.slot = 1});
-    const std::vector<UOp> loops = loops_of(load);
-    UOps fresh;
-    for (const UOp& r : loops) {
-      fresh.push_back(range(index_const(constant_size(r)), {.id = int32_t(fresh.size()), .order = int32_t(fresh.size())}));
-      map[r] = fresh.back();
+  UOp pack(int32_t slot) const {
+    UOps nests;
+    int32_t ids = 0;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      const UOp& load = loads_[i];
+      if (slot_of(load) != slot) continue;
+      const UOp& memory = load.src(0).src(0);
+      NodeMap<UOp> map;
+      map[memory] = memory.with_arg(ParamArg{.slot = 1});
+      UOps fresh;
+      const std::vector<UOp> loops = loops_of(load);
+      for (const UOp& r : loops) {
+        fresh.push_back(range(index_const(constant_size(r)), {.id = ids++, .order = int32_t(fresh.size())}));
+        map[r] = fresh.back();
+      }
+      const UOp value = substitute(apply_split(load, split_), map);
+      const UOp copy = param(load.dtype(), size_of_copy(slot), {.slot = 0});
+      UOps ended{store(index(copy, place(fresh, begin_of(i))), value)};
+      ended.append(fresh.begin(), fresh.end());
+      nests.push_back(UOp(Op::END, DType::void_, ended));
     }
-    const UOp value = substitute(apply_split(load, split_), map);
-    UOps ended{store(index(param(load.dtype(), size_of(loops), {.slot = 0}), place(fresh)), value)};
-    ended.append(fresh.begin(), fresh.end());
-    return UOp(Op::SINK, DType::void_, {UOp(Op::END, DType::void_, ended)}, KernelArg{.name = Symbol("pack")});
+    return UOp(Op::SINK, DType::void_, nests, KernelArg{.name = Symbol("pack")});
   }
 
   const UOp sink_;
@@ -119,18 +146,32 @@ bool has_variables(const UOp& load) {
   return std::ranges::any_of(toposort(load), [](const UOp& u) { return u.is(Op::VAR); });
 }
 
-/// What may be packed, of each argument the only load.
-std::vector<UOp> loads_of(const UOp& sink, std::span<const UOp> axes, uint64_t slots) {
+bool may_pack(const UOp& load, std::span<const UOp> axes) {
+  if (has_variables(load)) return false;
+  const OpenRanges moves = ranges_of(load);
+  const bool known = std::ranges::all_of(moves, [](const UOp& r) { return constant_size(r) > 0; });
+  const int64_t uses = uses_of(axes, moves);
+  return known && std::ranges::any_of(moves, is_reduced) && uses > 1 && uses < many_uses;
+}
+
+/// What may be packed, of each argument all of its loads.
+std::vector<std::vector<UOp>> loads_of(const UOp& sink, std::span<const UOp> axes, uint64_t slots) {
   const std::vector<UOp> nodes = toposort(sink);
-  std::vector<UOp> out;
+  std::vector<std::vector<UOp>> out;
   for (int32_t slot = 0; slot < 64; ++slot) {
-    const UOp load = slots >> slot & 1 ? only_load(nodes, slot) : UOp();
-    if (!load || has_variables(load)) continue;
-    const OpenRanges moves = ranges_of(load);
-    const bool known = std::ranges::all_of(moves, [](const UOp& r) { return constant_size(r) > 0; });
-    const int64_t uses = uses_of(axes, moves);
-    if (known && std::ranges::any_of(moves, is_reduced) && uses > 1 && uses < many_uses) out.push_back(load);
+    std::vector<UOp> loads = slots >> slot & 1 ? plain_loads(nodes, slot) : std::vector<UOp>();
+    if (!loads.empty() && loads.size() <= most_parts && std::ranges::all_of(loads, [&](const UOp& l) { return may_pack(l, axes); }))
+      out.push_back(std::move(loads));
   }
+  return out;
+}
+
+/// Of these arguments' loads, all of those that move along the axis; none of an argument of which another load does not.
+std::vector<UOp> loads_along(std::span<const std::vector<UOp>> arguments, const UOp& axis) {
+  std::vector<UOp> out;
+  for (const std::vector<UOp>& loads : arguments)
+    if (std::ranges::all_of(loads, [&](const UOp& l) { return is_open_over(l, std::span(&axis, 1)); }))
+      out.insert(out.end(), loads.begin(), loads.end());
   return out;
 }
 
@@ -140,16 +181,15 @@ std::optional<PackedKernel> pack_constants(const UOp& sink, const Target& target
   const auto* given = std::get_if<KernelArg>(&sink.arg());
   if (options.noopt || target.has_groups || (given && (given->optimized || !given->opts.empty())) || sink.src_count() != 1) return {};
   const UOp simple = simplified_kernel(sink);
-  const std::vector<UOp> axes = kernel_axes(simple), loads = loads_of(simple, axes, slots);
+  const std::vector<UOp> axes = kernel_axes(simple);
+  const std::vector<std::vector<UOp>> loads = loads_of(simple, axes, slots);
   const Target usable = choices(target, options, simple);
   const auto as_it_is = loads.empty() ? std::nullopt : heuristic_cost(simple, usable);
   if (!as_it_is) return {};
   double best = *as_it_is * least_gain;
   std::optional<PackedKernel> out;
   for (const UOp& axis : axes) {
-    std::vector<UOp> along;
-    for (const UOp& l : loads)
-      if (!is_reduced(axis) && is_open_over(l, std::span(&axis, 1))) along.push_back(l);
+    const std::vector<UOp> along = is_reduced(axis) ? std::vector<UOp>() : loads_along(loads, axis);
     if (along.empty()) continue;
     const int64_t lanes = std::max(1, target.lanes(along[0].dtype()));
     for (const int64_t vectors : {1, 2, 3, 4, 6, 8}) {

@@ -50,11 +50,28 @@ UOp convolution(int64_t out_channels, int64_t n, int64_t channels) {
   return test::kernel({test::ended(test::write(test::arg(0, out_channels * n * n), (o * n + y) * n + x, sum), {o, y, x})});
 }
 
+/// out[i, j] = the product over g of sum over k of a[i, k] * b[g, j, k], as the gates of a recurrent layer. If `same`,
+/// the last gate reads the same places of b for all j
+UOp gates(int64_t m, int64_t n, int64_t k_size, int64_t number, bool same = false) {
+  const UOp i = test::loop(m, 0), j = test::loop(n, 1);
+  UOp value;
+  for (int64_t g = 0; g < number; ++g) {
+    const UOp k = test::reduce_loop(k_size, int(2 + g)), row = same && g == number - 1 ? index_const(g * n) : j + g * n;
+    const UOp product =
+        test::read(test::arg(1, m * k_size), i * k_size + k) * test::read(test::arg(2, number * n * k_size), row * k_size + k);
+    const UOp sum = test::reduce_over(Op::ADD, product, {k});
+    value = value ? value * sum : sum;
+  }
+  return test::kernel({test::ended(test::write(test::arg(0, m * n), i * n + j, value), {i, j})});
+}
+
 TEST(PackConstants, GivesTheSame) {
   const Case cases[] = {{"linear", linear(100, 192, 160), 1 << 2},
                         {"linear, the last block is masked", linear(95, 187, 57), 1 << 2},
                         {"matmul", test::matmul(200, 192, 80), 1 << 2},
                         {"convolution", convolution(96, 7, 64), 1 << 2},
+                        {"gates", gates(100, 192, 160, 3), 1 << 2},
+                        {"gates, the last block is masked", gates(95, 187, 57, 2), 1 << 2},
                         {"two products", test::two_products(150, 190, 80, 40), 1 << 2 | 1 << 4}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -85,6 +102,7 @@ TEST(PackConstants, OnlyWhereItPays) {
   EXPECT_TRUE(pack_constants(kernel, avx512(), {}, all));
   EXPECT_TRUE(pack_constants(linear(100, 192, 160), avx512(), {}, 1 << 2));
   EXPECT_FALSE(pack_constants(linear(100, 192, 160, variable("first", 0, 64)), avx512(), {}, 1 << 2)) << "each call has a copy of its own";
+  EXPECT_FALSE(pack_constants(gates(100, 192, 160, 3, true), avx512(), {}, 1 << 2)) << "one load needs another order";
   EXPECT_FALSE(pack_constants(kernel, avx512(), {}, 0)) << "no argument is constant";
   EXPECT_FALSE(pack_constants(kernel, avx512(), {.noopt = true}, all));
   EXPECT_FALSE(pack_constants(kernel, interp_target(), {}, all)) << "work-groups";

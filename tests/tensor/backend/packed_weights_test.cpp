@@ -61,6 +61,36 @@ TEST_F(PackedWeights, OfManyLayersInOneTensor) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(f(input()).tolist(), each(input()).tolist());
 }
 
+// As the steps of a recurrent layer: few such places have copies, and kernels of their own that read them.
+TEST_F(PackedWeights, OfFewLayersInOneTensorAreCopied) {
+  Tensor all = Tensor::stack({weight(1), weight(2)}).realize();
+  const auto each = [&](const Tensor& x) {
+    Tensor sum = Tensor::zeros({rows / 5, columns});
+    for (int64_t i = 0; i < 5; ++i) sum = (sum % 5 + x.reshape({5, rows / 5, terms})[i].matmul(all[i % 2])).contiguous();
+    return sum;
+  };
+  const auto f = jit(each);
+  capture(f);
+  EXPECT_EQ(f(input()).tolist(), each(input()).tolist());
+  const uint64_t usual = kernels(f);
+  all.assign(Tensor::stack({weight(3), weight(4)})).realize();
+  EXPECT_EQ(kernels(f), usual + 2) << "two copies";
+  EXPECT_EQ(f(input()).tolist(), each(input()).tolist());
+}
+
+// As the gates of a recurrent layer.
+TEST_F(PackedWeights, OfSeveralProductsInAKernelAreCopied) {
+  Tensor all = Tensor::stack({weight(1), weight(2)}).transpose(1, 2).contiguous().realize();
+  const auto gates = [&](const Tensor& x) { return x.matmul(all[0].transpose()).maximum(x.matmul(all[1].transpose())); };
+  const auto f = jit(gates);
+  capture(f);
+  EXPECT_EQ(kernels(f), 1u);
+  EXPECT_EQ(f(input()).tolist(), gates(input()).tolist());
+  all.assign(Tensor::stack({weight(3), weight(4)}).transpose(1, 2)).realize();
+  EXPECT_EQ(kernels(f), 2u) << "a copy, and the gates";
+  EXPECT_EQ(f(input()).tolist(), gates(input()).tolist());
+}
+
 TEST_F(PackedWeights, ThatAreAssignedToAreCopiedAgain) {
   const auto f = layer();
   capture(f);
