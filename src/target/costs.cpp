@@ -20,7 +20,11 @@ const OpCost& OpCosts::of(Op op) const {
   }
 }
 
-const Costs& costs_of(const Target&) { return general_costs(); }
+const Costs& costs_of(const Target& target) {
+  // Beside products the second cache of Zen 3 gives 19 bytes a cycle; this model counts some 2.6 cycles where they take one.
+  static constexpr Costs narrow{.ops = {}, .memory = {.l2_bytes_a_cycle = 8}, .instructions = {}};
+  return !target.has_groups && target.vector_bits == 256 ? narrow : general_costs();
+}
 
 const Costs& general_costs() {
   static constexpr Costs costs;

@@ -1,7 +1,7 @@
 #pragma once
 /// What operations and memory cost, for all who choose by it: fusion (schedule/cost.h), opts (codegen/choose/), Winograd's convolutions
-/// (ops/winograd.h) and the search (search/program_cost.h). The numbers are estimates, the same for all Targets; each model has a unit of
-/// its own, and only compares sums in that unit.
+/// (ops/winograd.h) and the search (search/program_cost.h). The numbers are estimates, the same for nearly all Targets; each model has a
+/// unit of its own, and only compares sums in that unit.
 
 #include <cstdint>
 
@@ -40,6 +40,7 @@ struct MemoryCosts {
 
   // In opts, in cycles of a core.
 
+  /// With vectors of 256 bits the second cache gives a fourth, as measured beside products whose steps take their time (costs.cpp).
   double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
   /// The processor fetches ahead in runs of at least so many contiguous bytes; the rate is that of shorter runs.
   double long_run = 1024, short_run_bytes_a_cycle = 2;

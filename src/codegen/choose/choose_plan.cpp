@@ -54,7 +54,18 @@ CostedPlan with_best_lanes(const CpuNest& nest, const CpuPlan& plan, std::span<c
     out.lanes = std::move(lanes);
     return with_best_tile(nest, std::move(out), may_overlap);
   };
-  if (!plan.operands.windows && !nest.nest.chosen) return with(best_lanes(nest, plan, candidates));
+  if (!plan.operands.windows && !nest.nest.chosen) {
+    CostedPlan found = with(best_lanes(nest, plan, candidates));
+    const auto is_along_reduction = [&](const Lane& l) { return nest.axis(l.axis).is_reduce; };
+    const auto& chosen = found.plan.lanes;
+    if (nest.nest.total_cost < worth_tiling || chosen.core || std::ranges::none_of(chosen, is_along_reduction)) return found;
+    // Vectors along a sum load all of its factors as vectors, but only with a tile those along results load the others for several of them.
+    std::vector<Lanes> along_results;
+    for (const Lanes& lanes : candidates)
+      if (!lanes.core && std::ranges::none_of(lanes, is_along_reduction)) along_results.push_back(lanes);
+    CostedPlan other = with(best_lanes(nest, plan, along_results));
+    return other.cost < found.cost ? other : found;
+  }
   // A tile holds data in the order of its use, so with tiles the cost of filling them decides between vectors. So do the copies that choose
   // between values.
   std::optional<CostedPlan> best;

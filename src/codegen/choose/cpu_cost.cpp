@@ -153,6 +153,7 @@ CpuCost TileCosts::of(const Tile& t) const {
   if (in.is_joined()) {
     cost.joins = joins_;
   } else {
+    cost.resident += streamed_cycles(loops_, t);
     cost.traffic = traffic_cycles(loops_, t);
     cost.partial_lines = partial_line_cycles(loops_, t);
     cost.store_streams = store_stream_cycles(loops_, t);

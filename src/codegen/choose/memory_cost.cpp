@@ -19,6 +19,35 @@ double bytes_a_cycle(const Target& target, double of) {
   return of > double(std::max(target.l2_bytes, target.l3_bytes)) ? costs.memory_bytes_a_cycle : costs.l3_bytes_a_cycle;
 }
 
+/// The part of a tile that the first cache has evicted when it is used again: all of one twice as large.
+double evicted_from_l1(const Target& target, double bytes) {
+  const auto l1 = double(target.l1_bytes);
+  return l1 > 0 ? std::clamp((bytes - l1) / l1, 0.0, 1.0) : 0;
+}
+
+/// Elements of one axis that a tile of the innermost output loops has.
+double of_tile(const PlannedLoops& loops, int axis, const Tile& t) {
+  const NestAxis& a = loops.in.axis(axis);
+  return a.is_reduce ? double(loops.trips_inside(axis)) : std::min(double(a.size), double(loops.step_of(axis, t)));
+}
+
+double elements_of_tile(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+  double elements = 1;
+  for (size_t i = 0; i < loops.in.axes(); ++i)
+    if (has_axis(w.depends, int(i))) elements *= of_tile(loops, int(i), t);
+  return elements;
+}
+
+/// The factor by which lines of the cache hold more than a tile: of runs that begin anywhere, parts of the first and the last line.
+double lines_of_runs(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+  if (loops.is_dense(w, t)) return 1;
+  const double item = double(itemsize(w.node.dtype()));
+  double run = item;
+  for (size_t i = 0; i < loops.in.axes(); ++i)
+    if (has_axis(w.depends, int(i)) && std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
+  return 1 + (double(costs_of(loops.in.target).memory.line_bytes) - item) / run;
+}
+
 }  // namespace
 
 double panel_cycles(const PlannedLoops& loops) {
@@ -75,23 +104,41 @@ double resident_cycles(const PlannedLoops& loops, const Tile& t) {
   double tile = 0, loaded = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!loops.is_resident(w)) continue;
-    double elements = 1, loads = w.trips;
-    for (size_t i = 0; i < in.axes(); ++i) {
-      const double step = double(loops.step_of(int(i), t));
-      if (!has_axis(w.depends, int(i)))
-        loads /= has_axis(w.inside, int(i)) ? step : 1;
-      else
-        elements *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(double(in.axis(int(i)).size), step);
-    }
-    tile += elements * double(itemsize(w.node.dtype()));
-    loaded += loads * double(itemsize(w.node.dtype()));
+    double loads = w.trips;
+    for (size_t i = 0; i < in.axes(); ++i)
+      if (has_axis(w.inside & ~w.depends, int(i))) loads /= double(loops.step_of(int(i), t));
+    const double bytes = double(itemsize(w.node.dtype())) * (loops.is_staged(w) ? 1 : lines_of_runs(loops, w, t));
+    tile += elements_of_tile(loops, w, t) * bytes;
+    loaded += loads * bytes;
   }
-  if (tile <= double(in.target.l1_bytes)) return 0;
+  const double far = evicted_from_l1(in.target, tile);
+  if (far == 0) return 0;
   // Other data that passes through the second cache evicts a part of a large tile.
   const double own = l2_share * double(in.target.l2_bytes);
   const double evicted = std::clamp((tile - own) / (double(in.target.l2_bytes) - own), 0.0, 1.0);
   const MemoryCosts& costs = costs_of(in.target).memory;
-  return loaded * ((1 - evicted) / costs.l2_bytes_a_cycle + evicted / costs.l3_bytes_a_cycle);
+  return loaded * far * ((1 - evicted) / costs.l2_bytes_a_cycle + evicted / costs.l3_bytes_a_cycle);
+}
+
+double streamed_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (in.nest.total_cost < worth_tiling) return 0;
+  const MemoryCosts& costs = costs_of(in.target).memory;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!in.is_reduced_load(w) || loops.is_windowed(w) || loops.is_resident(w)) continue;
+    double bytes = double(itemsize(w.node.dtype())) * elements_of_tile(loops, w, t) * lines_of_runs(loops, w, t), times = 1;
+    for (int i : loops.inside_out) {
+      const double left =
+          loops.is_around(i) ? double(loops.trips_around(i)) : std::ceil(double(in.axis(i).size) / double(loops.step_of(i, t)));
+      if (has_axis(w.depends, i))
+        bytes *= left;
+      else
+        times *= 1 + (left - 1) * evicted_from_l1(in.target, bytes);
+    }
+    if (times > 1) sum += bytes * times / costs.l2_bytes_a_cycle;
+  }
+  return sum;
 }
 
 double traffic_cycles(const PlannedLoops& loops, const Tile& t) {

@@ -24,8 +24,12 @@ double partial_result_cycles(const PlannedLoops& loops);
 /// Reading resident tiles that do not fit the first cache, from the second one and, of a tile that nearly fills it, in part from the
 /// third:
 ///
-///   bytes loaded * ((1 - evicted) / 32 + evicted / 16)
+///   bytes loaded * evicted from l1 * ((1 - evicted) / l2_bytes_a_cycle + evicted / l3_bytes_a_cycle)
 double resident_cycles(const PlannedLoops& loops, const Tile& t);
+
+/// Loading what is neither resident nor a window from the second cache, where the first has evicted it between two uses: as
+/// `traffic_cycles` with the first cache, and with the lines that short runs lie in.
+double streamed_cycles(const PlannedLoops& loops, const Tile& t);
 
 /// Loading again what the second cache has evicted between two uses. For each load inside of a reduction, over the loops from the inside
 /// out,

@@ -55,5 +55,31 @@ TEST(CpuPlan, TermsAreOfWhatThePlanHas) {
   });
 }
 
+/// The plan for a kernel on a processor with 16 registers of 256 bits, 32 KiB of the first cache and 512 KiB of the second.
+CpuPlan plan_on_avx2(const UOp& kernel) {
+  const UOp simple = simplified_kernel(kernel);
+  const Target target = cpu_target("znver3");
+  const Nest nest = analyze_nest(simple, simple.src(0));
+  return choose_plan(CpuNest(nest, target, {})).plan;
+}
+
+// A wide panel that the first cache does not hold is read from the second faster than that gives it.
+TEST(CpuPlan, TilesReadPanelsNoFasterThanTheSecondCacheGives) {
+  const Tile near = plan_on_avx2(test::matmul(512, 196, 128)).tile, far = plan_on_avx2(test::matmul(128, 196, 512)).tile;
+  EXPECT_LE(far.count[1], 3) << "vectors that each step loads from the second cache";
+  EXPECT_GE(far.count[0], 4);
+  EXPECT_EQ(near.count[1], 5) << "which fits the size of 196 best";
+}
+
+// Vectors along the terms need no packing of rows, but load both factors for each of a tile's results.
+TEST(CpuPlan, VectorsAlongTermsAreWeighedAgainstThoseAlongResults) {
+  const UOp i = test::loop(256, 0), j = test::loop(49, 1), k = test::reduce_loop(1024, 2);
+  const UOp product = test::read(test::arg(2, 256 * 1024), i * 1024 + k) * test::read(test::arg(1, 1024 * 49), k * 49 + j);
+  const UOp sum = test::reduce_over(Op::ADD, product, {k});
+  const Lanes lanes = plan_on_avx2(test::kernel({test::ended(test::write(test::arg(0, 256 * 49), i * 49 + j, sum), {i, j})})).lanes;
+  ASSERT_EQ(lanes.size(), 1u);
+  EXPECT_EQ(lanes[0].axis, 1);
+}
+
 }  // namespace
 }  // namespace tinygrad::codegen
