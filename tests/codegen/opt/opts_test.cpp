@@ -167,7 +167,7 @@ double bound_of(const TensorCore& core) { return core.out == DType::float16 ? 2e
 TEST(Opts, EveryTensorCoreGivesTheSame) {
   const Target all = interp_target();
   for (const TensorCore& core : tinygrad::test::sampled(all.tensor_cores)) {
-    if (core.items == 16) continue;                                                                                  // lanes of a CPU
+    if (core.m == 1) continue;                                                                                       // lanes of a CPU
     if (core.b.in_memory && core.n > 64 && (core.a_type != DType::float16 || core.out != DType::float32)) continue;  // only wider
     Target one = all;
     one.tensor_cores = {core};
@@ -339,7 +339,11 @@ TEST(Opts, DotProductsOfFewOrMaskedTermsGiveTheSame) {
       for (const auto& opts : {parse_opts("TC(0,-1)"), parse_opts("TC(0,-1) UNROLL(2,0) UNROLL(3,0)"),
                                parse_opts("TC(0,-1) UPCAST(0,5) STAGE(0,2,thread,1)"), chosen}) {
         SCOPED_TRACE(to_string(opts));
-        EXPECT_GT(count(full_rewrite(test::with_opts(kernel, opts), target, {.noopt = true, .spec = 1}), Op::WMMA), 0u);
+        // Where the instruction adds only two products, other opts may be chosen for so few terms.
+        const bool may_do_without = opts == chosen && d.target().name() != cpu_target("znver4").name();
+        if (!may_do_without) {
+          EXPECT_GT(count(full_rewrite(test::with_opts(kernel, opts), target, {.noopt = true, .spec = 1}), Op::WMMA), 0u);
+        }
         EXPECT_EQ(test::difference_on_interp(kernel, opts, target), "");
         if (!d.is_of_host()) continue;
         for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) EXPECT_EQ(test::difference_on_cpu(kernel, opts, device), "") << device;
