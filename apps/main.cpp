@@ -100,7 +100,7 @@ void add_devices(CLI::App& app) {
 
 constexpr std::string_view model_files_help =
     "Files that are read, whatever their names: safetensors and the index of several (model.safetensors.index.json), GGUF (of several\n"
-    "files the first), ONNX, checkpoints of PyTorch, .npy and .npz.";
+    "files the first), ONNX, checkpoints and exported programs of PyTorch, .npy and .npz.";
 
 void add_inspect(CLI::App& app) {
   static bool json = false;
@@ -136,7 +136,7 @@ std::string npz_alone(const std::string& path) { return path.ends_with(".npz") ?
 
 void add_run(CLI::App& app) {
   static RunOptions o;
-  CLI::App* command = app.add_subcommand("run", "Run a model file that holds a graph: ONNX");
+  CLI::App* command = app.add_subcommand("run", "Run a model file that holds a graph: ONNX, or a program of torch.export");
   command->footer(
       "A SOURCE is a picture (PNG, JPEG, WebP, BMP, PNM, TIFF, JPEG 2000), a sound (WAV, FLAC, OGG, MP3), ARRAY.npy, FILE.npz:NAME or\n"
       "any other model file with a tensor of that name, a number for all elements or several by commas, random, or random:2,3 for a "

@@ -71,6 +71,7 @@ class Maker {
         if (s == sources_.end() || !kind(s->second)) continue;
         const Prepared& m = made[p.name] = kind == is_array ? array(p, s->second) : other(p, s->second);
         check_shape(p, m.tensor.shape(), m.how);
+        if (kind != is_random) check_indices(p, m);
         for (size_t i = 0; i < p.shape.size() && kind != is_random; ++i) {
           const DeclaredSize& d = p.shape[i];
           if (!d.name.empty() && d.size < 0) sizes_.emplace(d.name, (m.tensor.shape()[i] - d.offset) / d.factor);
@@ -139,7 +140,7 @@ class Maker {
         throw ValueError(
             fmt::format("run: there is no size '{}'; {}", name,
                         known.empty() ? "the inputs have none with names" : fmt::format("the sizes are {}", fmt::join(known, ", "))));
-      sizes_[name] = *size;
+      if (!sizes_.emplace(name, *size).second) throw ValueError(fmt::format("run: the size '{}' is given twice", name));
     }
   }
 
@@ -177,6 +178,15 @@ class Maker {
     for (size_t i = 0; fits && i < shape.size(); ++i) fits = declared[i] < 0 || declared[i] == shape[i];
     if (!fits)
       throw ShapeError(fmt::format("run: the input '{}' is {}; {} has the shape ({})", p.name, p.type, how, fmt::join(shape, ", ")));
+  }
+
+  /// A row that is not there would be read as zeros.
+  static void check_indices(const Port& p, const Prepared& given) {
+    if (p.index_bound <= 0 || !is_int(given.tensor.dtype()) || given.tensor.numel() == 0) return;
+    const auto least = given.tensor.min().cast(DType::int64).item<int64_t>(), most = given.tensor.max().cast(DType::int64).item<int64_t>();
+    if (least < -p.index_bound || most >= p.index_bound)
+      throw IndexError(
+          fmt::format("run: the input '{}' selects rows of {}; {} has {} to {}", p.name, p.index_bound, given.how, least, most));
   }
 
   Prepared array(const Port& p, const std::string& source) {

@@ -22,6 +22,12 @@ double peak_mb_of_process() {
   return double(usage.ru_maxrss) * 1024 / 1e6;
 }
 
+std::vector<Result> copied(std::vector<Result> results) {
+  for (Result& r : results)
+    if (r.tensor) r.tensor = r.tensor->clone().realize();
+  return results;
+}
+
 }  // namespace
 
 std::optional<double> Measured::median_ms() const {
@@ -51,6 +57,8 @@ Measured measure(Program& program, const std::map<std::string, Tensor>& inputs, 
     return seconds;
   };
   out.first_call_s = call();
+  // Programs may write what they are given and what they keep, so that later calls have other results, and these may be views of that.
+  const std::vector<Result> first = copied(out.results);
   if (repeat != 0) {
     call();
     call();
@@ -64,6 +72,7 @@ Measured measure(Program& program, const std::map<std::string, Tensor>& inputs, 
     const Profiling profiling({.enabled = profile});
     for (int64_t i = 0; goes_on(i); ++i) out.steady_ms.push_back(call() * 1e3);
   }
+  out.results = first;
   std::ranges::sort(out.steady_ms);
   out.is_of_process = device.starts_with("CPU");
   out.peak_mb = out.is_of_process ? peak_mb_of_process() : double(device_statistics(device).peak) / 1e6;

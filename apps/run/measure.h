@@ -11,7 +11,7 @@
 namespace tinygrad::apps {
 
 struct Measured {
-  std::vector<Result> results = {};
+  std::vector<Result> results = {};    ///< of the first call
   double first_call_s = 0;             ///< with planning and compiling
   std::vector<double> steady_ms = {};  ///< of each later call, sorted
   uint64_t kernels = 0, flops = 0;     ///< of the last call

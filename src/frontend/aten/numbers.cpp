@@ -104,14 +104,17 @@ Value whole(const Call& c, double x) {
   return int64_t(x);
 }
 /// Of an integer itself, of a float what `f` makes of it.
+/// The argument of a function that has one.
+const Value& only(const Call& c) { return c[c.declares("x") ? "x" : "a"]; }
+
 template <double (*f)(double)>
 Results rounded(const Call& c) {
-  const Value& a = c["a"];
+  const Value& a = only(c);
   return {is_float(a) ? whole(c, f(a.number())) : Value(a.extent())};
 }
 template <double (*f)(double)>
 Results real(const Call& c) {
-  return {f(c["a"].number())};
+  return {f(only(c).number())};
 }
 
 Results negative(const Call& c) { return {sub(c, 0, c["a"])}; }
@@ -128,7 +131,7 @@ Results either(const Call& c) {
   if (c["a"].get_if<bool>() && c["b"].get_if<bool>()) return {c.flag("a") || c.flag("b")};
   return {c.integer("a") | c.integer("b")};
 }
-Results choose(const Call& c) { return {c.flag("a") ? c["b"] : c["c"]}; }
+Results choose(const Call& c) { return {c.flag("b") ? c["t"] : c["f"]}; }
 Results as_float(const Call& c) { return {c["a"].number()}; }
 Results as_int(const Call& c) {
   const Value& a = c["a"];
@@ -174,15 +177,15 @@ std::vector<Row> number_operators() {
       {"torch.sym_min(Scalar a, Scalar b)", binary<least>},
       {"torch.sym_float(Scalar a)", as_float},
       {"torch.sym_int(Scalar a)", as_int},
-      {"torch.sym_ite(bool a, Scalar b, Scalar c)", choose},
+      {"torch.sym_ite(bool b, Scalar t, Scalar f)", choose},
       {"torch.sym_sum(Scalar[] args)", sum},
-      {"math.ceil(Scalar a)", rounded<std::ceil>},
-      {"math.floor(Scalar a)", rounded<std::floor>},
-      {"math.trunc(Scalar a)", rounded<std::trunc>},
+      {"math.ceil(Scalar x)", rounded<std::ceil>},
+      {"math.floor(Scalar x)", rounded<std::floor>},
+      {"math.trunc(Scalar x)", rounded<std::trunc>},
       {"_operator.trunc(Scalar a)", rounded<std::trunc>},
       {"torch._sym_sqrt(Scalar a)", real<std::sqrt>},
-      {"math.sqrt(Scalar a)", real<std::sqrt>},
-      {"math.log2(Scalar a)", real<std::log2>},
+      {"math.sqrt(Scalar x)", real<std::sqrt>},
+      {"math.log2(Scalar x)", real<std::log2>},
       {"builtins.round(Scalar number, int? ndigits=None)", round_to},
   };
 }

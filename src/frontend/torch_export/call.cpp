@@ -84,7 +84,8 @@ class Inputs {
       const auto range = impl_.program.ranges.find(name);
       if (range == impl_.program.ranges.end()) continue;
       const auto& [min, max] = range->second;
-      if ((min && value < *min) || (max && value > *max))
+      const bool is_assumed = min == 2;  // PyTorch takes that for granted of any size that may differ, and does not check it
+      if ((min && !is_assumed && value < *min) || (max && value > *max))
         throw ValueError(fmt::format("{}: the size {} is {}, and the program was exported for {} to {}", impl_.file, name, value,
                                      min ? fmt::format("{}", *min) : "any", max ? fmt::format("{}", *max) : "any"));
     }

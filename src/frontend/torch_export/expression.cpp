@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include <tinygrad/errors.h>
@@ -70,9 +71,14 @@ struct Expression::Parser {
       return out;
     }
     out.kind_ = name;
-    if (name == "Symbol") {
+    if (name == "Symbol" || name == "Float") {
       out.name_ = quoted();
       skip_rest();
+      if (name == "Float") {
+        const char* const last = out.name_.data() + out.name_.size();
+        const auto [stop, wrong] = std::from_chars(out.name_.data(), last, out.real_);
+        if (wrong != std::errc{} || stop != last || !std::isfinite(out.real_)) fail("a finite number is expected");
+      }
       return out;
     }
     if (take(')')) return out;
@@ -119,8 +125,33 @@ std::optional<Linear> Expression::linear() const {
   return overflows ? std::nullopt : out;
 }
 
+std::optional<double> Expression::real(const Symbols& symbols) const {
+  if (kind_ == "Float") return real_;
+  if (kind_ == "ToFloat" && args_.size() == 1) return args_[0].real(symbols);
+  if (kind_ != "Add" && kind_ != "Mul" && kind_ != "FloatTrueDiv" && kind_ != "IntTrueDiv") {
+    const std::optional<int64_t> number = value(symbols);
+    return number ? std::optional(double(*number)) : std::nullopt;
+  }
+  std::optional<double> out;
+  for (const Expression& a : args_) {
+    const std::optional<double> v = a.real(symbols);
+    if (!v) return {};
+    out = !out ? *v : kind_ == "Add" ? *out + *v : kind_ == "Mul" ? *out * *v : *out / *v;
+  }
+  return out;
+}
+
+std::optional<int64_t> Expression::rounded(const Symbols& symbols) const {
+  const std::optional<double> x = args_.size() == 1 ? args_[0].real(symbols) : std::nullopt;
+  if (!x) return {};
+  const double whole = kind_ == "TruncToInt" ? std::trunc(*x) : kind_ == "FloorToInt" ? std::floor(*x) : std::ceil(*x);
+  constexpr double most = 9e15;  // up to which a double has all integers
+  return std::abs(whole) <= most ? std::optional(int64_t(whole)) : std::nullopt;
+}
+
 std::optional<int64_t> Expression::value(const Symbols& symbols) const {
   if (is_number()) return number_;
+  if (kind_ == "TruncToInt" || kind_ == "FloorToInt" || kind_ == "CeilToInt") return rounded(symbols);
   if (kind_ == "Symbol") {
     const auto found = symbols.find(name_);
     return found == symbols.end() ? std::nullopt : std::optional(found->second);
@@ -160,7 +191,7 @@ std::optional<int64_t> Expression::value(const Symbols& symbols) const {
 
 std::string Expression::text() const {
   if (is_number()) return fmt::format("{}", number_);
-  if (kind_ == "Symbol") return name_;
+  if (kind_ == "Symbol" || kind_ == "Float") return name_;
   const std::string_view infix = kind_ == "Add" ? " + " : kind_ == "Mul" ? "*" : kind_ == "FloorDiv" ? "//" : "";
   std::string out;
   for (const Expression& a : args_) out += (out.empty() ? "" : infix.empty() ? ", " : std::string(infix)) + a.text();

@@ -38,9 +38,15 @@ class Expression {
 
  private:
   struct Parser;
+  /// As a number that need not be whole.
+  std::optional<double> real(const Symbols& symbols) const;
+  /// Of a function that makes an integer of such a number.
+  std::optional<int64_t> rounded(const Symbols& symbols) const;
+
   std::string kind_ = {};  ///< of the function; empty for a number
   std::string name_ = {};
   int64_t number_ = 0;
+  double real_ = 0;
   std::vector<Expression> args_ = {};
 };
 

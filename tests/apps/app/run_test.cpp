@@ -76,6 +76,17 @@ TEST_F(TgRun, Json) {
   EXPECT_EQ(result().shape(), (Sizes{4, 2}));
 }
 
+TEST_F(TgRun, IndicesAreChecked) {
+  const std::string rows = model("rows.onnx", {.nodes = {node("Gather", {"w", "x"}, {"y"})},
+                                               .initializers = {tensor("w", {3}, float_type, raw<float>({10, 20, 30}))},
+                                               .inputs = {value_info("x", {2}, int64_type)},
+                                               .outputs = {value_info("y", {2})}});
+  run(rows + " --input x=2,-1");
+  EXPECT_EQ(result().tolist<float>(), (std::vector<float>{30, 30}));
+  expect_error(rows + " --input x=1,3", {"'x' selects rows of 3", "1 to 3"});
+  expect_error(rows + " --input x=-4,0", {"'x' selects rows of 3", "-4 to 0"});
+}
+
 TEST_F(TgRun, ProgramsOfTorchExport) {
   const std::string file = folder_.write("net.pt2", pt2::archive());
   const Json r = run(file + " --input random --repeat 3");
@@ -85,6 +96,10 @@ TEST_F(TgRun, ProgramsOfTorchExport) {
   run(file + " --input x=3 --size s0=5 --repeat 0");
   EXPECT_EQ(result("output").tolist<float>(), (std::vector<float>{4, 5, 4, 5, 4, 5, 4, 5, 4, 5}));
   expect_error(file + " --input x=3 --size s0=10", {"the size s0 is 10", "2 to 9"});
+  expect_error(file + " --input x=3 --size s0=3 --size s0=4", {"'s0' is given twice"});
+  // Results are those of the first call, though each call writes into its input.
+  run(folder_.write("writes.pt2", pt2::archive(pt2::program({{"aten.add.Tensor", "aten.add_.Tensor"}}))) + " --input x=3 --repeat 4");
+  EXPECT_EQ(result("output").tolist<float>(), (std::vector<float>{4, 5, 4, 5}));
   expect_error(folder_.write("odd.pt2", pt2::archive(pt2::program({{"aten.add.Tensor", "aten.odd.Tensor"}}))) + " --input random",
                {"not supported", "aten.odd.Tensor"});
 

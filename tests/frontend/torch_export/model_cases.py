@@ -245,6 +245,13 @@ class Sizes(nn.Module):
     return x.reshape(n * 2, 2).sum(1), torch.ones(n + 1, dtype=torch.int16), torch.cat([x, y], 0), x[: n - 1], n
 
 
+class Resized(nn.Module):
+  """Sizes that numbers which are not whole are made of."""
+  def forward(self, x):
+    half = F.interpolate(x, scale_factor=0.5, mode="bilinear", recompute_scale_factor=True)
+    return half, F.interpolate(x, scale_factor=1.7, mode="bilinear"), F.interpolate(x, scale_factor=2.0, mode="bicubic"), x[..., : int(x.shape[-1] * 0.75)]
+
+
 def cases():
   out = []
   def add(name, module, *inputs, train=False, **options): out.append((name, module.train(train), inputs, options))
@@ -257,6 +264,7 @@ def cases():
   add("yolo", YOLO(), image); add("mixer", Mixer(), torch.randn(2, 9, 12)); add("ssm", SSM(), torch.randn(2, 5, 4))
   add("diffusion", Diffusion(), torch.randn(2, 16, 4, 4), torch.tensor([3, 70]), torch.randn(2, 5, 8))
   add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("aliases", Aliases(), torch.randn(4, 6)); add("control", Control(), torch.randn(3, 4))
+  add("resized", Resized(), torch.randn(1, 2, 11, 14), dynamic=({2: torch.export.Dim("height", min=4, max=64), 3: torch.export.Dim.AUTO},))
   rows, others = torch.export.Dim("rows", min=3, max=64), torch.export.Dim("others", min=1, max=9)
   add("sizes", Sizes(), torch.randn(6, 4), torch.randn(3, 4), dynamic=({0: rows}, {0: others}))
   add("gpt2-dynamic", GPT2(), torch.randint(0, 50, (2, 9)), dynamic=({1: torch.export.Dim("length", min=2, max=60)},))
