@@ -74,7 +74,9 @@ class Maker {
         if (kind != is_random) check_indices(p, m);
         for (size_t i = 0; i < p.shape.size() && kind != is_random; ++i) {
           const DeclaredSize& d = p.shape[i];
-          if (!d.name.empty() && d.size < 0) sizes_.emplace(d.name, (m.tensor.shape()[i] - d.offset) / d.factor);
+          int64_t rest = 0;
+          const bool is_named = !d.name.empty() && d.size < 0 && !__builtin_sub_overflow(m.tensor.shape()[i], d.offset, &rest);
+          if (is_named && rest >= 0) sizes_.emplace(d.name, rest / d.factor);
         }
       }
     }

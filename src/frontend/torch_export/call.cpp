@@ -65,7 +65,13 @@ class Inputs {
       throw ShapeError(
           fmt::format("{}: input '{}' has the shape ({}), expects {}", impl_.file, info.name, fmt::join(shape, ", "), info.type));
     for (size_t i = 0; i < sizes.size(); ++i) {
-      if (const std::optional<Linear> e = sizes[i].linear()) symbols_.emplace(e->symbol, (shape[i] - e->offset) / e->factor);
+      if (const std::optional<Linear> e = sizes[i].linear()) {
+        const std::optional<int64_t> number = e->number_for(shape[i]);
+        if (!number)
+          throw ShapeError(fmt::format("{}: input '{}' has {} elements along axis {}, which is {} for no {}", impl_.file, info.name,
+                                       shape[i], i, sizes[i].text(), e->symbol));
+        symbols_.emplace(e->symbol, *number);
+      }
       checks_.push_back({&info, i, &sizes[i], shape[i]});
     }
     if (!impl_.options.device.empty() && t->device() != impl_.options.device) return View(t->to(impl_.options.device));

@@ -106,6 +106,12 @@ Expression Expression::parse(std::string_view text, const std::string& path) {
   return out;
 }
 
+std::optional<int64_t> Linear::number_for(int64_t size) const {
+  int64_t rest = 0;
+  if (__builtin_sub_overflow(size, offset, &rest) || rest == INT64_MIN || rest % factor != 0) return {};
+  return rest / factor;
+}
+
 std::optional<Linear> Expression::linear() const {
   if (kind_ == "Symbol") return Linear{name_};
   if (kind_ != "Add" && kind_ != "Mul") return {};

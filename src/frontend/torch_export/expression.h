@@ -18,6 +18,9 @@ using Symbols = std::map<std::string, int64_t, std::less<>>;
 struct Linear {
   std::string symbol = {};
   int64_t factor = 1, offset = 0;
+
+  /// For which number it is that size; nothing where it is for none.
+  std::optional<int64_t> number_for(int64_t size) const;
 };
 
 class Expression {

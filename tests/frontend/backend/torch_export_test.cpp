@@ -55,6 +55,13 @@ TEST(TorchExport, SizesMayBeLinearInASymbol) {
   EXPECT_EQ(program.inputs()[0].shape[0].offset, 1);
   EXPECT_EQ(program({Tensor::ones({7, 2})})[0].sum().item<float>(), 35.0f);
   EXPECT_THROW(program({Tensor::ones({6, 2})}), ShapeError);
+  // The least number there is, as an offset and as a factor.
+  for (const char* odd :
+       {"Add(Mul(Integer(-1), Symbol('s0')), Integer(-9223372036854775808))", "Mul(Integer(-9223372036854775808), Symbol('s0'))"}) {
+    std::string wrong = test::pt2::program();
+    for (size_t at = 0; (at = wrong.find(whole)) != std::string::npos;) wrong.replace(at, whole.size(), odd);
+    EXPECT_THROW(load(archive(wrong))({Tensor::ones({7, 2})}), ShapeError);
+  }
   EXPECT_THROW(program({Tensor::ones({21, 2})}), ValueError);
 }
 
