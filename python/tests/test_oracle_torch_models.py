@@ -13,9 +13,16 @@ import torch_models
 from tinygrad_cpp.frontend import torch as bridge
 
 
+# Where a result is about 0, rounding decides which side of a kink it is on, and with that gradients by parts of a hundred, in eager PyTorch
+# too: these networks are compared in float64.
+KINKED = {"resnet", "mobilenet", "unet", "vae", "yolo"}
+
+
 def trained(network: str, **how: Any) -> list[Any]:
   """The losses of three steps, the last gradients, and what the network remembers."""
   net, inputs = torch_models.make(network)
+  if network in KINKED:
+    net, inputs = net.double(), tuple(x[:2].double() for x in inputs)
   model = torch.compile(net, **how) if how else net
   out: list[Any] = []
   for _ in range(3):
@@ -34,7 +41,8 @@ def test_values_and_gradients(network: str) -> None:
   got = trained(network, backend="tinygrad_cpp", fullgraph=True)
   for a, b in zip(got, expected, strict=True):
     # Sums in another order: errors are a part of the largest element.
-    torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-3 * float(b.abs().max()) + 1e-7)
+    bound = 1e-6 if b.dtype == torch.float64 else 1e-3
+    torch.testing.assert_close(a, b, rtol=bound, atol=2 * bound * float(b.abs().max()) + 1e-4 * bound)
   assert not bridge.fallback_counts()
 
 

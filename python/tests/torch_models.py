@@ -339,5 +339,6 @@ def loss_of(out: Any) -> Tensor:
   """One number of whatever a network gives, in which every element has its own weight."""
   total = torch.zeros(())
   for x in out if isinstance(out, tuple) else (out,):
-    total = total + (x.float() * torch.linspace(0.5, 1.5, x.numel()).reshape(x.shape)).mean() + x.float().square().mean()
+    x = x if x.dtype == torch.float64 else x.float()
+    total = total + (x * torch.linspace(0.5, 1.5, x.numel(), dtype=x.dtype).reshape(x.shape)).mean() + x.square().mean()
   return total

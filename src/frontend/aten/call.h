@@ -97,6 +97,7 @@ std::vector<Row> attention_operators();
 std::vector<Row> recurrent_operators();
 std::vector<Row> resampling_operators();
 std::vector<Row> loss_operators();
+std::vector<Row> composite_operators();
 std::vector<Row> number_operators();
 std::vector<Row> prims_operators();
 

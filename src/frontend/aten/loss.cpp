@@ -186,6 +186,45 @@ Results pairwise_distance(const Call& c) {
                         : away.pow(power).sum(-1, {.keepdim = c.flag("keepdim")}).pow(1 / power));
 }
 
+// Losses with a margin.
+
+Tensor above_zero(const Tensor& x) { return x.maximum(x.zeros_like()); }
+Results margin_ranking(const Call& c) {
+  const Promoted p = promoted(c, {"input1", "input2", "target"});
+  return one(reduced(c, above_zero(-p[2] * (p[0] - p[1]) + c.number("margin"))));
+}
+Results hinge_embedding(const Call& c) {
+  return loss(c, [&](const Tensor& x, const Tensor& y) {
+    return y.ne(1).where(above_zero(c.number("margin") - x), x.zeros_like()) + y.ne(-1).where(x, x.zeros_like());
+  });
+}
+Results soft_margin(const Call& c) {
+  return loss(c, [](const Tensor& x, const Tensor& y) { return log1p((-x * y).exp()); });
+}
+Results cosine_embedding(const Call& c) {
+  const Promoted p = promoted_floats(c, {"input1", "input2"});
+  const Tensor target = c.tensor("target");
+  constexpr double least = 1e-12;
+  const auto dot = [](const Tensor& a, const Tensor& b) { return (a * b).sum(-1); };
+  const Tensor cosine = dot(p[0], p[1]) / ((dot(p[0], p[0]) + least) * (dot(p[1], p[1]) + least)).sqrt(), none = cosine.zeros_like();
+  return one(reduced(c, target.eq(1).where(1 - cosine, none) + target.eq(-1).where(above_zero(cosine - c.number("margin")), none)));
+}
+Results triplet_margin(const Call& c) {
+  const auto distance = [&](std::string_view a, std::string_view b) {
+    return call("aten.pairwise_distance.default", {{"x1", c[a]}, {"x2", c[b]}, {"p", c["p"]}, {"eps", c["eps"]}})[0].tensor();
+  };
+  Tensor other = distance("anchor", "negative");
+  if (c.flag("swap")) other = other.minimum(distance("positive", "negative"));
+  return one(reduced(c, above_zero(distance("anchor", "positive") - other + c.number("margin"))));
+}
+Results poisson_nll(const Call& c) {
+  const Promoted p = promoted(c, {"input", "target"});
+  const Tensor &x = p[0], &y = p[1];
+  Tensor losses = c.flag("log_input") ? x.exp() - y * x : x - y * (x + c.number("eps")).log();
+  if (c.flag("full")) losses = losses + (y > 1).where(y * y.log() - y + 0.5 * (2 * M_PI * y).log(), y.zeros_like());
+  return one(reduced(c, losses));
+}
+
 }  // namespace
 
 std::vector<Row> loss_operators() {
@@ -227,6 +266,16 @@ std::vector<Row> loss_operators() {
       {"aten.cross_entropy_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float "
        "label_smoothing=0.0)",
        cross_entropy},
+      {"aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1)", margin_ranking},
+      {"aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1.0, int reduction=1)", hinge_embedding},
+      {"aten.soft_margin_loss.default(Tensor self, Tensor target, int reduction=1)", soft_margin},
+      {"aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1)",
+       cosine_embedding},
+      {"aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, "
+       "bool "
+       "swap=False, int reduction=1)",
+       triplet_margin},
+      {"aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction)", poisson_nll},
       {"aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity},
       {"aten.pairwise_distance.default(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)", pairwise_distance},
   };

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "frontend/aten/promotion.h"
@@ -238,13 +239,15 @@ Results triangle(const Call& c, bool upper) {
   const Tensor x = c.tensor("self");
   return one(upper ? x.triu(c.extent("diagonal")) : x.tril(c.extent("diagonal")));
 }
+/// How many pictures there are.
+int64_t leading_of(const Sizes& shape) { return std::accumulate(shape.begin(), shape.end() - 3, int64_t{1}, std::multiplies<>()); }
 Results pixel_shuffle(const Call& c) {
   const Tensor x = c.tensor("self");
   const int64_t r = c.integer("upscale_factor");
   if (x.ndim() < 3 || r <= 0 || x.size(-3) % (r * r) != 0) c.fail("the channels are no multiple of the factor's square");
   Sizes shape = x.shape(), out = shape;
   const int64_t h = shape[shape.size() - 2], w = shape.back(), channels = shape[shape.size() - 3] / (r * r);
-  const Tensor parts = x.reshape(Sizes{-1, channels, r, r, h, w}).permute({0, 1, 4, 2, 5, 3});
+  const Tensor parts = x.reshape(Sizes{leading_of(shape), channels, r, r, h, w}).permute({0, 1, 4, 2, 5, 3});
   out[out.size() - 3] = channels;
   out[out.size() - 2] = h * r;
   out.back() = w * r;
@@ -259,7 +262,7 @@ Results pixel_unshuffle(const Call& c) {
   out[out.size() - 3] = channels * r * r;
   out[out.size() - 2] = h;
   out.back() = w;
-  return one(x.reshape(Sizes{-1, channels, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape(out));
+  return one(x.reshape(Sizes{leading_of(x.shape()), channels, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape(out));
 }
 Results channel_shuffle(const Call& c) {
   const Tensor x = c.tensor("self");

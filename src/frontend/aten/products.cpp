@@ -121,7 +121,12 @@ Results einsum(const Call& c) {
   for (Tensor& t : tensors)
     if (t.dtype() != dtype) c.fail("the operands have different dtypes");
   for (Tensor& t : tensors) t = t.cast(is_float(dtype) ? wide_type(dtype) : DType::int64);
-  return one(Tensor::einsum(formula, tensors).cast(dtype));
+  // A sum over axes of one operand has the dtype of sums.
+  const size_t arrow = formula.find("->");
+  const bool is_sum = tensors.size() == 1 && std::ranges::any_of(formula.substr(0, arrow), [&](char ch) {
+                        return std::isalpha(static_cast<unsigned char>(ch)) && formula.find(ch, arrow) == std::string::npos;
+                      });
+  return one(Tensor::einsum(formula, tensors).cast(is_sum ? sum_type(dtype) : dtype));
 }
 Results tensordot(const Call& c) {
   Tensor a = c.tensor("self"), b = c.tensor("other");

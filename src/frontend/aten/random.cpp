@@ -71,7 +71,7 @@ Results native_dropout(const Call& c) {
   return {kept.where(x * x.full_like(1 / (1 - p)), x.zeros_like()), kept};
 }
 Results native_dropout_backward(const Call& c) {
-  const Tensor grad = c.tensor("grad_output");
+  const Tensor grad = c.tensor("grad_output").cast(float_type(c.tensor("grad_output").dtype()));
   return one(c.tensor("mask").where(grad * grad.full_like(c.number("scale")), grad.zeros_like()));
 }
 Results dropout(const Call& c) {

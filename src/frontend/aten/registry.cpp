@@ -29,13 +29,13 @@ Table make_table() {
                             scan_operators,       movement_operators, slicing_operators,       indexing_operators,    scatter_operators,
                             creation_operators,   random_operators,   product_operators,       convolution_operators, pooling_operators,
                             padding_operators,    softmax_operators,  normalization_operators, attention_operators,   recurrent_operators,
-                            resampling_operators, loss_operators,     number_operators,        prims_operators})
+                            resampling_operators, loss_operators,     composite_operators,     number_operators,      prims_operators})
     add(family());
   return out;
 }
 
 const Table& table() {
-  static const Table all = make_table();
+  static const Table& all = *new Table(make_table());
   return all;
 }
 

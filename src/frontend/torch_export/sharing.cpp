@@ -13,66 +13,80 @@ using aten::Value;
 using Names = std::set<std::string_view>;
 
 bool is_view(std::string_view target) {
-  static const Names names = {"aten.view.default",
-                              "aten.view.dtype",
-                              "aten.expand.default",
-                              "aten.expand_as.default",
-                              "aten.permute.default",
-                              "aten.transpose.int",
-                              "aten.swapaxes.default",
-                              "aten.swapdims.default",
-                              "aten.t.default",
-                              "aten.numpy_T.default",
-                              "aten.mT.default",
-                              "aten.movedim.intlist",
-                              "aten.movedim.int",
-                              "aten.squeeze.default",
-                              "aten.squeeze.dim",
-                              "aten.squeeze.dims",
-                              "aten.unsqueeze.default",
-                              "aten.unflatten.int",
-                              "aten.unfold.default",
-                              "aten.diagonal.default",
-                              "aten.slice.Tensor",
-                              "aten.select.int",
-                              "aten.narrow.default",
-                              "aten.split.Tensor",
-                              "aten.split.sizes",
-                              "aten.split_with_sizes.default",
-                              "aten.chunk.default",
-                              "aten.unbind.int",
-                              "aten.view_as.default",
-                              "aten.tensor_split.sections",
-                              "aten.broadcast_to.default",
-                              "prims.broadcast_in_dim.default",
-                              "prims.collapse_view.default",
-                              "prims.split_dim.default",
-                              "prims.squeeze.default",
-                              "prims.transpose.default",
-                              "prims.view_of_dtype.default"};
+  static const Names& names = *new Names{"aten.view.default",
+                                         "aten.view.dtype",
+                                         "aten.expand.default",
+                                         "aten.expand_as.default",
+                                         "aten.permute.default",
+                                         "aten.transpose.int",
+                                         "aten.swapaxes.default",
+                                         "aten.swapdims.default",
+                                         "aten.t.default",
+                                         "aten.numpy_T.default",
+                                         "aten.mT.default",
+                                         "aten.movedim.intlist",
+                                         "aten.movedim.int",
+                                         "aten.squeeze.default",
+                                         "aten.squeeze.dim",
+                                         "aten.squeeze.dims",
+                                         "aten.unsqueeze.default",
+                                         "aten.unflatten.int",
+                                         "aten.unfold.default",
+                                         "aten.diagonal.default",
+                                         "aten.slice.Tensor",
+                                         "aten.select.int",
+                                         "aten.narrow.default",
+                                         "aten.split.Tensor",
+                                         "aten.split.sizes",
+                                         "aten.split_with_sizes.default",
+                                         "aten.chunk.default",
+                                         "aten.unbind.int",
+                                         "aten.view_as.default",
+                                         "aten.tensor_split.sections",
+                                         "aten.broadcast_to.default",
+                                         "aten.atleast_1d.default",
+                                         "aten.atleast_2d.default",
+                                         "aten.atleast_3d.default",
+                                         "aten.hsplit.int",
+                                         "aten.hsplit.array",
+                                         "aten.vsplit.int",
+                                         "aten.vsplit.array",
+                                         "aten.dsplit.int",
+                                         "aten.dsplit.array",
+                                         "aten.mH.default",
+                                         "aten.matrix_H.default",
+                                         "aten.linalg_diagonal.default",
+                                         "prims.broadcast_in_dim.default",
+                                         "prims.collapse_view.default",
+                                         "prims.split_dim.default",
+                                         "prims.squeeze.default",
+                                         "prims.transpose.default",
+                                         "prims.view_of_dtype.default"};
   return names.contains(target);
 }
 /// Of real numbers.
 bool is_same(std::string_view target) {
-  static const Names names = {"aten.alias.default", "aten.detach.default",       "aten.lift_fresh.default",  "aten.positive.default",
-                              "aten.conj.default",  "aten.resolve_conj.default", "aten.resolve_neg.default", "prims.view_of.default"};
+  static const Names& names = *new Names{"aten.alias.default",        "aten.detach.default",      "aten.lift_fresh.default",
+                                         "aten.positive.default",     "aten.conj.default",        "aten.real.default",
+                                         "aten.resolve_conj.default", "aten.resolve_neg.default", "prims.view_of.default"};
   return names.contains(target);
 }
 /// A view where the elements lie so that it can be one, else a copy.
 bool is_reshape(std::string_view target) {
-  static const Names names = {"aten.reshape.default", "aten.flatten.using_ints", "aten.reshape_as.default"};
+  static const Names& names = *new Names{"aten.reshape.default", "aten.flatten.using_ints", "aten.reshape_as.default"};
   return names.contains(target);
 }
 /// The argument itself where it does nothing.
 bool is_dropout(std::string_view target) {
-  static const Names names = {"aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default",
-                              "aten.feature_alpha_dropout.default"};
+  static const Names& names = *new Names{"aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default",
+                                         "aten.feature_alpha_dropout.default"};
   return names.contains(target);
 }
 bool is_conversion(std::string_view target) { return target == "aten.type_as.default" || target.starts_with("aten.to."); }
 /// Views of their arguments, as a rule.
 bool is_composed_of_views(std::string_view target) {
-  return target == "aten.einsum.default" || target.starts_with("aten.meshgrid.") || target == "aten.broadcast_tensors.default";
+  return target == "aten.einsum.default" || target.starts_with("aten.meshgrid.") || target.ends_with(".Sequence") ||
+         target == "aten.broadcast_tensors.default";
 }
 
 Value argument(const aten::Arguments& all, std::string_view name) {
@@ -146,6 +160,8 @@ Sharing contiguous_sharing(const Tensor& from, const TensorMeta* meta) {
 
 Sharing sharing_of(const Node& node, const aten::Arguments& arguments, const std::vector<Value>& results, const TensorMeta* first) {
   const std::string_view target = node.target;
+  if (target == "aten.sum_to_size.default" || target == "aten.cartesian_prod.default")
+    return Sharing::unknown;  // there may be nothing to do
   if (is_view(target)) return Sharing::view;
   if (is_same(target)) return Sharing::same;
   if (is_composed_of_views(target)) {

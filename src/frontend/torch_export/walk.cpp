@@ -16,8 +16,9 @@ using aten::Value;
 namespace {
 
 bool changes_shape_in_place(std::string_view name) {
-  static const std::set<std::string_view> names = {"squeeze_", "unsqueeze_", "transpose_", "t_",          "swapaxes_",      "swapdims_",
-                                                   "resize_",  "resize_as_", "set_",       "as_strided_", "requires_grad_", "rename_"};
+  static const auto& names =
+      *new std::set<std::string_view>{"squeeze_", "unsqueeze_", "transpose_", "t_",          "swapaxes_",      "swapdims_",
+                                      "resize_",  "resize_as_", "set_",       "as_strided_", "requires_grad_", "rename_"};
   return names.contains(name);
 }
 

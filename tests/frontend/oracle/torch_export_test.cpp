@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include <tinygrad/device.h>
@@ -55,14 +56,22 @@ std::string run(const std::filesystem::path& path, std::set<std::string>& covere
   const std::filesystem::path values = std::filesystem::path(path).replace_extension(".pt");
   const bool is_model = path.filename().string().starts_with("model-");
   const nn::state::StateDict all = nn::state::torch_load(values.string());
-  const torch_export::Program program = torch_export::load(path.string(), {.device = default_device()});
+  const bool may_refuse = all.contains("refused") && all.at("refused").item<bool>();
+  std::optional<torch_export::Program> loaded;
+  try {
+    loaded = torch_export::load(path.string(), {.device = default_device()});
+  } catch (const FormatError&) {
+    if (!may_refuse) throw;
+    is_unsupported = true;
+    return "refused";
+  }
+  const torch_export::Program& program = *loaded;
   if (!program.unsupported().empty()) {
     is_unsupported = true;
     std::string out = "unsupported:";
     for (const std::string& name : program.unsupported()) out += " " + name;
     return out;
   }
-  const bool may_refuse = all.contains("refused") && all.at("refused").item<bool>();
   std::vector<Tensor> inputs;
   for (const Tensor& t : list_of(all, "in")) inputs.push_back(t.clone().to(default_device()));
   const std::vector<Tensor> want = list_of(all, "out");

@@ -37,7 +37,10 @@ def plain(x): return x.detach().clone() if isinstance(x, torch.Tensor) else torc
 
 # What PyTorch computes and we refuse by an error that says so.
 REFUSED = ["addmv-int64-*", "baddbmm-int64-*", "nn.functional.avg_pool?d-int64-*", "nn.functional.local_response_norm-int64-*", "nn.functional.batch_norm-float32-1",
-           "nn.functional.instance_norm-*", "nn.functional.interpolate.*-uint8-*", "nn.functional.upsample_bilinear-uint8-*", "nn.functional.pad.reflect-float32-1"]
+           "nn.functional.instance_norm-*", "linalg.*-core", "nn.functional.grid_sample-float32-3", "tensor_split-float32-0-core",
+           "nn.functional.interpolate.*-uint8-*", "nn.functional.upsample_bilinear-uint8-*", "nn.functional.pad.reflect-float32-1"]
+# Of which only shapes and dtypes are compared: PyTorch rounds places in pictures to 16 bits, and draws what is dropped from other numbers.
+LOOSE = ["grid_sampler_2d-*float16-*", "nn.functional.grid_sample-*float16-*", "nn.functional.dropout-float32-*"]
 
 
 def write(folder, name, module, inputs, *, decompose=False, dynamic=None, loose=False, seeds=True):
@@ -48,6 +51,7 @@ def write(folder, name, module, inputs, *, decompose=False, dynamic=None, loose=
     if decompose: program = program.run_decompositions()
     targets = {n.target for n in program.graph.nodes if n.op == "call_function"}
     loose = loose or any(torch.Tag.nondeterministic_seeded in getattr(t, "tags", ()) and "dropout" not in str(t) for t in targets)
+    loose = loose or any("empty" in str(t) for t in targets) or any(fnmatch.fnmatch(name, pattern) for pattern in LOOSE)
     torch.export.save(program, folder / f"{name}.pt2")  # before it runs, which may change its buffers
     given = [x.clone() for x in inputs]
     expected = [plain(x) for x in pytree.tree_leaves(program.module()(*given)) if x is not None]

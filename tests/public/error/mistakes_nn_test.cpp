@@ -191,7 +191,7 @@ std::vector<Mistake> files() {
       mistake<FormatError>("a_file_of_another_kind", "no safetensors, or cut off",
                            [](Givens&) { safe_load(file_of("other", std::string(64, '\xff'))); }),
       mistake<FormatError>("a_file_of_some_bytes", "too short for safetensors", [](Givens&) { safe_load(file_of("short", "abc")); }),
-      bad_file("a_header_that_is_no_json", "the header is no JSON", "{nothing", ""),
+      bad_file("a_header_that_is_no_json", "no JSON", "{nothing", ""),
       bad_file("an_unknown_dtype_in_a_file", "'F33', which is not supported", R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})",
                "1234"),
       bad_file("a_shape_that_does_not_fit_the_bytes", "which does not fit", R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
