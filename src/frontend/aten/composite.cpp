@@ -21,7 +21,7 @@ Tensor at_least(const Tensor& x, int rank) {
   if (rank == 2) return x.unsqueeze(0);
   return x.ndim() == 1 ? x.unsqueeze(0).unsqueeze(2) : x.unsqueeze(2);
 }
-Operator atleast(int rank) {
+Operator with_axes(int rank) {
   return [rank](const Call& c) -> Results {
     if (c.declares("self")) return one(at_least(c.tensor("self"), rank));
     List out;
@@ -277,12 +277,12 @@ std::vector<Row> composite_operators() {
   const auto adjoint = [](const Call& c) -> Results { return one(c.tensor("self").transpose(-2, -1)); };
   const auto same = [](const Call& c) -> Results { return one(c.tensor("self")); };
   return {
-      {"aten.atleast_1d.default(Tensor self)", atleast(1)},
-      {"aten.atleast_2d.default(Tensor self)", atleast(2)},
-      {"aten.atleast_3d.default(Tensor self)", atleast(3)},
-      {"aten.atleast_1d.Sequence(Tensor[] tensors)", atleast(1)},
-      {"aten.atleast_2d.Sequence(Tensor[] tensors)", atleast(2)},
-      {"aten.atleast_3d.Sequence(Tensor[] tensors)", atleast(3)},
+      {"aten.atleast_1d.default(Tensor self)", with_axes(1)},
+      {"aten.atleast_2d.default(Tensor self)", with_axes(2)},
+      {"aten.atleast_3d.default(Tensor self)", with_axes(3)},
+      {"aten.atleast_1d.Sequence(Tensor[] tensors)", with_axes(1)},
+      {"aten.atleast_2d.Sequence(Tensor[] tensors)", with_axes(2)},
+      {"aten.atleast_3d.Sequence(Tensor[] tensors)", with_axes(3)},
       {"aten.hstack.default(Tensor[] tensors)", hstack},
       {"aten.vstack.default(Tensor[] tensors)", [](const Call& c) { return joined_at_least(c, 2, 0); }},
       {"aten.dstack.default(Tensor[] tensors)", [](const Call& c) { return joined_at_least(c, 3, 2); }},
