@@ -49,7 +49,7 @@ test-full: tests  ## every test, counted ones with 20 times more cases
 	TG_TEST_SCALE=20 $(CTEST) --timeout 3600
 
 oracle-full: setup-test  ## every function against PyTorch and NumPy, model files against their own readers; writes docs/api-coverage.md
-	@tools/venv --torch
+	@tools/venv --oracle
 	cmake --preset release -DTG_BUILD_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python
 	ninja -C $(BUILD) tinygrad_python test_frontend_oracle
 	build/venv/bin/python python/tests/model_files.py write $(BUILD)/model_files
@@ -98,6 +98,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/python/run $(BUILD)
 	@bench/digits/run $(BUILD)/bin/tg
 	@bench/onnx/run $(BUILD)/bin/tg
+	@bench/torch_compile/run $(BUILD)
 	@bench/model_files/run $(BUILD)
 	@bench/overheads/run $(BUILD)
 	@bench/beside/run $(BUILD)

@@ -58,13 +58,11 @@ class ExportedProgram final : public Program {
     for (size_t i = 0; i < results.size(); ++i) {
       const Tensor& t = results[i];
       if (!t.defined()) continue;  // None
-      const auto& shape = outputs_[i].shape;
-      const auto last = std::ranges::find_if(shape.rbegin(), shape.rend(), [](const DeclaredSize& d) { return d.size != 1; });
       out.push_back({.name = outputs_[i].name,
-                     .type = std::string(repr(t.dtype()).substr(std::string_view("dtypes.").size())),
+                     .type = text_of(t.dtype()),
                      .shape = t.shape(),
                      .tensor = t,
-                     .has_fixed_row = last != shape.rend() && last->size > 1});
+                     .has_fixed_row = has_fixed_row(outputs_[i].shape)});
     }
     return out;
   }

@@ -44,8 +44,6 @@ std::string listed(const std::vector<Port>& ports) {
   return out;
 }
 
-std::string text_of(DType dtype) { return std::string(repr(dtype).substr(std::string_view("dtypes.").size())); }
-
 /// Whether the number is one of the type's; of 64 bits as far as a double tells integers apart.
 bool holds(DType dtype, double number) {
   if (is_float(dtype)) return true;

@@ -58,8 +58,7 @@ class OnnxProgram final : public Program {
     std::vector<Result> out;
     for (const Port& o : outputs_) {
       add(out, o.name, values.at(o.name));
-      const auto last = std::ranges::find_if(o.shape.rbegin(), o.shape.rend(), [](const DeclaredSize& d) { return d.size != 1; });
-      if (!out.empty()) out.back().has_fixed_row = last != o.shape.rend() && last->size > 1;
+      if (!out.empty()) out.back().has_fixed_row = has_fixed_row(o.shape);
     }
     return out;
   }

@@ -2,10 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include <tinygrad/errors.h>
 #include <tinygrad/formats.h>
 
 namespace tinygrad::apps {
+
+std::string text_of(DType dtype) { return std::string(repr(dtype).substr(std::string_view("dtypes.").size())); }
+
+bool has_fixed_row(const std::vector<DeclaredSize>& shape) {
+  const auto last = std::find_if(shape.rbegin(), shape.rend(), [](const DeclaredSize& d) { return d.size != 1; });
+  return last != shape.rend() && last->size > 1;
+}
 
 std::unique_ptr<Program> open_program(const std::string& path) {
   if (path.ends_with(".onnx")) return open_onnx(path);

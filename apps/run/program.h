@@ -39,6 +39,11 @@ struct Result {
   bool has_fixed_row = false;           ///< the file says how many elements the last axis has that is not 1
 };
 
+/// "float32".
+std::string text_of(DType dtype);
+/// Whether a shape says how many elements its last axis has that is not 1.
+bool has_fixed_row(const std::vector<DeclaredSize>& shape);
+
 class Program {
  public:
   virtual ~Program() = default;

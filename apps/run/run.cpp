@@ -24,8 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(DType dtype) { return std::string(repr(dtype).substr(std::string_view("dtypes.").size())); }
-
 double rounded(double number, double digits = 1e6) { return std::round(number * digits) / digits; }
 
 std::string flop_text(uint64_t flops) {

@@ -84,7 +84,7 @@ class TINYGRAD_EXPORT Program {
   std::vector<Tensor> operator()(std::span<const Tensor> inputs) const;
   /// The same, realized. The first call with inputs of these shapes and numbers makes the graph, the second captures it, and further ones
   /// replay its kernels; a program that reads values of tensors makes its graph in each call. Once state() was called, what is computed of
-  /// the state alone is computed in each call.
+  /// the state alone is computed in each call. Of several threads one runs at a time.
   std::vector<Tensor> run(std::span<const Input> inputs) const;
   std::vector<Tensor> run(std::initializer_list<Input> inputs) const { return run(std::span(inputs.begin(), inputs.size())); }
 

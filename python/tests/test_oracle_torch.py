@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
@@ -13,14 +13,7 @@ torch = pytest.importorskip("torch")
 
 import tinygrad_cpp as tg
 from tinygrad_cpp.frontend import torch as bridge
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-  torch._dynamo.reset()
-  bridge.reset_fallback_counts()
-  torch.manual_seed(1)
-  yield
+from torch_support import fresh  # used by every test
 
 
 def compiled(f: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import warnings
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
@@ -15,14 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tinygrad_cpp.frontend import torch as bridge
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-  torch._dynamo.reset()
-  bridge.reset_fallback_counts()
-  torch.manual_seed(1)
-  yield
+from torch_support import fresh  # used by every test
 
 
 def compiled(f: Callable[..., Any], **options: Any) -> Callable[..., Any]:

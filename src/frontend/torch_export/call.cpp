@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include <tinygrad/errors.h>
 
 #include "frontend/torch_export/walk.h"
+#include "tensor/memory.h"
 
 namespace tinygrad::torch_export {
 
@@ -34,9 +36,10 @@ class Inputs {
     const auto wanted = size_t(std::ranges::count(impl_.description.inputs, false, &ValueInfo::is_constant));
     if (given_.size() != wanted) throw ValueError(fmt::format("{}: {} inputs, expects {}", impl_.file, given_.size(), wanted));
     for (const InputSpec& spec : impl_.program.inputs) {
-      using Kind = InputSpec::Kind;
-      if (spec.kind == Kind::parameter || spec.kind == Kind::buffer || spec.kind == Kind::constant_tensor) {
-        out.emplace_back(View(impl_.state.at(spec.target)));
+      if (spec.is_state()) {
+        View view(impl_.state.at(spec.target));
+        view.memory()->may_be_shared = impl_.shared.contains(spec.target);
+        out.emplace_back(std::move(view));
         continue;
       }
       const ValueInfo& info = impl_.description.inputs[listed++];
@@ -118,6 +121,32 @@ Tensor result_of(const aten::Value& v, const std::string& device) {
   throw ValueError(fmt::format("a result that is {} is no tensor", v.kind()));
 }
 
+/// The tensor that each input of the graph came as, undefined for what is none.
+std::vector<Tensor> tensors_of(const Program::Impl& impl, std::span<const Input> given) {
+  std::vector<Tensor> out;
+  size_t next = 0;
+  for (const InputSpec& spec : impl.program.inputs) {
+    Tensor& own = out.emplace_back();
+    if (spec.is_state()) own = impl.state.at(spec.target);
+    if (spec.kind != InputSpec::Kind::user || !spec.argument.name()) continue;
+    if (const Tensor* t = std::get_if<Tensor>(&given[next])) own = *t;
+    ++next;
+  }
+  return out;
+}
+
+/// The elements as they are now, whatever is written to what the tensor is a view of.
+Tensor frozen(const Tensor& t) { return tensor::state_of_view(t.uop()) ? t.clone() : t; }
+
+/// The place of the input that a mutation writes into.
+size_t written_place(const Program::Impl& impl, const OutputSpec& spec) {
+  const auto place = std::ranges::find_if(impl.program.inputs, [&](const InputSpec& in) {
+    return spec.kind == OutputSpec::Kind::input_mutation ? in.argument.name() && in.argument.name()->text == spec.target
+                                                         : in.is_state() && in.target == spec.target;
+  });
+  return size_t(place - impl.program.inputs.begin());
+}
+
 }  // namespace
 
 std::vector<Tensor> call(const Program::Impl& impl, std::span<const Input> given) {
@@ -130,28 +159,16 @@ std::vector<Tensor> call(const Program::Impl& impl, std::span<const Input> given
   // What is written at the end: memory of inputs, by in-place operators or as outputs of the graph.
   std::vector<std::pair<Tensor, Tensor>> writes;
   std::map<const Memory*, Tensor> written;
-  size_t next = 0;
-  std::vector<Tensor> passed;  // the tensor that each input of the graph came as
+  const std::vector<Tensor> passed = tensors_of(impl, given);
   for (size_t i = 0; i < slots.size(); ++i) {
-    const InputSpec& spec = impl.program.inputs[i];
-    const bool is_state = impl.state.contains(spec.target) && spec.kind != InputSpec::Kind::user && spec.kind != InputSpec::Kind::constant;
-    Tensor own;
-    if (is_state) own = impl.state.at(spec.target);
-    if (spec.kind == InputSpec::Kind::user && spec.argument.name()) {
-      if (const Tensor* t = std::get_if<Tensor>(&given[next])) own = *t;
-      ++next;
-    }
-    passed.push_back(own);
-    if (const View* view = std::get_if<View>(&slots[i]); view && view->memory()->version > 0 && own.defined()) {
-      writes.emplace_back(own, view->memory()->value);
-      written.emplace(view->memory().get(), own);
-    }
+    const View* view = std::get_if<View>(&slots[i]);
+    if (!view || view->memory()->version == 0 || !passed[i].defined()) continue;
+    writes.emplace_back(passed[i], view->memory()->value);
+    written.emplace(view->memory().get(), passed[i]);
   }
   std::vector<Tensor> out;
-  std::vector<const View*> views;
   std::vector<Slot> results;
-  for (size_t i = 0; i < impl.program.outputs.size(); ++i) {
-    const OutputSpec& spec = impl.program.outputs[i];
+  for (const OutputSpec& spec : impl.program.outputs) {
     const aten::Value value = walk.value(spec.argument);
     using Kind = OutputSpec::Kind;
     if (spec.kind == Kind::user || spec.kind == Kind::loss) {
@@ -159,21 +176,19 @@ std::vector<Tensor> call(const Program::Impl& impl, std::span<const Input> given
       results.push_back(spec.argument.name() ? walk.slot(spec.argument) : Slot(value));
       continue;
     }
-    const auto place = std::ranges::find_if(impl.program.inputs, [&](const InputSpec& in) {
-      return spec.kind == Kind::input_mutation ? in.argument.name() && in.argument.name()->text == spec.target
-                                               : in.target == spec.target && in.kind != InputSpec::Kind::user;
-    });
-    if (place == impl.program.inputs.end() || !passed[size_t(place - impl.program.inputs.begin())].defined())
+    const size_t place = written_place(impl, spec);
+    if (place == passed.size() || !passed[place].defined())
       throw FormatError(fmt::format("{}: the program writes into '{}', which is no input of it", impl.file, spec.target));
-    writes.emplace_back(passed[size_t(place - impl.program.inputs.begin())], value.tensor());
+    writes.emplace_back(passed[place], value.tensor());
   }
   if (writes.empty()) return out;
-  // Results that were there before a write must not see it; those that are views of what is written do.
+  // Neither a result nor another write sees what is written here, but for results that are views of it.
   for (size_t i = 0; i < out.size(); ++i) {
     const View* view = std::get_if<View>(&results[i]);
-    if (view && out[i].defined() && !written.contains(view->memory().get())) out[i] = out[i].contiguous();
+    if (view && out[i].defined() && !written.contains(view->memory().get())) out[i] = frozen(out[i]);
   }
-  for (auto& [to, from] : writes) to.assign(from.to(to.device()).cast(to.dtype()).contiguous());
+  for (auto& [to, from] : writes) from = frozen(from.to(to.device()).cast(to.dtype()));
+  for (auto& [to, from] : writes) to.assign(from);
   for (size_t i = 0; i < out.size(); ++i)
     if (const View* view = std::get_if<View>(&results[i]))
       if (const auto found = written.find(view->memory().get()); found != written.end())

@@ -30,12 +30,14 @@ Program load_from(frontend::FileBytes bytes, const LoadOptions& options, const s
   impl->program = archive.program(name);
   impl->options.device = options.device;
   impl->description = list_program(impl->program);
+  std::map<std::string, std::string> first;  // which tensor was the first of a file
   for (const Payload& payload : archive.payloads(name)) {
+    if (const auto [at, is_new] = first.emplace(payload.path, payload.name); !is_new) impl->shared.insert({at->second, payload.name});
     const Tensor t = archive.tensor(payload);
     impl->state.emplace(payload.name, options.device.empty() || t.device() == options.device ? t : t.to(options.device));
   }
   for (const InputSpec& spec : impl->program.inputs) {
-    if (spec.kind == InputSpec::Kind::user || spec.kind == InputSpec::Kind::constant) continue;
+    if (!spec.is_state()) continue;
     const auto found = impl->state.find(spec.target);
     if (found == impl->state.end()) throw FormatError(fmt::format("{}: the archive has no tensor '{}'", archive.name(), spec.target));
     check_tensor(impl->program, spec, found->second, archive.name());

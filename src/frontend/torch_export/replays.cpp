@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include <tinygrad/errors.h>
-#include <tinygrad/jit.h>
 
 #include "frontend/torch_export/call.h"
 
 namespace tinygrad::torch_export {
 
 namespace {
-
-using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// The inputs that are no tensors, as a text.
 std::string numbers_of(std::span<const Input> given) {
@@ -27,6 +24,19 @@ std::string numbers_of(std::span<const Input> given) {
   return out;
 }
 
+std::vector<Tensor> tensors_of(std::span<const Input> given) {
+  std::vector<Tensor> out;
+  for (const Input& input : given)
+    if (const Tensor* t = std::get_if<Tensor>(&input)) out.push_back(*t);
+  return out;
+}
+std::vector<Input> with_tensors(std::vector<Input> inputs, const std::vector<Tensor>& tensors) {
+  size_t next = 0;
+  for (Input& input : inputs)
+    if (std::holds_alternative<Tensor>(input)) input = tensors[next++];
+  return inputs;
+}
+
 std::vector<Tensor> defined(const std::vector<Tensor>& all) {
   std::vector<Tensor> out;
   std::ranges::copy_if(all, std::back_inserter(out), &Tensor::defined);
@@ -35,13 +45,19 @@ std::vector<Tensor> defined(const std::vector<Tensor>& all) {
 
 }  // namespace
 
-struct Replays::Captured {
-  std::vector<bool> is_defined = {};  ///< of the results
-  decltype(jit(std::declval<Body>(), JitOptions{})) function;
-};
-
-Replays::Replays() = default;
-Replays::~Replays() = default;
+Replays::Captured Replays::make(const Program::Impl& impl, std::span<const Input> given) const {
+  std::vector<Input> numbers(given.begin(), given.end());
+  for (Input& input : numbers)
+    if (std::holds_alternative<Tensor>(input)) input = Tensor();
+  auto is_defined = std::make_shared<std::vector<bool>>();
+  const auto body = [&impl, is_defined, numbers](const std::vector<Tensor>& tensors) {
+    const std::vector<Tensor> results = torch_export::call(impl, with_tensors(numbers, tensors));
+    is_defined->clear();
+    for (const Tensor& r : results) is_defined->push_back(r.defined());
+    return defined(results);
+  };
+  return {numbers_of(given), is_defined, jit(Body(body), {.prune = !is_exposed_})};
+}
 
 void Replays::expose() {
   const std::lock_guard lock(mutex_);
@@ -50,35 +66,18 @@ void Replays::expose() {
 
 std::vector<Tensor> Replays::replay(const Program::Impl& impl, std::span<const Input> given) {
   constexpr size_t most = 16;
-  const std::string key = numbers_of(given);
-  auto found = std::ranges::find(captured_, key, [](const auto& c) { return c.first; });
+  const auto found = std::ranges::find(captured_, numbers_of(given), &Captured::numbers);
   if (found == captured_.end()) {
-    auto made = std::make_unique<Captured>(Captured{{}, jit(Body(), JitOptions{})});
-    made->function =
-        jit(Body([&impl, own = made.get(), inputs = std::vector<Input>(given.begin(), given.end())](const std::vector<Tensor>& tensors) {
-              std::vector<Input> now = inputs;
-              size_t next = 0;
-              for (Input& input : now)
-                if (std::holds_alternative<Tensor>(input)) input = tensors[next++];
-              const std::vector<Tensor> results = torch_export::call(impl, now);
-              own->is_defined.clear();
-              for (const Tensor& r : results) own->is_defined.push_back(r.defined());
-              return defined(results);
-            }),
-            JitOptions{.prune = !is_exposed_});
-    if (captured_.size() >= most) captured_.erase(captured_.begin());
-    captured_.emplace_back(key, std::move(made));
+    if (captured_.size() >= most) captured_.pop_back();
+    captured_.push_front(make(impl, given));
   } else {
-    std::rotate(found, found + 1, captured_.end());
+    captured_.splice(captured_.begin(), captured_, found);
   }
-  Captured& c = *captured_.back().second;
-  std::vector<Tensor> tensors;
-  for (const Input& input : given)
-    if (const Tensor* t = std::get_if<Tensor>(&input)) tensors.push_back(*t);
-  const std::vector<Tensor> computed = c.function(tensors);
+  const Captured& c = captured_.front();
+  const std::vector<Tensor> computed = c.function(tensors_of(given));
   std::vector<Tensor> out;
   size_t next = 0;
-  for (const bool is_defined : c.is_defined) out.push_back(is_defined ? computed[next++] : Tensor());
+  for (const bool is_defined : *c.is_defined) out.push_back(is_defined ? computed[next++] : Tensor());
   return out;
 }
 
@@ -89,7 +88,7 @@ std::vector<Tensor> Replays::call(const Program::Impl& impl, std::span<const Inp
       return replay(impl, given);
     } catch (const JitError&) {
       // What was captured stays: this call may be one of another kind, with one tensor as two inputs.
-      reads_values_ = !captured_.back().second->function.captured();
+      reads_values_ = !captured_.front().function.captured();
     }
   }
   std::vector<Tensor> out = torch_export::call(impl, given);

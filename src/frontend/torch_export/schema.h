@@ -64,6 +64,9 @@ struct InputSpec {
   Kind kind = Kind::user;
   Argument argument = {};   ///< a name in the graph, or a constant
   std::string target = {};  ///< of parameters, buffers and constants: the name in the module
+
+  /// Whether it is a tensor of the module, and not passed by the caller.
+  bool is_state() const { return kind == Kind::parameter || kind == Kind::buffer || kind == Kind::constant_tensor; }
 };
 struct OutputSpec {
   enum class Kind : uint8_t { user, loss, buffer_mutation, parameter_mutation, input_mutation };

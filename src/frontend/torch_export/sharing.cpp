@@ -111,7 +111,9 @@ bool has_view(const Sizes& sizes, const Sizes& strides, const Sizes& wanted) {
   std::vector<Run> runs;  // the last axis first
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 1) continue;
-    if (!runs.empty() && strides[i] == runs.back().count * runs.back().distance)
+    int64_t next = 0;  // where the run would go on
+    const bool goes_on = !runs.empty() && !__builtin_mul_overflow(runs.back().count, runs.back().distance, &next) && strides[i] == next;
+    if (goes_on)
       runs.back().count *= sizes[i];
     else
       runs.push_back({sizes[i], strides[i]});

@@ -1,4 +1,6 @@
 // Tensors that are views of memory, in a program that writes into them.
+#include <tinygrad/errors.h>
+
 #include "frontend/torch_export/walk.h"
 
 namespace tinygrad::torch_export {
@@ -38,6 +40,7 @@ View View::then(ViewStep step, Tensor value) const {
 }
 
 void View::write(const Tensor& value, const aten::CallOptions& options) {
+  if (memory_->may_be_shared) throw ValueError("a tensor is written that may or may not share its elements with another one");
   if (steps_.empty()) {
     memory_->value = value;
   } else {

@@ -156,8 +156,6 @@ void Walk::bind_views(const Node& node, const std::vector<Value>& results) {
 void Walk::run_in_place(const Node& node, const std::string& functional) {
   const std::string first = node.inputs.empty() ? "" : node.inputs[0].first;
   View& target = view_of(node, first);
-  if (target.memory()->may_be_shared)
-    throw ValueError(fmt::format("{} into a tensor that may or may not share its elements with another one is not supported", node.target));
   const Tensor before = target.value(options_);
   if (functional != "aten.detach.default") {
     aten::Arguments all = arguments(node);

@@ -3,7 +3,7 @@
 usage: make_programs.py FOLDER [operators|overloads|models] [PATTERN]
 
 Each NAME.pt2 stands beside NAME.pt: {"in": [tensors], "out": [tensors], "loose": 1 where only shapes and dtypes are the
-same, "refused": 1 where an error may come, "after": inputs that the program changes}.
+same, "refused": 1 where an error may come, "after": inputs that the program changes, "again": results of three further calls}.
 """
 import fnmatch, pathlib, sys, warnings, zlib
 import torch
@@ -37,7 +37,7 @@ def plain(x): return x.detach().clone() if isinstance(x, torch.Tensor) else torc
 
 # What PyTorch computes and we refuse by an error that says so.
 REFUSED = ["addmv-int64-*", "baddbmm-int64-*", "nn.functional.avg_pool?d-int64-*", "nn.functional.local_response_norm-int64-*", "nn.functional.batch_norm-float32-1",
-           "nn.functional.instance_norm-*", "linalg.*-core", "nn.functional.grid_sample-float32-3", "tensor_split-float32-0-core",
+           "nn.functional.instance_norm-*", "linalg.*-core", "model-tied", "nn.functional.grid_sample-float32-3", "tensor_split-float32-0-core",
            "nn.functional.interpolate.*-uint8-*", "nn.functional.upsample_bilinear-uint8-*", "nn.functional.pad.reflect-float32-1"]
 # Of which only shapes and dtypes are compared: PyTorch rounds places in pictures to 16 bits, and draws what is dropped from other numbers.
 LOOSE = ["grid_sampler_2d-*float16-*", "nn.functional.grid_sample-*float16-*", "nn.functional.dropout-float32-*"]
@@ -54,15 +54,18 @@ def write(folder, name, module, inputs, *, decompose=False, dynamic=None, loose=
     loose = loose or any("empty" in str(t) for t in targets) or any(fnmatch.fnmatch(name, pattern) for pattern in LOOSE)
     torch.export.save(program, folder / f"{name}.pt2")  # before it runs, which may change its buffers
     given = [x.clone() for x in inputs]
-    expected = [plain(x) for x in pytree.tree_leaves(program.module()(*given)) if x is not None]
+    runs = program.module()
+    expected = [plain(x) for x in pytree.tree_leaves(runs(*given)) if x is not None]
     if any(x.is_complex() or x.layout != torch.strided for x in expected): raise ValueError("a result of complex or sparse numbers")
     after = [x.detach() for x in given]
+    # Networks remember: their later calls are compared, too.
+    again = [[plain(x) for x in pytree.tree_leaves(runs(*(x.clone() for x in inputs))) if x is not None] for _ in range(3)] if name.startswith("model-") else []
   except Exception as error:  # not every sample can be exported
     (folder / f"{name}.pt2").unlink(missing_ok=True)
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
   changed = {str(i): a for i, (a, b) in enumerate(zip(after, inputs)) if not torch.equal(a.nan_to_num() if a.is_floating_point() else a, b.nan_to_num() if b.is_floating_point() else b)}
   refused = any(fnmatch.fnmatch(name, pattern) for pattern in REFUSED)
-  torch.save({"in": inputs, "refused": torch.tensor(int(refused)), "out": expected, "after": changed, "loose": torch.tensor(int(loose))}, folder / f"{name}.pt")
+  torch.save({"in": inputs, "refused": torch.tensor(int(refused)), "out": expected, "after": changed, "again": again, "loose": torch.tensor(int(loose))}, folder / f"{name}.pt")
   return None
 
 

@@ -232,6 +232,29 @@ class Aliases(nn.Module):
     return x, same, rows, copied, merged, whole, turned, converted, strided, gaps, line, flat, bits, wide
 
 
+class Swap(nn.Module):
+  """Each buffer becomes what the other one was."""
+  def __init__(self):
+    super().__init__()
+    self.register_buffer("a", torch.tensor([1.0, 2.0])); self.register_buffer("b", torch.tensor([3.0, 4.0]))
+
+  def forward(self, x):
+    old = self.a.clone()
+    self.a.copy_(self.b); self.b.copy_(old)
+    return self.a + x, self.b * x, old
+
+
+class Tied(nn.Module):
+  """Buffers in one memory, of which one is written: refused."""
+  def __init__(self):
+    super().__init__()
+    self.register_buffer("a", torch.arange(6.0).reshape(2, 3)); self.register_buffer("b", self.a[0])
+
+  def forward(self, x):
+    self.a.add_(1)
+    return self.b + x
+
+
 class Control(nn.Module):
   def forward(self, x):
     a = torch.cond(x.sum() > 0, lambda t: t * 2, lambda t: t - 1, (x,))
@@ -263,7 +286,7 @@ def cases():
   add("gpt2", GPT2(), torch.randint(0, 50, (2, 9))); add("unet", UNet(), torch.randn(1, 1, 16, 16)); add("vae", VAE(), torch.randn(2, 3, 16, 16), torch.randn(2, 4))
   add("yolo", YOLO(), image); add("mixer", Mixer(), torch.randn(2, 9, 12)); add("ssm", SSM(), torch.randn(2, 5, 4))
   add("diffusion", Diffusion(), torch.randn(2, 16, 4, 4), torch.tensor([3, 70]), torch.randn(2, 5, 8))
-  add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("aliases", Aliases(), torch.randn(4, 6)); add("control", Control(), torch.randn(3, 4))
+  add("cache", Cache(), torch.randn(1, 2, 4), torch.tensor([1.0])); add("aliases", Aliases(), torch.randn(4, 6)); add("swap", Swap(), torch.ones(2)); add("tied", Tied(), torch.ones(3)); add("control", Control(), torch.randn(3, 4))
   add("resized", Resized(), torch.randn(1, 2, 11, 14), dynamic=({2: torch.export.Dim("height", min=4, max=64), 3: torch.export.Dim.AUTO},))
   rows, others = torch.export.Dim("rows", min=3, max=64), torch.export.Dim("others", min=1, max=9)
   add("sizes", Sizes(), torch.randn(6, 4), torch.randn(3, 4), dynamic=({0: rows}, {0: others}))
