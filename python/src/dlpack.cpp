@@ -83,13 +83,13 @@ nb::object to_object(const Exchange& library, const std::shared_ptr<std::byte>& 
 
 namespace {
 
-/// All elements between the first and the last one of an array, as a vector on its memory, which `owner` keeps.
-Tensor memory_of(nb::handle object) {
+/// So many elements from the first one of an array on, as a vector on its memory, which it keeps.
+Tensor memory_of(nb::handle object, int64_t count) {
   const Array array = borrowed(exchange_of(object.type()), object);
   if (array.device.type != cpu) throw DeviceError("dlpack: the array is in the memory of a device; copy it to the host first");
   const std::optional<DType> dtype = dtype_of(array.dtype);
   if (!dtype) throw DTypeError(std::string("dlpack: no tensor has elements of ") + nb::repr(nb::getattr(object, "dtype")).c_str());
-  return Tensor::from_blob(data_of(array), {span_of(array)}, {.dtype = dtype, .device = "CPU"}, shared_object(nb::borrow(object)));
+  return Tensor::from_blob(data_of(array), {count}, {.dtype = dtype, .device = "CPU"}, shared_object(nb::borrow(object)));
 }
 
 nb::object object_of(nb::handle type, const Tensor& t) {
@@ -112,7 +112,8 @@ nb::object object_of(nb::handle type, const Tensor& t) {
 namespace tinygrad::python {
 
 void bind_dlpack(nb::module_& m) {
-  m.def("dlpack_memory", &dlpack::memory_of, "array"_a, "All between the first and the last element of an array, as a vector in place.");
+  m.def("dlpack_memory", &dlpack::memory_of, "array"_a, "count"_a,
+        "So many elements from the first one of an array on, as a vector in place. The caller knows that they are there.");
   m.def("dlpack_object", &dlpack::object_of, "type"_a, "tensor"_a, "The tensor's own memory as an array of this class.");
 }
 

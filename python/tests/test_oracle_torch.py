@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import warnings
-import weakref
 from typing import Any, Callable
 
 import pytest
@@ -63,6 +62,21 @@ def test_layouts_of_arguments(layout: str) -> None:
   torch.testing.assert_close(bridge.to_torch(bridge.from_torch(x)), x)
 
 
+SHARED = {**LAYOUTS, "first columns": lambda: torch.randn(4, 6)[:, :2], "every other row": lambda: torch.randn(8, 6)[::2],
+          "channels": lambda: torch.randn(2, 4, 3, 5)[:, :2]}
+
+
+@pytest.mark.parametrize("layout", [n for n in SHARED if n not in ("expanded", "overlapping", "empty", "inner", "columns")])
+def test_what_is_written_is_seen_on_both_sides(layout: str) -> None:
+  x = SHARED[layout]()
+  mine = bridge.from_torch(x)
+  before = x.clone()
+  mine.assign(mine + 1).realize()
+  torch.testing.assert_close(x, before + 1)
+  x.fill_(5)
+  torch.testing.assert_close(bridge.to_torch(mine), torch.full_like(before, 5))
+
+
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64,
           torch.float8_e4m3fn, torch.float8_e5m2]
 
@@ -89,7 +103,6 @@ def test_memory_is_shared_both_ways() -> None:
 
 def test_memory_lives_as_long_as_it_is_used() -> None:
   x = torch.arange(1000.0)
-  gone = weakref.ref(x)
   mine = bridge.from_torch(x)
   del x
   gc.collect()
@@ -97,7 +110,6 @@ def test_memory_lives_as_long_as_it_is_used() -> None:
   out = bridge.to_torch(mine + 0)
   del mine
   gc.collect()
-  assert gone() is None or True  # PyTorch may keep the object of a storage
   assert out.sum() == 499500
 
 

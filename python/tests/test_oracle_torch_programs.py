@@ -288,6 +288,13 @@ INDEXING = {
   "index from the end": (lambda x, i: x[i], [-4, 3], [-5, 0]),
   "gather": (lambda x, i: x.gather(1, i[:, None].expand(2, 6)), [0, 5], [-1, 0]),
   "index_put": (lambda x, i: x.index_put((i,), torch.zeros(6)), [3, 0], [4, 0]),
+  "take": (lambda x, i: x.take(i), [-24, 23], [24, 0]),
+  "put": (lambda x, i: x.put(i, torch.zeros(2)), [0, 23], [-25, 0]),
+  "index_fill": (lambda x, i: x.index_fill(1, i, 2.0), [0, 5], [6, 0]),
+  "scatter reduce": (lambda x, i: x.scatter(0, i[None], torch.ones(1, 2), reduce="add"), [0, 3], [4, 0]),
+  "scatter of a number": (lambda x, i: x.scatter(0, i[None], 2.0, reduce="multiply"), [0, 3], [-1, 0]),
+  "embedding_bag": (lambda x, i: F.embedding_bag(i[None], x), [0, 3], [4, 0]),
+  "without axes": (lambda x, i: x[0, 0].gather(0, i[0]), [0, 0], [1, 0]),
   "cross_entropy": (lambda x, i: F.cross_entropy(x[:2], i), [5, -100], [6, 0]),
 }
 

@@ -33,11 +33,15 @@ def is_view_of_memory(shape: Sequence[int], strides: Sequence[int]) -> bool:
   return True
 
 
+def whole(shape: Sequence[int], strides: Sequence[int]) -> int:
+  """How long a vector is that the axes cut up without a rest."""
+  axes = _axes(shape, strides)
+  return strides[axes[0]] * shape[axes[0]] if axes else 1
+
+
 def is_whole_view(shape: Sequence[int], strides: Sequence[int]) -> bool:
   """Whether the last element ends the vector that the axes cut up, so that nothing is to be added and the view can be written to."""
-  axes = _axes(shape, strides)
-  return is_view_of_memory(shape, strides) and (not axes or strides[axes[0]] * shape[axes[0]] == span(shape, strides)) and all(
-    n == 1 or s != 0 for n, s in zip(shape, strides))
+  return is_view_of_memory(shape, strides) and whole(shape, strides) == span(shape, strides) and all(n == 1 or s != 0 for n, s in zip(shape, strides))
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
@@ -45,16 +49,17 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def view_of_memory(memory: Tensor, shape: Sequence[int], strides: Sequence[int]) -> Tensor:
-  """The elements of a vector as an array with these strides."""
+  """The elements of a vector as an array with these strides. A vector that ends with the last of them may be shorter than the axes together:
+  what is missing is added, and the array is none that can be written to."""
   axes = _axes(shape, strides)
   sizes: list[int] = []
-  out, length = memory, span(shape, strides)
+  out, length = memory, memory.shape[0]
   for i in axes:
-    whole = shape[i] * strides[i]
-    if whole > length:
-      out = out.pad(tuple((0, 0) for _ in sizes) + ((0, whole - length),))
-    elif whole < length:
-      out = out.shrink(tuple((0, n) for n in sizes) + ((0, whole),))
+    needed = shape[i] * strides[i]
+    if needed > length:
+      out = out.pad(tuple((0, 0) for _ in sizes) + ((0, needed - length),))
+    elif needed < length:
+      out = out.shrink(tuple((0, n) for n in sizes) + ((0, needed),))
     sizes.append(shape[i])
     length = strides[i]
     out = out.reshape(*sizes, length)
@@ -65,8 +70,9 @@ def view_of_memory(memory: Tensor, shape: Sequence[int], strides: Sequence[int])
 
 
 def from_torch(x: torch.Tensor) -> Tensor:
-  """A tensor on the memory of PyTorch's, whatever its strides: what is written to one is seen in the other. One whose elements overlap, and
-  one that PyTorch negates lazily, is copied. Gradients do not go from one to the other."""
+  """A tensor on the memory of PyTorch's: what is written to one is seen in the other. Copied are tensors whose elements overlap, that are
+  not aligned to their elements, that PyTorch negates lazily, and parts of rows where the memory ends within the last row (the last columns of
+  a matrix). Gradients do not go from one to the other."""
   if not isinstance(x, torch.Tensor):
     raise TypeError(f"from_torch: expects a torch.Tensor, got {type(x)}")
   if x.layout is not torch.strided or x.dtype not in DTYPES:
@@ -76,9 +82,10 @@ def from_torch(x: torch.Tensor) -> Tensor:
   x = x.detach().resolve_neg()
   if x.numel() == 0:
     return Tensor.empty(*x.shape, dtype=DTYPES[x.dtype], device="CPU")
-  if not is_view_of_memory(x.shape, x.stride()) or x.data_ptr() % x.element_size():
+  there = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+  if not is_view_of_memory(x.shape, x.stride()) or x.data_ptr() % x.element_size() or whole(x.shape, x.stride()) > there:
     x = x.clone(memory_format=torch.contiguous_format)
-  return view_of_memory(_core.dlpack_memory(x), x.shape, x.stride())
+  return view_of_memory(_core.dlpack_memory(x, whole(x.shape, x.stride())), x.shape, x.stride())
 
 
 def to_torch(x: Tensor) -> torch.Tensor:

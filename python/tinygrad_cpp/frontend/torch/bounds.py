@@ -10,9 +10,12 @@ from tinygrad_cpp import Tensor
 from tinygrad_cpp.dtype import dtypes
 from tinygrad_cpp.frontend.torch.graph import aten
 
-# The arguments that are indexed and that index; whether an index may count from the end.
+# Operators by what their indices are of: an axis, rows of a table, all elements, an axis also from its end.
 ALONG_AN_AXIS = {aten.index_select.default, aten.gather.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
-                 aten.scatter_reduce.two, aten.index_add.default, aten.index_copy.default}
+                 aten.scatter_reduce.two, aten.scatter.reduce, aten.scatter.value_reduce, aten.index_add.default, aten.index_copy.default}
+TABLES = {aten.embedding.default, aten._embedding_bag.default, aten._embedding_bag_forward_only.default}
+FLAT = {aten.take.default, aten.put.default}
+FILLS = {aten.index_fill.int_Scalar, aten.index_fill.int_Tensor}
 
 
 def _outside(index: Tensor, least: int, end: int) -> Tensor:
@@ -21,11 +24,17 @@ def _outside(index: Tensor, least: int, end: int) -> Tensor:
 
 def outside(op: Any, given: dict[str, Any]) -> list[Tensor]:
   """For an operator that takes indices, which of them are out of range."""
-  if op is aten.embedding.default:
+  if op in TABLES:
     return [_outside(given["indices"], 0, given["weight"].shape[0])]
   if op in ALONG_AN_AXIS:
     x = given["self"]
-    return [_outside(given["index"], 0, x.shape[given["dim"]])] if x.ndim else []
+    return [_outside(given["index"], 0, x.shape[given["dim"]] if x.ndim else 1)]
+  if op in FILLS:
+    n = given["self"].shape[given["dim"]] if given["self"].ndim else 1
+    return [_outside(given["index"], -n, n)]
+  if op in FLAT:
+    n = given["self"].numel()
+    return [_outside(given["index"], -n, n)]
   if op in (aten.index.Tensor, aten.index_put.default):
     x, out, axis = given["self"], [], 0
     for index in given["indices"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +27,19 @@ class Refused(RuntimeError):
   """With fallback=False: what eager PyTorch would have to run."""
 
 
+# What is not the graph's fault: such a call runs in eager PyTorch, and the next one here again.
+PASSING = (_core.DeviceError, _core.OutOfMemoryError, _core.JitError)
+
+
+@dataclass(frozen=True)
+class Plan:
+  """Which operators run where. `is_one`: the graph is one stage, which is called as the graph is."""
+  stages: list[Stage]
+  functions: list[Any]
+  reasons: dict[Node, str]
+  is_one: bool
+
+
 class Program:
   """`exact` outputs of the graph have the strides that PyTorch's have."""
 
@@ -37,7 +52,8 @@ class Program:
     outputs = list(self.result)
     self.exact = {n for n in (outputs if exact is None else outputs[:exact]) if isinstance(n, Node)}
     self.refused: dict[Node, str] = {}
-    self.plan()
+    self.lock = threading.Lock()
+    self.current = self.plan()
 
   def attribute(self, node: Node) -> Any:
     out: Any = self.gm
@@ -45,22 +61,22 @@ class Program:
       out = getattr(out, name)
     return out
 
-  def plan(self) -> None:
-    self.reasons = reasons_of(self.gm.graph, self.refused)
-    named = {n: r for n, r in self.reasons.items() if r}
+  def plan(self) -> Plan:
+    reasons = reasons_of(self.gm.graph, self.refused)
+    named = {n: r for n, r in reasons.items() if r}
     if named and not self.fallback:
       raise Refused("tinygrad_cpp: fallback is off, and eager PyTorch would have to run "
                     + "; ".join(dict.fromkeys(f"{n.target}: {r}" for n, r in named.items())))
-    self.stages = stages_of(self.gm, self.reasons)
-    theirs = {n for s in self.stages for n in s.theirs}
+    stages = stages_of(self.gm, reasons)
+    theirs = {n for s in stages for n in s.theirs}
     read_by_theirs = {a for n in theirs for a in n.all_input_nodes}
-    for s in self.stages:
+    for s in stages:
       s.inputs = [n for n in self.placeholders if n in set(s.inputs)] + [n for n in s.inputs if n.op != "placeholder"]
-    # A graph that is one stage is called as the graph is.
-    self.is_one = len(self.stages) == 1 and not theirs and not self.constants and all(has_our_elements(x) for n in self.placeholders for x in tensors_in(meta(n)))
-    if self.is_one:
-      self.stages[0].inputs, self.stages[0].outputs = self.placeholders, list(self.result)
-    self.functions = [self.function(s, (self.exact | read_by_theirs) & {n for n in s.outputs if isinstance(n, Node)}) if s.ours else None for s in self.stages]
+    is_one = len(stages) == 1 and not theirs and not self.constants and all(has_our_elements(x) for n in self.placeholders for x in tensors_in(meta(n)))
+    if is_one:
+      stages[0].inputs, stages[0].outputs = self.placeholders, list(self.result)
+    functions = [self.function(s, (self.exact | read_by_theirs) & {n for n in s.outputs if isinstance(n, Node)}) if s.ours else None for s in stages]
+    return Plan(stages, functions, reasons, is_one)
 
   def function(self, stage: Stage, exact: set[Node]) -> Any:
     def prepare(arguments: list[Any]) -> Any:
@@ -73,8 +89,9 @@ class Program:
     return out
 
   def __call__(self, arguments: list[Any]) -> Any:
-    if self.is_one:
-      return self.run_ours(self.stages[0], self.functions[0], arguments)
+    plan = self.current  # another thread may make another one meanwhile
+    if plan.is_one:
+      return self.run_ours(plan.stages[0], plan.functions[0], arguments)
     env: dict[Node, Any] = {**dict(zip(self.placeholders, arguments)), **self.constants}
     arguments.clear()
     symbols: dict[Any, int] = {}
@@ -84,11 +101,11 @@ class Program:
         note_symbols(meta(node).shape, x.shape, symbols)
       elif isinstance(meta(node), torch.SymInt):
         note_symbols([meta(node)], [x], symbols)
-    for stage, function in list(zip(self.stages, self.functions)):
+    for stage, function in zip(plan.stages, plan.functions):
       if function is not None:
-        env.update(zip(stage.outputs, self.run_ours(stage, function, [env[n] for n in stage.inputs])))
+        env.update(zip(stage.outputs, self.run_ours(stage, function, [env[n] for n in stage.inputs]), strict=True))
       for node in stage.theirs:
-        env[node] = self.run_theirs(node, env, symbols)
+        env[node] = self.run_theirs(node, env, symbols, plan.reasons.get(node, ""))
     return map_arg(self.result, env.__getitem__)
 
   def run_ours(self, stage: Stage, function: Any, arguments: list[Any]) -> Any:
@@ -96,13 +113,19 @@ class Program:
       return function(arguments)
     except NotLowered as e:
       refused, reason = [e.node], e.reason
+    except PASSING as e:
+      may_have_written = not isinstance(e, _core.JitError) and any(n.target is aten.copy_.default for n in stage.ours)
+      if may_have_written or not self.fallback:
+        raise
+      return self.run_eagerly(stage, arguments, f"{type(e).__name__}: {e}")
     except Error as e:  # of the whole stage, when it was scheduled or compiled
       refused, reason = [n for n in stage.ours if n.target is not aten.copy_.default], f"{type(e).__name__}: {e}"
-    self.refused |= {n: reason for n in refused}
     if not self.fallback:
       raise Refused(f"tinygrad_cpp: fallback is off, and {refused[0].target} cannot be computed: {reason}")
     out = self.run_eagerly(stage, arguments, reason)
-    self.plan()
+    with self.lock:
+      self.refused |= {n: reason for n in refused}
+      self.current = self.plan()
     return out
 
   def run_eagerly(self, stage: Stage, arguments: list[Any], reason: str) -> list[Any]:
@@ -116,8 +139,7 @@ class Program:
       env[node] = self.run_theirs(node, env, symbols, reason)
     return [env[n] if isinstance(n, Node) else n for n in stage.outputs]
 
-  def run_theirs(self, node: Node, env: dict[Node, Any], symbols: dict[Any, int], reason: str = "") -> Any:
-    reason = reason or self.reasons.get(node, "")
+  def run_theirs(self, node: Node, env: dict[Node, Any], symbols: dict[Any, int], reason: str) -> Any:
     if reason and isinstance(node.target, torch._ops.OpOverload) or has_effects(node) and reason:
       count(str(node.target), reason)
     elif reason:

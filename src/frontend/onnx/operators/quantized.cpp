@@ -170,11 +170,13 @@ Results dequantize_linear(Call& c) {
   }
   Results y = results((wide.cast(compute) * spread(c, scale, x.shape(), axis, block).cast(compute)).cast(out));
   const bool is_byte = x.element_type() == ElementType::int8 || x.element_type() == ElementType::uint8;
-  if (is_byte && block == 0 && scale.dtype() == DType::float32 && out == DType::float32) {
-    const bool is_one = scale.numel() == 1;
+  const bool is_one = scale.numel() == 1;
+  const Tensor zero = zero_point(c, 2);
+  const bool is_along_axis = is_one ? !zero.defined() || zero.numel() == 1 : scale.ndim() == 1 && (!zero.defined() || zero.ndim() <= 1);
+  if (is_byte && is_along_axis && block == 0 && scale.dtype() == DType::float32 && out == DType::float32) {
     detail::ValueAccess::set_codes(y[0], {.codes = x.tensor(),
                                           .scale = is_one ? scale.reshape({}) : scale,
-                                          .zero = zero_point(c, 2),
+                                          .zero = zero,
                                           .axis = is_one ? -1 : normal_axis(c, axis, x.shape().size())});
   }
   return y;
