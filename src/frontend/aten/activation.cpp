@@ -114,7 +114,7 @@ Results hardtanh_backward(const Call& c) {
 }
 Results hardswish_backward(const Call& c) {
   return gradient(c, "self",
-                  [](const Tensor& g, const Tensor& x) { return (x < -3).where(g.zeros_like(), (x <= 3).where(g * (x / 3 + 0.5), g)); });
+                  [](const Tensor& g, const Tensor& x) { return (x <= -3).where(g.zeros_like(), (x < 3).where(g * (x / 3 + 0.5), g)); });
 }
 Results hardsigmoid_backward(const Call& c) {
   return gradient(c, "self", [](const Tensor& g, const Tensor& x) { return ((x > -3) & (x < 3)).where(g * (1.0 / 6), g.zeros_like()); });

@@ -152,7 +152,7 @@ Results logaddexp2(const Call& c) {
 /// self * log(other), 0 where self is 0 unless other is NaN.
 Results xlogy(const Call& c, bool plus_one) {
   const Promoted p = promoted_floats(c, {"self", "other"});
-  const Tensor logarithm = plus_one ? (p[1].cast(wide_type(p.dtype)) + 1).log().cast(p.dtype) : p[1].log();
+  const Tensor logarithm = plus_one ? log1p(p[1].cast(wide_type(p.dtype))).cast(p.dtype) : p[1].log();
   return one(p[1].isnan().where(p[1], p[0].eq(0).where(p[0].zeros_like(), p[0] * logarithm)));
 }
 

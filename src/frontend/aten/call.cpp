@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <limits>
+
 #include <algorithm>
 
 #include <tinygrad/device.h>
@@ -137,6 +139,16 @@ Extents Call::extents(std::string_view parameter) const {
 
 std::optional<DType> Call::dtype(std::string_view parameter) const {
   return declares(parameter) && has(parameter) ? std::optional((*this)[parameter].dtype()) : std::nullopt;
+}
+
+int64_t Call::count_of(int64_t number) const {
+  constexpr int64_t most = int64_t{1} << 26;
+  if (number < 0 || number > most) fail(fmt::format("{} parts", number));
+  return number;
+}
+int Call::offset(std::string_view parameter) const {
+  constexpr int64_t most = std::numeric_limits<int>::max();
+  return int(std::clamp(integer(parameter), -most, most));
 }
 
 int Call::axis_of(int64_t axis, int rank) const {

@@ -38,6 +38,11 @@ class Call {
   bool flag(std::string_view parameter) const { return has(parameter) && (*this)[parameter].boolean(); }
   std::string_view text(std::string_view parameter) const { return (*this)[parameter].text(); }
   Extent extent(std::string_view parameter) const { return (*this)[parameter].extent(); }
+  /// A number of parts or places that lists are made for on the host; ValueError for one that is negative or beyond 2^26.
+  int64_t count(std::string_view parameter) const { return count_of(integer(parameter)); }
+  int64_t count_of(int64_t number) const;
+  /// How far a diagonal is away from the main one: far beyond any matrix, all are alike.
+  int offset(std::string_view parameter) const;
   /// Numbers of a list; one number stands for itself, nothing for no numbers.
   Sizes integers(std::string_view parameter) const;
   /// The same where `count` numbers are meant: one stands for all. ValueError for another count, unless there are none and `empty_is` is

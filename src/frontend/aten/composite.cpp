@@ -77,7 +77,7 @@ Operator parts_along(int wanted_axis) {
     const int64_t n = x.size(axis);
     Sizes sizes;
     if (c.declares("sections")) {
-      const int64_t sections = c.integer("sections");
+      const int64_t sections = c.count("sections");
       if (sections <= 0 || n % sections != 0) c.fail(fmt::format("{} elements in {} sections", n, sections));
       sizes.assign(size_t(sections), n / sections);
     } else {
@@ -196,7 +196,8 @@ Results sum_to_size(const Call& c) {
     if (to != shape[i] && to != 1) c.fail(fmt::format("{} elements cannot be summed to {}", shape[i], to));
     if (to != shape[i] || i < lead) axes.push_back(int(i));
   }
-  if (axes.empty()) return one(x.cast(sum_type(x.dtype())));
+  if (wanted.empty()) return one(x.sum(axes, {.dtype = sum_type(x.dtype())}).reshape(wanted));
+  if (axes.empty()) return one(x);
   return one(x.sum(axes, {.keepdim = true, .dtype = sum_type(x.dtype())}).reshape(wanted));
 }
 Results nansum(const Call& c) {

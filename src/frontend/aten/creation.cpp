@@ -53,40 +53,52 @@ Results fill(const Call& c) {
 }
 Results scalar_tensor(const Call& c) { return one(typed_number(c["s"], c.dtype().value_or(DType::float32), c.device())); }
 
+/// A number without its fraction, as PyTorch takes bounds of integers.
+Value whole_of(const Call& c, const Value& v) {
+  constexpr double limit = 9223372036854775808.0;
+  if (!v.get_if<double>()) return v;
+  if (!(v.number() >= -limit && v.number() < limit)) c.fail("a bound that is no integer of 64 bits");
+  return int64_t(v.number());
+}
+/// How many steps there are from `start` to before `end`.
+double step_count(const Call& c, int64_t start, int64_t end, int64_t step) {
+  int64_t span = 0;
+  if (step == 0) c.fail("the step is 0");
+  if (__builtin_sub_overflow(end, start, &span) || span == INT64_MIN) c.fail("too many elements");
+  const int64_t whole = span / step;
+  return double(whole + int64_t(span % step != 0 && (span < 0) == (step < 0)));
+}
 Results arange(const Call& c) {
-  const Value start = c.declares("start") ? c["start"] : Value(0), step = c.declares("step") ? c["step"] : Value(1);
-  const Value& end = c["end"];
+  Value start = c.declares("start") ? c["start"] : Value(0), step = c.declares("step") ? c["step"] : Value(1), end = c["end"];
   const bool floats = start.get_if<double>() || end.get_if<double>() || step.get_if<double>();
   const DType dtype = c.dtype().value_or(floats ? DType::float32 : DType::int64);
   const std::string device = c.device();
   if (!floats && (start.get_if<Extent>() || end.get_if<Extent>())) {
     return one(Tensor::arange(start.extent(), end.extent(), step.integer(), {.dtype = DType::int64, .device = device}).cast(dtype));
   }
-  double count = 0;
   if (step.number() == 0) c.fail("the step is 0");
-  if (floats) {
-    count = std::ceil((end.number() - start.number()) / step.number());
-  } else {
-    const int64_t by = step.integer();
-    int64_t span = 0;
-    if (__builtin_sub_overflow(end.integer(), start.integer(), &span) || span == INT64_MIN) c.fail("too many elements");
-    const int64_t whole = span / by;
-    count = double(whole + int64_t(span % by != 0 && (span < 0) == (by < 0)));
-  }
+  // Of int64 the bounds lose their fractions before they are counted, of other integers behind that.
+  double count = floats ? std::ceil((end.number() - start.number()) / step.number()) : 0;
+  if (!is_float(dtype))
+    for (Value* v : {&start, &end, &step}) *v = whole_of(c, *v);
+  if (!floats || dtype == DType::int64) count = step_count(c, start.integer(), end.integer(), step.integer());
   if (!(count >= 0)) c.fail("the end is on the wrong side of the start");
   constexpr double most = 9e15;
   if (count > most) c.fail("too many elements");
   const Tensor steps = Tensor::arange(int64_t(count), {.dtype = DType::int64, .device = device});
-  if (!floats && !is_float(dtype)) return one((steps * step.integer() + start.integer()).cast(dtype));
-  const Tensor wide = steps.cast(DType::float64);
-  return one((wide * step.number() + start.number()).cast(dtype));
+  if (!is_float(dtype)) return one((steps * step.integer() + start.integer()).cast(dtype));
+  return one((steps.cast(DType::float64) * step.number() + start.number()).cast(dtype));
 }
 /// From both ends, so that the last one is exact.
 Results linspace(const Call& c) {
   const int64_t steps = c.integer("steps");
   if (steps < 0) c.fail("a negative number of steps");
   const DType dtype = c.dtype().value_or(DType::float32);
-  const double start = c.number("start"), end = c.number("end");
+  double start = c.number("start"), end = c.number("end");
+  if (!is_float(dtype)) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+  }
   const Tensor place = Tensor::arange(steps, {.dtype = DType::int64, .device = c.device()}).cast(DType::float64);
   if (steps == 1) return one((place + start).cast(dtype));
   const double step = (end - start) / double(steps - 1);

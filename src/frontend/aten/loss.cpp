@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "frontend/aten/convolution.h"
 
@@ -44,8 +45,9 @@ auto smooth_error(double beta) {
 }
 auto smooth_error_slope(double beta) {
   return [beta](const Tensor& a, const Tensor& b) {
-    const Tensor z = a - b, sign = (z > 0).cast(z.dtype()) - (z < 0).cast(z.dtype());
-    return beta == 0 ? sign : (z.abs() < beta).where(z / beta, sign);
+    const Tensor z = a - b;
+    if (beta == 0) return (z > 0).cast(z.dtype()) - (z < 0).cast(z.dtype());
+    return (z <= -beta).where(z.full_like(-1), (z >= beta).where(z.full_like(1), z / beta));
   };
 }
 auto huber(double delta) {
@@ -86,7 +88,7 @@ Results kl_div(const Call& c) {
   const bool is_log = c.flag("log_target");
   return loss(c, [&](const Tensor& x, const Tensor& y) {
     if (is_log) return y.exp() * (y - x);
-    return (y > 0).where(y * (y.log() - x), y.zeros_like());
+    return y.eq(0).where(y.zeros_like(), y * y.log()) - y * x;
   });
 }
 
@@ -180,10 +182,12 @@ Results pairwise_distance(const Call& c) {
   // Integers are subtracted as such, unsigned ones around 0.
   const Promoted p = promoted(c, {"x1", "x2"});
   if (is_bool(p.dtype)) c.fail("not for bools");
-  const Tensor away = ((p[0] - p[1]).cast(float_type(p.dtype)) + c.number("eps")).abs();
-  const double power = c.number("p");
-  return one(power == 2 ? (away * away).sum(-1, {.keepdim = c.flag("keepdim")}).sqrt()
-                        : away.pow(power).sum(-1, {.keepdim = c.flag("keepdim")}).pow(1 / power));
+  const DType dtype = float_type(p.dtype);
+  const Tensor away = (p[0] - p[1]).cast(dtype) + c.number("eps");
+  return one(call("aten.linalg_vector_norm.default",
+                  {{"self", away.cast(wide_type(dtype))}, {"ord", c["p"]}, {"dim", List{int64_t{-1}}}, {"keepdim", c["keepdim"]}})[0]
+                 .tensor()
+                 .cast(dtype));
 }
 
 // Losses with a margin.
@@ -221,7 +225,7 @@ Results poisson_nll(const Call& c) {
   const Promoted p = promoted(c, {"input", "target"});
   const Tensor &x = p[0], &y = p[1];
   Tensor losses = c.flag("log_input") ? x.exp() - y * x : x - y * (x + c.number("eps")).log();
-  if (c.flag("full")) losses = losses + (y > 1).where(y * y.log() - y + 0.5 * (2 * M_PI * y).log(), y.zeros_like());
+  if (c.flag("full")) losses = losses + (y > 1).where(y * y.log() - y + 0.5 * (2 * std::numbers::pi * y).log(), y.zeros_like());
   return one(reduced(c, losses));
 }
 

@@ -164,12 +164,12 @@ Results unfold(const Call& c) {
 }
 Results diagonal(const Call& c) {
   const Tensor x = c.tensor("self");
-  return one(x.diagonal(int(c.integer("offset")), c.axis("dim1", x.ndim()), c.axis("dim2", x.ndim())));
+  return one(x.diagonal(c.offset("offset"), c.axis("dim1", x.ndim()), c.axis("dim2", x.ndim())));
 }
 /// Vectors of the last axis on the diagonal of matrices.
 Results diagonal_matrices(const Call& c) {
   const Tensor x = c.tensor("self");
-  const int64_t offset = c.integer("offset"), n = x.size(-1), size = n + std::abs(offset);
+  const int64_t offset = c.offset("offset"), n = x.size(-1), size = n + std::abs(offset);
   const int a = c.axis("dim1", x.ndim() + 1), b = c.axis("dim2", x.ndim() + 1);
   const Tensor rows = Tensor::arange(size, {.device = x.device()}).unsqueeze(1), columns = Tensor::arange(size, {.device = x.device()});
   const Tensor on = (rows + offset).eq(columns);
@@ -193,7 +193,7 @@ Results diagonal_of(const Call& c) {
   const Tensor x = c.tensor("self");
   if (x.ndim() == 1) return call("aten.diag_embed.default", {{"self", x}, {"offset", c["diagonal"]}});
   if (x.ndim() != 2) c.fail("neither a vector nor a matrix");
-  return one(x.diagonal(int(c.integer("diagonal")), 0, 1));
+  return one(x.diagonal(c.offset("diagonal"), 0, 1));
 }
 
 Results cat(const Call& c) {
@@ -244,9 +244,11 @@ int64_t leading_of(const Sizes& shape) { return std::accumulate(shape.begin(), s
 Results pixel_shuffle(const Call& c) {
   const Tensor x = c.tensor("self");
   const int64_t r = c.integer("upscale_factor");
-  if (x.ndim() < 3 || r <= 0 || x.size(-3) % (r * r) != 0) c.fail("the channels are no multiple of the factor's square");
+  int64_t square = 0;
+  if (x.ndim() < 3 || r <= 0 || __builtin_mul_overflow(r, r, &square) || x.size(-3) % square != 0)
+    c.fail("the channels are no multiple of the factor's square");
   Sizes shape = x.shape(), out = shape;
-  const int64_t h = shape[shape.size() - 2], w = shape.back(), channels = shape[shape.size() - 3] / (r * r);
+  const int64_t h = shape[shape.size() - 2], w = shape.back(), channels = shape[shape.size() - 3] / square;
   const Tensor parts = x.reshape(Sizes{leading_of(shape), channels, r, r, h, w}).permute({0, 1, 4, 2, 5, 3});
   out[out.size() - 3] = channels;
   out[out.size() - 2] = h * r;

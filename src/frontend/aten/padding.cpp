@@ -14,12 +14,16 @@ ExtentPairs amounts_of(const Call& c, const Extents& pad, int rank) {
   for (size_t i = 0; i < pad.size() / 2; ++i) out[size_t(rank) - 1 - i] = {pad[2 * i], pad[2 * i + 1]};
   return out;
 }
+/// Integers are padded with integers, whatever kind of number is given.
 Results constant(const Call& c) {
   const Tensor x = c.tensor("self");
   const ExtentPairs amounts = amounts_of(c, c.extents("pad"), x.ndim());
-  const Value& value = c["value"];
-  if (value.get_if<double>()) return one(x.pad(amounts, value.number()).cast(x.dtype()));
-  return one(x.pad(amounts, value.integer()).cast(x.dtype()));
+  const Value value = c.has("value") ? c["value"] : Value(0);
+  if (is_float(x.dtype())) return one(x.pad(amounts, value.number()).cast(x.dtype()));
+  constexpr double limit = 9223372036854775808.0;
+  if (value.get_if<double>() && !(value.number() >= -limit && value.number() < limit)) c.fail("the value is no integer of 64 bits");
+  const int64_t whole = value.get_if<double>() ? int64_t(value.number()) : value.integer();
+  return one(x.pad(amounts, is_bool(x.dtype()) ? int64_t(value.number() != 0) : whole).cast(x.dtype()));
 }
 Tensor around(const Call& c, const Tensor& x, const Extents& pad, size_t axes, PadMode mode) {
   if (pad.size() != 2 * axes) c.fail(fmt::format("{} amounts for {} axes", pad.size(), axes));
@@ -36,10 +40,11 @@ Results by_mode(const Call& c) {
   const std::string_view mode = c.text("mode");
   const Tensor x = c.tensor("self");
   const Extents pad = c.extents("pad");
-  if (mode == "constant") return one(x.pad(amounts_of(c, pad, x.ndim()), c.has("value") ? c.number("value") : 0.0).cast(x.dtype()));
-  if (mode == "reflect") return one(x.pad(amounts_of(c, pad, x.ndim()), 0, PadMode::reflect));
-  if (mode == "replicate") return one(x.pad(amounts_of(c, pad, x.ndim()), 0, PadMode::replicate));
-  if (mode == "circular") return one(x.pad(amounts_of(c, pad, x.ndim()), 0, PadMode::circular));
+  if (mode == "constant") return constant(c);
+  constexpr std::pair<std::string_view, PadMode> modes[] = {
+      {"reflect", PadMode::reflect}, {"replicate", PadMode::replicate}, {"circular", PadMode::circular}};
+  for (const auto& [name, how] : modes)
+    if (mode == name) return one(x.pad(amounts_of(c, pad, x.ndim()), 0, how));
   c.fail(fmt::format("the mode '{}'", mode));
 }
 

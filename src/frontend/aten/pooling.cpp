@@ -161,45 +161,8 @@ Sizes adaptive_sizes(const Call& c, const Tensor& x, size_t axes) {
   Sizes out = c.integers("output_size", axes);
   if (x.ndim() != int(axes) + 1 && x.ndim() != int(axes) + 2) c.fail(fmt::format("a tensor of {} axes", x.ndim()));
   for (size_t i = 0; i < axes; ++i)
-    if (out[i] < 1 || x.size(int(i) - int(axes)) < 1) c.fail("a size of 0");
+    if (c.count_of(out[i]) < 1 || x.size(int(i) - int(axes)) < 1) c.fail("a size of 0");
   return out;
-}
-Tensor adaptive_average(const Tensor& x, const Sizes& output) {
-  Tensor out = x;
-  bool even = true;
-  Sizes kernel;
-  for (size_t i = 0; i < output.size(); ++i) {
-    const int64_t input = x.size(int(i) - int(output.size()));
-    even = even && input % output[i] == 0;
-    kernel.push_back(input / output[i]);
-  }
-  if (even) {
-    const bool batched = x.ndim() == int(output.size()) + 2;
-    const Tensor pooled = (batched ? x : x.unsqueeze(0)).avg_pool2d({.kernel_size = kernel, .stride = kernel});
-    return batched ? pooled : pooled.squeeze(0);
-  }
-  for (size_t i = 0; i < output.size(); ++i) {
-    const int axis = x.ndim() - int(output.size()) + int(i);
-    const int64_t input = x.size(axis);
-    std::vector<double> weights(size_t(input * output[i]));
-    for (int64_t o = 0; o < output[i]; ++o) {
-      const Bounds b = bounds_of(o, input, output[i]);
-      for (int64_t j = b.begin; j < b.end; ++j) weights[size_t(j * output[i] + o)] = 1 / double(b.end - b.begin);
-    }
-    const Tensor matrix(weights, Sizes{input, output[i]}, {.dtype = x.dtype(), .device = x.device()});
-    out = out.transpose(axis, -1).matmul(matrix).transpose(axis, -1);
-  }
-  return out;
-}
-Results adaptive_avg_pool(const Call& c, size_t axes) {
-  const Tensor x = c.tensor("self");
-  return one(adaptive_average(x.cast(wide_type(x.dtype())), adaptive_sizes(c, x, axes)).cast(x.dtype()));
-}
-Results adaptive_avg_pool_backward(const Call& c, size_t axes) {
-  const Tensor x = c.tensor("self"), grad = c.tensor("grad_output");
-  const Sizes shape = grad.shape(), output(shape.end() - ptrdiff_t(axes), shape.end());
-  const auto f = [&](std::span<const Tensor> at) { return adaptive_average(at[0], output); };
-  return one(gradients(c, f, {x.cast(wide_type(x.dtype()))}, grad)[0].cast(x.dtype()));
 }
 /// The windows along an axis as a new last axis, with the last element repeated where one is shorter; and where its elements stand.
 Tensor adaptive_windows(const Tensor& x, int axis, int64_t output) {
@@ -220,6 +183,47 @@ Tensor adaptive_windows(const Tensor& x, int axis, int64_t output) {
     if (i != axis + 1) order.push_back(i);
   order.push_back(axis + 1);
   return x.get_item(index).reshape(shape).permute(order);
+}
+/// Of the elements of each window alone, so that what is not finite stays where it is.
+Tensor window_means(const Tensor& x, int axis, int64_t output) {
+  const Tensor windows = adaptive_windows(x, axis, output);
+  std::vector<int64_t> lengths;
+  for (int64_t o = 0; o < output; ++o) lengths.push_back(bounds_of(o, x.size(axis), output).end - bounds_of(o, x.size(axis), output).begin);
+  Sizes shape(size_t(windows.ndim()), 1);
+  shape[size_t(axis)] = output;
+  const Tensor length = Tensor(lengths, shape, {.device = x.device()});
+  const Tensor inside = Tensor::arange(windows.size(-1), {.device = x.device()}) < length;
+  return inside.where(windows, windows.zeros_like()).sum(-1) / length.squeeze(-1).cast(x.dtype());
+}
+Tensor adaptive_average(const Tensor& x, const Sizes& output) {
+  Tensor out = x;
+  bool even = true;
+  Sizes kernel;
+  for (size_t i = 0; i < output.size(); ++i) {
+    const int64_t input = x.size(int(i) - int(output.size()));
+    even = even && input % output[i] == 0;
+    kernel.push_back(input / output[i]);
+  }
+  if (even) {
+    const bool batched = x.ndim() == int(output.size()) + 2;
+    const Tensor pooled = (batched ? x : x.unsqueeze(0)).avg_pool2d({.kernel_size = kernel, .stride = kernel});
+    return batched ? pooled : pooled.squeeze(0);
+  }
+  for (size_t i = 0; i < output.size(); ++i) {
+    const int axis = x.ndim() - int(output.size()) + int(i);
+    out = window_means(out, axis, output[i]);
+  }
+  return out;
+}
+Results adaptive_avg_pool(const Call& c, size_t axes) {
+  const Tensor x = c.tensor("self");
+  return one(adaptive_average(x.cast(wide_type(x.dtype())), adaptive_sizes(c, x, axes)).cast(x.dtype()));
+}
+Results adaptive_avg_pool_backward(const Call& c, size_t axes) {
+  const Tensor x = c.tensor("self"), grad = c.tensor("grad_output");
+  const Sizes shape = grad.shape(), output(shape.end() - ptrdiff_t(axes), shape.end());
+  const auto f = [&](std::span<const Tensor> at) { return adaptive_average(at[0], output); };
+  return one(gradients(c, f, {x.cast(wide_type(x.dtype()))}, grad)[0].cast(x.dtype()));
 }
 Results adaptive_max_pool(const Call& c, size_t axes) {
   const Tensor x = c.tensor("self");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "frontend/aten/promotion.h"
 
@@ -158,7 +160,13 @@ Results tensordot(const Call& c) {
       order_b.push_back(i);
       shape.push_back(b.size(i));
     }
-  return one(product(c, a.permute(order_a).reshape({-1, inner}), b.permute(order_b).reshape({inner, -1})).reshape(shape));
+  const auto outer = [&](size_t from, size_t to) {
+    return std::accumulate(shape.begin() + ptrdiff_t(from), shape.begin() + ptrdiff_t(to), int64_t{1}, std::multiplies<>());
+  };
+  const size_t of_left = size_t(a.ndim()) - of_a.size();
+  return one(
+      product(c, a.permute(order_a).reshape({outer(0, of_left), inner}), b.permute(order_b).reshape({inner, outer(of_left, shape.size())}))
+          .reshape(shape));
 }
 
 /// Distances between all rows of x1 and all of x2.

@@ -133,8 +133,10 @@ Moments moments(const Call& c) {
   const Tensor kept = over(wide, axes, [&](const Tensor& t, const AxisList& a) { return t.mean(a, {.keepdim = true}); });
   const Tensor away = x.ndim() == 0 ? wide - wide : wide - kept;
   const Tensor squares = over(away * away, axes, [&](const Tensor& t, const AxisList& a) { return t.sum(a, {.keepdim = axes.keepdim}); });
+  // What rounding of the mean left.
+  const Tensor rest = over(away, axes, [&](const Tensor& t, const AxisList& a) { return t.sum(a, {.keepdim = axes.keepdim}); });
   const double divisor = std::max(0.0, count - correction_of(c));
-  return {squares / squares.full_like(divisor), mean};
+  return {(squares - rest * rest / count) / squares.full_like(divisor), mean};
 }
 template <bool root, bool with_mean>
 Results variance(const Call& c) {

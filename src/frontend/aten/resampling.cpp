@@ -30,20 +30,22 @@ double cubic_weight(double x) {
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
 }
+/// Places are computed as PyTorch does, in float32 but for float64, as rounding decides which element is the nearest.
+template <class Float>
 Taps taps_of(Filter filter, int64_t input, int64_t output, bool align_corners, std::optional<double> factor) {
-  // float32 as PyTorch, whose rounding decides which element is the nearest.
-  const auto scale = float(scale_of(input, output, align_corners, factor));
+  constexpr Float half = 0.5;
+  const auto scale = Float(scale_of(input, output, align_corners, factor));
   const size_t count = filter == Filter::cubic ? 4 : filter == Filter::linear ? 2 : 1;
   Taps t{.input = input, .places = std::vector(count, std::vector<int64_t>()), .weights = std::vector(count, std::vector<double>())};
   const auto clamped = [&](int64_t at) { return std::clamp<int64_t>(at, 0, input - 1); };
   for (int64_t o = 0; o < output; ++o) {
     if (filter == Filter::nearest || filter == Filter::nearest_exact) {
-      const float at = filter == Filter::nearest ? float(o) * scale : (float(o) + 0.5f) * scale;
+      const Float at = filter == Filter::nearest ? Float(o) * scale : (Float(o) + half) * scale;
       t.places[0].push_back(clamped(int64_t(std::floor(at))));
       t.weights[0].push_back(1);
       continue;
     }
-    float at = align_corners ? float(o) * scale : (float(o) + 0.5f) * scale - 0.5f;
+    Float at = align_corners ? Float(o) * scale : (Float(o) + half) * scale - half;
     if (filter == Filter::linear && at < 0) at = 0;
     const auto low = int64_t(std::floor(at));
     const double rest = double(at) - double(low);
@@ -82,7 +84,7 @@ Tensor spread_back(const Tensor& grad, int axis, const Taps& taps) {
 constexpr std::array scale_names{std::array<std::string_view, 3>{"scales", "", ""},
                                  std::array<std::string_view, 3>{"scales_h", "scales_w", ""},
                                  std::array<std::string_view, 3>{"scales_d", "scales_h", "scales_w"}};
-std::vector<Taps> all_taps(const Call& c, const Sizes& input, Filter filter) {
+std::vector<Taps> all_taps(const Call& c, const Sizes& input, DType dtype, Filter filter) {
   const size_t axes = input.size();
   const bool align_corners = c.declares("align_corners") && c.flag("align_corners");
   std::vector<std::optional<double>> factors(axes);
@@ -103,8 +105,12 @@ std::vector<Taps> all_taps(const Call& c, const Sizes& input, Filter filter) {
       if (!factors[i]) c.fail("neither output_size nor scale factors are given");
       output.push_back(int64_t(std::floor(float(double(input[i]) * *factors[i]))));
     }
-    if (output[i] < 1 || input[i] < 1) c.fail("a size of 0");
-    out.push_back(taps_of(filter, input[i], output[i], align_corners, factors[i]));
+    if (c.count_of(output[i]) < 1 || input[i] < 1) c.fail("a size of 0");
+    // PyTorch does not look at a factor where it copies elements.
+    const bool is_plain = filter == Filter::nearest && axes == 2;
+    if (((filter == Filter::linear || is_plain) && output[i] == input[i]) || (is_plain && output[i] == 2 * input[i])) factors[i].reset();
+    out.push_back(dtype == DType::float64 ? taps_of<double>(filter, input[i], output[i], align_corners, factors[i])
+                                          : taps_of<float>(filter, input[i], output[i], align_corners, factors[i]));
   }
   return out;
 }
@@ -112,7 +118,7 @@ Results upsample(const Call& c, size_t axes, Filter filter) {
   const Tensor x = c.tensor(c.declares("input") ? "input" : "self");
   if (x.ndim() != int(axes) + 2) c.fail(fmt::format("a tensor of {} axes", x.ndim()));
   const Sizes shape = x.shape();
-  const std::vector<Taps> taps = all_taps(c, Sizes(shape.begin() + 2, shape.end()), filter);
+  const std::vector<Taps> taps = all_taps(c, Sizes(shape.begin() + 2, shape.end()), x.dtype(), filter);
   const bool moves = filter == Filter::nearest || filter == Filter::nearest_exact;
   if (!moves && !is_float(x.dtype())) c.fail("only for floats");
   Tensor out = moves ? x : x.cast(wide_type(x.dtype()));
@@ -123,7 +129,7 @@ Results upsample_backward(const Call& c, size_t axes, Filter filter) {
   const Tensor grad = c.tensor("grad_output");
   const Sizes shape = c.integers("input_size");
   if (shape.size() != axes + 2 || grad.ndim() != int(axes) + 2) c.fail("input_size has another number of axes");
-  const std::vector<Taps> taps = all_taps(c, Sizes(shape.begin() + 2, shape.end()), filter);
+  const std::vector<Taps> taps = all_taps(c, Sizes(shape.begin() + 2, shape.end()), grad.dtype(), filter);
   Tensor out = grad.cast(wide_type(grad.dtype()));
   for (size_t i = 0; i < axes; ++i) out = spread_back(out, int(i) + 2, taps[i]);
   return one(out.cast(grad.dtype()));
@@ -139,6 +145,7 @@ Tensor place_on_grid(const Tensor& at, int64_t size, int64_t padding_mode, bool 
     const Tensor away = (place - low).abs(), turns = (away / span).floor(), rest = away - turns * span;
     place = (turns - (turns / 2).floor() * 2).eq(0).where(rest + low, span - rest + low);
   }
+  if (padding_mode == border || padding_mode == reflection) place = place.isnan().where(place.zeros_like(), place);
   if (padding_mode == border || padding_mode == reflection)
     place = place.maximum(place.zeros_like()).minimum(place.full_like(double(size - 1)));
   return place;

@@ -72,7 +72,7 @@ Tensor back(const Call& c, const Tensor& out) { return c.tensor("self").ndim() =
 Results reduced(const Call& c, ScatterMode mode, bool include_self) {
   const Target t = target_of(c);
   if (t.index.numel() == 0) return one(c.tensor("self"));
-  const DType dtype = is_bool(t.x.dtype()) ? DType::uint8 : wide_type(t.x.dtype());
+  const DType dtype = is_bool(t.x.dtype()) ? DType::int32 : wide_type(t.x.dtype());
   const Tensor out = t.x.cast(dtype).scatter_reduce(t.axis, t.index, source_of(c, t).cast(dtype), mode, include_self);
   return one(back(c, is_bool(t.x.dtype()) ? out.ne(0) : out.cast(t.x.dtype())));
 }

@@ -125,7 +125,7 @@ Results select_scatter(const Call& c) {
 Results diagonal_scatter(const Call& c) {
   const Tensor x = c.tensor("self");
   Tensor out = x.clone();
-  out.diagonal(int(c.integer("offset")), c.axis("dim1", x.ndim()), c.axis("dim2", x.ndim())).assign(c.tensor("src").cast(x.dtype()));
+  out.diagonal(c.offset("offset"), c.axis("dim1", x.ndim()), c.axis("dim2", x.ndim())).assign(c.tensor("src").cast(x.dtype()));
   return one(out);
 }
 Tensor zeros_of(const Tensor& grad, const Sizes& shape) { return Tensor::zeros(shape, {.dtype = grad.dtype(), .device = grad.device()}); }
@@ -148,7 +148,7 @@ Results diagonal_backward(const Call& c) {
   const Sizes shape = c.integers("input_sizes");
   Tensor out = zeros_of(grad, shape).contiguous();
   const int rank = int(shape.size());
-  out.diagonal(int(c.integer("offset")), c.axis("dim1", rank), c.axis("dim2", rank)).assign(grad);
+  out.diagonal(c.offset("offset"), c.axis("dim1", rank), c.axis("dim2", rank)).assign(grad);
   return one(out);
 }
 
@@ -184,9 +184,9 @@ Results split_by(const Call& c) {
 Results chunk(const Call& c) {
   const Tensor x = c.tensor("self");
   const int axis = c.axis("dim", x.ndim());
-  const int64_t chunks = c.integer("chunks"), total = x.size(axis);
+  const int64_t chunks = c.count("chunks"), total = x.size(axis);
   if (chunks <= 0) c.fail(fmt::format("{} chunks", chunks));
-  const int64_t size = (total + chunks - 1) / chunks;
+  const int64_t size = total / chunks + int64_t(total % chunks != 0);
   Sizes sizes;
   if (total == 0) sizes.assign(size_t(chunks), 0);
   for (int64_t at = 0; at < total; at += size) sizes.push_back(std::min(size, total - at));
@@ -195,7 +195,7 @@ Results chunk(const Call& c) {
 Results tensor_split(const Call& c) {
   const Tensor x = c.tensor("self");
   const int axis = c.axis("dim", x.ndim());
-  const int64_t sections = c.integer("sections"), total = x.size(axis);
+  const int64_t sections = c.count("sections"), total = x.size(axis);
   if (sections <= 0) c.fail(fmt::format("{} sections", sections));
   Sizes sizes;
   for (int64_t i = 0; i < sections; ++i) sizes.push_back(total / sections + int64_t(i < total % sections));

@@ -76,12 +76,6 @@ bool is_reshape(std::string_view target) {
   static const Names& names = *new Names{"aten.reshape.default", "aten.flatten.using_ints", "aten.reshape_as.default"};
   return names.contains(target);
 }
-/// The argument itself where it does nothing.
-bool is_dropout(std::string_view target) {
-  static const Names& names = *new Names{"aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default",
-                                         "aten.feature_alpha_dropout.default"};
-  return names.contains(target);
-}
 bool is_conversion(std::string_view target) { return target == "aten.type_as.default" || target.starts_with("aten.to."); }
 /// Views of their arguments, as a rule.
 bool is_composed_of_views(std::string_view target) {
@@ -173,7 +167,7 @@ Sharing sharing_of(const Node& node, const aten::Arguments& arguments, const std
   }
   if (arguments.empty() || results.empty() || !results[0].get_if<Tensor>() || !arguments[0].value.get_if<Tensor>()) return Sharing::none;
   const Tensor &from = arguments[0].value.tensor(), &to = results[0].tensor();
-  if (is_dropout(target)) {
+  if (target == "aten.dropout.default") {  // the argument itself where it does nothing
     const bool is_active = argument(arguments, "train").boolean() && argument(arguments, "p").number() != 0;
     return is_active ? Sharing::none : Sharing::same;
   }

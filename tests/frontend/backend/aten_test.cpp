@@ -100,5 +100,46 @@ TEST(Aten, JoinedAndSplit) {
   expect_error<ValueError>("aten.vsplit.int", {{"self", zeros(DType::float32, {3, 2})}, {"sections", 2}}, "3 elements in 2 sections");
 }
 
+TEST(Aten, CornersAsInPyTorch) {
+  constexpr float inf = INFINITY;
+  const auto floats = [](std::string_view op, const Arguments& arguments) { return tensor(op, arguments).tolist<float>(); };
+  const auto integers = [](std::string_view op, const Arguments& arguments) { return tensor(op, arguments).tolist<int64_t>(); };
+  using Ints = std::vector<int64_t>;
+  // What is not finite stays in its window.
+  EXPECT_EQ(
+      floats("aten.adaptive_avg_pool1d.default", {{"self", Tensor(Floats{inf, 1, 1, 1, 1}, {1, 1, 5})}, {"output_size", List{int64_t{3}}}}),
+      (Floats{inf, 1, 1}));
+  EXPECT_EQ(integers("aten.arange.start_step", {{"start", 0.5}, {"end", 4}, {"step", 1.5}, {"dtype", DType::int64}}), (Ints{0, 1, 2, 3}));
+  EXPECT_EQ(integers("aten.arange.start_step", {{"start", 0.5}, {"end", 4}, {"step", 1.5}, {"dtype", DType::int32}}), (Ints{0, 1, 2}));
+  EXPECT_EQ(integers("aten.linspace.default", {{"start", 0.5}, {"end", 10.5}, {"steps", 4}, {"dtype", DType::int64}}), (Ints{0, 3, 6, 10}));
+  EXPECT_EQ(integers("aten.pad.default",
+                     {{"self", Tensor(Ints{(int64_t{1} << 53) + 1}, {1})}, {"pad", List{int64_t{1}, int64_t{0}}}, {"value", 2.0}}),
+            (Ints{2, (int64_t{1} << 53) + 1}));
+  EXPECT_EQ(tensor("aten.diagonal.default", {{"self", zeros(DType::float32, {3, 3})}, {"offset", int64_t{1} << 32}}).numel(), 0);
+  const Tensor index = Tensor::zeros({256}, {.dtype = DType::int64}), yes = Tensor::ones({256}, {.dtype = DType::bool_});
+  EXPECT_EQ(integers("aten.scatter_add.default", {{"self", zeros(DType::bool_, {1})}, {"dim", 0}, {"index", index}, {"src", yes}}),
+            Ints{1});
+  EXPECT_EQ(
+      floats("aten.upsample_nearest2d.vec", {{"input", Tensor::arange(8).cast(DType::float32).reshape({1, 1, 1, 8}).expand({1, 1, 8, 8})},
+                                             {"output_size", {}},
+                                             {"scale_factors", List{2.1, 2.1}}})[3],
+      1.0f);
+  EXPECT_NEAR(tensor("aten.erfc.default", {{"self", Tensor(std::vector<double>{9.0})}}).item<double>() / 4.1370317465138102e-37, 1, 1e-13);
+  EXPECT_NEAR(tensor("aten.pairwise_distance.default",
+                     {{"x1", Tensor::full({3}, 300, {.dtype = DType::float16})}, {"x2", zeros(DType::float16, {3})}})
+                  .item<float>(),
+              519.5f, 0.5f);
+}
+
+TEST(Aten, CountsOfHostileProgramsAreErrors) {
+  constexpr int64_t huge = int64_t{1} << 62;
+  const Tensor x = zeros(DType::float32, {1, 4, 1, 4});
+  expect_error<ValueError>("aten.chunk.default", {{"self", zeros(DType::float32, {0})}, {"chunks", huge}}, "parts");
+  expect_error<ValueError>("aten.tensor_split.sections", {{"self", x}, {"sections", huge}}, "parts");
+  expect_error<ValueError>("aten.adaptive_avg_pool2d.default", {{"self", x}, {"output_size", List{huge, huge}}}, "parts");
+  expect_error<ValueError>("aten.upsample_nearest2d.default", {{"self", x}, {"output_size", List{huge, huge}}}, "parts");
+  expect_error<ValueError>("aten.pixel_shuffle.default", {{"self", x}, {"upscale_factor", int64_t{1} << 32}}, "multiple");
+}
+
 }  // namespace
 }  // namespace tinygrad::aten
