@@ -86,7 +86,6 @@ struct Connection {
     note_use.emplace(database, "UPDATE tinygrad_cache SET used=? WHERE rowid=?");
     drop.emplace(database, "DELETE FROM tinygrad_cache WHERE rowid=?");
     oldest.emplace(database, "SELECT rowid, size FROM tinygrad_cache ORDER BY used, rowid");
-    total_bytes = sum();
   }
 
   static Database open(const DiskCacheConfig& config) {
@@ -99,7 +98,7 @@ struct Connection {
 
   Database database;
   std::optional<Statement> find, store, note_use, drop, oldest;
-  int64_t total_bytes = 0;  // an estimate: other processes add and remove too
+  std::optional<int64_t> total_bytes;  // from the first put() on; an estimate, as other processes add and remove too
 };
 
 }  // namespace
@@ -245,24 +244,24 @@ void DiskCache::State::put(std::string_view table, std::string_view key, std::st
   ResetAtEnd reset(*c->store);
   c->store->bind_text(1, table).bind(2, key).bind(3, kFormat).bind(4, checksum_of(table, key, value));
   c->store->bind(5, now()).bind(6, static_cast<int64_t>(value.size())).bind(7, value).run();
-  c->total_bytes += static_cast<int64_t>(value.size());
-  if (static_cast<uint64_t>(c->total_bytes) > config.max_bytes) evict(*c);
+  c->total_bytes = c->total_bytes ? *c->total_bytes + static_cast<int64_t>(value.size()) : c->sum();
+  if (static_cast<uint64_t>(*c->total_bytes) > config.max_bytes) evict(*c);
 }
 
 /// Drops what was unused for the longest time.
 void DiskCache::State::evict(Connection& c) {
   Transaction transaction(c.database);
-  c.total_bytes = c.sum();
+  int64_t left = c.sum();
   auto keep = static_cast<int64_t>(config.max_bytes / 5 * 4);
-  if (static_cast<uint64_t>(c.total_bytes) > config.max_bytes) {
+  if (static_cast<uint64_t>(left) > config.max_bytes) {
     ResetAtEnd reset(*c.oldest);
     std::vector<int64_t> rows;
-    for (int64_t left = c.total_bytes; left > keep && c.oldest->step(); left -= c.oldest->integer(1)) rows.push_back(c.oldest->integer(0));
+    for (; left > keep && c.oldest->step(); left -= c.oldest->integer(1)) rows.push_back(c.oldest->integer(0));
     c.oldest->reset();
     for (int64_t row : rows) c.drop->bind(1, row).run();
-    c.total_bytes = c.sum();
   }
   transaction.commit();
+  c.total_bytes = left;
 }
 
 DiskCache::DiskCache(DiskCacheConfig config) : state_(std::make_unique<State>(std::move(config))) {}
