@@ -53,12 +53,21 @@ struct Round {
   std::vector<int> stored;
 };
 
+NodeSet nodes_of(const PlacedGraph& graph, const std::vector<int>& numbers) {
+  NodeSet nodes(numbers.size());
+  for (int i : numbers) nodes.insert(graph.order[size_t(i)]);
+  return nodes;
+}
+
 /// Users decide before their sources, so what a value costs is known only if one expects which of its sources are stored. The first round
-/// expects `stored`, the others what the round before chose.
+/// expects `stored` and what is forced to be, the others what the round before chose.
 Round settled(const PlacedGraph& graph, const NodeMap<Reason>& forced, std::vector<int> stored) {
+  const NodeSet before = nodes_of(graph, stored);
+  stored.clear();
+  for (size_t i = 0; i < graph.order.size(); ++i)
+    if (before.contains(graph.order[i]) || forced.contains(graph.order[i])) stored.push_back(int(i));
   for (int round = 1;; ++round) {
-    NodeSet expected(stored.size());
-    for (int i : stored) expected.insert(graph.order[size_t(i)]);
+    const NodeSet expected = nodes_of(graph, stored);
     Placement placed = place_values(graph, forced, expected);
     std::vector<int> now = stored_values(placed);
     if (now == stored || round == most_rounds) return {write_kernels(graph.order, std::move(placed)), std::move(now)};
@@ -70,8 +79,7 @@ Round settled(const PlacedGraph& graph, const NodeMap<Reason>& forced, std::vect
 bool force_more(const PlacedGraph& graph, const Round& round, NodeMap<Reason>& forced) {
   bool more = false;
   const auto force = [&](const UOp& u, Reason why) { more = forced.insert(u, why).second || more; };
-  NodeSet stored(round.stored.size());
-  for (int i : round.stored) stored.insert(graph.order[size_t(i)]);
+  const NodeSet stored = nodes_of(graph, round.stored);
   for (const Kernel& k : round.kernels.kernels) {
     if (overlaps_itself(k, graph.effects)) force(k.root.is(Op::STORE) ? k.root.src(1) : k.root, Reason::overlap);
     const auto most = size_t(graph.target_of(k.device).max_buffers);
