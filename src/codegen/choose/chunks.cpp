@@ -19,9 +19,13 @@ Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, in
   uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : ~uint64_t{0};
   // A transpose reads its rows to their ends.
   if (loops.plan.transposes && left[size_t(loops.plan.lanes[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << loops.plan.tile.axis[0]);
+  // Each chunk of results that follow a joined loop would take all of its steps.
+  const uint64_t repeats = in.is_joined() ? in.nest.followed : 0;
   int axis = -1;
   for (size_t i = 0; i < in.axes(); ++i) {
-    if (in.axis(int(i)).is_reduce || left[i] < 2 || has_axis(moves, int(i)) != with_tiles || in.reuses_terms(int(i))) continue;
+    if (in.axis(int(i)).is_reduce || left[i] < 2 || has_axis(moves, int(i)) != with_tiles || has_axis(repeats, int(i)) ||
+        in.reuses_terms(int(i)))
+      continue;
     if (axis < 0 || (with_tiles && left[size_t(axis)] < enough_steps && left[i] > left[size_t(axis)])) axis = int(i);
   }
   if (axis < 0) return {};

@@ -12,6 +12,7 @@ namespace tinygrad {
 namespace {
 
 using codegen::test::elementwise;
+using codegen::test::joined_attention;
 using codegen::test::matmul;
 using codegen::test::row_sums;
 using codegen::test::softmax;
@@ -51,6 +52,11 @@ TEST_P(Chunks, LargeKernelsAreMore) {
   EXPECT_GT(of(row_sums(1024, 1024)), 1);
   EXPECT_GT(of(softmax(256, 256)), 1);
   EXPECT_GT(of(transpose(512, 512)), 1);
+}
+
+// Each chunk of columns would compute the scores of all its rows again. Vectors have four lanes at least, so that there are 17 steps of rows.
+TEST_P(Chunks, AttentionIsCutByRows) {
+  for (const int64_t keys : {65, 1000}) EXPECT_LE(of(joined_attention(65, keys, 128)), 17) << keys;
 }
 
 // To start and to wait for a thread takes about a microsecond, 3,000 to 5,000 cycles.
