@@ -9,7 +9,8 @@ namespace {
 
 class Cast {
  public:
-  Cast(Emitter& out, const Value& x, DType to) : out_(out), x_(x), to_(to), from_type_(type(x.dtype)), to_type_(type(to)) {}
+  Cast(Emitter& out, const Value& x, DType to, bool is_small)
+      : out_(out), x_(x), to_(to), is_small_(is_small), from_type_(type(x.dtype)), to_type_(type(to)) {}
 
   std::string emit() {
     if (is_bool(to_)) {
@@ -83,27 +84,33 @@ class Cast {
   /// exact.
   std::string to_narrow_lanes(const std::string& x, DType d) {
     const std::string t = type(d), of = suffix(d, x_.lanes);
+    if (is_small_) return low_bits(select(line("fcmp ord {} {}, {}", t, x, real(0, d)), x, real(0, d), t), t);
     const std::string safe = select(within(x, d), x, real(0, d), t);
     const std::string cut = out_.call("cast", t, "llvm.trunc." + of, {t + " " + safe});
     const std::string turns = line("fmul {} {}, {}", t, cut, real(0x1p-32, d));
     const std::string full = out_.call("cast", t, "llvm.roundeven." + of, {t + " " + turns});
     const std::string rest = line("fsub {} {}, {}", t, cut, line("fmul {} {}, {}", t, full, real(0x1p32, d)));
     const std::string at_top = line("fcmp oge {} {}, {}", t, rest, real(0x1p31, d));
-    const std::string wrapped = select(at_top, real(-0x1p31, d), rest, t);
-    const std::string integer = line("fptosi {} {} to {}", t, wrapped, type(DType::int32));
+    return low_bits(select(at_top, real(-0x1p31, d), rest, t), t);
+  }
+
+  /// Of a float within int32.
+  std::string low_bits(const std::string& x, const std::string& t) {
+    const std::string integer = line("fptosi {} {} to {}", t, x, type(DType::int32));
     return bitsize(to_) == 32 ? integer : line("trunc {} {} to {}", type(DType::int32), integer, to_type_);
   }
 
   Emitter& out_;
   const Value& x_;
   const DType to_;
+  const bool is_small_;
   const std::string from_type_, to_type_;
 };
 
 }  // namespace
 
-Value emit_cast(Emitter& out, const Value& x, DType dtype) {
-  return {.ref = x.dtype == dtype ? x.ref : Cast(out, x, dtype).emit(), .dtype = dtype, .lanes = x.lanes};
+Value emit_cast(Emitter& out, const Value& x, DType dtype, bool is_small) {
+  return {.ref = x.dtype == dtype ? x.ref : Cast(out, x, dtype, is_small).emit(), .dtype = dtype, .lanes = x.lanes};
 }
 
 Value emit_bitcast(Emitter& out, const Value& x, DType dtype) {

@@ -71,7 +71,8 @@ class Emitter {
 /// known to fit the dtype, so that LLVM need not think of wrapping.
 Value emit_alu(Emitter& out, Op op, DType dtype, const std::vector<Value>& sources, bool no_wrap = false);
 /// By the rules of Scalar::cast.
-Value emit_cast(Emitter& out, const Value& x, DType dtype);
+/// `is_small`: a float is known to be within int32, or NaN.
+Value emit_cast(Emitter& out, const Value& x, DType dtype, bool is_small = false);
 Value emit_bitcast(Emitter& out, const Value& x, DType dtype);
 
 }  // namespace tinygrad::renderer::llvmir

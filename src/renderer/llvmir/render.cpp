@@ -15,6 +15,7 @@
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/llvmir/memory.h"
 #include "renderer/llvmir/vectors.h"
+#include "renderer/nearest.h"
 #include "renderer/walk.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -30,6 +31,7 @@ struct OpenLoop {
   std::string bound, before;  // the first value that is not taken; the block that enters the loop
   std::string first;
   size_t phi_line;
+  bool has_sums = false;  // of products, which instructions add to accumulators one by one
 };
 
 class Renderer : public Walk {
@@ -56,7 +58,8 @@ class Renderer : public Walk {
         "}}\n{}",
         triple, kernel_symbol(info_.name), ScratchLayout::alignment,
         scratch_.bytes() ? fmt::format(" dereferenceable({})", scratch_.bytes()) : "", out_.body(), out_.declarations(), cpu,
-        features.empty() ? "" : fmt::format(" \"target-features\"=\"{}\"", features), target_.vector_bits, aliases_.metadata());
+        features.empty() ? "" : fmt::format(" \"target-features\"=\"{}\"", features), target_.vector_bits,
+        aliases_.metadata() + loop_nodes_);
   }
 
  private:
@@ -90,11 +93,15 @@ class Renderer : public Walk {
     set(u, Value{.ref = literal(c), .dtype = u.dtype(), .lanes = 1, .constant = &c});
   }
 
-  void product(const UOp& u) override { set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2)))); }
+  void product(const UOp& u) override {
+    if (!loops_.empty()) loops_.back().has_sums = true;
+    set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
+  }
 
   void elementwise(const UOp& u) override {
-    if (u.is(Op::CAST)) return set(u, emit_cast(out_, value(u.src(0)), u.dtype()));
+    if (u.is(Op::CAST)) return set(u, emit_cast(out_, value(u.src(0)), u.dtype(), is_small(u.src(0))));
     if (u.is(Op::BITCAST)) return set(u, emit_bitcast(out_, value(u.src(0)), u.dtype()));
+    if (const UOp x = rounded_to_nearest(u); x && value(x).lanes > 1) return set(u, nearest(out_, value(x)));
     std::vector<Value> sources;
     for (const UOp& s : u.src()) sources.push_back(value(s));
     set(u, emit_alu(out_, u.op(), u.dtype(), sources, is_exact(u)));
@@ -188,8 +195,15 @@ class Renderer : public Walk {
     const std::string more = out_.define("more", fmt::format("icmp slt {} {}, {}", loop.type, next, loop.bound));
     out_.fill(loop.phi_line, fmt::format("{} = phi {} [ {}, %{} ], [ {}, %{} ]", loop.variable, loop.type, loop.first, loop.before, next,
                                          out_.current_block()));
-    out_.line(fmt::format("br i1 {}, label %{}, label %{}", more, loop.header, loop.exit));
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}{}", more, loop.header, loop.exit, loop.has_sums ? as_written() : ""));
     out_.block(loop.exit);
+  }
+
+  /// Of a loop that LLVM shall not unroll: it would add up products of several steps first, whose sums take the registers of accumulators.
+  std::string as_written() {
+    const int32_t node = first_loop_node + 2 * written_loops_++;
+    loop_nodes_ += fmt::format("!{0} = distinct !{{!{0}, !{1}}}\n!{1} = !{{!\"llvm.loop.unroll.disable\"}}\n", node, node + 1);
+    return fmt::format(", !llvm.loop !{}", node);
   }
 
   void open_if(const UOp& u) override {
@@ -371,6 +385,9 @@ class Renderer : public Walk {
   std::vector<std::string> ifs_;
   SharedAddresses bases_;
   int loop_count_ = 0, memories_ = 0;
+  static constexpr int32_t first_loop_node = 1 << 20;  ///< behind those of aliases
+  int32_t written_loops_ = 0;
+  std::string loop_nodes_;
 };
 
 }  // namespace

@@ -129,6 +129,11 @@ Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value&
   return {.ref = at->adds ? dot : out.define("sum", fmt::format("add {}, {}", typed(c), dot)), .dtype = c.dtype, .lanes = c.lanes};
 }
 
+Value nearest(Emitter& out, const Value& x) {
+  const std::string all = out.call("nearest", type_name(x.dtype, x.lanes), "llvm.roundeven." + suffix(x.dtype, x.lanes), {typed(x)});
+  return {.ref = all, .dtype = x.dtype, .lanes = x.lanes};
+}
+
 std::string scaled(Emitter& out, const Value& x, const Value& n) {
   const int bits = bitsize(x.dtype), lanes = x.lanes, width = std::clamp(lanes, 128 / bits, 512 / bits);
   const std::string element = type_name(x.dtype), type = vector_type(element, width);

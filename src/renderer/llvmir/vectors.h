@@ -30,6 +30,8 @@ std::string concatenated(Emitter& out, const std::string& element, std::vector<s
 /// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.
 Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
 
+/// Floats rounded to the nearest integer, ties to even.
+Value nearest(Emitter& out, const Value& x);
 /// x * 2^n, by AVX-512.
 std::string scaled(Emitter& out, const Value& x, const Value& n);
 /// The greater, as LLVM's `maximum` has it, of vectors that are a register of AVX-512, where that is shorter: LLVM compares signs first.
