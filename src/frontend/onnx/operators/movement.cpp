@@ -6,7 +6,7 @@
 
 #include <tinygrad/errors.h>
 
-#include "frontend/onnx/operators.h"
+#include "frontend/onnx/operators/quantized.h"
 
 namespace tinygrad::onnx {
 
@@ -25,7 +25,9 @@ Results reshaped(const Value& v, const Sizes& shape) {
     detail::ValueAccess::set_host(with_tensor, *host_of(moved));
     return {with_tensor};
   }
-  return results_like(v, v.tensor().reshape(shape));
+  const Tensor& x = v.tensor();
+  const bool splits_columns = !shape.empty() && x.ndim() > 0 && shape.back() < x.size(-1) && is_of_integer_sums(x);
+  return results_like(v, (splits_columns ? x.contiguous() : x).reshape(shape));
 }
 
 Results reshape(Call& c) {

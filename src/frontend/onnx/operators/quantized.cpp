@@ -95,6 +95,19 @@ bool may_sum(int64_t products) { return products <= INT32_MAX / (255 * 255); }
 
 }  // namespace
 
+bool is_of_integer_sums(const Tensor& t) {
+  NodeSet seen;
+  for (std::vector<UOp> stack{t.uop()}; !stack.empty();) {
+    const UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.is(Op::REDUCE) && u.dtype() == DType::int32) return true;
+    const bool keeps_place = u.in(Group::elementwise | Group::identity) || u.is(Op::RESHAPE);
+    if (!keeps_place || u.is(Op::CONTIGUOUS) || !seen.insert(u)) continue;
+    for (const UOp& s : u.in(Group::elementwise) ? u.src() : u.src().first(1)) stack.push_back(s);
+  }
+  return false;
+}
+
 Tensor integer_matmul(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
   if (!has_core(a, a.dtype(), b.dtype())) return centered(a, a_zero).matmul(centered(b, b_zero), DType::int32);
   // Zero points go out of the sum, which is one of bytes: (a - za) (b - zb) = ab - za b - zb a + za zb, of which int32 may overflow, and

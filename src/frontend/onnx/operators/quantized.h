@@ -34,5 +34,8 @@ Tensor integer_matmul(const Tensor& a, const Tensor& a_zero, const Tensor& b, co
 /// instruction for that, or where scales are not those of rows of the left factor and columns of the right one.
 Tensor matmul_of_codes(const Value& a, bool turns_a, const Value& b, bool turns_b);
 Tensor convolve_codes(const Call& call, const Value& x, const Value& w);
+/// Whether numbers are computed of sums of integer products that are not stored, each of the one at its own place. Where
+/// their columns are split, as by the heads of an attention, they are stored: a product in loops of few columns has narrow tiles.
+bool is_of_integer_sums(const Tensor& t);
 
 }  // namespace tinygrad::onnx
