@@ -28,6 +28,13 @@ bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& alo
   return stride && std::abs(*stride) * in.nest.item_bytes >= costs_of(in.target).memory.line_bytes;
 }
 
+/// True for a factor that lies as a tensor core reads it: the terms that it adds at once, for one column behind the other.
+bool lies_as_read(const NestedWork& w, const Lanes& lanes) {
+  if (!lanes.core || !w.is_access) return false;
+  const auto& [number, n, k, casts, temporaries] = *lanes.core;
+  return w.strides[size_t(k.axis)] == 1 && w.strides[size_t(n.axis)] == k.lanes;
+}
+
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -55,6 +62,8 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
     const double vectors = double(rounds) / double(a.size);
     if (!w.is_access || !has_axis(w.depends, l.axis)) {
+      left *= vectors;
+    } else if (lies_as_read(w, lanes)) {
       left *= vectors;
     } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/kernel_axes.h"
+#include "codegen/opt/tensor_core.h"
 #include "codegen/rebuild.h"
 #include "codegen/split_range.h"
 #include "shape/ranges.h"
@@ -39,13 +40,33 @@ int64_t uses_of(std::span<const UOp> axes, const OpenRanges& moves) {
   return n;
 }
 
+/// A kernel, and its loop over the terms that a tensor core adds at once; null where there is none.
+struct Terms {
+  UOp sink, loop;
+};
+
+/// The kernel as it is, and with the terms of each tensor core of a CPU as a loop of their own: the core reads them as neighbours.
+std::vector<Terms> terms_of(const UOp& sink, const Target& target) {
+  std::vector<Terms> out{{sink, {}}};
+  for (const TensorCore& core : target.tensor_cores) {
+    const auto use = tensor_core_axes(sink, core);
+    if (!use || core.k < 2 || constant_size(use->k) <= core.k || constant_size(use->k) % core.k != 0) continue;
+    RangeArg inner = use->k.arg_as<RangeArg>();
+    inner.id = next_range_id(sink);
+    const UOp rounds(Op::RANGE, DType::index, {rounds_of(use->k, core.k)}, use->k.arg()), terms = range(index_const(core.k), inner);
+    out.push_back({apply_split(sink, {.range = use->k, .parts = {rounds, terms}, .value = rounds * core.k + terms, .valid = {}}), terms});
+  }
+  return out;
+}
+
 /// An axis over outputs in blocks, and copies of what is loaded along it in which what a block needs lies together.
 class Packing {
  public:
-  Packing(const UOp& sink, std::span<const UOp> loads, const UOp& axis, int64_t n) : sink_(sink), loads_(loads) {
+  Packing(const Terms& kernel, std::span<const UOp> loads, const UOp& axis, int64_t n)
+      : sink_(kernel.sink), terms_(kernel.loop), loads_(loads) {
     const RangeArg& old = axis.arg_as<RangeArg>();
     RangeArg inner = old;
-    inner.id = next_range_id(sink);
+    inner.id = next_range_id(sink_);
     blocks_ = UOp(Op::RANGE, DType::index, {rounds_of(axis, n)}, old);
     in_block_ = range(index_const(n), inner);
     split_ = {.range = axis, .parts = {blocks_, in_block_}, .value = blocks_ * n + in_block_, .valid = {}};
@@ -83,8 +104,9 @@ class Packing {
   std::vector<UOp> loops_of(const UOp& load) const {
     std::vector<UOp> loops{blocks_};
     for (const UOp& r : nested_axes(sink_))
-      if (r != split_.range && is_open_over(load, std::span(&r, 1))) loops.push_back(r);
+      if (r != split_.range && r != terms_ && is_open_over(load, std::span(&r, 1))) loops.push_back(r);
     loops.push_back(in_block_);
+    if (terms_ && is_open_over(load, std::span(&terms_, 1))) loops.push_back(terms_);
     return loops;
   }
   static int64_t size_of(const std::vector<UOp>& loops) {
@@ -135,7 +157,7 @@ class Packing {
     return UOp(Op::SINK, DType::void_, nests, KernelArg{.name = Symbol("pack")});
   }
 
-  const UOp sink_;
+  const UOp sink_, terms_;
   const std::span<const UOp> loads_;
   UOp blocks_, in_block_;
   Split split_;
@@ -181,25 +203,28 @@ std::optional<PackedKernel> pack_constants(const UOp& sink, const Target& target
   const auto* given = std::get_if<KernelArg>(&sink.arg());
   if (options.noopt || target.has_groups || (given && (given->optimized || !given->opts.empty())) || sink.src_count() != 1) return {};
   const UOp simple = simplified_kernel(sink);
-  const std::vector<UOp> axes = kernel_axes(simple);
-  const std::vector<std::vector<UOp>> loads = loads_of(simple, axes, slots);
   const Target usable = choices(target, options, simple);
-  const auto as_it_is = loads.empty() ? std::nullopt : heuristic_cost(simple, usable);
+  const bool may_pack_any = !loads_of(simple, kernel_axes(simple), slots).empty();
+  const auto as_it_is = may_pack_any ? heuristic_cost(simple, usable) : std::nullopt;
   if (!as_it_is) return {};
   double best = *as_it_is * least_gain;
   std::optional<PackedKernel> out;
-  for (const UOp& axis : axes) {
-    const std::vector<UOp> along = is_reduced(axis) ? std::vector<UOp>() : loads_along(loads, axis);
-    if (along.empty()) continue;
-    const int64_t lanes = std::max(1, target.lanes(along[0].dtype()));
-    for (const int64_t vectors : {1, 2, 3, 4, 6, 8}) {
-      if (vectors * lanes > constant_size(axis)) break;
-      const Packing packing(simple, along, axis, vectors * lanes);
-      const UOp packed = packing.sink();
-      const auto cost = heuristic_cost(packed, usable);
-      if (!cost || *cost >= best) continue;
-      best = *cost;
-      out = PackedKernel{packed, packing.arguments()};
+  for (const Terms& kernel : terms_of(simple, usable)) {
+    const std::vector<UOp> axes = kernel_axes(kernel.sink);
+    const std::vector<std::vector<UOp>> loads = loads_of(kernel.sink, axes, slots);
+    for (const UOp& axis : axes) {
+      const std::vector<UOp> along = is_reduced(axis) ? std::vector<UOp>() : loads_along(loads, axis);
+      if (along.empty()) continue;
+      const int64_t lanes = std::max(1, target.lanes(along[0].dtype()));
+      for (const int64_t vectors : {1, 2, 3, 4, 6, 8}) {
+        if (vectors * lanes > constant_size(axis)) break;
+        const Packing packing(kernel, along, axis, vectors * lanes);
+        const UOp packed = packing.sink();
+        const auto cost = heuristic_cost(packed, usable);
+        if (!cost || *cost >= best) continue;
+        best = *cost;
+        out = PackedKernel{packed, packing.arguments()};
+      }
     }
   }
   return out;
