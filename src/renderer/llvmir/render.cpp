@@ -31,7 +31,7 @@ struct OpenLoop {
   std::string bound, before;  // the first value that is not taken; the block that enters the loop
   std::string first;
   size_t phi_line;
-  bool has_sums = false;  // of products, which instructions add to accumulators one by one
+  bool has_sums = false;  // of products, which other instructions add to accumulators
 };
 
 class Renderer : public Walk {
@@ -94,7 +94,7 @@ class Renderer : public Walk {
   }
 
   void product(const UOp& u) override {
-    if (!loops_.empty()) loops_.back().has_sums = true;
+    if (!loops_.empty() && !adds_itself(u.arg_as<WmmaArg>())) loops_.back().has_sums = true;
     set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
   }
 

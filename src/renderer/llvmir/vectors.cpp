@@ -39,6 +39,12 @@ constexpr DotProduct kDotProducts[] = {
     {"vpmaddwd_512", "llvm.x86.avx512.pmaddw.d.512", "<32 x i16>", false, false},
 };
 
+const DotProduct& instruction_of(const WmmaArg& arg) {
+  const auto* at = std::ranges::find(kDotProducts, arg.name.str(), &DotProduct::name);
+  if (at == std::end(kDotProducts)) throw InternalError(fmt::format("LLVM IR: CPUs have no WMMA {}", arg.name.str()));
+  return *at;
+}
+
 Value bits_as_int32(Emitter& out, const Value& v, int lanes) {
   const std::string type = type_name(DType::int32, lanes);
   return {.ref = out.define("bits", fmt::format("bitcast {} to {}", typed(v), type)), .dtype = DType::int32, .lanes = lanes};
@@ -117,9 +123,10 @@ std::string concatenated(Emitter& out, const std::string& element, std::vector<s
   return run_of_lanes(out, element, vectors[0], lanes, 0, wanted);
 }
 
+bool adds_itself(const WmmaArg& arg) { return instruction_of(arg).adds; }
+
 Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
-  const auto at = std::ranges::find(kDotProducts, arg.name.str(), &DotProduct::name);
-  if (at == std::end(kDotProducts)) throw InternalError(fmt::format("LLVM IR: CPUs have no WMMA {}", arg.name.str()));
+  const DotProduct* at = &instruction_of(arg);
   const Value row = splat(out, bits_as_int32(out, a, 1), c.lanes), columns = bits_as_int32(out, b, c.lanes);
   std::vector<std::string> arguments;
   if (at->adds) arguments.push_back(typed(c));

@@ -29,6 +29,8 @@ std::string concatenated(Emitter& out, const std::string& element, std::vector<s
 
 /// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.
 Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
+/// Whether its instruction adds to the sum, so that no other one does.
+bool adds_itself(const WmmaArg& arg);
 
 /// Floats rounded to the nearest integer, ties to even.
 Value nearest(Emitter& out, const Value& x);

@@ -96,6 +96,28 @@ TEST(PackConstants, GivesTheSame) {
   }
 }
 
+TEST(PackConstants, TermsThatATensorCoreAddsAreNeighbours) {
+  const Target avx2 = cpu_target("x86-64-v3");
+  const int64_t m = 100, n = 192, terms = 160;
+  const UOp i = test::loop(m, 0), j = test::loop(n, 1), k = test::reduce_loop(terms, 2);
+  const auto wide = [](const UOp& x) { return cast(x, DType::int32); };
+  const UOp a = test::read(test::arg(1, m * terms, DType::int16), i * terms + k);
+  const UOp b = test::read(test::arg(2, n * terms, DType::int16), k * n + j);
+  const UOp sum = test::reduce_over(Op::ADD, wide(a) * wide(b), {k});
+  const UOp kernel = test::kernel({test::ended(test::write(test::arg(0, m * n, DType::int32), i * n + j, sum), {i, j})});
+  const auto packed = pack_constants(kernel, avx2, {}, 1 << 2);
+  ASSERT_TRUE(packed);
+  const UOp simple = simplified_kernel(packed->sink);
+  const std::vector<Opt> opts = heuristic_opts(simple, avx2);
+  EXPECT_TRUE(to_string(opts).starts_with("TC(")) << to_string(opts);
+  EXPECT_EQ(to_string(opts).find("STAGE"), std::string::npos) << to_string(opts);
+  const spec::EvalInputs inputs = test::some_inputs(kernel);
+  spec::EvalInputs want = inputs;
+  spec::evaluate(std::span(&kernel, 1), want);
+  EXPECT_EQ(test::difference(want.params, evaluated(*packed, inputs)), "");
+  EXPECT_EQ(test::difference_on_cpu(simple, opts), "");
+}
+
 TEST(PackConstants, OnlyWhereItPays) {
   const UOp kernel = test::matmul(200, 192, 80);
   const uint64_t all = ~uint64_t{0};
