@@ -78,7 +78,7 @@ UOp apply_split(const UOp& root, const Split& split) {
     UOp out = closes ? close_parts(u, sources, split) : u.with_src(sources);
     if (!split.valid) return out;
     if (closes && u.is(Op::REDUCE)) return mask_reduce(out, split.valid);
-    if ((u.is(Op::LOAD) && is_open_over(u.src(0), one)) || (u.is(Op::STORE) && is_open_over(u, one))) {
+    if ((u.is(Op::LOAD) && !split.repeats_last && is_open_over(u.src(0), one)) || (u.is(Op::STORE) && is_open_over(u, one))) {
       UOps s(out.src().begin(), out.src().end());
       s[0] = mask_index(s[0], split.valid);
       return out.with_src(s);

@@ -6,9 +6,10 @@ namespace tinygrad::codegen {
 /// A loop and what takes its place.
 struct Split {
   UOp range;
-  UOps parts;  ///< the new loops, outermost first
-  UOp value;   ///< the old index
-  UOp valid;   ///< where the old index is within its loop; null: everywhere
+  UOps parts;                 ///< the new loops, outermost first
+  UOp value;                  ///< the old index
+  UOp valid;                  ///< where the old index is within its loop; null: everywhere
+  bool repeats_last = false;  ///< `value` is within the loop also elsewhere: loads need no mask there
 };
 
 /// The graph with the range replaced by its parts. Where the index is not valid, loads and stores that move with it are not made, and a

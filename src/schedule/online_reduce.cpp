@@ -9,6 +9,7 @@
 #include "rewrite/rewrite.h"
 #include "schedule/cost.h"
 #include "shape/ranges.h"
+#include "shape/sint.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -284,10 +285,10 @@ bool has_maximum_and_exponential(const std::vector<UOp>& nodes) {
   return max && exp;
 }
 
-/// And not 0: a sum of nothing is 0 whatever it is divided by behind it.
-bool sizes_are_known(const UOps& ranges) {
-  const auto is_known = [](const UOp& r) { return const_value(r.src(0)) && const_value(r.src(0))->as_int() != 0; };
-  return !ranges.empty() && std::ranges::all_of(ranges, is_known);
+/// A sum of nothing is 0 whatever it is divided by behind it. The sizes are numbers, or known when the kernel is launched.
+bool have_steps(const UOps& ranges) {
+  const auto has_some = [](const UOp& r) { return SInt(r.src(0)).min() > 0 && ranges_of(r.src(0)).empty(); };
+  return !ranges.empty() && std::ranges::all_of(ranges, has_some);
 }
 
 /// What is carried is rescaled at each step, and partial results are merged with exponentials. That pays where x costs more to compute once
@@ -298,7 +299,7 @@ bool worth_joining(const UOp& x, const UOps& ranges, const Target& target) {
   double bytes = 0, steps = 1;
   for (const UOp& u : toposort(x))
     if (u.is(Op::LOAD)) bytes += itemsize(u.dtype());
-  for (const UOp& r : ranges) steps *= const_value(r.src(0))->as_double();
+  for (const UOp& r : ranges) steps *= double(SInt(r.src(0)).max());
   return bytes * steps > double(std::max(target.l2_bytes, target.l3_bytes));
 }
 
@@ -307,7 +308,7 @@ bool join_one(std::vector<UOp>& values, const Target& target, std::vector<std::p
   for (const UOp& u : toposort(values)) {
     if (!is_reduce(u, Op::ADD) || !u.arg_as<ReduceArg>().axes.empty()) continue;
     const UOps ranges(closed_ranges(u));
-    if (!sizes_are_known(ranges)) continue;
+    if (!have_steps(ranges)) continue;
     const std::optional<Spine> spine = spine_of(u, ranges);
     if (!spine || !worth_joining(spine->exp.x, ranges, target)) continue;
     Join join(u, *spine);

@@ -21,15 +21,19 @@ Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, in
   if (loops.plan.transposes && left[size_t(loops.plan.lanes[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << loops.plan.tile.axis[0]);
   // Each chunk of results that follow a joined loop would take all of its steps.
   const uint64_t repeats = in.is_joined() ? in.nest.followed : 0;
+  const auto may_be_cut = [&](int i) {
+    const NestAxis& axis = in.axis(i);
+    return !axis.is_reduce && left[size_t(i)] >= 2 && (axis.is_known || with_tiles) && has_axis(moves, i) == with_tiles &&
+           !has_axis(repeats, i) && !in.reuses_terms(i);
+  };
   int axis = -1;
   for (size_t i = 0; i < in.axes(); ++i) {
-    if (in.axis(int(i)).is_reduce || left[i] < 2 || has_axis(moves, int(i)) != with_tiles || has_axis(repeats, int(i)) ||
-        in.reuses_terms(int(i)))
-      continue;
+    if (!may_be_cut(int(i))) continue;
     if (axis < 0 || (with_tiles && left[size_t(axis)] < enough_steps && left[i] > left[size_t(axis)])) axis = int(i);
   }
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
+  if (!in.axis(axis).is_known) return {axis, size};
   // Each chunk would fill the tiles that its axis does not move for itself.
   const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.

@@ -15,7 +15,7 @@ namespace {
 uint64_t fixed_arguments(const CpuNest& nest) {
   uint64_t fixed = 0;
   for (const NestedWork& w : nest.nest.works)
-    if (w.is_access && (w.node.is(Op::STORE) || !may_stage(w))) fixed |= w.argument;
+    if (w.is_access && (w.node.is(Op::STORE) || !nest.may_stage(w))) fixed |= w.argument;
   return fixed;
 }
 
@@ -36,7 +36,7 @@ uint64_t computed_arguments(const CpuNest& nest) {
   for (const NestedWork& w : nest.nest.works)
     if (w.argument & fixed) fixed |= w.computed;
   for (const NestedWork& w : nest.nest.works) {
-    if (!nest.is_reduced_load(w) || !may_stage(w) || nest.reuse_axes(w) == 0) continue;
+    if (!nest.is_reduced_load(w) || !nest.may_stage(w) || nest.reuse_axes(w) == 0) continue;
     if (!(w.argument & nest.nest.computed & ~fixed & ~seen)) continue;
     out |= w.argument;
     seen |= w.computed;
@@ -71,10 +71,12 @@ std::vector<int64_t> tile_counts(const PlannedLoops& loops, int axis, bool may_o
   bool reuses_terms = false;
   for (size_t i = 0; i < in.axes(); ++i) reuses_terms = reuses_terms || in.reuses_terms(int(i));
   // Blocks that overlap compute rows twice, which may not use terms in registers.
-  const bool any = (may_overlap && !reuses_terms) || loops.may_mask(axis);
+  // The end of an axis whose size is known at launch is masked at the stores.
+  const bool any = ((may_overlap || !in.axis(axis).is_known) && !reuses_terms) || loops.may_mask(axis);
   for (int64_t n = 2; n <= std::min(most, whole); ++n)
     if (any || whole % n == 0) out.push_back(n);
-  if (whole > most && (has_axis(in.nest.chosen, axis) || (in.is_joined() && whole <= most_kept_results))) out.push_back(whole);
+  if (whole > most && in.axis(axis).is_known && (has_axis(in.nest.chosen, axis) || (in.is_joined() && whole <= most_kept_results)))
+    out.push_back(whole);
   return out;
 }
 
@@ -114,6 +116,8 @@ std::vector<CacheBlocks> block_candidates(const CpuNest& nest) {
   std::vector<CacheBlocks> out{{}};
   // A loop is bounded by those around it.
   if (nest.nest.reduces != 1 || nest.around.bounds_loops) return out;
+  // Results that are carried around output loops have a place each.
+  if (!std::ranges::all_of(nest.nest.axes, &NestAxis::is_known)) return out;
   int64_t terms = 1;  // of a tensor core's sums: a block has a multiple of them
   for (const CoreUse& use : nest.around.cores) terms = std::max(terms, use.k.lanes);
   uint64_t axes = 0;
@@ -176,7 +180,9 @@ std::optional<CpuPlan> transposing_plan(const CpuNest& in, bool may_overlap) {
   const Nest& nest = in.nest;
   if (nest.total_cost < worth_tiling || in.target.vector_bits == 0) return {};
   const int to = contiguous_axis(nest, Op::STORE, -1), from = contiguous_axis(nest, Op::LOAD, to);
-  if (to < 0 || from < 0 || has_axis(in.taken, to) || has_axis(in.taken, from) || in.meets_vectors(to)) return {};
+  if (to < 0 || from < 0 || !in.axis(to).is_known || !in.axis(from).is_known || has_axis(in.taken, to) || has_axis(in.taken, from) ||
+      in.meets_vectors(to))
+    return {};
   constexpr int64_t most_rows = 16, piece_bytes = 16, most_instructions = 1024;
   const int64_t copies = piece_bytes / nest.item_bytes, most_lanes = std::min(most_rows, in.target.vector_bits / (8 * nest.item_bytes));
   const int64_t rows = in.axis(to).size, columns = in.axis(from).size;

@@ -144,7 +144,9 @@ int64_t accumulators(const ReducePart& r, const Tile& t) {
   return copies + r.carried;
 }
 
-bool may_stage(const NestedWork& w) {
+bool CpuNest::may_stage(const NestedWork& w) const {
+  for (size_t i = 0; i < axes(); ++i)
+    if (has_axis(w.depends, int(i)) && axis(int(i)).is_reduce && !axis(int(i)).is_known) return false;
   if (size_t(std::popcount(w.depends)) != ranges_of(w.node).size()) return false;
   const auto nodes = toposort(w.node.src(0));
   return std::none_of(nodes.begin(), nodes.end(), [](const UOp& u) { return u.is(Op::LOAD) || u.is(Op::REDUCE); });

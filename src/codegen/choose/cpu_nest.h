@@ -75,6 +75,8 @@ class CpuNest {
   bool meets_vectors(int a) const;
   /// True for the axes of terms that stay in registers until the results use them, which need the same number of steps (keep_terms.h).
   bool reuses_terms(int axis) const;
+  /// Whether a load may be staged: the loops of tiles have known sizes, and its index needs no load and no reduction.
+  bool may_stage(const NestedWork& w) const;
   int64_t registers() const;
   /// The part of a bounded loop's iterations that its masks leave, if `at_once` neighbouring results leave the loop together.
   double unmasked_part(const NestAxis& loop, int64_t at_once) const;
@@ -89,8 +91,5 @@ ReducePart reduce_part(const NestedWork& w, uint64_t loops);
 /// Accumulators of these REDUCEs, in vectors. Copies along an axis that a result does not depend on share it. Of the values that a
 /// general REDUCE carries only one depends on the tiled axis; the others are a maximum, a count or the like.
 int64_t accumulators(const ReducePart& r, const Tile& t);
-
-/// Whether a load may be staged: the loops that move it have known sizes, and its index needs no load and no reduction.
-bool may_stage(const NestedWork& w);
 
 }  // namespace tinygrad::codegen

@@ -25,7 +25,7 @@ std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Targe
   if (sink.src_count() != 1 || nest.reduces != 1) return out;
   const auto place = [&](const UOp& range) {
     for (size_t i = 0; i < nest.axes.size(); ++i)
-      if (nest.axes[i].range == range) return int(i);
+      if (nest.axes[i].range == range && nest.axes[i].is_known) return int(i);
     return -1;
   };
   for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
@@ -56,7 +56,7 @@ template <class Use>
 auto with_nest(const UOp& sink, const Target& whole, Use&& use) -> decltype(use(std::declval<const CpuNest&>())) {
   if (whole.has_groups || sink.src_count() != 1) return {};
   const Target target = usable_target(sink, whole);
-  const Nest nest = analyze_nest(sink, sink.src(0));
+  const Nest nest = analyze_nest(sink, sink.src(0), true);
   if (nest.total_cost < tiny_kernel) return {};
   return use(CpuNest(
       nest, target,
@@ -70,7 +70,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole, bool pads)
   std::vector<Opt> opts;
   const bool one_nest = sink.src_count() == 1, bounded = !target.has_groups && may_bound_loops(sink);
   for (const UOp& effect : sink.src()) {
-    const Nest nest = analyze_nest(sink, effect);
+    const Nest nest = analyze_nest(sink, effect, !target.has_groups);
     if (target.has_groups) {
       if (one_nest) opts = group_heuristic(sink, nest, target, pads);
       continue;

@@ -31,7 +31,7 @@ std::optional<uint64_t> same_in_all_steps(const CpuNest& in) {
   uint64_t arguments = 0;
   for (const NestedWork& w : nest.works) {
     if (!in.is_reduced_load(w) || !has_axis(w.inside, nest.joined_axis) || has_axis(w.depends, nest.joined_axis)) continue;
-    if (!may_stage(w)) return {};
+    if (!in.may_stage(w)) return {};
     arguments |= w.argument;
   }
   const bool stored =
@@ -51,6 +51,7 @@ std::vector<int> followed_axes(const CpuNest& in) {
 std::optional<CpuPlan> joined_loop_around(const CpuNest& in, const CpuPlan& inside) {
   const PlannedLoops loops(in, inside);
   const std::vector<int> followed = followed_axes(in);
+  if (std::ranges::any_of(followed, [&](int i) { return !in.axis(i).is_known; })) return {};
   if (followed.empty() || fit_registers(in, loops, followed)) return {};
   const Lanes lanes = lanes_along_rows(in, loops);
   const std::optional<uint64_t> staged = same_in_all_steps(in);

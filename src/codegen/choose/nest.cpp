@@ -21,12 +21,26 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr size_t most_axes = 64;   // they are bits
-constexpr int64_t most_parts = 8;  // values that an axis chooses between, each of which gets a copy of the code
+constexpr size_t most_axes = 64;       // they are bits
+constexpr int64_t least_unknown = 16;  // iterations that an axis whose size is known at launch may have at least, to be planned for
+constexpr int64_t most_parts = 8;      // values that an axis chooses between, each of which gets a copy of the code
+
+/// A prime not below the iterations that a loop may have, so no opt divides it.
+int64_t likely_size(const UOp& range) {
+  const auto is_prime = [](int64_t n) {
+    for (int64_t d = 2; d * d <= n; ++d)
+      if (n % d == 0) return false;
+    return true;
+  };
+  constexpr int64_t most = int64_t{1} << 20;
+  int64_t n = std::min(most_iterations(range), most);
+  while (!is_prime(n)) ++n;
+  return n;
+}
 
 class Analysis {
  public:
-  Analysis(const UOp& sink, const UOp& effect) : sink_(sink), nodes_(toposort(effect)) {
+  Analysis(const UOp& sink, const UOp& effect, bool with_unknown) : sink_(sink), with_unknown_(with_unknown), nodes_(toposort(effect)) {
     const std::vector<UOp> numbered = kernel_axes(sink);
     for (size_t i = 0; i < numbered.size(); ++i) number_[numbered[i]] = int(i);
     add_loops(UOps(closed_ranges(effect)), 0);
@@ -50,7 +64,7 @@ class Analysis {
       for (size_t i = 0; i < reduces.size(); ++i) {
         const auto& [u, around] = reduces[i];
         const auto waits = [&](const UOp& r) {
-          return most.contains(r) && !place_.contains(r) && constant_size(r) != 0 && nest_.axes.size() < most_axes;
+          return most.contains(r) && !place_.contains(r) && is_taken(r) && nest_.axes.size() < most_axes;
         };
         if (done[i] || std::any_of(around.begin(), around.end(), waits)) continue;
         done[i] = changed = true;
@@ -82,6 +96,10 @@ class Analysis {
   }
 
  private:
+  bool is_taken(const UOp& range) const {
+    return constant_size(range) != 0 || (with_unknown_ && ranges_of(range.src(0)).empty() && most_iterations(range) >= least_unknown);
+  }
+
   void note_dtype(DType d) {
     if (d != DType::void_) nest_.item_bytes = std::max(nest_.item_bytes, int64_t(itemsize(d)));
   }
@@ -94,10 +112,11 @@ class Analysis {
     });
     for (const UOp& r : ranges) {
       const int* number = number_.find(r);
-      if (!number || constant_size(r) == 0 || nest_.axes.size() == most_axes || place_.contains(r)) continue;
+      if (!number || !is_taken(r) || nest_.axes.size() == most_axes || place_.contains(r)) continue;
       const size_t place = nest_.axes.size();
       place_[r] = int(place);
-      nest_.axes.push_back({r, *number, constant_size(r), is_reduced(r)});
+      const int64_t size = constant_size(r);
+      nest_.axes.push_back({r, *number, size ? size : likely_size(r), is_reduced(r), size != 0});
       around |= uint64_t{1} << place;
       around_.push_back(around);
     }
@@ -107,7 +126,7 @@ class Analysis {
     std::vector<UOp> loops;
     for (size_t i = 0; i < nest_.axes.size(); ++i) {
       w.strides.push_back(stride_of(w.node.src(0).src(1), nest_.axes[i].range).value_or(0));
-      if (w.depends >> i & 1) loops.push_back(nest_.axes[i].range);
+      if (w.depends >> i & 1 && nest_.axes[i].is_known) loops.push_back(nest_.axes[i].range);
     }
     if (w.node.is(Op::STORE)) return;
     for (const WindowAxis& window : window_axes(w.node, loops)) {
@@ -183,7 +202,8 @@ class Analysis {
       const UOp& loop = closed_ranges(u)[0];
       const OpenRanges around = ranges_of(u);
       for (const NestAxis& axis : nest_.axes) {
-        if (axis.is_reduce || axis.size != constant_size(loop) || std::ranges::find(around, axis.range) != around.end()) continue;
+        if (axis.is_reduce || !axis.is_known || axis.size != constant_size(loop) || std::ranges::find(around, axis.range) != around.end())
+          continue;
         const auto terms = repeated_terms(u.src(0), std::span(&loop, 1), stores[0].src(1), std::span(&axis.range, 1));
         if (terms.size() == 1 && terms[0].term.dtype() == stores[0].src(0).dtype())
           nest_.repeated |= bits_of(std::span(&loop, 1)) | bits_of(std::span(&axis.range, 1));
@@ -218,7 +238,8 @@ class Analysis {
   bool is_choice(const UOp& condition) const {
     const UOp loop = deciding_loop(condition);
     const int* axis = loop ? place_.find(loop) : nullptr;
-    return axis && !nest_.axes[size_t(*axis)].is_reduce && nest_.axes[size_t(*axis)].size <= most_parts;
+    return axis && !nest_.axes[size_t(*axis)].is_reduce && nest_.axes[size_t(*axis)].is_known &&
+           nest_.axes[size_t(*axis)].size <= most_parts;
   }
 
   bool is_in_reduce(const NestedWork& w) const {
@@ -305,6 +326,7 @@ class Analysis {
   }
 
   UOp sink_;
+  bool with_unknown_;
   std::vector<UOp> nodes_;
   NodeMap<int> number_, place_;
   std::vector<uint64_t> around_;
@@ -318,6 +340,6 @@ uint64_t argument_bit(const UOp& memory) {
   return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;
 }
 
-Nest analyze_nest(const UOp& sink, const UOp& effect) { return Analysis(sink, effect).run(); }
+Nest analyze_nest(const UOp& sink, const UOp& effect, bool with_unknown) { return Analysis(sink, effect, with_unknown).run(); }
 
 }  // namespace tinygrad::codegen

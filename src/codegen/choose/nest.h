@@ -19,9 +19,10 @@ struct LoopBound {
 /// A loop of the nest. Axes are named by their place in Nest::axes.
 struct NestAxis {
   UOp range;
-  int number = 0;  ///< as opts number it
-  int64_t size = 0;
+  int number = 0;    ///< as opts number it
+  int64_t size = 0;  ///< one that nothing divides stands for a size that is known at launch
   bool is_reduce = false;
+  bool is_known = true;
   std::vector<LoopBound> bounds = {};  ///< all along one output axis
 };
 
@@ -63,8 +64,8 @@ struct Nest {
 /// The argument, as a bit of a set; 0 for other memory.
 uint64_t argument_bit(const UOp& memory);
 
-/// The nest of an effect of the kernel, mostly an END. Axes whose size is not known before launch, or that were already optimized, are left
-/// out.
-Nest analyze_nest(const UOp& sink, const UOp& effect);
+/// The nest of an effect of the kernel, mostly an END. Axes that were already optimized are left out, and those whose size is known at
+/// launch unless `with_unknown`, in which short ones are left out.
+Nest analyze_nest(const UOp& sink, const UOp& effect, bool with_unknown = false);
 
 }  // namespace tinygrad::codegen

@@ -84,7 +84,7 @@ class OptList {
 
   /// Where `n` copies do not divide the axis and its end may not be masked, the axis is cut into blocks, the last of which overlaps.
   void add_copies(int axis, int64_t n) {
-    if (left_[size_t(axis)] % n == 0 || loops_.may_mask(axis)) return add(OptOp::UPCAST, axis, n);
+    if (left_[size_t(axis)] % n == 0 || !in_.axis(axis).is_known || loops_.may_mask(axis)) return add(OptOp::UPCAST, axis, n);
     add_in_blocks(OptOp::UPCAST, axis, n);
   }
   void add_in_blocks(OptOp op, int axis, int64_t n) {
@@ -160,7 +160,7 @@ class OptList {
       for (size_t k = 0; k < steps.size(); ++k)
         if (has_axis(inner, int(k))) copies *= steps[k];
       const int64_t size = left_[size_t(i)];
-      if (size > 1 && ((size <= 8 && copies * size <= 128) || is_written_out(in_, left_, i))) {
+      if (in_.axis(i).is_known && size > 1 && ((size <= 8 && copies * size <= 128) || is_written_out(in_, left_, i))) {
         add(OptOp::UNROLL, i, size);
         steps[size_t(i)] = size;
         continue;
@@ -213,7 +213,8 @@ class OptList {
   }
 
   void choose_threads() {
-    if (const Chunks c = chunks_of(loops_, left_, wanted_chunks(loops_)); c.axis >= 0) add(OptOp::THREAD, c.axis, c.count);
+    if (const Chunks c = chunks_of(loops_, left_, wanted_chunks(loops_)); c.axis >= 0)
+      push(OptOp::THREAD, number_of(c.axis), in_.axis(c.axis).is_known ? c.count : 0);
   }
 
   const CpuNest& in_;

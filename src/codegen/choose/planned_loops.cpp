@@ -122,7 +122,8 @@ int64_t most_steps(std::span<const int64_t> left, std::span<const int> axes, int
 }
 
 bool is_written_out(const CpuNest& in, std::span<const int64_t> left, int axis) {
-  return in.is_joined() && axis > in.nest.joined_axis && in.axis(axis).is_reduce && left[size_t(axis)] <= most_kept_results;
+  return in.is_joined() && in.axis(axis).is_known && axis > in.nest.joined_axis && in.axis(axis).is_reduce &&
+         left[size_t(axis)] <= most_kept_results;
 }
 
 int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments) {

@@ -220,6 +220,11 @@ class Application {
     // THREAD and GROUPTOP take the outer part of an axis, and the inner part stays a loop; all others take the inner part.
     const bool outside = kind == AxisKind::thread || opt.op == OptOp::GROUPTOP;
     const int64_t size = constant_size(range);
+    if (size == 0 && kind == AxisKind::thread && opt.arg == 0) {  // a chunk for each iteration
+      const UOp chunks =
+          tinygrad::range(range.src(0), {.id = range.arg_as<RangeArg>().id, .kind = kind, .order = range.arg_as<RangeArg>().order});
+      return {.range = range, .parts = {chunks}, .value = chunks, .valid = {}};
+    }
     if (size == 0 && (outside || opt.arg == 0)) opt_error(opt, "the size of the axis is not known before launch");
     const int64_t arg = opt.arg == 0 ? size : opt.arg;
     if (arg < 0 || (size != 0 && arg > size)) opt_error(opt, fmt::format("the axis has size {}", size));
@@ -236,6 +241,11 @@ class Application {
     split.parts = {first, second};
     split.value = first * inner + second;
     if (size == 0 || size % inner != 0) split.valid = split.value < range.src(0);
+    // A mask would be in the inner loop of each copy.
+    if (size == 0 && kind == AxisKind::upcast) {
+      split.value = min(split.value, range.src(0) - 1);
+      split.repeats_last = true;
+    }
     return split;
   }
 
