@@ -173,6 +173,7 @@ TINYGRAD_EXPORT Description describe(const std::string& path);
 
 struct LoadOptions {
   bool follow_links = false;  ///< files of external data may be symbolic links, as in caches of Hugging Face
+  bool each_size = false;     ///< Model::run() captures each size of its inputs for itself, never once for all
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <tinygrad/errors.h>
 #include <tinygrad/jit.h>
 
+#include "frontend/onnx/any_size.h"
 #include "frontend/onnx/check.h"
 #include "frontend/onnx/operators.h"
 #include "uop/uop.h"
@@ -60,6 +61,7 @@ using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 /// What is kept for inputs of one signature.
 struct Captured {
   std::string signature = {};
+  std::optional<InputForms> forms = {};
   std::vector<UOp> weights = {};  ///< as they were, where the caller may change them
   Reads reads = {};
   std::vector<HostArray> guards = {};            ///< the inputs' values that the walk has read
@@ -76,6 +78,8 @@ struct ModelState {
   std::map<std::string, Tensor> parameters;
   std::mutex mutex;
   std::list<Captured> captured;  ///< used last comes first
+  AnySizes any_sizes;
+  bool each_size = false;  ///< LoadOptions
 
   std::vector<Value> arguments(const Values& given) const;
   Values named(const Results& results) const;
@@ -86,6 +90,8 @@ struct ModelState {
   std::vector<UOp> exposed_weights() const;
   /// What is kept for such inputs and the weights as they are, now the one used last; null where there is nothing.
   Captured* find(const std::string& signature, const std::vector<Value>& arguments);
+  /// The outputs of a call that differs from others in sizes; nothing where it is to be captured for its sizes alone.
+  std::optional<Results> run_any_size(const std::vector<Value>& arguments);
   void keep(Captured&& captured);
 };
 
@@ -128,6 +134,7 @@ std::vector<Value> ModelState::arguments(const Values& given) const {
 void ModelState::expose() {
   if (std::exchange(program.is_exposed, true)) return;
   captured.clear();
+  any_sizes.clear();
   for (auto& [name, value] : program.initializers.at(&program.model.graph))
     if (value.kind() == Value::Kind::tensor && is_float_type(value.element_type())) value = Value(value.tensor(), value.element_type());
 }
@@ -167,6 +174,15 @@ Captured* ModelState::find(const std::string& signature, const std::vector<Value
   if (found == captured.end()) return nullptr;
   captured.splice(captured.begin(), captured, found);
   return &captured.front();
+}
+
+std::optional<Results> ModelState::run_any_size(const std::vector<Value>& arguments) {
+  if (each_size || program.is_exposed) return {};
+  std::vector<InputForms> seen;
+  for (const Captured& c : captured)
+    if (c.forms && !c.reads.depends_on_data && c.reads.guards.empty()) seen.push_back(*c.forms);
+  if (seen.empty()) return {};
+  return any_sizes.run(program, arguments, seen);
 }
 
 void ModelState::keep(Captured&& c) {
@@ -237,6 +253,8 @@ Values Model::run(const Values& inputs) const {
   const std::vector<Value> arguments = state_->arguments(inputs);
   const std::optional<std::string> signature = signature_of(arguments);
   detail::Captured* known = signature ? state_->find(*signature, arguments) : nullptr;
+  if (signature && !known)
+    if (const std::optional<Results> results = state_->run_any_size(arguments)) return state_->named(*results);
   if (!known || known->reads.depends_on_data) {
     Walk walk(state_->program, arguments, nullptr);
     const Results results = walk.run();
@@ -245,6 +263,7 @@ Values Model::run(const Values& inputs) const {
         std::all_of(results.begin(), results.end(), [](const Value& v) { return v.kind() == Value::Kind::tensor; });
     if (signature && !known && has_tensors_alone)
       state_->keep({.signature = *signature,
+                    .forms = forms_of(arguments),
                     .weights = state_->exposed_weights(),
                     .reads = walk.reads(),
                     .guards = guards_of(walk.reads(), arguments)});
@@ -325,8 +344,9 @@ std::vector<ValueInfo> inputs_of(const proto::Graph& g, std::vector<size_t>& pla
   return out;
 }
 
-Model load_from(Files files) {
+Model load_from(Files files, const LoadOptions& options) {
   auto state = std::make_shared<detail::ModelState>();
+  state->each_size = options.each_size;
   Program& p = state->program;
   read_program(std::move(files), p);
   Findings found = check(p, true);
@@ -348,9 +368,9 @@ Files files_of(const std::string& path, const LoadOptions& options) {
 
 }  // namespace
 
-Model load(const std::string& path, const LoadOptions& options) { return load_from(files_of(path, options)); }
+Model load(const std::string& path, const LoadOptions& options) { return load_from(files_of(path, options), options); }
 
-Model load(const Tensor& bytes) { return load_from(Files::of(frontend::FileBytes::of(bytes))); }
+Model load(const Tensor& bytes) { return load_from(Files::of(frontend::FileBytes::of(bytes)), {}); }
 
 Description describe(const std::string& path) {
   Program p;

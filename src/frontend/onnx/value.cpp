@@ -126,6 +126,12 @@ bool all_bytes_equal(const HostArray& a) {
   return a.byte_count > 0;
 }
 
+Tensor tensor_of(const HostArray& a, const std::vector<Extent>& sizes) {
+  std::vector<Tensor> each;
+  for (const Extent& e : sizes) each.push_back(Tensor::full({1}, e, {.dtype = a.dtype()}));
+  return Tensor::cat(each).reshape(a.shape);
+}
+
 Tensor tensor_of(const HostArray& a) {
   constexpr size_t most_filled = 1 << 16;  // looked at for one number everywhere, which kernels hold in their text
   Sizes shape = a.shape;
@@ -236,8 +242,20 @@ Value ValueAccess::of_host(HostArray array) {
   return v;
 }
 
+Value ValueAccess::of_sizes(ElementType type, Sizes shape, std::vector<Extent> sizes) {
+  Value v = of_host({.type = type, .shape = std::move(shape)});
+  v.host_ = std::make_shared<HostValue>(HostValue{.array = v.host_->array, .sizes = std::move(sizes)});
+  return v;
+}
+
 }  // namespace detail
 
+Value host_sizes(ElementType type, const Sizes& shape, const std::vector<Extent>& sizes) {
+  if (!std::ranges::all_of(sizes, &Extent::known)) return detail::ValueAccess::of_sizes(type, shape, sizes);
+  std::vector<int64_t> numbers;
+  for (const Extent& e : sizes) numbers.push_back(e.value());
+  return host_value(HostArray::of(type, shape, numbers));
+}
 Value host_integers(const std::vector<int64_t>& values) {
   return host_value(HostArray::of(ElementType::int64, {int64_t(values.size())}, values));
 }
@@ -261,7 +279,7 @@ Value::Value(Map map) : kind_(Kind::map), map_(std::make_shared<Map>(std::move(m
 const Tensor& Value::tensor() const {
   if (kind_ != Kind::tensor) throw ValueError(fmt::format("onnx: got {}, expected a tensor of numbers", to_string()));
   if (tensor_.defined()) return tensor_;
-  if (!host_->tensor.defined()) host_->tensor = tensor_of(host_->array);
+  if (!host_->tensor.defined()) host_->tensor = host_->sizes.empty() ? tensor_of(host_->array) : tensor_of(host_->array, host_->sizes);
   return host_->tensor;
 }
 const Strings& Value::strings() const {

@@ -41,6 +41,7 @@ struct HostArray {
 /// Elements on the host, and the tensor that was made of them.
 struct HostValue {
   HostArray array;
+  std::vector<Extent> sizes = {};  ///< the elements, where some are sizes that are known when kernels run; `array` has none then
   mutable Tensor tensor = {};
 };
 
@@ -53,7 +54,9 @@ struct Codes {
 
 struct ValueAccess {
   static Value of_host(HostArray array);
-  static const HostArray* host(const Value& v) { return v.host_ ? &v.host_->array : nullptr; }
+  static Value of_sizes(ElementType type, Sizes shape, std::vector<Extent> sizes);
+  static const HostArray* host(const Value& v) { return v.host_ && v.host_->sizes.empty() ? &v.host_->array : nullptr; }
+  static const std::vector<Extent>* sizes(const Value& v) { return v.host_ && !v.host_->sizes.empty() ? &v.host_->sizes : nullptr; }
   static bool from_input(const Value& v) { return v.from_input_; }
   static void set_from_input(Value& v, bool from_input) { v.from_input_ = from_input; }
   static const Codes* codes(const Value& v) { return v.codes_.get(); }
@@ -70,6 +73,8 @@ using detail::HostArray;
 inline Value host_value(HostArray array) { return detail::ValueAccess::of_host(std::move(array)); }
 Value host_integers(const std::vector<int64_t>& values);  ///< int64, a vector
 Value host_integer(int64_t value);                        ///< int64, of shape ()
+/// Integers of which some are sizes that are known when kernels run, or not even one.
+Value host_sizes(ElementType type, const Sizes& shape, const std::vector<Extent>& sizes);
 inline const HostArray* host_of(const Value& v) { return detail::ValueAccess::host(v); }
 /// Null where it was not dequantized, or else than 8 bits are.
 inline const Codes* codes_of(const Value& v) { return detail::ValueAccess::codes(v); }

@@ -158,6 +158,8 @@ void Walk::run_node(const proto::Node& node, Scope& scope) {
     if (!row) throw ValueError(fmt::format("the operator is not supported in version {} of {}", version, node.domain));
     Call call(*this, scope, node, version, std::move(inputs));
     if (auto folded = fold(call)) return std::move(*folded);
+    if (for_all_sizes_)
+      if (auto sized = with_sizes(call)) return std::move(*sized);
     return row->run(call);
   });
   from_input |= has_graphs(node) && saw_from_input_;
@@ -219,6 +221,11 @@ void Call::fail(const std::string& what) const { throw ValueError(what); }
 const Value& Call::value(size_t input) const {
   if (!has(input)) fail(fmt::format("lacks its input {}", input));
   return inputs_[input];
+}
+size_t Call::rank(size_t input) const {
+  const Value& v = value(input);
+  const bool is_complex = v.element_type() == ElementType::complex64 || v.element_type() == ElementType::complex128;
+  return v.kind() != Value::Kind::tensor || host_of(v) ? v.shape().size() : size_t(v.tensor().ndim()) - is_complex;
 }
 const Tensor& Call::tensor(size_t input) const { return value(input).tensor(); }
 std::vector<Tensor> Call::tensors() const {

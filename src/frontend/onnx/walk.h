@@ -64,8 +64,10 @@ struct Reads {
 
 class Walk {
  public:
-  /// With `known`, values that an earlier walk read are taken from there.
-  Walk(Program& program, std::span<const Value> inputs, const Reads* known) : program_(program), inputs_(inputs), known_(known) {}
+  /// With `known`, values that an earlier walk read are taken from there. With `for_all_sizes`, nothing is decided by what symbolic sizes
+  /// are now.
+  Walk(Program& program, std::span<const Value> inputs, const Reads* known, bool for_all_sizes = false)
+      : program_(program), inputs_(inputs), known_(known), for_all_sizes_(for_all_sizes) {}
 
   /// The outputs of the model's graph.
   Results run();
@@ -87,6 +89,7 @@ class Walk {
   Program& program_;
   const std::span<const Value> inputs_;
   const Reads* known_;
+  const bool for_all_sizes_;
   bool saw_from_input_ = false;  ///< a node or a graph took a value that depends on what the caller gives
   size_t next_read_ = 0;
   Reads reads_;
@@ -119,6 +122,7 @@ class Call {
   std::span<const Value> values() const { return inputs_; }
   ElementType type(size_t input) const { return value(input).element_type(); }
   Sizes shape(size_t input) const { return value(input).shape(); }
+  size_t rank(size_t input) const;
   /// The elements on the host.
   HostArray host(size_t input) const { return walk_.read(value(input)); }
   HostArray host(const Value& v) const { return walk_.read(v); }
@@ -170,6 +174,10 @@ class Call {
   const int64_t version_;
   const std::vector<Value> inputs_;
 };
+
+/// The outputs of an operator on sizes that are known when kernels run, and of one that needs such sizes of its inputs; nothing for others.
+/// ValueError where the outputs' sizes, or which numbers they are, depend on the values.
+std::optional<Results> with_sizes(const Call& call);
 
 /// The outputs of an operator on values that are known on the host, computed there; nothing for an operator, or for sizes, that are left to
 /// devices.

@@ -23,8 +23,8 @@ Tensor second_operand(const Call& c) {
   const Tensor& b = c.tensor(1);
   if (c.version() >= 7 || !c.flag("broadcast") || !c.has_attribute("axis")) return b;
   Sizes shape = b.shape();
-  const int64_t axis = normal_axis(c, c.attribute("axis", 0), c.shape(0).size());
-  while (int64_t(shape.size()) + axis < int64_t(c.shape(0).size())) shape.push_back(1);
+  const int64_t axis = normal_axis(c, c.attribute("axis", 0), c.rank(0));
+  while (int64_t(shape.size()) + axis < int64_t(c.rank(0))) shape.push_back(1);
   return b.reshape(shape);
 }
 

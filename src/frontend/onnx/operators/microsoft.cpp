@@ -231,7 +231,7 @@ Results qlinear_leaky_relu(Call& c) {
   return {requantized(c, dequantized(c, 0, 1, 2).leaky_relu(c.attribute("alpha", 0.01)), 3, 4, c.type(0))};
 }
 Results qlinear_softmax(Call& c) {
-  const int axis = normal_axis(c, c.attribute("axis", -1), c.shape(0).size());
+  const int axis = normal_axis(c, c.attribute("axis", -1), c.rank(0));
   return {requantized(c, dequantized(c, 0, 1, 2).softmax(axis), 3, 4, c.type(0))};
 }
 Results qlinear_global_average_pool(Call& c) {
@@ -244,7 +244,7 @@ Results qlinear_global_average_pool(Call& c) {
 Results qlinear_concat(Call& c) {
   std::vector<Tensor> parts;
   for (size_t i = 2; i + 2 < c.input_count(); i += 3) parts.push_back(dequantized(c, i, i + 1, i + 2));
-  return {requantized(c, Tensor::cat(parts, normal_axis(c, c.required_integer("axis"), c.shape(2).size())), 0, 1, c.type(1))};
+  return {requantized(c, Tensor::cat(parts, normal_axis(c, c.required_integer("axis"), c.rank(2))), 0, 1, c.type(1))};
 }
 Results qlinear_where(Call& c) {
   return {requantized(c, c.tensor(0).where(dequantized(c, 1, 2, 3), dequantized(c, 4, 5, 6)), 7, 8, c.type(1))};

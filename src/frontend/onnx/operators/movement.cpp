@@ -107,7 +107,7 @@ Results moved(const Call& c, const Value& v, F f) {
 }
 
 Results transpose(Call& c) {
-  const size_t rank = c.shape(0).size();
+  const size_t rank = c.rank(0);
   std::vector<int> order;
   for (int64_t a : c.attribute("perm", std::vector<int64_t>())) order.push_back(normal_axis(c, a, rank));
   if (order.empty())
@@ -134,7 +134,7 @@ Results tile(Call& c) {
     const std::vector<int64_t> repeats = c.integers(1);
     return moved(c, c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
   }
-  Sizes repeats(c.shape(0).size(), 1);
+  Sizes repeats(c.rank(0), 1);
   repeats.at(size_t(normal_axis(c, c.integer(2), repeats.size()))) = c.integer(1);
   return moved(c, c.value(0), [&](const Tensor& x) { return x.repeat(repeats); });
 }
@@ -156,7 +156,7 @@ Results concat_texts(const Call& c, int64_t axis) {
 }
 
 Results concat(Call& c) {
-  const int axis = normal_axis(c, c.attribute("axis", 1), c.shape(0).size());
+  const int axis = normal_axis(c, c.attribute("axis", 1), c.rank(0));
   if (c.value(0).kind() == Value::Kind::strings) return concat_texts(c, axis);
   if (c.input_count() == 1) return {c.value(0)};
   return results_like(c.value(0), Tensor::cat(c.tensors(), axis));

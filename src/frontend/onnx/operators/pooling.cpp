@@ -14,9 +14,11 @@ namespace tinygrad::onnx {
 namespace {
 
 Geometry pool_geometry(const Call& c) {
-  const Sizes in = c.shape(0);
-  if (in.size() < 3) c.fail(fmt::format("expects spatial axes, got ({})", fmt::join(in, ", ")));
-  Geometry g = geometry_of(c, Sizes(in.begin() + 2, in.end()), {});
+  const Extents in = c.tensor(0).symbolic_shape();
+  if (in.size() < 3) c.fail(fmt::format("expects spatial axes, got {}", c.tensor(0).to_string()));
+  Extents spatial;
+  spatial.assign(in.begin() + 2, in.end());
+  Geometry g = geometry_of(c, spatial, {});
   g.rounds_up = c.flag("ceil_mode");
   for (size_t i = 0; i < g.axes(); ++i)
     if (g.begin[i] < 0 || g.end[i] < 0) c.fail("a negative padding");

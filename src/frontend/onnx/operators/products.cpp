@@ -19,7 +19,7 @@ int64_t Geometry::outputs(size_t axis, int64_t size) const {
   return count;
 }
 
-Geometry geometry_of(const Call& call, const Sizes& spatial, const Sizes& kernel) {
+Geometry geometry_of(const Call& call, const Extents& spatial, const Sizes& kernel) {
   constexpr int64_t most = int64_t{1} << 24;
   const size_t n = spatial.size();
   Geometry g;
@@ -45,8 +45,13 @@ Geometry geometry_of(const Call& call, const Sizes& spatial, const Sizes& kernel
     std::copy_n(pads.begin() + int64_t(n), n, g.end.begin());
   } else if (mode != "VALID") {
     for (size_t i = 0; i < n; ++i) {
-      const int64_t out = (spatial[i] + g.strides[i] - 1) / g.strides[i];
-      const int64_t total = std::max<int64_t>(0, (out - 1) * g.strides[i] + g.span(i) - spatial[i]);
+      if (g.strides[i] == 1) {  // whatever the size is
+        g.begin[i] = mode == "SAME_UPPER" ? (g.span(i) - 1) / 2 : (g.span(i) - 1) - (g.span(i) - 1) / 2;
+        g.end[i] = g.span(i) - 1 - g.begin[i];
+        continue;
+      }
+      const int64_t size = spatial[i].value(), out = (size + g.strides[i] - 1) / g.strides[i];
+      const int64_t total = std::max<int64_t>(0, (out - 1) * g.strides[i] + g.span(i) - size);
       g.begin[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
       g.end[i] = total - g.begin[i];
     }
@@ -83,10 +88,13 @@ Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
 }
 
 Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const Tensor& bias, std::optional<DType> dtype) {
-  const Sizes in = x.shape(), w = weight.shape();
-  if (in.size() < 3 || w.size() != in.size()) call.fail(fmt::format("({}) with weights ({})", fmt::join(in, ", "), fmt::join(w, ", ")));
+  const Extents in = x.symbolic_shape();
+  const Sizes w = weight.shape();
+  if (in.size() < 3 || w.size() != in.size()) call.fail(fmt::format("{} with weights ({})", x.to_string(), fmt::join(w, ", ")));
   const Sizes kernel(w.begin() + 2, w.end());
-  const Geometry g = geometry_of(call, Sizes(in.begin() + 2, in.end()), kernel);
+  Extents spatial;
+  spatial.assign(in.begin() + 2, in.end());
+  const Geometry g = geometry_of(call, spatial, kernel);
   if (g.kernel != kernel) call.fail(fmt::format("kernel_shape ({}) for weights ({})", fmt::join(g.kernel, ", "), fmt::join(w, ", ")));
   return x.conv2d(
       weight, bias,

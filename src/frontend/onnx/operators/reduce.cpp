@@ -14,7 +14,7 @@ std::optional<std::vector<int>> reduced_axes(const Call& c, int64_t axes_input_s
     axes = c.attribute("axes", axes);
   else if (c.has(1))
     axes = c.integers(1);
-  const size_t rank = c.shape(0).size();
+  const size_t rank = c.rank(0);
   if (axes.empty() && c.flag("noop_with_empty_axes")) return {};
   if (axes.empty()) {
     std::vector<int> all(rank);

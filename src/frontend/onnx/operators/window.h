@@ -19,7 +19,7 @@ struct Geometry {
 };
 
 /// From the attributes kernel_shape, strides, dilations, pads and auto_pad, and of `kernel` where the first is absent.
-Geometry geometry_of(const Call& call, const Sizes& spatial, const Sizes& kernel);
+Geometry geometry_of(const Call& call, const Extents& spatial, const Sizes& kernel);
 /// (before, after) pairs of the last axis first, as Tensor::conv2d() takes them.
 Sizes conv_padding(const Geometry& g);
 /// (batch, channels, outputs..., kernel...), padded with `fill`.
