@@ -15,7 +15,7 @@ namespace tinygrad::codegen {
 ///   UNROLL(reduce axis, n)     n neighbouring steps of a reduction are written out
 ///   LANE(axis, n)              n neighbouring elements, or steps of a reduction, are one vector; n is a power of two, and no value may
 ///                              have two such axes
-///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel of one nest
+///   THREAD(loop axis, n)       n chunks of the axis may run on different threads; once a kernel of one nest; 0: each iteration
 ///   LOCAL(loop axis, n)        n neighbouring elements are work-items of a group
 ///   GROUP(reduce axis, n)      n work-items of a group share a reduction, each taking every n-th step. Where some share another
 ///                              reduction before or behind this one already, it is the same items
