@@ -227,7 +227,8 @@ void CapturedCall::check_limits(const CallArguments& arguments) const {
   for (const UOp& room : limits_)
     if (const auto left = value_of(room, arguments); left && *left < 0)
       throw JitError(
-          fmt::format("jit: with these values of the variables a view reaches beyond its axis: {} is {}", print_expr(room), *left));
+          fmt::format("jit: with these values of the variables a view reaches beyond its axis, or sizes do not fit: {} is {}",
+                      print_expr(room), *left));
 }
 
 std::vector<uint32_t> CapturedCall::looked_at() const {

@@ -148,7 +148,7 @@ class CapturedCall {
   std::vector<engine::CapturedSlot> slots_;
   std::vector<engine::RecordedCall> calls_;
   std::vector<std::pair<Symbol, std::optional<int64_t>>> bound_;  ///< all variables; those that a call brings without a value
-  std::vector<UOp> limits_;  ///< index expressions that must not be negative, or views leave their axes
+  std::vector<UOp> limits_;  ///< index expressions that must not be negative, or views leave their axes and sizes do not fit
   std::map<Symbol, std::pair<int64_t, int64_t>> variable_bounds_;  ///< of one that was loaded
   std::unique_ptr<engine::Capture> capture_;
   std::vector<size_t> made_slots_, state_slots_, fixed_slots_;

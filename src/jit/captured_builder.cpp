@@ -285,9 +285,16 @@ void CapturedCall::Builder::prune(const Variables& variables) {
 
 namespace {
 
-/// What keeps the views in these graphs within their axes, where the bounds of the variables do not.
-std::vector<UOp> limits_of(const std::vector<RecordedSchedule>& schedules) {
+/// What keeps the views in these graphs within their axes, where the bounds of the variables do not, and what was assumed of sizes when
+/// the graphs were built.
+std::vector<UOp> limits_of(const std::vector<RecordedSchedule>& schedules, const SizeAssumptions& assumed) {
   std::vector<UOp> out;
+  for (const UOp& difference : assumed.not_negative()) {
+    NodeMap<UOp> variables;
+    for (const UOp& u : toposort(difference))
+      if (u.is(Op::BIND)) variables[u] = u.src(0);
+    out.push_back(substitute(difference, variables));
+  }
   const auto keep = [&](const SInt& low, const SInt& high) {
     if (surely_not_greater(low, high)) return;
     const UOp room = (high - low).uop();
@@ -311,7 +318,7 @@ std::vector<UOp> limits_of(const std::vector<RecordedSchedule>& schedules) {
 
 void CapturedCall::Builder::finish() {
   Recording& recording = recorder_.recording();
-  out_.limits_ = limits_of(recording.schedules);
+  out_.limits_ = limits_of(recording.schedules, recorder_.assumptions());
   for (const RecordedDraw& d : recording.draws) out_.draws_.push_back({d.words, {}});
   for (size_t i = 0; i < recording.buffers.size(); ++i)
     if (recording.buffers[i].origin == Origin::random) out_.draws_[recording.buffers[i].number].slot = i;

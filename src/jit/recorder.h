@@ -13,6 +13,7 @@
 
 #include "device/buffer.h"
 #include "schedule/schedule.h"
+#include "shape/sint.h"
 #include "tensor/cell.h"
 #include "tensor/observer.h"
 #include "tensor/origin.h"
@@ -108,6 +109,7 @@ class Recorder final : public tensor::Observer {
   const std::vector<RecordedArgument>& arguments() const { return arguments_; }
   const std::vector<Symbol>& variables() const { return variables_; }
   const std::vector<tensor::IndexCheck>& checks() const { return checks_; }
+  const SizeAssumptions& assumptions() const { return assumptions_; }
   Recording& recording() { return recording_; }
 
  private:
@@ -121,6 +123,7 @@ class Recorder final : public tensor::Observer {
   const bool strict_;
   Recording recording_;
   std::vector<tensor::IndexCheck> checks_;
+  const SizeAssumptions assumptions_;
   std::unordered_set<uint64_t> made_, stored_to_, stores_;
   std::unordered_map<uint64_t, RecordedBuffer> known_;  // uploads, draws and arguments, by the id of their BUFFER
   std::unordered_map<uint64_t, uint32_t> places_;

@@ -14,9 +14,28 @@ namespace {
 constexpr size_t max_terms = 64;
 constexpr size_t max_nodes = 512;
 
+/// The node with variables in the place of their values.
+UOp form_of(const UOp& u) {
+  if (u.is(Op::BIND)) return u.src(0);
+  if (u.src_count() == 0) return u;
+  NodeMap<UOp> variables;
+  for (const UOp& v : toposort(u))
+    if (v.is(Op::BIND)) variables[v] = v.src(0);
+  return variables.size() ? substitute(u, variables) : u;
+}
+
+/// An order that is the same for all values of variables, so that a form of a size is, too.
+struct FormLess {
+  bool operator()(const UOp& a, const UOp& b) const {
+    if (a == b) return false;
+    const std::strong_ordering order = compare(form_of(a), form_of(b));
+    return order == 0 ? compare(a, b) < 0 : order < 0;
+  }
+};
+
 bool less_atoms(const std::vector<UOp>& a, const std::vector<UOp>& b) {
   if (a.size() != b.size()) return a.size() > b.size();  // higher degree first, so that the constant is last
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), StructuralLess{});
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), FormLess{});
 }
 
 bool is_algebra(const UOp& u) { return u.is(Op::ADD) || u.is(Op::SUB) || u.is(Op::MUL) || u.is(Op::NEG); }
@@ -61,7 +80,7 @@ Polynomial Polynomial::multiply(const Polynomial& a, const Polynomial& b) {
     for (const Term& y : b.terms_) {
       Term t{x.atoms, x.coefficient * y.coefficient};
       t.atoms.insert(t.atoms.end(), y.atoms.begin(), y.atoms.end());
-      std::sort(t.atoms.begin(), t.atoms.end(), StructuralLess{});
+      std::sort(t.atoms.begin(), t.atoms.end(), FormLess{});
       p.terms_.push_back(std::move(t));
     }
   p.normalize();
@@ -74,13 +93,13 @@ std::optional<Polynomial> Polynomial::divided_by(const Polynomial& divisor) cons
   Polynomial rest = *this, quotient;
   for (size_t steps = 0; !rest.terms_.empty(); ++steps) {
     const Term& first = rest.terms_.front();
-    const bool divides = std::includes(first.atoms.begin(), first.atoms.end(), lead.atoms.begin(), lead.atoms.end(), StructuralLess{});
+    const bool divides = std::includes(first.atoms.begin(), first.atoms.end(), lead.atoms.begin(), lead.atoms.end(), FormLess{});
     if (!divides || first.coefficient % lead.coefficient != 0 || steps == max_terms) return std::nullopt;
     Polynomial part;
     Term& t = part.terms_.emplace_back();
     t.coefficient = first.coefficient / lead.coefficient;
     std::set_difference(first.atoms.begin(), first.atoms.end(), lead.atoms.begin(), lead.atoms.end(), std::back_inserter(t.atoms),
-                        StructuralLess{});
+                        FormLess{});
     rest = add(rest, multiply(part, divisor), -1);
     quotient = add(quotient, part, 1);
   }

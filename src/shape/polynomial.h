@@ -8,7 +8,8 @@
 namespace tinygrad::shape {
 
 /// An index expression as a sum of integer multiples of products of atoms. An atom is any node but a constant, ADD, SUB, NEG or MUL.
-/// Equal polynomials have equal terms: each term's atoms and the terms themselves are in structural order, coefficients are not 0.
+/// Equal polynomials have equal terms: each term's atoms and the terms themselves are in structural order, which the values of variables do
+/// not change, and coefficients are not 0.
 class Polynomial {
  public:
   /// Empty where the expression is too large to be worth it.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/quotient.h"
 #include "shape/polynomial.h"
@@ -131,13 +132,33 @@ int64_t value_now(const SInt& s) {
   return const_value(value)->as_int();
 }
 
+namespace {
+
+SizeAssumptions*& current_assumptions() {
+  thread_local SizeAssumptions* current = nullptr;
+  return current;
+}
+
+}  // namespace
+
+SizeAssumptions::SizeAssumptions() : outer_(std::exchange(current_assumptions(), this)) {}
+SizeAssumptions::~SizeAssumptions() { current_assumptions() = outer_; }
+
+void SizeAssumptions::add(const SInt& difference) {
+  if (difference.min() >= 0) return;
+  const UOp expression = difference.uop();
+  if (std::find(not_negative_.begin(), not_negative_.end(), expression) == not_negative_.end()) not_negative_.push_back(expression);
+}
+
 bool less_now(const SInt& a, const SInt& b) {
   if (a.known() && b.known()) return a.value() < b.value();
   if (surely_less(a, b)) return true;
   const SInt difference = b - a;
   if (difference.known()) return difference.value() > 0;
   const UOp value = with_values(difference);
-  return value.is(Op::CONST) && const_value(value)->as_int() > 0;
+  if (value.is(Op::CONST) && const_value(value)->as_int() > 0) return true;
+  if (SizeAssumptions* assumptions = current_assumptions()) assumptions->add(a - b);
+  return false;
 }
 
 SInt floor_div(const SInt& a, const SInt& b) {

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "uop/uop.h"
 
@@ -64,6 +65,26 @@ class SInt {
 int64_t value_now(const SInt& s);
 /// a < b for all values of their variables, or for those that they are bound to now.
 bool less_now(const SInt& a, const SInt& b);
+
+/// What less_now() found false on this thread, since this was made, of the values at hand alone. Other values have to meet it as well
+/// where they replay what was checked.
+class SizeAssumptions {
+ public:
+  SizeAssumptions();
+  ~SizeAssumptions();
+  SizeAssumptions(const SizeAssumptions&) = delete;
+  SizeAssumptions& operator=(const SizeAssumptions&) = delete;
+
+  /// Expressions, with the values of variables that have some.
+  const std::vector<UOp>& not_negative() const { return not_negative_; }
+
+ private:
+  friend bool less_now(const SInt& a, const SInt& b);
+  void add(const SInt& difference);
+
+  std::vector<UOp> not_negative_;
+  SizeAssumptions* const outer_;
+};
 
 /// Rounded towards minus infinity; `b` must not be 0.
 SInt floor_div(const SInt& a, const SInt& b);

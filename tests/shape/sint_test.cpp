@@ -7,6 +7,7 @@
 
 #include "shape/shape.h"
 #include "uop/build.h"
+#include "uop/graph.h"
 
 namespace tinygrad {
 namespace {
@@ -41,6 +42,34 @@ TEST(SInt, AlgebraOfSymbols) {
   EXPECT_FALSE(a == SInt(4));
   EXPECT_EQ(SInt(n() * 4 + n()), 5 * a);
   EXPECT_EQ(a * 0, SInt(0));
+}
+
+TEST(SInt, FormsAreTheSameForAllValues) {
+  const auto form = [](const SInt& a, const SInt& b) {
+    const SInt size = a * b * 3 + b * floor_div(a + 5, 4) * a + a - b * b;
+    NodeMap<UOp> variables;
+    for (const UOp& u : toposort(size.uop()))
+      if (u.is(Op::BIND)) variables[u] = u.src(0);
+    return substitute(size.uop(), variables);
+  };
+  const UOp x = variable("x", 1, 16), y = variable("y", 1, 16), wanted = form(x, y);
+  for (int i = 1; i <= 16; ++i)
+    for (int j = 1; j <= 16; ++j) EXPECT_EQ(form(bind(x, i), bind(y, j)), wanted) << i << ", " << j;
+}
+
+TEST(SInt, AssumptionsAreWhatHoldsForTheValuesAtHand) {
+  const SInt a = bind(n(), 5);
+  const SizeAssumptions outer;
+  {
+    const SizeAssumptions inner;
+    EXPECT_FALSE(less_now(a, 4));
+    EXPECT_FALSE(less_now(a, 1));  // for all values
+    EXPECT_TRUE(less_now(a, 6));
+    EXPECT_FALSE(less_now(a, 4));
+    ASSERT_EQ(inner.not_negative().size(), 1);
+    EXPECT_EQ(SInt(inner.not_negative()[0]), a - 4);
+  }
+  EXPECT_TRUE(outer.not_negative().empty());
 }
 
 TEST(SInt, Bounds) {

@@ -149,6 +149,20 @@ TEST_P(JitOn, VariablesAreLaunchArguments) {
   EXPECT_THROW(n.bind(11), ValueError);
 }
 
+TEST_P(JitOn, ValuesMeetWhatWasAssumedOfSizes) {
+  const Variable n("n", 1, 10), m("m", 1, 10);
+  const Tensor all = Tensor::arange(100).reshape({10, 10}).cast(DType::float32).realize();
+  const auto f = jit([&](const Variable& rows, const Variable& columns) {
+    return all.shrink({{0, rows}, {0, columns}}).reshape({2, 6}).sum(0);
+  });
+  f(n.bind(3), m.bind(4));
+  f(n.bind(4), m.bind(3));
+  EXPECT_TRUE(f.captured());
+  EXPECT_EQ(f(n.bind(6), m.bind(2)).tolist(), (Floats{30, 32, 50, 52, 70, 72}));
+  EXPECT_THROW(f(n.bind(6), m.bind(3)), JitError);
+  EXPECT_THROW(f(n.bind(2), m.bind(5)), JitError);
+}
+
 TEST_P(JitOn, OffByOption) {
   const Context off{{.jit = 0}};
   int runs = 0;
