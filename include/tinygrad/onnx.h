@@ -211,6 +211,6 @@ class TINYGRAD_EXPORT Model {
 /// path that is absolute or contains "..", or that a link leads out of it.
 TINYGRAD_EXPORT Model load(const std::string& path, const LoadOptions& options = {});
 /// The same from a file's bytes, a vector of uint8, which has no external data.
-TINYGRAD_EXPORT Model load(const Tensor& bytes);
+TINYGRAD_EXPORT Model load(const Tensor& bytes, const LoadOptions& options = {});
 
 }  // namespace tinygrad::onnx

@@ -25,6 +25,7 @@ constexpr int64_t least_size = 2;     // a size of 1 is broadcast, one of 0 leav
 constexpr int64_t least_bound = 16;   // of a variable
 constexpr size_t most_kept = 4;       // walks for all sizes of a model
 constexpr int64_t most_calls = 64;    // for the same sizes, until they are worth kernels of their own
+constexpr size_t most_own = 8;        // sizes that get some, fewer than calls that a model keeps captured
 constexpr size_t most_counted = 256;  // sizes whose calls are counted
 constexpr size_t memory_alignment = 64;
 
@@ -52,6 +53,7 @@ std::optional<InputForms> forms_of(std::span<const Value> arguments) {
 std::unique_ptr<AnySize> AnySize::of(Program& program, const InputForms& before, const InputForms& now, const AnySize* wider) {
   std::unique_ptr<AnySize> out(new AnySize(program));
   out->forms_ = before;
+  if (before.size() != now.size()) return {};
   // Axes that were the same in both calls, and that the file gives one name, have one variable.
   using Key = std::tuple<std::string, int, int64_t, int64_t>;
   std::vector<Key> keys;
@@ -62,12 +64,13 @@ std::unique_ptr<AnySize> AnySize::of(Program& program, const InputForms& before,
     std::vector<int>& places = out->variable_.emplace_back();
     for (size_t axis = 0; axis < a.shape.size(); ++axis) {
       const int old = wider ? wider->variable_[i][axis] : -1;
-      if (a.shape[axis] == 0) return {};
       if (a.shape[axis] == b.shape[axis] && old < 0) {
         places.push_back(-1);
         continue;
       }
-      if (std::min(a.shape[axis], b.shape[axis]) < least_size) return {};
+      if (b.shape[axis] < least_size) return {};
+      // Calls for two sizes are recorded; one that was no size of the variable is not among them.
+      if (a.shape[axis] < least_size) out->forms_[i].shape[axis] = b.shape[axis] == least_size ? least_size + 1 : least_size;
       const Key key{axis < declared.size() ? declared[axis].name : "", old, a.shape[axis], b.shape[axis]};
       const auto found = std::ranges::find(keys, key);
       places.push_back(int(found - keys.begin()));
@@ -128,7 +131,7 @@ Tensor AnySize::with_sizes(const Tensor& memory, size_t input, std::span<const V
   return memory.shrink({{0, count}}).reshape(shape);
 }
 
-bool AnySize::walks_for_all() const {
+void AnySize::walk_for_all() const {
   std::vector<Value> values;
   for (size_t i = 0; i < forms_.size(); ++i) {
     Value& v = values.emplace_back();
@@ -139,48 +142,45 @@ bool AnySize::walks_for_all() const {
   }
   Walk walk(program_, values, nullptr, true);
   const Results results = walk.run();
-  return !walk.reads().depends_on_data && walk.reads().guards.empty() && walk.reads().arrays.empty() &&
-         std::ranges::all_of(results, [](const Value& v) { return v.kind() == Value::Kind::tensor; });
+  if (walk.reads().depends_on_data || !walk.reads().guards.empty() || !walk.reads().arrays.empty())
+    throw ValueError("elements of an input are read");
+  if (!std::ranges::all_of(results, [](const Value& v) { return v.kind() == Value::Kind::tensor; }))
+    throw ValueError("an output is no tensor of numbers");
 }
 
-std::optional<Results> AnySize::capture(std::span<const Value> arguments) {
-  try {
-    if (!walks_for_all()) return {};
-    replay_ = std::make_unique<Jit<Body>>(jit(Body([this](const std::vector<Tensor>& given) {
-                                                std::vector<Value> values(forms_.size());
-                                                size_t next = 0;
-                                                for (size_t i = 0; i < forms_.size(); ++i) {
-                                                  if (!forms_[i].is_present) continue;
-                                                  values[i] = Value(given[next++], forms_[i].type);
-                                                  detail::ValueAccess::set_from_input(values[i], true);
-                                                }
-                                                const Results results = Walk(program_, values, nullptr, true).run();
-                                                known_.assign(results.size(), {});
-                                                types_.clear();
-                                                std::vector<Tensor> out;
-                                                for (size_t i = 0; i < results.size(); ++i) {
-                                                  types_.push_back(results[i].element_type());
-                                                  if (is_from_input(results[i]))
-                                                    out.push_back(results[i].tensor());
-                                                  else
-                                                    known_[i] = results[i];
-                                                }
-                                                return out;
-                                              }),
-                                              JitOptions{.prune = true}));
-    std::vector<Value> first(arguments.begin(), arguments.end());
-    for (size_t i = 0; i < first.size(); ++i)
-      if (std::ranges::any_of(variable_[i], [](int place) { return place >= 0; }))
-        first[i] = Value(Tensor::zeros(forms_[i].shape, {.dtype = dtype_of(forms_[i].type), .device = "CPU"}), forms_[i].type);
-    run(first);
-    Results results = run(arguments);
-    if (replay_->captured()) return results;
-  } catch (const Error& e) {
-    // The call for these sizes alone says what is wrong, if something is.
-    if (log_enabled(1)) log_line(fmt::format("onnx: each size is captured for itself: {}", e.what()));
+std::vector<Tensor> AnySize::walk(const std::vector<Tensor>& given) {
+  std::vector<Value> values(forms_.size());
+  size_t next = 0;
+  for (size_t i = 0; i < forms_.size(); ++i) {
+    if (!forms_[i].is_present) continue;
+    values[i] = Value(given[next++], forms_[i].type);
+    detail::ValueAccess::set_from_input(values[i], true);
   }
-  replay_.reset();
-  return {};
+  const Results results = Walk(program_, values, nullptr, true).run();
+  known_.assign(results.size(), {});
+  types_.clear();
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < results.size(); ++i) {
+    types_.push_back(results[i].element_type());
+    if (is_from_input(results[i]))
+      out.push_back(results[i].tensor());
+    else
+      known_[i] = results[i];
+  }
+  return out;
+}
+
+Results AnySize::capture(std::span<const Value> arguments) {
+  walk_for_all();
+  replay_ = std::make_unique<Jit<Body>>(jit(Body([this](const std::vector<Tensor>& given) { return walk(given); }), {.prune = true}));
+  std::vector<Value> first(arguments.begin(), arguments.end());
+  for (size_t i = 0; i < first.size(); ++i)
+    if (std::ranges::any_of(variable_[i], [](int place) { return place >= 0; }))
+      first[i] = Value(Tensor::zeros(forms_[i].shape, {.dtype = dtype_of(forms_[i].type), .device = "CPU"}), forms_[i].type);
+  run(first);
+  Results results = run(arguments);
+  if (!replay_->captured()) throw ValueError("two calls do not run the same kernels");
+  return results;
 }
 
 Results AnySize::run(std::span<const Value> arguments) {
@@ -224,34 +224,61 @@ int64_t AnySize::count_call(const InputForms& forms) {
   return ++calls_[sizes];
 }
 
+namespace {
+
+void log_fallback(const InputForms& forms, const std::string& why) {
+  if (!log_enabled(1)) return;
+  std::vector<std::string> shapes;
+  for (const InputForm& f : forms) shapes.push_back(f.is_present ? fmt::format("({})", fmt::join(f.shape, ", ")) : "nothing");
+  log_line(fmt::format("onnx: {} is captured for itself: {}", fmt::join(shapes, ", "), why));
+}
+
+}  // namespace
+
 std::optional<Results> AnySizes::run(Program& program, std::span<const Value> arguments, std::span<const InputForms> seen) {
   const std::optional<InputForms> forms = forms_of(arguments);
   if (!forms) return {};
   const auto found = std::ranges::find_if(all_, [&](const auto& a) { return a->fits(*forms); });
   if (found == all_.end()) return make(program, arguments, *forms, seen);
   std::rotate(all_.begin(), found, found + 1);
-  if (all_.front()->count_call(*forms) > most_calls) return {};
-  return all_.front()->run(arguments);
+  if (own_ < most_own && all_.front()->count_call(*forms) > most_calls) {
+    ++own_;
+    log_fallback(*forms, fmt::format("it came {} times", most_calls));
+    return {};
+  }
+  try {
+    return all_.front()->run(arguments);
+  } catch (const JitError& e) {  // nothing ran: these sizes are others than what the walk was for
+    log_fallback(*forms, e.what());
+    return {};
+  }
 }
 
 std::optional<Results> AnySizes::make(Program& program, std::span<const Value> arguments, const InputForms& forms,
                                       std::span<const InputForms> seen) {
+  std::string why = "no call before differs from it in sizes above 1 alone";
   const auto attempt = [&](const InputForms& before, const AnySize* wider) -> std::optional<Results> {
     std::unique_ptr<AnySize> made = AnySize::of(program, before, forms, wider);
-    if (!made || refused_.contains(made->axes())) return {};
-    std::optional<Results> out = made->capture(arguments);
-    if (!out) {
-      refused_.insert(made->axes());
+    if (!made) return {};
+    if (const auto known = refused_.find(made->axes()); known != refused_.end()) {
+      why = known->second;
       return {};
     }
-    all_.insert(all_.begin(), std::move(made));
-    if (all_.size() > most_kept) all_.pop_back();
-    return out;
+    try {
+      Results out = made->capture(arguments);
+      all_.insert(all_.begin(), std::move(made));
+      if (all_.size() > most_kept) all_.pop_back();
+      return out;
+    } catch (const Error& e) {  // the call for these sizes alone says what is wrong, if something is
+      why = refused_[made->axes()] = e.what();
+      return {};
+    }
   };
   for (const auto& a : all_)
     if (auto out = attempt(a->forms(), a.get())) return out;
   for (const InputForms& before : seen)
     if (auto out = attempt(before, nullptr)) return out;
+  log_fallback(forms, why);
   return {};
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 /// Calls whose inputs differ in sizes: one walk and one capture for all of them, whose kernels take the sizes when they run.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,9 +37,10 @@ class AnySize {
   bool fits(const InputForms& forms) const;
   /// Which axes are variable.
   std::string axes() const;
-  /// Walks for all sizes, and captures by calls for sizes before and for these, whose outputs it gives. Nothing where something depends on
+  /// Walks for all sizes, and captures by calls for sizes before and for these, whose outputs it gives. An error where something depends on
   /// the sizes that is decided before kernels run.
-  std::optional<Results> capture(std::span<const Value> arguments);
+  Results capture(std::span<const Value> arguments);
+  /// JitError for sizes that do not meet what was assumed of them.
   Results run(std::span<const Value> arguments);
 
   const InputForms& forms() const { return forms_; }
@@ -53,11 +54,12 @@ class AnySize {
   std::vector<Variable> bound(const InputForms& forms) const;
   Tensor with_sizes(const Tensor& memory, size_t input, std::span<const Variable> variables) const;
   int64_t most_elements(size_t input) const;
-  bool walks_for_all() const;
+  void walk_for_all() const;
+  std::vector<Tensor> walk(const std::vector<Tensor>& given);
   Results named(std::span<const Tensor> computed) const;
 
   Program& program_;
-  InputForms forms_;                        ///< of the first call
+  InputForms forms_;                        ///< of the first call, with sizes that the variables may have
   std::vector<std::vector<int>> variable_;  ///< for each axis of each input the place of its variable; -1: none
   std::vector<Variable> variables_;
   std::vector<std::optional<Value>> known_;  ///< outputs that no input changes, in their places
@@ -71,14 +73,15 @@ class AnySizes {
  public:
   /// The outputs; nothing where the call is to be captured for its sizes alone. `seen` are forms of calls that were.
   std::optional<Results> run(Program& program, std::span<const Value> arguments, std::span<const InputForms> seen);
-  void clear() { all_.clear(); }
+  void clear() { *this = {}; }
 
  private:
   std::optional<Results> make(Program& program, std::span<const Value> arguments, const InputForms& forms,
                               std::span<const InputForms> seen);
 
   std::vector<std::unique_ptr<AnySize>> all_;
-  std::set<std::string> refused_;  ///< axes whose sizes a walk needs as numbers
+  std::map<std::string, std::string> refused_;  ///< axes whose sizes a walk needs as numbers, and what for
+  size_t own_ = 0;                              ///< sizes that came often
 };
 
 }  // namespace tinygrad::onnx

@@ -285,7 +285,8 @@ std::optional<Results> slice(const Call& c) {
   std::iota(axes.begin(), axes.end(), 0);
   if (c.has(3)) axes = c.integers(3);
   const std::vector<int64_t> steps = c.has(4) ? c.integers(4) : std::vector<int64_t>(starts->size(), 1);
-  if (axes.size() != starts->size() || std::ranges::any_of(steps, [](int64_t s) { return s != 1; })) return {};
+  if (axes.size() != starts->size() || std::ranges::any_of(steps, [](int64_t s) { return s < 1; })) return {};
+  if (steps.size() != axes.size()) return {};
   ExtentPairs bounds;
   for (const Extent& e : in) bounds.emplace_back(0, e);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -294,29 +295,42 @@ std::optional<Results> slice(const Call& c) {
     if (is_less(end, begin)) undecided(end);
     bounds[axis] = {begin, end};
   }
-  return results_like(c.value(0), c.tensor(0).shrink(bounds));
+  Tensor y = c.tensor(0).shrink(bounds);
+  for (size_t i = 0; i < axes.size(); ++i)  // windows of one element
+    if (steps[i] != 1) y = y.unfold(normal_axis(c, axes[i], in.size()), 1, steps[i]).squeeze(-1);
+  return results_like(c.value(0), y);
+}
+
+/// Where the parts of an axis begin, and the last one ends; nothing where the operator itself says what is wrong.
+std::optional<Numbers> places_of_parts(const Call& c, const Extent& n) {
+  const int64_t count = int64_t(c.output_count());
+  Numbers places{0};
+  if (c.version() < 13 && c.has(1)) return {};
+  if (c.version() >= 13 ? c.has(1) : c.has_attribute("split")) {
+    for (int64_t size : c.version() >= 13 ? c.integers(1) : c.attribute("split", Sizes())) {
+      if (size < 0) return {};
+      places.push_back(places.back() + size);
+    }
+    return places.back() == n ? std::optional(places) : std::nullopt;
+  }
+  if (c.attribute("num_outputs", count) != count) return {};
+  const Extent part = (n + (count - 1)) / count;
+  for (int64_t i = 1; i < count; ++i) places.push_back(part * i);
+  places.push_back(n);
+  return places;
 }
 
 std::optional<Results> split(const Call& c) {
   const Extents in = shape_of(c.value(0));
   const size_t axis = size_t(normal_axis(c, c.attribute("axis", 0), in.size()));
-  if (!in[axis].known()) return {};
-  const int64_t n = in[axis].value(), count = int64_t(c.output_count());
-  Sizes sizes;
-  if (c.version() >= 13 ? c.has(1) : c.has_attribute("split"))
-    sizes = c.version() >= 13 ? c.integers(1) : c.attribute("split", sizes);
-  else if (n % count == 0)
-    sizes.assign(size_t(count), n / count);
-  if (std::ranges::any_of(sizes, [](int64_t s) { return s < 0; }) || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != n)
-    return {};
+  const auto places = places_of_parts(c, in[axis]);
+  if (!places || places->size() != c.output_count() + 1) return {};
   Results out;
-  int64_t at = 0;
-  for (int64_t size : sizes) {
+  for (size_t i = 0; i + 1 < places->size(); ++i) {
     ExtentPairs bounds;
     for (const Extent& e : in) bounds.emplace_back(0, e);
-    bounds[axis] = {at, at + size};
+    bounds[axis] = {(*places)[i], (*places)[i + 1]};
     out.push_back(results_like(c.value(0), c.tensor(0).shrink(bounds))[0]);
-    at += size;
   }
   return out;
 }

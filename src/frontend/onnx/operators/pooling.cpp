@@ -79,10 +79,29 @@ Results max_pool(Call& c) {
   return out;
 }
 
+/// How many elements windows along an axis have whose size is known when kernels run, as window_sizes() counts them.
+Tensor symbolic_window_sizes(const Extent& n, const Geometry& g, size_t axis, bool counts_padding) {
+  if (counts_padding || (g.begin[axis] == 0 && g.end[axis] == 0)) return Tensor::full({1}, double(g.kernel[axis]));
+  const Extent count = (n + g.begin[axis] + g.end[axis] - g.span(axis)) / g.strides[axis] + 1;
+  const Tensor start = Tensor::arange(0, count, 1, {.dtype = DType::int64}) * g.strides[axis] - g.begin[axis];
+  const auto taps = [&](const Extent& to) {
+    const Tensor steps = Tensor::full({1}, to + (g.dilations[axis] - 1), {.dtype = DType::int64}) - start;
+    return steps.div(g.dilations[axis], Rounding::floor).clamp(0, g.kernel[axis]);
+  };
+  return (taps(n) - taps(0)).cast(DType::float32);
+}
+
 /// How many elements a window has: those of the tensor and, if they count, of its padding, but not what is beyond it.
 Tensor window_sizes(const Tensor& x, const Geometry& g, bool counts_padding) {
   Tensor out = Tensor::full({}, 1.0, {.dtype = DType::float32});
   for (size_t i = 0; i < g.axes(); ++i) {
+    if (const Extent size = x.symbolic_shape()[i + 2]; !size.known()) {
+      const Tensor sizes = symbolic_window_sizes(size, g, i, counts_padding);
+      Extents along(Sizes(g.axes(), 1));
+      along[i] = sizes.symbolic_shape()[0];
+      out = out * sizes.reshape(along);
+      continue;
+    }
     const int64_t n = x.size(int(i) + 2), count = g.outputs(i, n);
     const int64_t first = counts_padding ? -g.begin[i] : 0, last = counts_padding ? n + g.end[i] : n;
     std::vector<float> sizes;

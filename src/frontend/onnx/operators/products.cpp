@@ -66,8 +66,15 @@ Sizes conv_padding(const Geometry& g) {
 }
 
 Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
+  const Extents in = x.symbolic_shape();
   std::vector<std::pair<int64_t, int64_t>> amounts(size_t(x.ndim()), {0, 0});
   for (size_t i = 0; i < g.axes(); ++i) {
+    if (!in[i + 2].known()) {  // what no window reaches is left out below
+      if (g.rounds_up && g.strides[i] > 1)
+        throw ValueError(fmt::format("the number of windows along the size {} is rounded up", in[i + 2].to_string()));
+      amounts[i + 2] = {g.begin[i], g.end[i]};
+      continue;
+    }
     const int64_t n = x.size(int(i) + 2), needed = std::max<int64_t>(g.outputs(i, n) - 1, 0) * g.strides[i] + g.span(i);
     amounts[i + 2] = {g.begin[i], needed - n - g.begin[i]};
   }
@@ -78,7 +85,7 @@ Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill) {
       std::vector<Index> indices{Index(Ellipsis{}), Index(Slice{.start = {}, .stop = {}, .step = g.dilations[i]})};
       y = y.get_item(indices);
     }
-    if (g.outputs(i, x.size(int(i) + 2)) == 0) {  // no window fits
+    if (in[i + 2].known() && g.outputs(i, in[i + 2].value()) == 0) {  // no window fits
       Sizes sizes(size_t(y.ndim()), -1);
       sizes[i + 2] = 0;
       y = y.shrink_to(sizes);

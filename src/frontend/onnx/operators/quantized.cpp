@@ -71,7 +71,9 @@ Tensor by_column(const Tensor& v) { return v.defined() && v.numel() == 1 ? v.res
 
 Tensor factor_for(const Tensor& x, const Tensor& weights) {
   constexpr int64_t many_rows = 8;
-  if (x.ndim() == 0 || x.numel() < many_rows * x.size(-1)) return weights;
+  Extent rows(1);
+  for (int i = 0; i + 1 < x.ndim(); ++i) rows = rows * x.symbolic_shape()[size_t(i)];
+  if (x.ndim() == 0 || rows.max() < many_rows) return weights;
   const auto computes = [](const UOp& u) { return u.in(Group::alu) || u.is(Op::CAST); };
   return std::ranges::any_of(toposort(weights.uop()), computes) ? weights.contiguous() : weights;
 }
