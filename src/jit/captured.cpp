@@ -226,9 +226,8 @@ std::optional<int64_t> CapturedCall::value_of(const UOp& expression, const CallA
 void CapturedCall::check_limits(const CallArguments& arguments) const {
   for (const UOp& room : limits_)
     if (const auto left = value_of(room, arguments); left && *left < 0)
-      throw JitError(
-          fmt::format("jit: with these values of the variables a view reaches beyond its axis, or sizes do not fit: {} is {}",
-                      print_expr(room), *left));
+      throw JitError(fmt::format("jit: with these values of the variables a view reaches beyond its axis, or sizes do not fit: {} is {}",
+                                 print_expr(room), *left));
 }
 
 std::vector<uint32_t> CapturedCall::looked_at() const {

@@ -370,9 +370,7 @@ Files files_of(const std::string& path, const LoadOptions& options) {
 
 Model load(const std::string& path, const LoadOptions& options) { return load_from(files_of(path, options), options); }
 
-Model load(const Tensor& bytes, const LoadOptions& options) {
-  return load_from(Files::of(frontend::FileBytes::of(bytes)), options);
-}
+Model load(const Tensor& bytes, const LoadOptions& options) { return load_from(Files::of(frontend::FileBytes::of(bytes)), options); }
 
 Description describe(const std::string& path) {
   Program p;

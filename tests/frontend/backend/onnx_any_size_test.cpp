@@ -93,23 +93,23 @@ std::vector<Graph> graphs() {
           {ints("one", {1}), ints("far", {99}), ints("zero", {0}), ints("three", {3})}),
       all("greatest of windows",
           {node("Unsqueeze", {"x", "zero"}, {"u"}),
-           node("MaxPool", {"u"}, {"y"}, {integers_attribute("kernel_shape", {3}), integers_attribute("strides", {2}),
-                                          integers_attribute("pads", {1, 1})})},
+           node("MaxPool", {"u"}, {"y"},
+                {integers_attribute("kernel_shape", {3}), integers_attribute("strides", {2}), integers_attribute("pads", {1, 1})})},
           {ints("zero", {0})}),
       all("means of windows",
           {node("Unsqueeze", {"x", "zero"}, {"u"}),
-           node("AveragePool", {"u"}, {"y"}, {integers_attribute("kernel_shape", {3}), integers_attribute("strides", {2}),
-                                              integers_attribute("pads", {2, 1})})},
+           node("AveragePool", {"u"}, {"y"},
+                {integers_attribute("kernel_shape", {3}), integers_attribute("strides", {2}), integers_attribute("pads", {2, 1})})},
           {ints("zero", {0})}),
       all("means with padding",
-          {node("Unsqueeze", {"x", "zero"}, {"u"}),
-           node("AveragePool", {"u"}, {"y"}, {integers_attribute("kernel_shape", {2}), integers_attribute("dilations", {2}),
-                                              integers_attribute("pads", {1, 1}), integer_attribute("count_include_pad", 1)})},
+          {node("Unsqueeze", {"x", "zero"}, {"u"}), node("AveragePool", {"u"}, {"y"},
+                                                         {integers_attribute("kernel_shape", {2}), integers_attribute("dilations", {2}),
+                                                          integers_attribute("pads", {1, 1}), integer_attribute("count_include_pad", 1)})},
           {ints("zero", {0})}),
       all("windows rounded up",
           {node("Unsqueeze", {"x", "zero"}, {"u"}),
-           node("MaxPool", {"u"}, {"y"}, {integers_attribute("kernel_shape", {2}), integers_attribute("strides", {2}),
-                                          integer_attribute("ceil_mode", 1)})},
+           node("MaxPool", {"u"}, {"y"},
+                {integers_attribute("kernel_shape", {2}), integers_attribute("strides", {2}), integer_attribute("ceil_mode", 1)})},
           {ints("zero", {0})}),
       all("a column for each", {node("Add", {"x", "row"}, {"y"})}, {floats("row", {3}, {1, 2, 3})}),
       all("squeezed", {node("Squeeze", {"x"}, {"y"})}),
@@ -269,7 +269,8 @@ TEST(OnnxAnySize, NothingIsASizeToo) {
   for (const Graph& g : graphs()) {
     SCOPED_TRACE(g.name);
     const Model m = load_bytes(model(g.parts, 18));
-    for (const auto& [rows, columns] : std::initializer_list<std::pair<int64_t, int64_t>>{{3, 5}, {4, 6}, {0, 5}, {0, 3}, {3, 0}, {0, 0}, {5, 7}}) {
+    for (const auto& [rows, columns] :
+         std::initializer_list<std::pair<int64_t, int64_t>>{{3, 5}, {4, 6}, {0, 5}, {0, 3}, {3, 0}, {0, 0}, {5, 7}}) {
       SCOPED_TRACE(std::to_string(rows) + " by " + std::to_string(columns));
       check_or_fail(m, {{"x", numbers({rows, columns})}});
     }
@@ -291,9 +292,8 @@ TEST(OnnxAnySize, ResultsStayAndInputsMayBeViews) {
 }
 
 TEST(OnnxAnySize, InputsAreReadWhenACallIsMade) {
-  const Model m = load_bytes(model({.nodes = {node("Identity", {"x"}, {"y"})},
-                                    .inputs = {value_info("x", {-1})},
-                                    .outputs = {value_info("y", {-1})}}));
+  const Model m =
+      load_bytes(model({.nodes = {node("Identity", {"x"}, {"y"})}, .inputs = {value_info("x", {-1})}, .outputs = {value_info("y", {-1})}}));
   m.run({{"x", numbers({3})}});
   m.run({{"x", numbers({4})}});
   Tensor x = numbers({5}).contiguous().realize();
@@ -303,9 +303,10 @@ TEST(OnnxAnySize, InputsAreReadWhenACallIsMade) {
 }
 
 TEST(OnnxAnySize, ThreadsMayCallAtOnce) {
-  const Model m = load_bytes(model({.nodes = {node("Transpose", {"x"}, {"t"}), node("MatMul", {"x", "t"}, {"p"}), node("Softmax", {"p"}, {"y"})},
-                                    .inputs = {value_info("x", {-1, -1})},
-                                    .outputs = {value_info("y", {-1, -1})}}));
+  const Model m =
+      load_bytes(model({.nodes = {node("Transpose", {"x"}, {"t"}), node("MatMul", {"x", "t"}, {"p"}), node("Softmax", {"p"}, {"y"})},
+                        .inputs = {value_info("x", {-1, -1})},
+                        .outputs = {value_info("y", {-1, -1})}}));
   std::vector<std::thread> threads;
   for (int64_t k = 0; k < 4; ++k)
     threads.emplace_back([&, k] {

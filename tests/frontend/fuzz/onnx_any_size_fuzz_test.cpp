@@ -131,8 +131,9 @@ class RandomGraph {
         const std::string mean = op(std::vector{"ReduceMean", "ReduceMax", "ReduceSum"}[below(3)], {x, ints({int64_t(a)})});
         return keep(op("Tanh", {op("Sub", {x, mean})}), d);
       }
-      case 12: return keep(transposed(x, a == 0 ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>{0, 2, 1}),
-                           a == 0 ? Dims{d[1], d[0], d[2]} : Dims{d[0], d[2], d[1]});
+      case 12:
+        return keep(transposed(x, a == 0 ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>{0, 2, 1}),
+                    a == 0 ? Dims{d[1], d[0], d[2]} : Dims{d[0], d[2], d[1]});
       case 13: {  // over rows, with channels behind them
         if (!last) return;
         const bool same = below(2);
@@ -153,9 +154,10 @@ class RandomGraph {
         return keep(op("Sin", {op("Add", {x, op("Unsqueeze", {places, ints({1})})})}), d);
       }
       case 16: {
-        const std::string mask = op("Trilu", {op("ConstantOfShape", {op("Concat", {size_of(x, 1), size_of(x, 2)}, {axis(0)})},
-                                                 {message(1, "value") + message(5, floats("one", {1}, {1})) + number_of_kind(4)})},
-                                     {integer_attribute("upper", int64_t(below(2)))});
+        const std::string mask = op("Trilu",
+                                    {op("ConstantOfShape", {op("Concat", {size_of(x, 1), size_of(x, 2)}, {axis(0)})},
+                                        {message(1, "value") + message(5, floats("one", {1}, {1})) + number_of_kind(4)})},
+                                    {integer_attribute("upper", int64_t(below(2)))});
         return keep(op("Mul", {x, mask}), d);
       }
       case 17: {

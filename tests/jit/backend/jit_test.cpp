@@ -152,9 +152,8 @@ TEST_P(JitOn, VariablesAreLaunchArguments) {
 TEST_P(JitOn, ValuesMeetWhatWasAssumedOfSizes) {
   const Variable n("n", 1, 10), m("m", 1, 10);
   const Tensor all = Tensor::arange(100).reshape({10, 10}).cast(DType::float32).realize();
-  const auto f = jit([&](const Variable& rows, const Variable& columns) {
-    return all.shrink({{0, rows}, {0, columns}}).reshape({2, 6}).sum(0);
-  });
+  const auto f =
+      jit([&](const Variable& rows, const Variable& columns) { return all.shrink({{0, rows}, {0, columns}}).reshape({2, 6}).sum(0); });
   f(n.bind(3), m.bind(4));
   f(n.bind(4), m.bind(3));
   EXPECT_TRUE(f.captured());

@@ -22,8 +22,8 @@ struct Geometry {
 Geometry geometry_of(const Call& call, const Extents& spatial, const Sizes& kernel);
 /// (before, after) pairs of the last axis first, as Tensor::conv2d() takes them.
 Sizes conv_padding(const Geometry& g);
-/// (batch, channels, outputs..., kernel...), padded with `fill`. Along a size that is known when kernels run some windows have to fit, whose
-/// number is not rounded up.
+/// (batch, channels, outputs..., kernel...), padded with `fill`. Along a size that is known when kernels run some windows have to fit,
+/// whose number is not rounded up.
 Tensor windows(const Tensor& x, const Geometry& g, const Operand& fill);
 
 /// x with (channels, spatial...) weights, grouped; the bias may be undefined. Sums and results are of `dtype`, if one is given.
