@@ -211,9 +211,10 @@ Results squeeze(const Call& c) {
   const std::vector<int> axes = normal_axes(c, *axes_of(c), in.size());
   Extents out;
   for (size_t i = 0; i < in.size(); ++i) {
-    const bool is_named = std::find(axes.begin(), axes.end(), int(i)) != axes.end(), is_one = are_equal(in[i], 1);
-    if (is_named && !is_one) c.fail(fmt::format("axis {} has more than one element", i));
-    if (!is_named && !(axes.empty() && is_one)) out.push_back(in[i]);
+    const bool is_named = std::find(axes.begin(), axes.end(), int(i)) != axes.end(), may_go = is_named || axes.empty();
+    if (may_go && are_equal(in[i], 1)) continue;
+    if (is_named) c.fail(fmt::format("axis {} has more than one element", i));
+    out.push_back(in[i]);
   }
   return in_shape(c, out);
 }
