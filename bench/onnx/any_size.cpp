@@ -1,6 +1,7 @@
 // A model at several sizes, captured for any size beside a capture for each alone, in turns: seconds of the processor a call, least of
 // several. any_size MODEL SIZES... where SIZES are numbers for the names of axes in the order of their first use: "1,48".
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -55,6 +56,21 @@ onnx::Values inputs_of(const onnx::Model& m, const std::string& text) {
   return out;
 }
 
+/// Both give the same but for rounding.
+void compare(const onnx::Values& a, const onnx::Values& b, const std::string& sizes) {
+  for (const auto& [name, value] : a) {
+    const std::vector<double> x = value.tensor().cast(DType::float32).tolist<double>(),
+                              y = b.at(name).tensor().cast(DType::float32).tolist<double>();
+    double difference = value.shape() == b.at(name).shape() ? 0 : 1e9, greatest = 1;
+    for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+      difference = std::max(difference, std::fabs(x[i] - y[i]));
+      greatest = std::max(greatest, std::fabs(y[i]));
+    }
+    if (!(difference <= 1e-3 * greatest))
+      throw ValueError("at " + sizes + " the output " + name + " differs by " + std::to_string(difference));
+  }
+}
+
 double seconds_of(const onnx::Model& m, const onnx::Values& inputs) {
   const std::clock_t begin = std::clock();
   m.run(inputs);
@@ -71,6 +87,7 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const onnx::Values inputs = inputs_of(any, argv[i]);
     const double first = seconds_of(any, inputs), walk = seconds_of(each, inputs) + seconds_of(each, inputs);
+    compare(any.run(inputs), each.run(inputs), argv[i]);
     double of_any = 1e9, of_each = 1e9;
     for (int k = 0; k < rounds; ++k) {
       of_any = std::min(of_any, seconds_of(any, inputs));

@@ -7,6 +7,8 @@
 #include <tinygrad/errors.h>
 
 #include "frontend/onnx/operators.h"
+#include "shape/sint.h"
+#include "tensor/handle.h"
 
 namespace tinygrad::onnx {
 
@@ -19,6 +21,11 @@ bool is_integer_type(ElementType t) { return t == ElementType::int64 || t == Ele
 /// What was decided of a size has to hold for all of its values.
 [[noreturn]] void undecided(const Extent& size) {
   throw ValueError(fmt::format("the size {} is not known before the kernels run", size.to_string()));
+}
+
+/// What holds for the sizes at hand has to hold for others that replay the walk (SizeAssumptions).
+void assume_at_least(const Extent& size, int64_t least) {
+  if (less_now(tensor::to_size(size), least)) undecided(size);
 }
 
 /// The elements of integers on the host; nothing for other values.
@@ -177,7 +184,7 @@ std::optional<Results> reshape(const Call& c) {
   Extents shape;
   for (size_t i = 0; i < wanted->size(); ++i) {
     const Extent& e = (*wanted)[i];
-    if (!e.known() && e.min() < 1) undecided(e);
+    if (!e.known()) assume_at_least(e, 1);  // 0 and -1 say something else
     if (e.known() && e.value() == 0 && !c.flag("allowzero")) {
       if (i >= in.size()) c.fail("the shape takes a size from an axis that its input lacks");
       shape.push_back(in[i]);
@@ -293,7 +300,7 @@ std::optional<Results> slice(const Call& c) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = size_t(normal_axis(c, axes[i], in.size()));
     const Extent begin = place_in((*starts)[i], in[axis]), end = place_in((*ends)[i], in[axis]);
-    if (is_less(end, begin)) undecided(end);
+    assume_at_least(end - begin, 0);
     bounds[axis] = {begin, end};
   }
   Tensor y = c.tensor(0).shrink(bounds);

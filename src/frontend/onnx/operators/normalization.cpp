@@ -31,8 +31,13 @@ Results along_axis(Call& c) {
   const size_t rank = size_t(x.ndim());
   if (c.version() >= 13) return results(f(x, normal_axis(c, c.attribute("axis", -1), rank)));
   const int axis = normal_axis(c, c.attribute("axis", 1), rank);
-  const Sizes in = x.shape();
-  return results(f(x.reshape({count_of(in, 0, size_t(axis)), count_of(in, size_t(axis), rank)}), 1).reshape(in));
+  const Extents in = x.symbolic_shape();
+  Extents flat{1, 1};
+  for (size_t i = 0; i < rank; ++i) {
+    Extent& count = flat[int(i) < axis ? 0 : 1];
+    count = count * in[i];
+  }
+  return results(f(x.reshape(flat), 1).reshape(in));
 }
 
 /// A vector of channels beside x (batch, channels, spatial...).
@@ -78,7 +83,7 @@ Tensor standardized(const Tensor& x, double epsilon) {
 
 Results instance_normalization(Call& c) {
   const Tensor& x = c.tensor(0);
-  const Tensor y = standardized(x.flatten(2), c.attribute("epsilon", 1e-5)).reshape(x.shape()).cast(x.dtype());
+  const Tensor y = standardized(x.flatten(2), c.attribute("epsilon", 1e-5)).reshape(x.symbolic_shape()).cast(x.dtype());
   return results(y * by_channel(c.tensor(1), x) + by_channel(c.tensor(2), x));
 }
 
