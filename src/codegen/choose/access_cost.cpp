@@ -61,9 +61,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     const NestAxis& a = in.axis(l.axis);
     const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
     const double vectors = double(rounds) / double(a.size);
-    if (!w.is_access || !has_axis(w.depends, l.axis)) {
-      left *= vectors;
-    } else if (lies_as_read(w, lanes)) {
+    if (!w.is_access || !has_axis(w.depends, l.axis) || lies_as_read(w, lanes)) {
       left *= vectors;
     } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
