@@ -14,6 +14,7 @@
 #include "frontend/onnx/any_size.h"
 #include "frontend/onnx/check.h"
 #include "frontend/onnx/operators.h"
+#include "tensor/observer.h"
 #include "uop/uop.h"
 
 namespace tinygrad::onnx {
@@ -177,7 +178,8 @@ Captured* ModelState::find(const std::string& signature, const std::vector<Value
 }
 
 std::optional<Results> ModelState::run_any_size(const std::vector<Value>& arguments) {
-  if (each_size || program.is_exposed) return {};
+  // A function that is recorded replays kernels, and not what the host copies.
+  if (each_size || program.is_exposed || tensor::Observer::current()) return {};
   std::vector<InputForms> seen;
   for (const Captured& c : captured)
     if (c.forms && !c.reads.depends_on_data && c.reads.guards.empty()) seen.push_back(*c.forms);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <tinygrad/errors.h>
+#include <tinygrad/jit.h>
 #include <tinygrad/onnx.h>
 
 #include "frontend/onnx/model_file.h"
@@ -307,6 +308,14 @@ TEST(OnnxAnySize, InputsAreReadWhenACallIsMade) {
   const Tensor y = m.run({{"x", x}}).at("y").tensor(), before = numbers({5});
   x.assign(Tensor::zeros({5})).realize();
   expect_same(y, before);
+}
+
+TEST(OnnxAnySize, AJittedFunctionMayRunAModel) {
+  const Model m =
+      load_bytes(model({.nodes = {node("Relu", {"x"}, {"y"})}, .inputs = {value_info("x", {-1})}, .outputs = {value_info("y", {-1})}}));
+  const auto f = jit([&](const Tensor& x) { return m.run({{"x", x * 2}}).at("y").tensor() + 1; });
+  for (const int64_t n : {3, 5, 3, 5, 5, 3, 7, 7}) expect_same(f(numbers({n})), (numbers({n}) * 2).relu() + 1);
+  EXPECT_TRUE(f.captured());
 }
 
 TEST(OnnxAnySize, ThreadsMayCallAtOnce) {
