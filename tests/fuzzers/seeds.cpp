@@ -15,6 +15,7 @@
 #include "frontend/npy/arrays.h"
 #include "frontend/onnx/model_file.h"
 #include "frontend/torch/checkpoints.h"
+#include "frontend/torch_export/archive_file.h"
 #include "support/temp_folder.h"
 
 using namespace tinygrad;
@@ -137,12 +138,22 @@ Files media_files() {
   return out;
 }
 
+Files exported_programs() {
+  using namespace test::pt2;
+  return {archive(), program(), program({{"aten.add.Tensor", "aten.add_.Tensor"}}), archive(program(), {}, true)};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 2) return std::fputs("fuzz_seeds FOLDER\n", stderr), 2;
-  const std::map<std::string, Files> all{{"safetensors", safetensors()}, {"gguf", gguf()},        {"torch", torch()}, {"npy", npy()},
-                                         {"onnx", onnx_models()},        {"media", media_files()}};
+  const std::map<std::string, Files> all{{"safetensors", safetensors()},
+                                         {"gguf", gguf()},
+                                         {"torch", torch()},
+                                         {"npy", npy()},
+                                         {"onnx", onnx_models()},
+                                         {"media", media_files()},
+                                         {"torch_export", exported_programs()}};
   for (const auto& [format, files] : all) {
     const std::filesystem::path to = std::filesystem::path(arguments[1]) / format;
     std::filesystem::create_directories(to);

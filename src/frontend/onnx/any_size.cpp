@@ -196,9 +196,9 @@ Results AnySize::run(std::span<const Value> arguments) {
     // Memory is laid out for the greatest sizes, and the elements are in front.
     const auto bytes = t.data();
     const int64_t most = most_elements(i);
-    const std::align_val_t alignment{memory_alignment};
+    constexpr std::align_val_t alignment{memory_alignment};
     const std::shared_ptr<void> memory(::operator new(size_t(most) * itemsize(t.dtype()), alignment),
-                                       [alignment](void* p) { ::operator delete(p, alignment); });
+                                       [](void* p) { ::operator delete(p, alignment); });
     std::memcpy(memory.get(), bytes.data(), bytes.size());
     given.push_back(with_sizes(Tensor::from_blob(memory.get(), {most}, {.dtype = t.dtype(), .device = "CPU"}, memory), i, variables));
   }

@@ -54,7 +54,8 @@ TEST_P(Chunks, LargeKernelsAreMore) {
   EXPECT_GT(of(transpose(512, 512)), 1);
 }
 
-// Each chunk of columns would compute the scores of all its rows again. Vectors have four lanes at least, so that there are 17 steps of rows.
+// Each chunk of columns would compute the scores of all its rows again. Vectors have four lanes at least, so that there are 17 steps of
+// rows.
 TEST_P(Chunks, AttentionIsCutByRows) {
   for (const int64_t keys : {65, 1000}) EXPECT_LE(of(joined_attention(65, keys, 128)), 17) << keys;
 }

@@ -6,6 +6,7 @@
 #include <tinygrad/torch_export.h>
 
 #include "frontend/torch_export/archive_file.h"
+#include "support/refusal.h"
 
 namespace tinygrad {
 namespace {
@@ -15,16 +16,11 @@ using namespace test::pt2;
 Tensor bytes(const std::string& text) { return Tensor(std::vector<uint8_t>(text.begin(), text.end()), {.device = "CPU"}); }
 torch_export::Program load(const std::string& archive) { return torch_export::load(bytes(archive)); }
 
-template <class E>
 void expect_error(const std::string& archive, const std::string& part) {
-  try {
-    load(archive);
-    ADD_FAILURE() << "no error: " << part;
-  } catch (const E& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
+  const std::string said = test::refusal_of([&] { load(archive); });
+  EXPECT_NE(said.find(part), std::string::npos) << said;
 }
-void expect_refused(const Replacements& replaced, const std::string& part) { expect_error<FormatError>(archive(program(replaced)), part); }
+void expect_refused(const Replacements& replaced, const std::string& part) { expect_error(archive(program(replaced)), part); }
 
 TEST(TorchExport, RunsAProgram) {
   for (const bool deflate : {false, true}) {
@@ -177,7 +173,7 @@ TEST(TorchExport, DamagedProgramsNameTheField) {
 
 TEST(TorchExport, DamagedArchivesNameTheEntry) {
   const auto refused = [](const std::map<std::string, std::string>& replaced, const std::string& part) {
-    expect_error<FormatError>(archive(program(), replaced), part);
+    expect_error(archive(program(), replaced), part);
   };
   refused({{"archive_format", "pt3"}}, "archive_format");
   refused({{"archive_version", "1"}}, "archive_version");
