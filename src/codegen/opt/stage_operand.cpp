@@ -234,7 +234,7 @@ class OperandStaging {
     }
     check_size(elements * int64_t(itemsize(value.dtype())) * stage_.depth);
     sources[0] = substitute(apart, fresh);
-    if (valid) sources[0] = gated(sources[0], substitute(valid, fresh));
+    if (valid) sources[0] = gated(sources[0], substitute(valid, fresh), std::span(sources).subspan(1));
     StageArg arg{.scope = stage_.scope, .depth = uint8_t(stage_.depth)};
     if (operand) {
       arg.layout = order_for_core(axes, taken_together);
@@ -299,12 +299,11 @@ class OperandStaging {
     return order;
   }
 
-  /// Loads that depend on what `valid` compares get it as a gate.
-  static UOp gated(const UOp& value, const UOp& valid) {
-    const UOps moving = ranges_of(valid);
+  /// Loads that the loops of the fill move get `valid` as a gate; others may be in the sizes of these loops.
+  static UOp gated(const UOp& value, const UOp& valid, std::span<const UOp> loops) {
     return rebuild(value, [&](const UOp& u, const UOps& sources) -> UOp {
       UOps s = sources;
-      if (u.is(Op::LOAD) && is_open_over(u, std::span(moving.begin(), moving.size()))) s[0] = mask_index(s[0], valid);
+      if (u.is(Op::LOAD) && is_open_over(u, loops)) s[0] = mask_index(s[0], valid);
       return u.with_src(s);
     });
   }

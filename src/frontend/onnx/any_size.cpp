@@ -212,7 +212,7 @@ Results AnySize::named(std::span<const Tensor> computed) const {
     if (known_[i])
       out.push_back(*known_[i]);
     else
-      out.emplace_back(with_numbers(computed[next++]), types_[i]);
+      detail::ValueAccess::set_from_input(out.emplace_back(with_numbers(computed[next++]), types_[i]), true);
   }
   return out;
 }

@@ -14,6 +14,7 @@
 #include "frontend/onnx/any_size.h"
 #include "frontend/onnx/check.h"
 #include "frontend/onnx/operators.h"
+#include "frontend/onnx/owned.h"
 #include "tensor/observer.h"
 #include "uop/uop.h"
 
@@ -215,7 +216,7 @@ Values Model::operator()(const Values& inputs) const {
   const std::lock_guard lock(state_->mutex);
   state_->take_weights();
   const std::vector<Value> arguments = state_->arguments(inputs);
-  return state_->named(Walk(state_->program, arguments, nullptr).run());
+  return state_->named(owned(Walk(state_->program, arguments, nullptr).run()));
 }
 
 namespace {
@@ -256,7 +257,7 @@ Values Model::run(const Values& inputs) const {
   const std::optional<std::string> signature = signature_of(arguments);
   detail::Captured* known = signature ? state_->find(*signature, arguments) : nullptr;
   if (signature && !known)
-    if (const std::optional<Results> results = state_->run_any_size(arguments)) return state_->named(*results);
+    if (const std::optional<Results> results = state_->run_any_size(arguments)) return state_->named(owned_memory(*results, arguments));
   if (!known || known->reads.depends_on_data) {
     Walk walk(state_->program, arguments, nullptr);
     const Results results = walk.run();
@@ -269,7 +270,7 @@ Values Model::run(const Values& inputs) const {
                     .weights = state_->exposed_weights(),
                     .reads = walk.reads(),
                     .guards = guards_of(walk.reads(), arguments)});
-    return state_->named(results);
+    return state_->named(owned_memory(results, arguments));
   }
   std::vector<Tensor> tensors;
   for (const Value& v : arguments)
@@ -308,9 +309,9 @@ Values Model::run(const Values& inputs) const {
     if (known->known[i])
       results.push_back(*known->known[i]);
     else
-      results.emplace_back(computed[next++], known->types[i]);
+      detail::ValueAccess::set_from_input(results.emplace_back(computed[next++], known->types[i]), true);
   }
-  return state_->named(results);
+  return state_->named(owned_memory(results, arguments));
 }
 
 namespace {

@@ -358,8 +358,7 @@ std::optional<Results> gather(const Call& c) {
       return results_like(c.value(0), c.tensor(0).get_item(at));
     }
   }
-  const Tensor index = c.tensor(1).cast(DType::int64);
-  at.emplace_back((index < 0).where(index + n, index));
+  at.emplace_back(c.tensor(1).cast(DType::int64));
   return results_like(c.value(0), c.tensor(0).get_item(at));
 }
 

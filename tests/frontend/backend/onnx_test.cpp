@@ -1,6 +1,10 @@
 // ONNX models as programs of tensors: lazy, captured, differentiable, with weights that train.
 #include <gtest/gtest.h>
 
+#include <fmt/ranges.h>
+
+#include <map>
+
 #include <tinygrad/errors.h>
 #include <tinygrad/jit.h>
 #include <tinygrad/onnx.h>
@@ -50,6 +54,57 @@ TEST(Onnx, IsCapturedAndReplayed) {
     EXPECT_EQ(m.run({{"x", x}}).at("y").tensor().tolist(), (Floats{float(i) + 7, 0}));
   }
   EXPECT_EQ(m.run({{"x", Tensor::ones({3, 2})}}).at("y").shape(), (Sizes{3, 2}));
+}
+
+// Whoever writes into one does not write into weights, inputs or other outputs.
+TEST(Onnx, OutputsAreMemoryOfTheirOwn) {
+  const Model m =
+      load_bytes(model({.nodes = {node("Identity", {"w"}, {"weight"}), node("Slice", {"w", "zero", "one"}, {"part"}),
+                                  node("Relu", {"x"}, {"y"}), node("Identity", {"y"}, {"again"}), node("Identity", {"x"}, {"same"})},
+                        .initializers = {floats("w", {2, 2}, {1, 2, 3, 4}), integers("zero", {0}), integers("one", {1})},
+                        .inputs = {value_info("x", {-1, 2})},
+                        .outputs = {value_info("weight", {2, 2}), value_info("part", {1, 2}), value_info("y", {-1, 2}),
+                                    value_info("again", {-1, 2}), value_info("same", {-1, 2})}}));
+  const auto check = [](const Values& out, const Sizes& shape) {
+    const std::map<std::string, Tensor> wanted{{"weight", Tensor({{1.0F, 2.0F}, {3.0F, 4.0F}})},
+                                               {"part", Tensor({{1.0F, 2.0F}})},
+                                               {"y", Tensor::ones(shape)},
+                                               {"again", Tensor::ones(shape)},
+                                               {"same", Tensor::ones(shape)}};
+    std::vector<std::string> written;
+    for (const auto& [name, value] : out) {
+      Tensor t = value.tensor();
+      EXPECT_EQ(t.tolist(), wanted.at(name).tolist()) << name << " behind " << fmt::format("{}", fmt::join(written, ", "));
+      t.assign(t.full_like(7)).realize();
+      written.push_back(name);
+    }
+  };
+  for (const int64_t rows : {2, 2, 2, 3, 4, 5, 1}) {  // walked, captured, replayed, and for any size
+    const Tensor x = Tensor::ones({rows, 2}).contiguous().realize();
+    check(m.run({{"x", x}}), {rows, 2});
+    EXPECT_EQ(x.tolist(), Floats(size_t(rows) * 2, 1));
+  }
+  for (int call = 0; call < 2; ++call) {
+    const Values lazy = m({{"x", Tensor::ones({2, 2}).contiguous().realize()}});
+    check({{"weight", lazy.at("weight")}}, {});
+    check({{"part", lazy.at("part")}}, {});
+  }
+}
+
+// As for tensors: nothing is there. A place of another row is not.
+TEST(Onnx, WhatLiesOutsideIsNotRead) {
+  const Model m = load_bytes(model({.nodes = {node("Gather", {"x", "i"}, {"rows"}), node("Unsqueeze", {"i", "last"}, {"places"}),
+                                              node("GatherND", {"x", "places"}, {"named"})},
+                                    .initializers = {integers("last", {-1})},
+                                    .inputs = {value_info("x", {-1}), value_info("i", {-1}, 7)},
+                                    .outputs = {value_info("rows", {-1}), value_info("named", {-1})}}));
+  const Tensor i(std::vector<int64_t>{0, -3, 2, -4, -6, -7, 3, 100});
+  for (int call = 0; call < 3; ++call) {
+    const Values out = m.run({{"x", Tensor({1.0F, 2.0F, 3.0F})}, {"i", i}});
+    for (const auto& [name, value] : out) EXPECT_EQ(value.tensor().tolist(), (Floats{1, 1, 3, 0, 0, 0, 0, 0})) << name;
+  }
+  const Values longer = m.run({{"x", Tensor({1.0F, 2.0F, 3.0F, 4.0F})}, {"i", i}});  // walked for any size
+  EXPECT_EQ(longer.at("rows").tensor().tolist(), (Floats{1, 2, 3, 1, 0, 0, 4, 0}));
 }
 
 TEST(Onnx, IsDifferentiableAndTrains) {

@@ -204,6 +204,29 @@ TEST_P(TensorOn, SelectionFromWhatIsMeasuredFromAMaximum) {
   EXPECT_EQ(picked.tolist(), (Floats{0.75, 0.125, 2}));
 }
 
+// The loop over rows is bounded by an index that is loaded outside of it, and tiles of it are filled by vectors.
+TEST_P(TensorOn, GathersOfGathers) {
+  for (const int64_t rows : {9, 15, 16}) {
+    const Tensor x = Tensor::arange(6 * rows * 6).reshape({6, rows, 6}).cast(DType::float32).realize();
+    std::vector<int> reversed, left, right;
+    for (int i = 0; i < rows; ++i) reversed.push_back(int(rows) - 1 - i);
+    for (int i = 0; i < 2 * rows; ++i) {
+      left.push_back(i / 2);
+      right.push_back(std::min(i / 2 + 1, int(rows) - 1));
+    }
+    const Tensor part = x[{Slice{}, Tensor(reversed)}][{Tensor({2, -5, 0})}];
+    const Floats got = (part[{Slice{}, Tensor(left)}] * 0.25F + part[{Slice{}, Tensor(right)}] * 0.75F).tolist();
+    Floats wanted;
+    for (const int64_t batch : {2, 1, 0})
+      for (size_t i = 0; i < left.size(); ++i)
+        for (int64_t column = 0; column < 6; ++column) {
+          const auto at = [&](int row) { return float((batch * rows + reversed[size_t(row)]) * 6 + column); };
+          wanted.push_back(at(left[i]) * 0.25F + at(right[i]) * 0.75F);
+        }
+    EXPECT_EQ(got, wanted) << rows;
+  }
+}
+
 TEST_P(TensorOn, RandomNumbersFollowFromTheSeed) {
   Tensor::manual_seed(7);
   const Tensor a = Tensor::rand({5}), b = Tensor::rand({5});

@@ -66,7 +66,7 @@ Sizes broadcast_shape(std::span<const Sizes> shapes) {
     for (size_t i = 0; i < s.size(); ++i) {
       int64_t& size = out[rank - s.size() + i];
       if (s[i] != 1 && size != 1 && s[i] != size)
-        throw ShapeError(fmt::format("({}) cannot be broadcast to ({})", fmt::join(s, ", "), fmt::join(out, ", ")));
+        throw ShapeError(fmt::format("({}) and ({}) cannot be broadcast to one shape", fmt::join(out, ", "), fmt::join(s, ", ")));
       if (s[i] != 1) size = s[i];
     }
   }

@@ -19,12 +19,16 @@ Tensor wrapped(const Tensor& index, int64_t n) {
   return (wide < 0).where(wide + n, wide);
 }
 
-/// The same of a value, whose indices are checked where the host knows them.
-Tensor indices_of(const Value& v, int64_t n) {
+void check_indices(const Value& v, int64_t n) {
   if (is_float_type(v.element_type())) throw DTypeError(fmt::format("indices are {}, expected integers", v.to_string()));
   if (const HostArray* h = host_of(v))
     for (int64_t i : h->integers())
       if (i < -n || i >= n) throw IndexError(fmt::format("the index {} for an axis of {} elements", i, n));
+}
+
+/// Indices from the start, which are checked where the host knows them.
+Tensor indices_of(const Value& v, int64_t n) {
+  check_indices(v, n);
   return wrapped(v.tensor(), n);
 }
 
@@ -38,8 +42,9 @@ Results gather_texts(const Call& c, int axis) {
   const Strings& data = c.value(0).strings();
   std::vector<int64_t> places(data.values.size());
   std::iota(places.begin(), places.end(), 0);
-  const Tensor index = indices_of(host_value(c.host(1)), data.shape[size_t(axis)]);
-  const Tensor there = Tensor(places, data.shape).get_item(at_axis(axis, index));
+  const Value index = host_value(c.host(1));
+  check_indices(index, data.shape[size_t(axis)]);
+  const Tensor there = Tensor(places, data.shape).get_item(at_axis(axis, index.tensor().cast(DType::int64)));
   host_count(c, there.shape());
   Strings out{.shape = there.shape()};
   for (int64_t p : there.tolist<int64_t>()) out.values.push_back(data.values[size_t(p)]);
@@ -57,7 +62,8 @@ Results gather(Call& c) {
     if (at < -n || at >= n) throw IndexError(fmt::format("the index {} for an axis of {} elements", at, n));
     return results_like(c.value(0), x.get_item(at_axis(axis, Index(at))));
   }
-  return results_like(c.value(0), x.get_item(at_axis(axis, indices_of(c.value(1), in[size_t(axis)]))));
+  check_indices(c.value(1), in[size_t(axis)]);
+  return results_like(c.value(0), x.get_item(at_axis(axis, c.tensor(1).cast(DType::int64))));
 }
 
 Results gather_elements(Call& c) {
@@ -66,15 +72,18 @@ Results gather_elements(Call& c) {
   return results_like(c.value(0), x.gather(axis, indices_of(c.value(1), x.size(axis))));
 }
 
-/// The places in the first axes, flattened to one, that the rows of `indices` name; `sizes` are of these axes.
-Tensor flat_places(const Tensor& indices, const Sizes& sizes) {
-  Tensor out;
+/// The places in the first axes, flattened to one, that the rows of `indices` name; `sizes` are of these axes. Where an index lies outside
+/// of its axis it is `outside`.
+Tensor flat_places(const Tensor& indices, const Sizes& sizes, int64_t outside) {
+  Tensor out, is_inside;
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::vector<Index> at{Index(Ellipsis{}), Index(int64_t(i))};
     const Tensor part = wrapped(indices.get_item(at), sizes[i]);
+    const Tensor fits = (part >= 0) & (part < sizes[i]);
+    is_inside = out.defined() ? is_inside & fits : fits;
     out = out.defined() ? out * sizes[i] + part : part;
   }
-  if (out.defined()) return out;
+  if (out.defined()) return is_inside.where(out, outside);
   Sizes shape = indices.shape();
   shape.pop_back();
   return Tensor::zeros(shape, {.dtype = DType::int64});
@@ -91,7 +100,7 @@ Results gather_nd(Call& c) {
   const Sizes batch_sizes(in.begin(), in.begin() + int64_t(batch));
   const Sizes named(in.begin() + int64_t(batch), in.begin() + int64_t(batch + depth)), rest(in.begin() + int64_t(batch + depth), in.end());
   const int64_t batches = element_count(batch_sizes), places = element_count(named);
-  Tensor flat = flat_places(indices, named).reshape({batches, -1});
+  Tensor flat = flat_places(indices, named, batches * places).reshape({batches, -1});
   if (batches != 1) flat = flat + (Tensor::arange(batches, {.dtype = DType::int64}) * places).reshape({batches, 1});
   Sizes rows{batches * places}, shape(at.begin(), at.end() - 1);
   rows.insert(rows.end(), rest.begin(), rest.end());
@@ -124,7 +133,7 @@ Results scatter_nd(Call& c) {
     c.fail(fmt::format("indices of the shape ({}) into ({})", fmt::join(at, ", "), fmt::join(in, ", ")));
   const Sizes named(in.begin(), in.begin() + at.back()), rest(in.begin() + at.back(), in.end());
   const int64_t width = element_count(rest), places = element_count(named);
-  const Tensor flat = flat_places(indices, named).flatten();
+  const Tensor flat = flat_places(indices, named, places).flatten();
   const int64_t count = flat.numel();
   Sizes wanted(at.begin(), at.end() - 1);
   wanted.insert(wanted.end(), rest.begin(), rest.end());
