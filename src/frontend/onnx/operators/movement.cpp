@@ -349,7 +349,8 @@ Results depth_to_space(Call& c) {
 Results space_to_depth(Call& c) {
   const Tensor& x = c.tensor(0);
   const int64_t b = block_size(c), n = x.size(0), depth = x.size(1), h = x.size(2) / b, w = x.size(3) / b;
-  if (h * b != x.size(2) || w * b != x.size(3)) c.fail(fmt::format("height {} and width {} are not multiples of {}", x.size(2), x.size(3), b));
+  if (h * b != x.size(2) || w * b != x.size(3))
+    c.fail(fmt::format("height {} and width {} are not multiples of {}", x.size(2), x.size(3), b));
   const Tensor split = x.reshape({n, depth, h, b, w, b});
   return results((c.choice("mode", {"DCR", "CRD"}) == "DCR" ? split.permute({0, 3, 5, 1, 2, 4}) : split.permute({0, 1, 3, 5, 2, 4}))
                      .reshape({n, depth * b * b, h, w}));
