@@ -95,7 +95,7 @@ void print_as_json(const Report& r, const RunOptions& o) {
     line["steady_ms"] = rounded(*ms);
     line["steady_min_ms"] = rounded(r.measured.steady_ms.front());
   }
-  if (const auto gflops = r.measured.gflops()) line["gflops"] = rounded(*gflops, 1e3);
+  if (const auto gflops = r.measured.gflops()) line["gflops"] = rounded(*gflops, 1e9);  // of small models, too
   print_json(line);
 }
 
