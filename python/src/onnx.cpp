@@ -142,21 +142,21 @@ void bind_onnx(nb::module_& m) {
       .def(
           "run",
           [](const onnx::Model& x, const nb::dict& inputs) { return call(x, inputs, [&](const onnx::Values& v) { return x.run(v); }); },
-          "inputs"_a, "The same, realized: from the second call with inputs of these sizes on, kernels are replayed.");
+          "inputs"_a, "The same, realized: from the second call on, with inputs of these sizes or of others, kernels are replayed.");
   m.def(
       "onnx_load",
-      [](nb::handle file, bool follow_links) {
+      [](nb::handle file, bool follow_links, bool each_size) {
         if (nb::isinstance<Tensor>(file)) {
           const Tensor bytes = *nb::inst_ptr<Tensor>(file);
           const Released released;
-          return onnx::load(bytes);
+          return onnx::load(bytes, {.each_size = each_size});
         }
         const auto path = cast_to<std::string>(nb::hasattr(file, "__fspath__") ? nb::object(file.attr("__fspath__")()) : nb::borrow(file),
                                                "file", "a path");
         const Released released;
-        return onnx::load(path, {.follow_links = follow_links});
+        return onnx::load(path, {.follow_links = follow_links, .each_size = each_size});
       },
-      "file"_a, "follow_links"_a = false, "Reads a model from a path, or from a tensor of its bytes.");
+      "file"_a, "follow_links"_a = false, "each_size"_a = false, "Reads a model from a path, or from a tensor of its bytes.");
 }
 
 }  // namespace tinygrad::python

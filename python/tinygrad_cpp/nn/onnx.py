@@ -61,16 +61,17 @@ class OnnxRunner:
 
   Called with a dict of inputs, it gives the outputs by name as lazy tensors, which are differentiable and can be part of a function under
   `TinyJit`. Inputs are tensors, or what makes them; texts are arrays of NumPy with strings, sequences are lists. `run` realizes the outputs
-  and captures the call when it sees inputs of the same sizes for the second time.
+  and captures the call when it sees inputs of the same sizes for the second time, or once for any size; with `each_size` it captures each
+  size for itself, whose kernels may be faster.
 
   Raises UnsupportedError, which lists all operators that the library lacks, and FormatError for what is no model."""
 
-  def __init__(self, model: str | os.PathLike[str] | bytes | Tensor | Any, follow_links: bool = False):
+  def __init__(self, model: str | os.PathLike[str] | bytes | Tensor | Any, follow_links: bool = False, each_size: bool = False):
     if hasattr(model, "SerializeToString"):
       model = model.SerializeToString()
     if isinstance(model, (bytes, bytearray)):
       model = Tensor(bytes(model), dtype="uint8")
-    self.model = _core.onnx_load(model, follow_links)
+    self.model = _core.onnx_load(model, follow_links, each_size)
     self.graph_inputs = _values(self.model.inputs)
     self.graph_outputs = _values(self.model.outputs)
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <new>
 #include <tuple>
 
 #include <tinygrad/errors.h>
@@ -14,6 +12,7 @@
 #include "base/log.h"
 #include "tensor/handle.h"
 #include "tensor/memory.h"
+#include "tensor/storage.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -27,7 +26,13 @@ constexpr size_t most_kept = 4;       // walks for all sizes of a model
 constexpr int64_t most_calls = 64;    // for the same sizes, until they are worth kernels of their own
 constexpr size_t most_own = 8;        // sizes that get some, fewer than calls that a model keeps captured
 constexpr size_t most_counted = 256;  // sizes whose calls are counted
-constexpr size_t memory_alignment = 64;
+
+/// Copied by the host, as a kernel would be one for each size.
+void copy_to_front(const Tensor& memory, const Tensor& t) {
+  Tensor front = memory.shrink({{0, t.numel()}});
+  const Tensor elements = Tensor(t).realize().flatten();
+  if (!tensor::copy_into_memory(front.uop(), elements.uop())) front.assign(elements).realize();
+}
 
 /// The sizes of a tensor whose variables are bound become numbers.
 Tensor with_numbers(const Tensor& t) {
@@ -194,13 +199,9 @@ Results AnySize::run(std::span<const Value> arguments) {
       continue;
     }
     // Memory is laid out for the greatest sizes, and the elements are in front.
-    const auto bytes = t.data();
-    const int64_t most = most_elements(i);
-    constexpr std::align_val_t alignment{memory_alignment};
-    const std::shared_ptr<void> memory(::operator new(size_t(most) * itemsize(t.dtype()), alignment),
-                                       [](void* p) { ::operator delete(p, alignment); });
-    std::memcpy(memory.get(), bytes.data(), bytes.size());
-    given.push_back(with_sizes(Tensor::from_blob(memory.get(), {most}, {.dtype = t.dtype(), .device = "CPU"}, memory), i, variables));
+    const Tensor memory = Tensor::empty({most_elements(i)}, {.dtype = t.dtype(), .device = "CPU"});
+    copy_to_front(memory, t);
+    given.push_back(with_sizes(memory, i, variables));
   }
   return named((*replay_)(given));
 }
@@ -250,8 +251,10 @@ std::optional<Results> AnySizes::run(Program& program, std::span<const Value> ar
     return all_.front()->run(arguments);
   } catch (const JitError& e) {  // nothing ran: these sizes are others than what the walk was for
     log_fallback(*forms, e.what());
-    return {};
+  } catch (const OutOfMemoryError& e) {  // the greatest sizes take more memory than these
+    log_fallback(*forms, e.what());
   }
+  return {};
 }
 
 std::optional<Results> AnySizes::make(Program& program, std::span<const Value> arguments, const InputForms& forms,
@@ -269,6 +272,8 @@ std::optional<Results> AnySizes::make(Program& program, std::span<const Value> a
       all_.insert(all_.begin(), std::move(made));
       if (all_.size() > most_kept) all_.pop_back();
       return out;
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& e) {  // the call for these sizes alone says what is wrong, if something is
       why = refused_[made->axes()] = e.what();
       return {};

@@ -171,7 +171,10 @@ Results in_shape(const Call& c, const Extents& shape) {
   for (const Extent& e : shape) known.push_back(e.known() ? e.value() : (undecided(e), 0));
   const Numbers& sizes = *detail::ValueAccess::sizes(v);
   const auto rest = std::ranges::find(known, -1);
-  if (rest != known.end()) *rest = -int64_t(sizes.size()) / std::accumulate(known.begin(), known.end(), int64_t{1}, std::multiplies<>());
+  if (rest != known.end()) {
+    *rest = 1;
+    *rest = int64_t(sizes.size()) / std::max<int64_t>(element_count(known), 1);
+  }
   if (element_count(known) != int64_t(sizes.size())) c.fail("its input has another number of elements");
   return {host_sizes(v.element_type(), known, sizes)};
 }
@@ -195,14 +198,14 @@ std::optional<Results> reshape(const Call& c) {
   return in_shape(c, shape);
 }
 
-std::optional<std::vector<int64_t>> axes_of(const Call& c) {
+std::vector<int64_t> axes_of(const Call& c) {
   if (c.version() < 13) return c.attribute("axes", std::vector<int64_t>());
   return c.has(1) ? c.integers(1) : std::vector<int64_t>();
 }
 
 Results unsqueeze(const Call& c) {
   const Extents in = shape_of(c.value(0));
-  const std::vector<int64_t> given = *axes_of(c);
+  const std::vector<int64_t> given = axes_of(c);
   std::vector<int> axes = normal_axes(c, given, in.size() + given.size());
   std::sort(axes.begin(), axes.end());
   Extents out = in;
@@ -215,7 +218,7 @@ Results unsqueeze(const Call& c) {
 
 Results squeeze(const Call& c) {
   const Extents in = shape_of(c.value(0));
-  const std::vector<int> axes = normal_axes(c, *axes_of(c), in.size());
+  const std::vector<int> axes = normal_axes(c, axes_of(c), in.size());
   Extents out;
   for (size_t i = 0; i < in.size(); ++i) {
     const bool is_named = std::find(axes.begin(), axes.end(), int(i)) != axes.end(), may_go = is_named || axes.empty();
