@@ -20,6 +20,7 @@
 #include "codegen/late/split_vectors.h"
 #include "codegen/late/stream_stores.h"
 #include "codegen/late/use_tensor_memory.h"
+#include "codegen/late/use_tile_registers.h"
 #include "codegen/late/vectorize_lanes.h"
 #include "codegen/lower/assign_launch_dims.h"
 #include "codegen/lower/block_sums.h"
@@ -202,6 +203,7 @@ UOp full_rewrite(const UOp& sink, const Target& target, const CodegenOptions& op
   p.step("linearize", linearize(p.graph()));
   p.step("load behind loops", load_behind_loops(p.graph(), target));
   p.step("prefetch strides", prefetch_strides(p.graph(), target));
+  p.step("tile registers", use_tile_registers(p.graph(), target));
   p.step("await products", await_products(p.graph()));
   p.step("tensor memory", use_tensor_memory(p.graph()));
   if (options.spec >= 1) spec::verify_linear(p.graph());

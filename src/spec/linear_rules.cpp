@@ -122,10 +122,10 @@ Verdict is_access(const Match& m) {
   if (u.is(Op::LOAD) && u.src_count() == 2) return Violation{"an alternative without a gate", "both or none"};
   const Shape& shape = shape_of(u.src(0));
   if (is_tensor_memory(u.src(0))) {
-    const bool is_clear = u.is(Op::STORE) && u.src_count() == 2 && is_const(u.src(1), 0);
+    const bool is_filled = u.is(Op::STORE) && u.src_count() == 2 && (is_const(u.src(1), 0) || same_shape(shape_of(u.src(1)), shape));
     const bool is_whole = same_shape(shape_of(u.src(0).src(0)), shape);
-    return verdict(is_whole && (is_clear || u.src_count() == 1), "another access to tensor memory",
-                   "the LOAD or the STORE of 0 of a whole tile");
+    return verdict(is_whole && (is_filled || u.src_count() == 1), "another access to tensor memory",
+                   "the LOAD or the STORE of a whole tile");
   }
   if (u.src_count() > 1 && !same_shape(shape_of(u.src(1)), shape))
     return Violation{describe_value(u.src(1)), fmt::format("shape {}", to_string(shape))};
@@ -146,16 +146,17 @@ Verdict is_copy(const Match& m) {
   return {};
 }
 
-/// What items hold of a factor, or where it is in memory of the group; sums that items hold, or a tile in tensor memory.
+/// What items hold of a factor, or where it is in memory of the group, or, on a CPU, of the thread; sums that items hold, or a tile in
+/// tensor memory.
 Verdict multiplies(const Match& m) {
   const UOp& u = m.root();
   const bool in_place = is_tensor_memory(u.src(2));
   if (in_place != (u.dtype() == DType::void_)) return Violation{std::string(repr(u.dtype())), "void where sums are added to in place"};
   for (size_t i = 0; i < u.src_count(); ++i) {
     const UOp& s = u.src(i);
-    const bool is_near = is_address(s) && s.src(0).is(Op::BUFFER) && s.src(0).arg_as<BufferArg>().scope == Scope::group;
+    const bool is_near = is_address(s) && s.src(0).is(Op::BUFFER) && s.src(0).arg_as<BufferArg>().scope != Scope::tensor;
     if (is_memory(s) || (is_address(s) && (i == 2 ? !in_place : !is_near)))
-      return Violation{print_expr(s), "values, factors in memory of the group or sums in tensor memory"};
+      return Violation{print_expr(s), "values, factors in near memory or sums in tensor memory"};
   }
   return {};
 }

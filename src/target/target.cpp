@@ -216,7 +216,7 @@ Target interp_target() {
   t.group_memory_bytes = 48 << 10;
   t.max_image_width = t.max_image_height = 16384;
   for (const char* family : {"sm_80", "small", "avx512_bf16", "avx2", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a",
-                             "gfx942", "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32"})
+                             "gfx942", "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32", "amx_fp16"})
     for (const TensorCore& core : tensor_cores(family))
       if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,

@@ -71,6 +71,9 @@ class Waits {
 
 }  // namespace
 
-UOp await_products(const UOp& linear) { return std::ranges::any_of(linear.src(), is_asynchronous) ? Waits(linear).add() : linear; }
+UOp await_products(const UOp& linear) {
+  const auto has = [&](auto&& is) { return std::ranges::any_of(linear.src(), is); };
+  return has(is_asynchronous) && !has([](const UOp& u) { return u.is(Op::WMMA_WAIT); }) ? Waits(linear).add() : linear;
+}
 
 }  // namespace tinygrad::codegen

@@ -1,213 +1,14 @@
 #include "codegen/late/use_tensor_memory.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <utility>
 
-#include "kernel/address_parts.h"
-#include "target/target.h"
+#include "codegen/late/product_chains.h"
 #include "uop/build.h"
 #include "uop/node_map.h"
 
 namespace tinygrad::codegen {
 
 namespace {
-
-using Users = NodeMap<std::vector<UOp>>;
-/// An element of private memory: the BUFFER's id and the place in it.
-using Slot = std::pair<uint64_t, int64_t>;
-using Slots = std::vector<Slot>;
-
-bool is_private(const UOp& memory) { return memory.is(Op::BUFFER) && memory.arg_as<BufferArg>().scope == Scope::reg; }
-
-/// The element of private memory that an INDEX names, if it is one at a constant place.
-std::optional<Slot> slot_at(const UOp& index) {
-  if (!index.is(Op::INDEX) || !is_private(index.src(0)) || index.arg_as<IndexArg>().width != 1) return std::nullopt;
-  const auto parts = address_parts(index.src(1));
-  if (!parts || parts->base || parts->offsets.size() != 1) return std::nullopt;
-  return Slot{index.src(0).arg_as<BufferArg>().id, parts->offsets[0]};
-}
-
-/// Products each of which adds to the sums of the one before.
-struct Chain {
-  UOps products;
-  Slots from, to;  ///< elements that the first one's sums are loaded from and the last one's are stored to; empty if they are no such
-  UOps loads, stores;
-  int32_t first = 0, last = 0;  ///< places in the list
-};
-
-/// Private memory whose elements move to a tile.
-struct Resident {
-  Slots slots;
-  int32_t finished_at = 0;  ///< a place in the list: the last product, or the end of the loop that it is in
-};
-
-/// Accesses of an element that belong to no chain.
-struct Others {
-  std::vector<int32_t> zeros, loads;  ///< places in the list
-  bool has_more = false;
-};
-
-class Finder {
- public:
-  explicit Finder(const UOp& linear) : linear_(linear) {
-    for (size_t i = 0; i < linear.src_count(); ++i) {
-      const UOp& u = linear.src(i);
-      place_[u] = int32_t(i);
-      if (u.is(Op::RANGE) || u.is(Op::IF)) open_.push_back(int32_t(i));
-      around_.push_back(open_);
-      if (u.is(Op::END) || u.is(Op::ENDIF)) {
-        end_of_[open_.back()] = int32_t(i);
-        open_.pop_back();
-      }
-      if (!u.is(Op::END) && !u.is(Op::ENDIF) && !u.is(Op::BARRIER) && !u.is(Op::COMMIT) && !u.is(Op::WAIT) && !u.is(Op::WMMA_WAIT))
-        for (const UOp& s : u.src()) users_[s].push_back(u);
-    }
-  }
-
-  bool find_chains() {
-    for (const UOp& u : linear_.src()) {
-      if (!u.is(Op::WMMA)) continue;
-      const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
-      if (!core || !core->tensor_memory) continue;
-      const UOp& sum = u.src(2);
-      const bool goes_on = !chains_.empty() && sum == chains_.back().products.back() && users(sum).size() == 1;
-      if (!goes_on) chains_.push_back(begin(u));
-      Chain& c = chains_.back();
-      c.products.push_back(u);
-      c.last = *place_.find(u);
-    }
-    for (Chain& c : chains_) end(c);
-    return !chains_.empty();
-  }
-
-  void note_others() {
-    NodeSet of_chains;
-    for (const Chain& c : chains_) {
-      for (const UOp& u : c.loads) of_chains.insert(u);
-      for (const UOp& u : c.stores) of_chains.insert(u);
-    }
-    for (size_t i = 0; i < linear_.src_count(); ++i) {
-      const UOp& u = linear_.src(i);
-      if ((!u.is(Op::LOAD) && !u.is(Op::STORE)) || !is_private(u.src(0).src(0)) || of_chains.contains(u)) continue;
-      const auto slot = slot_at(u.src(0));
-      if (!slot) {
-        anywhere_.push_back(u.src(0).src(0).arg_as<BufferArg>().id);
-        continue;
-      }
-      Others& o = others_[*slot];
-      const bool is_zero = u.is(Op::STORE) && u.src_count() == 2 && is_const(u.src(1), 0);
-      if (u.is(Op::LOAD) && u.src_count() == 1)
-        o.loads.push_back(int32_t(i));
-      else if (is_zero)
-        o.zeros.push_back(int32_t(i));
-      else
-        o.has_more = true;
-    }
-  }
-
-  std::vector<Resident> residents() {
-    std::vector<Slots> candidates;
-    for (const Chain& c : chains_)
-      if (!c.from.empty() && c.from == c.to && std::ranges::find(candidates, c.from) == candidates.end()) candidates.push_back(c.from);
-    std::vector<Resident> out;
-    for (const Slots& s : candidates)
-      if (const auto at = finished_at(s)) out.push_back({s, *at});
-    return out;
-  }
-
-  const std::vector<Chain>& chains() const { return chains_; }
-  const Others& others(const Slot& s) { return others_[s]; }
-
- private:
-  const std::vector<UOp>& users(const UOp& u) const {
-    static const auto& none = *new std::vector<UOp>;
-    const std::vector<UOp>* known = users_.find(u);
-    return known ? *known : none;
-  }
-
-  Chain begin(const UOp& wmma) {
-    Chain c;
-    c.first = *place_.find(wmma);
-    const UOp& sum = wmma.src(2);
-    if (!sum.is(Op::STACK) || users(sum).size() != 1) return c;
-    for (const UOp& x : sum.src()) {
-      const auto slot = x.is(Op::LOAD) && x.src_count() == 1 && users(x).size() == 1 ? slot_at(x.src(0)) : std::nullopt;
-      if (!slot) return c.from.clear(), c.loads.clear(), c;
-      c.from.push_back(*slot);
-      c.loads.push_back(x);
-    }
-    return c;
-  }
-
-  void end(Chain& c) {
-    const UOp& last = c.products.back();
-    const std::vector<UOp>& lanes = users(last);
-    Slots to(lanes.size());
-    UOps stores;
-    for (const UOp& lane : lanes) {
-      if (!lane.is(Op::INDEX) || users(lane).size() != 1) return;
-      const UOp& store = users(lane)[0];
-      const int64_t number = const_value(lane.src(1))->as_int();
-      const auto slot = store.is(Op::STORE) && store.src_count() == 2 && store.src(1) == lane ? slot_at(store.src(0)) : std::nullopt;
-      if (!slot || number >= int64_t(to.size())) return;
-      to[size_t(number)] = *slot;
-      stores.push_back(store);
-    }
-    c.to = std::move(to);
-    c.stores = std::move(stores);
-  }
-
-  static bool overlap(const Slots& a, const Slots& b) {
-    return std::ranges::any_of(a, [&](const Slot& s) { return std::ranges::find(b, s) != b.end(); });
-  }
-
-  bool is_inside(int32_t at, const std::vector<int32_t>& blocks) const {
-    const std::vector<int32_t>& around = around_[size_t(at)];
-    return around.size() >= blocks.size() && std::equal(blocks.begin(), blocks.end(), around.begin());
-  }
-
-  /// The place at which the sums are finished; nothing if its elements are used for anything else.
-  std::optional<int32_t> finished_at(const Slots& slots) {
-    // The first access of each element stores a zero.
-    int32_t first = INT32_MAX, last = -1;
-    for (const Slot& s : slots) {
-      const Others& o = others_[s];
-      if (o.has_more || o.zeros.size() != 1 || std::ranges::find(anywhere_, s.first) != anywhere_.end()) return std::nullopt;
-      first = std::min(first, o.zeros[0]);
-      last = std::max(last, o.zeros[0]);
-    }
-    const std::vector<int32_t>& blocks = around_[size_t(first)];
-    if (blocks != around_[size_t(last)]) return std::nullopt;
-    int32_t finished = last;
-    for (const Chain& c : chains_) {
-      if (!overlap(c.from, slots) && !overlap(c.to, slots)) continue;
-      if (c.from != slots || c.to != slots || c.first < last || !is_inside(c.last, blocks)) return std::nullopt;
-      const std::vector<int32_t>& around = around_[size_t(c.last)];
-      int32_t done = c.last;
-      if (around.size() > blocks.size()) {
-        if (linear_.src(size_t(around[blocks.size()])).is(Op::IF)) return std::nullopt;
-        done = end_of_[around[blocks.size()]];
-      }
-      finished = std::max(finished, done);
-    }
-    for (const Slot& s : slots)
-      for (const int32_t at : others_[s].loads)
-        if (at < finished || !is_inside(at, blocks)) return std::nullopt;
-    return finished;
-  }
-
-  const UOp& linear_;
-  NodeMap<int32_t> place_;
-  Users users_;
-  std::vector<int32_t> open_;                 ///< blocks, by their places
-  std::vector<std::vector<int32_t>> around_;  ///< each instruction
-  std::map<int32_t, int32_t> end_of_;
-  std::vector<Chain> chains_;
-  std::map<Slot, Others> others_;
-  std::vector<uint64_t> anywhere_;  ///< memories with an access whose place is not a constant
-};
 
 /// Writes the program anew, with tiles.
 class Writer {
@@ -219,13 +20,13 @@ class Writer {
     }
   }
 
-  void add_tile(Finder& finder, const Resident& resident) {
+  void add_tile(ProductChains& chains, const Resident& resident) {
     const auto number = int32_t(tiles_.size());
-    const UOp& begin = linear_.src(size_t(finder.others(resident.slots[0]).zeros[0]));
+    const UOp& begin = linear_.src(size_t(chains.others(resident.slots[0]).zeros[0]));
     Tile t{.zero = begin.src(1), .place = constant_in_front(Scalar::from_int(0, begin.src(0).src(1).dtype()))};
     t.memory = buffer(t.zero.dtype(), {.id = next_buffer_++, .size = int64_t(resident.slots.size()), .scope = Scope::tensor});
     begins_[begin] = number;
-    for (const Chain& c : finder.chains()) {
+    for (const ProductChain& c : chains.chains()) {
       if (c.from != resident.slots) continue;
       for (const UOp& product : c.products) tile_of_[product] = number;
       drop(c.products[0].src(2));
@@ -233,7 +34,7 @@ class Writer {
       for (const UOp& u : c.stores) drop_access(u), drop(u.src(1));
     }
     for (size_t i = 0; i < resident.slots.size(); ++i) {
-      const Others& others = finder.others(resident.slots[i]);
+      const OtherAccesses& others = chains.others(resident.slots[i]);
       for (const int32_t at : others.zeros) drop_access(linear_.src(size_t(at)));
       for (const int32_t at : others.loads) {
         drop_access(linear_.src(size_t(at)));
@@ -335,13 +136,12 @@ class Writer {
 }  // namespace
 
 UOp use_tensor_memory(const UOp& linear) {
-  Finder finder(linear);
-  if (!finder.find_chains()) return linear;
-  finder.note_others();
-  const std::vector<Resident> residents = finder.residents();
+  ProductChains chains(linear);
+  if (chains.chains().empty()) return linear;
+  const std::vector<Resident> residents = chains.residents();
   if (residents.empty()) return linear;
   Writer writer(linear);
-  for (const Resident& r : residents) writer.add_tile(finder, r);
+  for (const Resident& r : residents) writer.add_tile(chains, r);
   return writer.run();
 }
 

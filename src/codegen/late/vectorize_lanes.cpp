@@ -131,7 +131,7 @@ class Vectorizer {
     }
     UOps sources = new_sources(u);
     const UOp lane = lane_of(u);
-    if (u.is(Op::WMMA) && has_lanes_) return dot_products(u, sources[2], find_tensor_core(u.arg_as<WmmaArg>().name)->items);
+    if (u.is(Op::WMMA) && has_lanes_) return product(u, sources, *find_tensor_core(u.arg_as<WmmaArg>().name));
     if (!lane) return u.with_src(sources);
     const int64_t n = constant_size(lane);
     if (const auto* run = u.is(Op::LOAD) ? run_of_.find(u) : nullptr) return every_lane(whole_run(runs_[run->first]), run->second, n);
@@ -155,6 +155,7 @@ class Vectorizer {
   /// a number for each.
   UOp index_lanes(const UOp& u) {
     if (is_image(u.src(0))) return whole_texel(u);
+    if (u.src(0).is(Op::WMMA)) return row_of_tile(u);
     const UOp lane = lane_of(u);
     const auto stride = lane ? stride_of(u.src(1), lane) : std::nullopt;
     if (!stride) return u.with_src(new_sources(u));
@@ -197,6 +198,28 @@ class Vectorizer {
       if (!distance || !distance->terms.empty() || distance->offset != int64_t(i)) return false;
     }
     return true;
+  }
+
+  UOp product(const UOp& u, const UOps& sources, const TensorCore& core) const {
+    return core.a.in_memory ? tile_product(u, sources, core) : dot_products(u, sources[2], core.items);
+  }
+
+  /// A product of tiles: its sums are one vector, of a row for each element that a lane holds.
+  UOp tile_product(const UOp& u, const UOps& sources, const TensorCore& core) const {
+    const int64_t rows = core.c.elements(), n = core.items;
+    UOps sums;
+    for (int64_t row = 0; row < rows; ++row) {
+      const UOp& held = u.src(2).src(size_t(row));
+      const UOp& vector = *done_.find(held);
+      for (int64_t lane = 0; lane < n; ++lane) sums.push_back(is_vector(vector) ? lane_at(vector, lane) : vector);
+    }
+    return u.with_src(UOps{sources[0], sources[1], stack(sums)});
+  }
+
+  /// The row of sums that an element of a product of tiles is in each lane.
+  UOp row_of_tile(const UOp& u) const {
+    const int64_t row = const_value(u.src(1))->as_int(), n = find_tensor_core(u.src(0).arg_as<WmmaArg>().name)->items;
+    return lanes(*done_.find(u.src(0)), row * n, (row + 1) * n);
   }
 
   /// A tensor core that works on lanes does so where masks left columns that are the same, too.

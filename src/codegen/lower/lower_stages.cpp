@@ -70,7 +70,7 @@ void check_group_memory(const UOp& sink, const Target& target) {
   int64_t bytes = 0, for_sums = 0;
   for (const UOp& u : toposort(sink)) {
     const TensorCore* core = u.is(Op::WMMA) ? find_tensor_core(u.arg_as<WmmaArg>().name) : nullptr;
-    if (core && core->tensor_memory) for_sums = tensor_memory_group_bytes;
+    if (core && core->tensor_memory && target.has_groups) for_sums = tensor_memory_group_bytes;
     if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group)
       bytes += group_array_bytes(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
   }

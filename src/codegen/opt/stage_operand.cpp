@@ -106,7 +106,9 @@ class OperandStaging {
       for (const UOp& u : toposort(o.value))
         if (u.is(Op::LOAD)) for_core_.insert(u);
       if (stage_.depth > 1 && !moves_with_loop(load)) continue;
-      if (stage_.scope != Scope::group || stage_.computed) opt_error(opt_, "the tensor core reads it from memory of the group");
+      const bool is_near = target_.has_groups ? stage_.scope == Scope::group : stage_.scope == Scope::thread;
+      if (!is_near || stage_.computed)
+        opt_error(opt_, fmt::format("the tensor core reads it from memory of the {}", target_.has_groups ? "group" : "thread"));
       made_.push_back(reads[o.value] = staged(o.value, load, &o));
     }
     return reads;
@@ -173,13 +175,14 @@ class OperandStaging {
     }
   }
 
-  /// A group's tile has the order of the argument. A thread's tile has the order of its loops, in which the copies of an output axis in one
-  /// step are neighbours. A vector axis comes last, except for the elements of a tensor core's operand in a lane.
-  void sort_tile(std::vector<WindowAxis>& axes) const {
+  /// A group's tile, or one for a tensor core, has the order of the argument. A thread's tile has the order of its loops, in which the
+  /// copies of an output axis in one step are neighbours. A vector axis comes last, except for the elements of a tensor core's operand in a
+  /// lane.
+  void sort_tile(std::vector<WindowAxis>& axes, bool as_it_lies) const {
     const auto key = [&](const WindowAxis& a) {
       const UOp& r = a.parts[0].range;
-      const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
-      const bool apart = stage_.scope != Scope::group;
+      const int* place = as_it_lies ? nullptr : place_.find(r);
+      const bool apart = !as_it_lies;
       return std::tuple(apart && kind_of(r) == AxisKind::element, is_row(a) || kind_of(r) == AxisKind::lane,
                         place ? *place - int(place_.size()) : 0, -a.stride, r.arg_as<RangeArg>().id);
     };
@@ -188,6 +191,7 @@ class OperandStaging {
 
   /// In a thread's tile, the elements of a lane are stored side by side.
   AxisKind kind_in_fill(const UOp& range) const {
+    if (const AxisKind* kind = kinds_in_fill_.find(range)) return *kind;
     if (kind_of(range) == AxisKind::lane) return AxisKind::lane;
     return kind_of(range) == AxisKind::element && stage_.scope != Scope::group ? AxisKind::upcast : AxisKind::loop;
   }
@@ -207,10 +211,13 @@ class OperandStaging {
     if (stage_.depth > 1) check_ahead(load);
     NodeMap<UOp> digits;
     NodeMap<int64_t> taken_together;
-    const UOp apart = stage_.scope == Scope::group ? in_digits(value, load, operand, inside, digits, taken_together) : value;
-    std::vector<WindowAxis> axes = axes_of_tile(stage_.computed ? load : argument_load(apart), inside);
+    const bool is_taken_apart = stage_.scope == Scope::group || operand;
+    const UOp apart = is_taken_apart ? in_digits(value, load, operand, inside, digits, taken_together) : value;
+    const UOp& moved = stage_.computed ? load : argument_load(apart);
+    std::vector<WindowAxis> axes = is_taken_apart || stage_.computed ? loops_of_tile(moved, inside) : window_axes(moved, inside);
     if (stage_.computed) join_rows(value, axes);
-    sort_tile(axes);
+    sort_tile(axes, is_taken_apart);
+    if (operand && stage_.scope != Scope::group) choose_vectors(axes, taken_together);
 
     NodeMap<UOp> fresh;
     UOps sources{apart};
@@ -287,16 +294,35 @@ class OperandStaging {
     return std::vector<int64_t>(size_t(std::bit_width(uint64_t(size)) - 1), 2);
   }
 
-  /// The elements that a tensor core reads in one step are contiguous in the tile, in the core's order.
-  static SmallVector<int32_t, 6> order_for_core(const std::vector<WindowAxis>& axes, const NodeMap<int64_t>& taken_together) {
+  /// The elements that a tensor core reads in one step are contiguous in the tile, in the core's order. In a thread's tile those of the
+  /// next step, which may be of another copy, follow.
+  SmallVector<int32_t, 6> order_for_core(const std::vector<WindowAxis>& axes, const NodeMap<int64_t>& taken_together) const {
     SmallVector<int32_t, 6> order;
     for (size_t i = 0; i < axes.size(); ++i) order.push_back(int32_t(i));
-    const auto step = [&](int32_t i) {
-      const int64_t* below = taken_together.find(axes[size_t(i)].parts[0].range);
-      return below ? *below : std::numeric_limits<int64_t>::max();
+    const auto key = [&](int32_t i) {
+      const UOp& r = axes[size_t(i)].parts[0].range;
+      const int64_t* below = taken_together.find(r);
+      const int* place = stage_.scope == Scope::group ? nullptr : place_.find(r);
+      return std::tuple(below ? -*below : std::numeric_limits<int64_t>::min(), place ? *place - int(place_.size()) : 0);
     };
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return step(a) > step(b); });
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
     return order;
+  }
+
+  /// On a CPU such a tile is filled by vectors along what is contiguous in the argument, or else along the longest digit that is nearest in
+  /// the tile. The digits between the lanes are written out, so that their stores fill a run.
+  void choose_vectors(const std::vector<WindowAxis>& axes, const NodeMap<int64_t>& taken_together) {
+    constexpr int64_t least_lanes = 8;
+    const WindowAxis* lanes = nullptr;
+    const auto below = [&](const WindowAxis& a) { return *taken_together.find(a.parts[0].range); };
+    for (const WindowAxis& a : axes) {
+      if (!taken_together.contains(a.parts[0].range) || a.size < least_lanes) continue;
+      if (!lanes || (a.stride == 1 && lanes->stride != 1) || (lanes->stride != 1 && below(a) < below(*lanes))) lanes = &a;
+    }
+    if (!lanes) return;
+    kinds_in_fill_[lanes->parts[0].range] = AxisKind::lane;
+    for (const WindowAxis& a : axes)
+      if (taken_together.contains(a.parts[0].range) && below(a) < below(*lanes)) kinds_in_fill_[a.parts[0].range] = AxisKind::upcast;
   }
 
   /// Loads that the loops of the fill move get `valid` as a gate; others may be in the sizes of these loops.
@@ -309,8 +335,7 @@ class OperandStaging {
   }
 
   /// The work-items of a group share out the elements of its tile in their order.
-  std::vector<WindowAxis> axes_of_tile(const UOp& load, const UOps& inside) const {
-    if (stage_.scope != Scope::group && !stage_.computed) return window_axes(load, inside);
+  std::vector<WindowAxis> loops_of_tile(const UOp& load, const UOps& inside) const {
     std::vector<WindowAxis> out;
     for (const UOp& r : inside) {
       const int64_t stride = stride_of(load.src(0).src(1), r).value_or(0);
@@ -429,7 +454,8 @@ class OperandStaging {
   int axis_place_ = 0;
   NodeSet for_core_;  // LOADs of what a tensor core reads from memory
   NodeMap<UOps> around_;
-  std::vector<UOp> made_, stored_;  // values of tiles; memories that the kernel stores to
+  NodeMap<AxisKind> kinds_in_fill_;  // of digits
+  std::vector<UOp> made_, stored_;   // values of tiles; memories that the kernel stores to
 };
 
 }  // namespace
@@ -441,7 +467,8 @@ UOp stage_operand(const UOp& sink, const UOp& axis, const Opt& opt, const Target
 UOp stage_memory_operands(const UOp& sink, std::span<const Opt> opts, const Target& target) {
   const auto core = std::ranges::find(opts, OptOp::TC, &Opt::op);
   if (core == opts.end()) return sink;
-  return OperandStaging(sink, UOp(), *core, {.slot = -1, .scope = Scope::group}, target).run_for_core();
+  const Scope near = target.has_groups ? Scope::group : Scope::thread;
+  return OperandStaging(sink, UOp(), *core, {.slot = -1, .scope = near}, target).run_for_core();
 }
 
 }  // namespace tinygrad::codegen

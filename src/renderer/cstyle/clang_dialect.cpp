@@ -38,6 +38,17 @@ constexpr Definition kDefinitions[] = {
     {"vpmaddwd_512",
      "typedef short words_512 __attribute__((vector_size(64)));\n"
      "#define vpmaddwd_512(a, b, c) ((c) + (int16)__builtin_ia32_pmaddwd512((words_512)in_all_lanes(a), (words_512)(b)))"},
+    {"begin_tiles", "#define begin_tiles(configuration) __builtin_ia32_tile_loadconfig(configuration)"},
+    {"end_tiles", "#define end_tiles() __builtin_ia32_tilerelease()"},
+    {"clear_tile", "#define clear_tile(t) __builtin_ia32_tilezero(t)"},
+    {"load_tile", "#define load_tile(t, from) __builtin_ia32_tileloadd64(t, from, 64)"},
+    {"store_tile", "#define store_tile(t, to) __builtin_ia32_tilestored64(t, to, 64)"},
+    {"tdpbf16ps", "#define tdpbf16ps(c, a, b) __builtin_ia32_tdpbf16ps(c, a, b)"},
+    {"tdpbssd", "#define tdpbssd(c, a, b) __builtin_ia32_tdpbssd(c, a, b)"},
+    {"tdpbsud", "#define tdpbsud(c, a, b) __builtin_ia32_tdpbsud(c, a, b)"},
+    {"tdpbusd", "#define tdpbusd(c, a, b) __builtin_ia32_tdpbusd(c, a, b)"},
+    {"tdpbuud", "#define tdpbuud(c, a, b) __builtin_ia32_tdpbuud(c, a, b)"},
+    {"tdpfp16ps", "#define tdpfp16ps(c, a, b) __builtin_ia32_tdpfp16ps(c, a, b)"},
     {"LONG_MIN", "#define LONG_MIN (-0x7fffffffffffffffl - 1)"},
 };
 

@@ -13,6 +13,7 @@
 #include "renderer/cstyle/async_products.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/cstyle/lanes.h"
+#include "renderer/cstyle/tiles.h"
 #include "renderer/cstyle/value.h"
 #include "renderer/exact.h"
 #include "renderer/expression_walk.h"
@@ -46,7 +47,7 @@ class Renderer : public ExpressionWalk {
         prelude_(dialect),
         groups_(dialect.groups),
         group_layout_(linear) {
-    if (!groups_) scratch_.emplace(linear);
+    if (!groups_) scratch_.emplace(linear), tiles_.emplace(prelude_, linear);
     if (const auto u = std::ranges::find_if(linear.src(), is_asynchronous); u != linear.src().end() && groups_ && groups_->products)
       products_ = groups_->products(prelude_, names_, info_, *find_tensor_core(u->arg_as<WmmaArg>().name));
   }
@@ -71,6 +72,7 @@ class Renderer : public ExpressionWalk {
       text.parameters.push_back(scratch_parameter(u));
       text.scratch.push_back(*scratch_->offset(u));
     }
+    text.body = tiles_->surround(std::move(text.body));
     text.variables = variables_;
     text.in_chunks = !chunk_type_.empty();
     text.streams = streams_;
@@ -122,6 +124,7 @@ class Renderer : public ExpressionWalk {
 
   void step(const UOp& u, size_t place) override {
     declare_private(int32_t(place));
+    if (tiles_) tiles_->enter(u, place);
     visit(u);
   }
 
@@ -152,9 +155,13 @@ class Renderer : public ExpressionWalk {
     for (const std::string& x : lines) line(x);
   }
 
-  void wait_for_products(const UOp& u) override { write(products(u).wait()); }
+  /// Products of tiles are in the order of the program.
+  void wait_for_products(const UOp& u) override {
+    if (!tiles_) write(products(u).wait());
+  }
 
   void begin_product(const UOp& u) override {
+    if (tiles_) return line(tiles_->multiply(u, pointer(addresses_.of(u.src(0))), pointer(addresses_.of(u.src(1)))));
     AsyncProducts::Lines lines;
     const Value* sums = is_tensor_memory(u.src(2)) ? nullptr : &value(u.src(2));
     Value product = products(u).begin(u, *find_tensor_core(u.arg_as<WmmaArg>().name), pointer(addresses_.of(u.src(0))),
@@ -164,6 +171,7 @@ class Renderer : public ExpressionWalk {
   }
 
   void load_tile(const UOp& u) {
+    if (tiles_) return;  // for a STORE
     AsyncProducts::Lines lines;
     Value sums = products(u).load(u.src(0).src(0), lines);
     write(lines);
@@ -278,6 +286,7 @@ class Renderer : public ExpressionWalk {
   std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
 
   void own_memory(const UOp& u) override {
+    if (tiles_ && is_tensor_memory(u)) return;
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::tensor) return products(u).add_tile(u);
     if (arg.scope == Scope::group) {
@@ -407,6 +416,7 @@ class Renderer : public ExpressionWalk {
   static Expr condition(const Value& gate) { return gate.splatted ? *gate.splatted : gate.expr; }
 
   void store(const UOp& u) override {
+    if (tiles_ && accesses_tile(u)) return line(access_of_tile(u));
     if (is_tensor_memory(u.src(0))) return write(products(u).clear(u.src(0).src(0)));
     const Address& a = addresses_.of(u.src(0));
     const Value& x = value(u.src(1));
@@ -429,6 +439,15 @@ class Renderer : public ExpressionWalk {
     line(fmt::format("{}{}{} {} {};", guard, declared, to, accumulates ? "+=" : "=", accumulates ? bytes.rest : bytes.expr.text));
   }
 
+  static bool accesses_tile(const UOp& store) {
+    return is_tensor_memory(store.src(0)) || (store.src(1).is(Op::LOAD) && is_tensor_memory(store.src(1).src(0)));
+  }
+  std::string access_of_tile(const UOp& store) {
+    const UOp &to = store.src(0), &value = store.src(1);
+    if (!is_tensor_memory(to)) return tiles_->store(value.src(0).src(0), pointer(addresses_.of(to)));
+    return value.is(Op::LOAD) ? tiles_->load(to.src(0), pointer(addresses_.of(value.src(0)))) : tiles_->clear(to.src(0));
+  }
+
   std::string stream(const UOp& u, const Address& a, const Value& x) {
     streams_ = true;
     return hinting(u).stream(prelude_, pointer(a), x);
@@ -443,6 +462,7 @@ class Renderer : public ExpressionWalk {
   Prelude prelude_;
   const GroupDialect* const groups_;  // null: a kernel runs in one thread
   std::optional<ScratchLayout> scratch_;
+  std::optional<Tiles> tiles_;  ///< nothing where the kernel runs in groups
   const GroupLayout group_layout_;
   std::unique_ptr<AsyncProducts> products_;  ///< null: the kernel has none
   Results<Value> values_;

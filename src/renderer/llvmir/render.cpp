@@ -14,6 +14,7 @@
 #include "renderer/llvmir/liveness.h"
 #include "renderer/llvmir/llvmir.h"
 #include "renderer/llvmir/memory.h"
+#include "renderer/llvmir/tiles.h"
 #include "renderer/llvmir/vectors.h"
 #include "renderer/nearest.h"
 #include "renderer/walk.h"
@@ -41,11 +42,14 @@ class Renderer : public Walk {
         target_(target),
         scratch_(linear),
         aliases_(info, int32_t(scratch_.buffers().size())),
-        live_(linear) {}
+        live_(linear),
+        tiles_(out_, linear) {}
 
   std::string render() {
+    tiles_.begin();
     walk();
     memory_.finish();
+    tiles_.finish();
     out_.line("ret void");
     const auto [triple, cpu, features] = processor_names(target_.arch.str());
     // "stackrealign": by default LLVM finds out too late that it must spill vectors, and does so across cache lines.
@@ -75,7 +79,8 @@ class Renderer : public Walk {
     return wide ? *wide : value(u);
   }
 
-  void step(const UOp& u, size_t) override {
+  void step(const UOp& u, size_t place) override {
+    tiles_.enter(u, place);
     if (u.is(Op::RANGE) || live_.is_live(u)) visit(u);
     if (!u.is(Op::RANGE) && live_.is_wide(u)) wide_[u] = widened(u);
   }
@@ -97,6 +102,12 @@ class Renderer : public Walk {
     if (!loops_.empty() && !adds_itself(u.arg_as<WmmaArg>())) loops_.back().has_sums = true;
     set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
   }
+
+  void begin_product(const UOp& u) override {
+    tiles_.multiply(u, addresses_.of(u.src(0)).pointers[0], addresses_.of(u.src(1)).pointers[0]);
+  }
+  /// Products of tiles are in the order of the program.
+  void wait_for_products(const UOp&) override {}
 
   void elementwise(const UOp& u) override {
     if (u.is(Op::CAST)) return set(u, emit_cast(out_, value(u.src(0)), u.dtype(), is_small(u.src(0))));
@@ -128,6 +139,7 @@ class Renderer : public Walk {
 
   void own_memory(const UOp& u) override {
     const auto& arg = u.arg_as<BufferArg>();
+    if (arg.scope == Scope::tensor) return;
     if (arg.scope != Scope::reg && arg.scope != Scope::thread) fail(u, "a CPU has no memory shared between work-items");
     const std::string name = fmt::format("%mem{}", memories_++);
     if (const auto offset = scratch_.offset(u)) {
@@ -224,6 +236,7 @@ class Renderer : public Walk {
   // Memory.
 
   void address(const UOp& u) override {
+    if (is_tensor_memory(u)) return;
     if (u.src_count() != 2) fail(u, "has a gate, which belongs to the LOAD or STORE");
     Address a{
         .pointers = {}, .lanes = u.arg_as<IndexArg>().width, .memory = memory_number(u.src(0)), .streams = u.arg_as<IndexArg>().streams};
@@ -256,6 +269,7 @@ class Renderer : public Walk {
   void prefetch(const UOp& u) override { memory_.prefetch(addresses_.of(u.src(0)), stores_to(info_, u.src(0))); }
 
   void load(const UOp& u) override {
+    if (is_tensor_memory(u.src(0))) return;  // for a STORE
     const Address& a = addresses_.of(u.src(0));
     if (u.src_count() == 1) return set(u, memory_.load(a, u.dtype()));
     const Value &alternative = value(u.src(1)), &gate = value(u.src(2));
@@ -270,6 +284,10 @@ class Renderer : public Walk {
   }
 
   void store(const UOp& u) override {
+    const auto pointer = [&](const UOp& place) { return addresses_.of(place).pointers[0]; };
+    if (is_tensor_memory(u.src(0)) && u.src(1).is(Op::LOAD)) return tiles_.load(u.src(0).src(0), pointer(u.src(1).src(0)));
+    if (is_tensor_memory(u.src(0))) return tiles_.clear(u.src(0).src(0));
+    if (u.src(1).is(Op::LOAD) && is_tensor_memory(u.src(1).src(0))) return tiles_.store(u.src(1).src(0).src(0), pointer(u.src(0)));
     const Address& a = addresses_.of(u.src(0));
     const Value& x = value(u.src(1));
     if (x.lanes != a.lanes) fail(u, fmt::format("stores {} lanes to {} elements", x.lanes, a.lanes));
@@ -378,6 +396,7 @@ class Renderer : public Walk {
   const Liveness live_;
   Emitter out_{target_.supports(Op::LDEXP)};  // which AVX-512 alone has
   Memory memory_{out_, target_, aliases_};
+  Tiles tiles_;
   Results<Value> values_;
   Results<Address> addresses_;
   NodeMap<Value> wide_;

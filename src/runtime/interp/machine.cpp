@@ -13,6 +13,8 @@
 
 #include "base/options.h"
 #include "runtime/interp/alu.h"
+#include "runtime/interp/tile_sum.h"
+#include "target/tensor_cores/tile_products.h"
 #include "uop/graph.h"
 
 namespace tinygrad::runtime::interp {
@@ -408,33 +410,35 @@ std::vector<double> Machine::factor_in_memory(const Instruction& i, int factor, 
   const int32_t number = factor == 0 ? i.memory : i.other_memory;
   const Memory& memory = program_.memories[size_t(number)];
   const auto begin = int64_t(at(i.src[factor], 0, first));
-  for (size_t item = first; item < first + size_t(core.items); ++item)
+  const size_t last = first + (reg(i.dst).lanes == core.c.elements() ? size_t(core.items) - 1 : 0);  // items may be lanes of one
+  for (size_t item = first; item <= last; ++item)
     if (int64_t(at(i.src[factor], 0, item)) != begin) fail(i, item, "the items of a tensor core name different places");
   std::vector<double> out(size_t(layout.elements()));
   for (int64_t e = 0; e < layout.elements(); ++e) {
     uint64_t bits = 0;
-    for (const size_t item : {first, first + size_t(core.items) - 1})
-      bits = read(i, storage_[size_t(number)], memory, begin + layout.place_of(e), item);
+    for (const size_t item : {first, last}) bits = read(i, storage_[size_t(number)], memory, begin + layout.place_of(e), item);
     out[size_t(layout.row_of(0, e) * columns + layout.column_of(0, e))] = taken(core, factor_of(bits, memory.dtype, dtype));
   }
   return out;
 }
 
-// Sums are exact to double and rounded once, which is between what different tensor cores do.
+// Sums are exact to double and rounded once, which is between what different tensor cores do, but for tiles, whose rounding is known.
 void Machine::run_wmma(const Instruction& i) {
   const TensorCore& core = *program_.cores[size_t(i.extra)];
   const auto items = size_t(core.items);
-  const bool in_lanes = reg(i.dst).lanes != core.c.elements();
+  const bool in_lanes = reg(i.dst).lanes != core.c.elements(), in_tiles = multiplies_tiles(core);
   if (!in_lanes && items_ % items != 0) fail(i, 0, fmt::format("a group of {} items, the tensor core takes {} at a time", items_, items));
   for (size_t item = 0; item < items_ && !in_lanes; ++item)
     if (!active(item)) fail(i, item, "the item does not take part in what the tensor core does with others");
   uint64_t* out = data(reg(i.dst));
+  // A tile has its rows one after another, other vectors what each lane holds.
+  const auto lane_of = [&](size_t item, size_t e, size_t elements) { return in_tiles ? e * items + item : item * elements + e; };
   for (size_t first = 0; first < items_; first += in_lanes ? 1 : items) {
     const auto matrix = [&](int source, const TensorCore::Layout& layout, int rows, int columns) {
       const auto read = [&](size_t item, size_t e) {
         const DType held = reg(i.src[source]).dtype, types[] = {core.a_type, core.b_type, core.out};
         const auto elements = size_t(layout.elements());
-        const size_t lane = in_lanes && size_t(reg(i.src[source]).lanes) != elements ? item * elements + e : e;
+        const size_t lane = in_lanes && size_t(reg(i.src[source]).lanes) != elements ? lane_of(item, e, elements) : e;
         const double value = factor_of(at(i.src[source], lane, in_lanes ? first : first + item), held, types[source]);
         return source < 2 ? taken(core, value) : value;
       };
@@ -451,10 +455,11 @@ void Machine::run_wmma(const Instruction& i) {
         const auto row = size_t(core.c.row_of(int64_t(item), e)), column = size_t(core.c.column_of(int64_t(item), e));
         const auto n = size_t(core.n), depth = size_t(core.k);
         double sum = c[row * n + column];
-        for (size_t k = 0; k < depth; ++k) sum += a[row * depth + k] * b[k * n + column];
+        if (in_tiles) sum = tile_sum(core, &a[row * depth], &b[column], n, sum);
+        for (size_t k = 0; k < depth && !in_tiles; ++k) sum += a[row * depth + k] * b[k * n + column];
         const uint64_t bits = Scalar::from_double(sum, core.out).bits();
         if (in_lanes)
-          out[(item * size_t(core.c.elements()) + size_t(e)) * items_ + first] = bits;
+          out[lane_of(item, size_t(e), size_t(core.c.elements())) * items_ + first] = bits;
         else
           out[size_t(e) * items_ + first + item] = bits;
       }

@@ -285,7 +285,9 @@ class Parser {
       if (layouts[k]->in_memory) {
         const Access a = access(u, k);
         const Memory& memory = program_.memories[size_t(a.memory)];
-        need(memory.scope == Scope::group && fits(memory.dtype) && a.lanes == 1, u, "the factor is not in memory of the group");
+        // On a CPU the thread has it.
+        need((memory.scope == Scope::group) != in_lanes && fits(memory.dtype) && a.lanes == 1, u,
+             "the factor is not in memory of the group");
         memories[k] = a.memory;
         src[k] = a.address;
         continue;
