@@ -11,8 +11,9 @@ int64_t bytes_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().size * s
 
 ScratchLayout::ScratchLayout(const UOp& linear) {
   std::vector<UOp> buffers;
+  const auto is_private = [](Scope scope) { return scope == Scope::reg || scope == Scope::thread; };
   for (const UOp& u : linear.src())
-    if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope != Scope::group) buffers.push_back(u);
+    if (u.is(Op::BUFFER) && is_private(u.arg_as<BufferArg>().scope)) buffers.push_back(u);
   std::ranges::stable_sort(buffers, {}, bytes_of);
   int64_t on_stack = 0;
   for (const UOp& b : buffers) {

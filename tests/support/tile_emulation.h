@@ -1,6 +1,7 @@
 #pragma once
 /// The tile registers of AMX in C, for processors without them: kernels that were rendered for them run anywhere.
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ static inline float tile_float16(const void* from) {
   return (float)x;
 }
 #define TILE_FLOATS(name, read) \
-  static inline void name##_emulated(unsigned char (*c)[64], unsigned char (*a)[64], unsigned char (*b)[64]) { \
+  static __attribute__((noinline)) void name##_emulated(unsigned char (*c)[64], unsigned char (*a)[64], unsigned char (*b)[64]) { \
     for (int i = 0; i < 16; ++i) \
       for (int j = 0; j < 16; ++j) { \
         float even = 0, odd = 0, sum; \
@@ -40,7 +41,7 @@ static inline float tile_float16(const void* from) {
       } \
   }
 #define TILE_BYTES(name, of_a, of_b) \
-  static inline void name##_emulated(unsigned char (*c)[64], unsigned char (*a)[64], unsigned char (*b)[64]) { \
+  static __attribute__((noinline)) void name##_emulated(unsigned char (*c)[64], unsigned char (*a)[64], unsigned char (*b)[64]) { \
     for (int i = 0; i < 16; ++i) \
       for (int j = 0; j < 16; ++j) { \
         int sum; \
@@ -49,12 +50,6 @@ static inline float tile_float16(const void* from) {
         __builtin_memcpy(&c[i][4 * j], &sum, 4); \
       } \
   }
-TILE_FLOATS(tdpbf16ps, tile_bfloat16)
-TILE_FLOATS(tdpfp16ps, tile_float16)
-TILE_BYTES(tdpbssd, signed char, signed char)
-TILE_BYTES(tdpbsud, signed char, unsigned char)
-TILE_BYTES(tdpbusd, unsigned char, signed char)
-TILE_BYTES(tdpbuud, unsigned char, unsigned char)
 static inline int tile_configuration_is_right(const void* from) {
   const unsigned char* p = (const unsigned char*)from;
   int right = p[0] == 1 && p[1] == 0;
@@ -87,9 +82,18 @@ static inline void tile_cleared(void* to) {
 #define tdpbuud(c, a, b) tdpbuud_emulated(tiles[c], tiles[a], tiles[b])
 )";
 
+/// The instructions themselves.
+inline constexpr std::string_view emulated_products[][2] = {
+    {"tdpbf16ps", "TILE_FLOATS(tdpbf16ps, tile_bfloat16)\n"},         {"tdpfp16ps", "TILE_FLOATS(tdpfp16ps, tile_float16)\n"},
+    {"tdpbssd", "TILE_BYTES(tdpbssd, signed char, signed char)\n"},   {"tdpbsud", "TILE_BYTES(tdpbsud, signed char, unsigned char)\n"},
+    {"tdpbusd", "TILE_BYTES(tdpbusd, unsigned char, signed char)\n"}, {"tdpbuud", "TILE_BYTES(tdpbuud, unsigned char, unsigned char)\n"},
+};
+
 /// The text of a kernel in C with these definitions instead of its own.
 inline std::string with_emulated_tiles(const std::string& text) {
   std::string out(emulated_tiles);
+  for (const auto& [name, definition] : emulated_products)
+    if (text.find(name) != std::string::npos) out += definition;
   bool had_tiles = false;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;

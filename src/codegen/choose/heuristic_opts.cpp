@@ -7,10 +7,12 @@
 #include "codegen/choose/group_heuristic.h"
 #include "codegen/choose/nest.h"
 #include "codegen/choose/plan_opts.h"
+#include "codegen/choose/tile_heuristic.h"
 #include "codegen/kernel_axes.h"
 #include "codegen/lower/bound_loops.h"
 #include "codegen/opt/tensor_core.h"
 #include "target/tensor_cores/registers.h"
+#include "target/tensor_cores/tile_products.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -30,6 +32,7 @@ std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Targe
   };
   for (size_t i = 0; i < target.tensor_cores.size(); ++i) {
     const TensorCore& core = target.tensor_cores[i];
+    if (core.a.in_memory) continue;  // tile_heuristic.h is about these
     const auto use = tensor_core_axes(sink, core);
     if (!use || place(use->n) < 0 || place(use->k) < 0) continue;
     out.push_back({int32_t(i), {place(use->n), core.n}, {place(use->k), core.k}, use->casts, temporaries_of(core)});
@@ -63,6 +66,12 @@ auto with_nest(const UOp& sink, const Target& whole, Use&& use) -> decltype(use(
       {.cores = usable_cores(sink, nest, target), .updates_in_place = updates_in_place(sink), .bounds_loops = may_bound_loops(sink)}));
 }
 
+/// The opts of a product of tiles; empty for other kernels.
+std::vector<Opt> tiles_of(const UOp& sink, const Target& target) {
+  if (target.has_groups || sink.src_count() != 1 || !std::ranges::any_of(target.tensor_cores, multiplies_tiles)) return {};
+  return tile_heuristic(sink, analyze_nest(sink, sink.src(0), true), target);
+}
+
 }  // namespace
 
 std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole, bool pads) {
@@ -76,6 +85,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole, bool pads)
       continue;
     }
     if (nest.total_cost < tiny_kernel) continue;
+    if (std::vector<Opt> of_tiles = tile_heuristic(sink, nest, target); !of_tiles.empty()) return of_tiles;
     const CpuNest in(nest, target,
                      {.chosen = opts,
                       .cores = usable_cores(sink, nest, target),
@@ -89,6 +99,7 @@ std::vector<Opt> heuristic_opts(const UOp& sink, const Target& whole, bool pads)
 }
 
 std::optional<double> heuristic_cost(const UOp& sink, const Target& target) {
+  if (!tiles_of(sink, target).empty()) return std::nullopt;
   return with_nest(sink, target, [](const CpuNest& in) {
     return in.nest.reduces == 0 || in.is_joined() ? std::nullopt : std::optional(choose_plan(in).cost);
   });
@@ -97,6 +108,7 @@ std::optional<double> heuristic_cost(const UOp& sink, const Target& target) {
 std::vector<std::vector<Opt>> ranked_opts(const UOp& sink, const Target& target, size_t count) {
   return with_nest(sink, target, [&](const CpuNest& in) {
     std::vector<std::vector<Opt>> out;
+    if (std::vector<Opt> of_tiles = tiles_of(sink, target); !of_tiles.empty()) out.push_back(std::move(of_tiles));
     for (const CostedPlan& c : cheapest_plans(in, count)) out.push_back(opts_of(in, c.plan));
     return out;
   });

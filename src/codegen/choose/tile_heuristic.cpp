@@ -41,7 +41,6 @@ class TileChoice {
     if (!product) return {};
     const TileProduct& p = *product;
     const int64_t rows = rounds(p.m->size, p.tile->m), columns = rounds(p.n->size, p.tile->n), depth = rounds(p.k->size, p.tile->k);
-    if (p.k->size % p.tile->k != 0) push(OptOp::PADTO, p.k->number, p.tile->k);
     push(OptOp::TC, 0, p.core);
     const int64_t row_copies = std::min(rows, copies), column_copies = std::min(columns, copies);
     if (row_copies > 1) push(OptOp::UPCAST, p.m->number, row_copies);
@@ -90,7 +89,8 @@ class TileChoice {
   int argument_along(const NestAxis& own, const NestAxis& other) const {
     uint64_t found = 0;
     for (const NestedWork& w : nest_.works)
-      if (w.is_access && w.node.is(Op::LOAD) && (w.depends & bit(own)) && !(w.depends & bit(other)) && is_inside_sum(w)) found |= w.argument;
+      if (w.is_access && w.node.is(Op::LOAD) && (w.depends & bit(own)) && !(w.depends & bit(other)) && is_inside_sum(w))
+        found |= w.argument;
     return std::has_single_bit(found) ? std::countr_zero(found) : -1;
   }
   bool is_inside_sum(const NestedWork& w) const {
@@ -104,9 +104,8 @@ class TileChoice {
     if (p.m->size < tile_rows || p.n->size < p.tile->n || p.k->size < p.tile->k) return false;
     if (p.m->size * p.n->size < least_products / p.k->size) return false;
     // Panels are filled inside of all loops around the rows.
-    return std::ranges::all_of(nest_.axes, [&](const NestAxis& a) {
-      return a.is_reduce ? &a == p.k : &a == p.m || &a == p.n || a.number < p.m->number;
-    });
+    return std::ranges::all_of(
+        nest_.axes, [&](const NestAxis& a) { return a.is_reduce ? &a == p.k : &a == p.m || &a == p.n || a.number < p.m->number; });
   }
 
   /// Blocks of about the same number of steps.

@@ -77,7 +77,7 @@ class Writer {
         for (const size_t t : *tiles) store_tile(tiles_[t]);
     }
     front_.append(out_.begin(), out_.end());
-    return linear_.with_src(front_);
+    return linear_.with_src(without_idle_memory(front_));
   }
 
  private:
@@ -91,6 +91,17 @@ class Writer {
     int64_t first = 0;
     int32_t width = 0;
   };
+
+  /// Accumulators that moved to tiles are not accessed any more.
+  static UOps without_idle_memory(const UOps& list) {
+    NodeSet accessed;
+    for (const UOp& u : list)
+      if (is_address(u)) accessed.insert(u.src(0));
+    UOps out;
+    for (const UOp& u : list)
+      if (!u.is(Op::BUFFER) || accessed.contains(u)) out.push_back(u);
+    return out;
+  }
 
   size_t new_tile(DType dtype, size_t elements) {
     Tile t{.size = int32_t(elements)};

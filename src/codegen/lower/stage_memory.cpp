@@ -228,8 +228,9 @@ UOp StageMemory::fill(const UOp& value, const UOp& copy, const UOp& state, int32
   UOp x = substitute(value, fresh), element = flat(closed), valid;
   const int64_t run = free_items_.empty() ? 1 : run_length(value);
   if (!free_items_.empty()) split_over_items(x, element, valid, closed, run, next_range);
-  // Quotients of the items' numbers would hide what is contiguous from the steps behind this one.
-  const bool in_runs = run > 1 || padding_ != 0;
+  // Quotients of the items' numbers, or of places in a core's order, would hide what is contiguous from the steps behind this one.
+  const bool is_ordered = !steps_.empty() && stage_.arg_as<StageArg>().scope != Scope::group;
+  const bool in_runs = run > 1 || padding_ != 0 || is_ordered;
   UOp at = index(state, in_runs ? simplify(place(copy, element)) : place(copy, element));
   if (in_runs) x = simplify(x);
   if (valid) at = mask_index(at, in_runs ? simplify(valid) : valid);

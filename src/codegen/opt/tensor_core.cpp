@@ -171,7 +171,7 @@ class TensorCoreUse {
   /// stays, even if it has one iteration, as opts number the axes behind it.
   UOps sums() const {
     const int64_t size = constant_size(p_.k), rounds = size / core_.k;
-    if (rounds == 0 || size % core_.k == 0) return reduce_results(multiplied(outer(p_.k, core_.k)));
+    if (rounds == 0 || size % core_.k == 0 || is_padded()) return reduce_results(multiplied(outer(p_.k, core_.k)));
     const UOp last = multiplied(index_const(rounds));
     return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))),
                           reduce_results(last));
@@ -209,6 +209,9 @@ class TensorCoreUse {
     for (int i = 0; i < count; ++i) out.push_back(param(dtype, first + i));
     return out;
   }
+
+  /// On a CPU, masks that are only where memory is filled cost less than another step with sums of its own.
+  bool is_padded() const { return core_.a.in_memory && core_.b.in_memory && item_.arg_as<RangeArg>().kind == AxisKind::lane; }
 
   /// Factors in group memory are the same for all items; the sums that items hold differ.
   bool is_told_item() const { return core_.a.in_memory && core_.b.in_memory; }

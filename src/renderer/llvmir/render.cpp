@@ -104,6 +104,7 @@ class Renderer : public Walk {
   }
 
   void begin_product(const UOp& u) override {
+    if (!loops_.empty()) loops_.back().has_sums = true;
     tiles_.multiply(u, addresses_.of(u.src(0)).pointers[0], addresses_.of(u.src(1)).pointers[0]);
   }
   /// Products of tiles are in the order of the program.
@@ -212,6 +213,7 @@ class Renderer : public Walk {
   }
 
   /// Of a loop that LLVM shall not unroll: it would add up products of several steps first, whose sums take the registers of accumulators.
+  /// Those of tiles take so long that nothing is gained.
   std::string as_written() {
     const int32_t node = first_loop_node + 2 * written_loops_++;
     loop_nodes_ += fmt::format("!{0} = distinct !{{!{0}, !{1}}}\n!{1} = !{{!\"llvm.loop.unroll.disable\"}}\n", node, node + 1);

@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "codegen/choose/heuristic_opts.h"
 #include "codegen/codegen.h"
 #include "codegen/kernels.h"
 #include "codegen/late/use_tile_registers.h"
@@ -106,24 +109,61 @@ std::vector<Case> cases() {
   return out;
 }
 
-TEST(Tiles, TheInterpretedDeviceGetsTheSame) {
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.core + ": " + c.opts);
-    EXPECT_EQ(test::difference_on_interp(c.kernel, parse_opts(core(c.core) + c.opts), with_tiles(), 1e-5), "");
+/// Bytes of all values, both signs, and floats.
+spec::EvalInputs inputs_of(const UOp& kernel) {
+  spec::EvalInputs inputs;
+  std::mt19937 random(11);
+  for (const UOp& u : toposort(kernel)) {
+    if (!u.is(Op::PARAM) || u.src_count() == 0) continue;
+    std::vector<double> values(size_t(shape_of(u)[0].value()));
+    for (double& x : values)
+      x = is_float(u.dtype())      ? double(random() % 2001) / 1000 - 1
+          : is_unsigned(u.dtype()) ? double(random() % 256)
+                                   : double(random() % 256) - 128;
+    inputs.set(u, spec::Array::of(u.dtype(), values));
+  }
+  return inputs;
+}
+
+/// Where a kernel and the evaluator differ, or what was thrown on the way.
+template <class Run>
+std::string difference(const Case& c, Run&& run) {
+  try {
+    const UOp linear = compiled(c.kernel, core(c.core) + c.opts);
+    const spec::EvalInputs inputs = inputs_of(c.kernel);
+    spec::EvalInputs evaluated = inputs;
+    spec::evaluate(std::span(&c.kernel, 1), evaluated);
+    return test::difference(evaluated.params, run(linear, inputs));
+  } catch (const std::exception& e) {
+    return e.what();
   }
 }
 
-TEST(Tiles, CWithEmulatedRegistersGetsTheSame) {
-  const Context choice{{.ccache = false, .dev = "CPU:CLANG"}};
-  Device& device = Device::get("CPU");
+TEST(Tiles, TheInterpretedDeviceGetsTheSame) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.core + ": " + c.opts);
-    const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) {
-      const KernelInfo info = describe_kernel(linear, "k");
-      const std::string text = tinygrad::test::with_emulated_tiles(renderer::render_c(with_tiles(), linear, info));
-      return test::run_on_host(*device.load(info, linear, device.compile(text)), info, inputs);
-    };
-    EXPECT_EQ(test::difference_on(c.kernel, parse_opts(core(c.core) + c.opts), with_tiles(), run, 1e-5), "");
+    EXPECT_EQ(difference(c, test::run_on_interp), "");
+  }
+}
+
+std::map<int32_t, spec::Array> run_emulated(const UOp& linear, const spec::EvalInputs& inputs) {
+  const Context choice{{.ccache = false, .dev = "CPU:CLANG"}};
+  Device& device = Device::get("CPU");
+  const KernelInfo info = describe_kernel(linear, "k");
+  const std::string text = tinygrad::test::with_emulated_tiles(renderer::render_c(with_tiles(), linear, info));
+  return test::run_on_host(*device.load(info, linear, device.compile(text)), info, inputs);
+}
+
+/// The meaning of each step is that of the kernel.
+TEST(Tiles, EveryStepHasTheMeaningOfTheKernel) {
+  const Case c{Product{33, 35, 40}.kernel(), "tdpbf16ps", tiles};
+  EXPECT_EQ(test::difference_on_interp(c.kernel, parse_opts(core(c.core) + c.opts), with_tiles()), "");
+}
+
+TEST(Tiles, CWithEmulatedRegistersGetsTheSame) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.core + ": " + c.opts);
+    EXPECT_EQ(difference(c, run_emulated), "");
   }
 }
 
@@ -193,6 +233,71 @@ TEST(Tiles, InstructionsOfTheLoop) {
     EXPECT_LE(loop.size(), 16u) << fmt::format("{}", fmt::join(loop, "\n"));
     for (const char* wrong : {"tilestored", "ldtilecfg", "%rsp", "%rbp"}) EXPECT_EQ(in_loop(wrong), 0) << wrong;
   }
+}
+
+/// A processor with tiles and with the vector cores that come behind them.
+Target with_all_cores() {
+  Target t = with_tiles();
+  for (const TensorCore& c : tensor_cores("avx512_bf16")) t.tensor_cores.push_back(c);
+  return t;
+}
+
+std::string chosen(const UOp& kernel) { return to_string(heuristic_opts(kernel, with_all_cores())); }
+
+TEST(Tiles, HeuristicsUseThemForLargeProducts) {
+  EXPECT_EQ(chosen(Product{1024, 1024, 1024}.kernel()),
+            "TC(0,0) UPCAST(0,2) UPCAST(1,2) BLOCK(1,16) SWAP(0,1) THREAD(1,8) STAGE(0,2,thread,1) STAGE(1,1,thread,1)");
+  EXPECT_EQ(chosen(Product{64, 64, 100, "kn", DType::uint8, DType::int8, DType::int32}.kernel()),
+            "TC(0,3) UPCAST(0,2) UPCAST(1,2) BLOCK(1,2) SWAP(0,1) STAGE(0,2,thread,1) STAGE(1,1,thread,1)");
+}
+
+TEST(Tiles, HeuristicsLeaveSmallProductsToVectors) {
+  for (const auto& [m, n, k] : {std::tuple(1, 1024, 1024), {8, 1024, 1024}, {1024, 8, 1024}, {16, 16, 32}}) {
+    const std::string opts = chosen(Product{m, n, k}.kernel());
+    for (const char* core : {"TC(0,0)", "TC(0,1)", "TC(0,5)"}) EXPECT_EQ(opts.find(core), std::string::npos) << opts;
+  }
+}
+
+/// out[h, i, j] = sum over k of a[h, i, k] * b[h, k, j]
+UOp batched(int64_t count, int64_t m, int64_t n, int64_t depth) {
+  const auto bf16 = DType::bfloat16;
+  const UOp h = test::loop(count, 0), i = test::loop(m, 1), j = test::loop(n, 2), k = test::reduce_loop(depth, 3);
+  const UOp x = cast(test::read(test::arg(1, count * m * depth, bf16), (h * m + i) * depth + k), DType::float32) *
+                cast(test::read(test::arg(2, count * depth * n, bf16), (h * depth + k) * n + j), DType::float32);
+  return test::kernel(
+      {test::ended(test::write(test::arg(0, count * m * n), (h * m + i) * n + j, test::reduce_over(Op::ADD, x, {k})), {h, i, j})});
+}
+
+/// As the heuristics write them, of sizes that nothing divides, with a second cache so small that there are several blocks.
+TEST(Tiles, WhatHeuristicsChooseGivesTheSame) {
+  const auto s8 = DType::int8, u8 = DType::uint8, s32 = DType::int32;
+  Target target = with_all_cores();
+  target.l2_bytes = 32 << 10;
+  for (const UOp& kernel : {Product{64, 64, 64}.kernel(), Product{183, 139, 104, "kk"}.kernel(), Product{33, 257, 131}.kernel(),
+                            Product{70, 300, 129, "kk", u8, s8, s32}.kernel(), Product{70, 300, 129, "mn", s8, s8, s32}.kernel(),
+                            batched(3, 40, 50, 70), batched(32, 32, 32, 64)}) {
+    const UOp linear = full_rewrite(kernel, target, {.spec = 2});
+    EXPECT_GT(count(linear, [](const UOp& u) { return is_tile_access(u, Op::WMMA); }), 0u);
+    const spec::EvalInputs inputs = inputs_of(kernel);
+    spec::EvalInputs evaluated = inputs;
+    spec::evaluate(std::span(&kernel, 1), evaluated);
+    EXPECT_EQ(test::difference(evaluated.params, run_emulated(linear, inputs)), "");
+  }
+}
+
+TEST(Tiles, DUMP) {
+  for (const char* lie : {"kn", "kk", "mn"}) {
+    const UOp kernel = Product{1024, 1024, 1024, lie}.kernel();
+    const UOp linear = full_rewrite(kernel, with_all_cores(), {});
+    const std::string source = renderer::render_llvmir(with_tiles(), linear, describe_kernel(linear, "k"));
+    std::ofstream(fmt::format("/tmp/amx_{}.ll", lie)) << source;
+    std::ofstream(fmt::format("/tmp/amx_{}.c", lie)) << renderer::render_c(with_tiles(), linear, describe_kernel(linear, "k"));
+    std::ofstream(fmt::format("/tmp/amx_{}.s", lie)) << compiler::disassemble_llvm(compiler::compile_llvmir(source, "graniterapids"), "graniterapids");
+  }
+  const UOp kernel = Product{1024, 1024, 1024, "kn", DType::int8, DType::int8, DType::int32}.kernel();
+  const UOp linear = full_rewrite(kernel, with_all_cores(), {});
+  const std::string source = renderer::render_llvmir(with_tiles(), linear, describe_kernel(linear, "k"));
+  std::ofstream("/tmp/amx_s8.s") << compiler::disassemble_llvm(compiler::compile_llvmir(source, "graniterapids"), "graniterapids");
 }
 
 TEST(Tiles, FactorsHaveToBeNearTheThread) {
