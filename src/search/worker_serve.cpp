@@ -12,6 +12,7 @@
 #include "base/memory_file.h"
 #include "search/worker_bench.h"
 #include "search/worker_protocol.h"
+#include "target/host_tiles.h"
 
 namespace tinygrad::search {
 namespace {
@@ -81,6 +82,7 @@ WorkerReply answer(FrameKind kind, std::string_view payload, const MemoryFile& s
 }  // namespace
 
 int serve_worker(int socket, int memory_file) {
+  request_tiles();  // kernels may need them
   try {
     const MemoryFile shared = MemoryFile::opened(memory_file);
     std::unique_ptr<WorkerBench> bench;

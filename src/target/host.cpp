@@ -4,9 +4,15 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "target/host_tiles.h"
 #include "target/target.h"
+#include "target/tensor_cores/tile_products.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace tinygrad {
@@ -23,7 +29,7 @@ std::string_view amd_core(bool avx512) {
 }
 
 /// What of the host decides which kernels it runs. Of a processor's extensions these are what compilers use by themselves: they neither
-/// begin transactions nor use the matrix registers of AMX.
+/// begin transactions nor use the matrix registers of AMX, which kernels have where keep_usable_tiles() leaves them tensor cores for it.
 struct HostFeatures {
   bool v2, v3, v4, vnni, bf16, icelake, sapphire_rapids, sse4a;
 };
@@ -69,7 +75,19 @@ bool has_all_of(std::string_view arch) {
   if (arch == "znver4") return f.icelake && f.bf16 && f.sse4a;
   return arch == "znver5" && f.icelake && f.bf16 && f.sse4a && __builtin_cpu_supports("avxvnni");
 }
+
+bool has_tiles_for(const TensorCore& core) {
+  __builtin_cpu_init();
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__builtin_cpu_supports("amx-tile") || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  constexpr unsigned bf16_bit = 22, int8_bit = 25, fp16_bit = 21;  // the last of leaf 7.1
+  const bool has_bf16 = d >> bf16_bit & 1, has_int8 = d >> int8_bit & 1;
+  const bool has_fp16 = a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> fp16_bit & 1);
+  const bool has = core.a_type == DType::bfloat16 ? has_bf16 : core.a_type == DType::float16 ? has_fp16 : has_int8;
+  return has && request_tiles();
+}
 #else
+bool has_tiles_for(const TensorCore&) { return false; }
 bool has_all_of(std::string_view) { return false; }
 std::string_view host_arch() { throw DeviceError("CPU: kernels are generated for x86-64 processors only; use DEV=INTERP on this machine"); }
 #endif
@@ -95,6 +113,7 @@ int64_t cache_bytes(int level) {
 
 Target detect() {
   Target t = cpu_target(host_arch());
+  keep_usable_tiles(t);
   if (int64_t n = cache_bytes(1)) t.l1_bytes = n;
   if (int64_t n = cache_bytes(2)) t.l2_bytes = n;
   if (int64_t n = cache_bytes(3)) t.l3_bytes = n;
@@ -102,6 +121,21 @@ Target detect() {
 }
 
 }  // namespace
+
+/// arch_prctl(2), and "Using XSTATE features in user space applications" of the kernel's documentation.
+bool request_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool is_given = ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return is_given;
+#else
+  return false;
+#endif
+}
+
+void keep_usable_tiles(Target& target) {
+  std::erase_if(target.tensor_cores, [](const TensorCore& core) { return multiplies_tiles(core) && !has_tiles_for(core); });
+}
 
 bool host_runs(std::string_view arch) { return has_all_of(arch); }
 

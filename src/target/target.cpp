@@ -1,6 +1,7 @@
 #include "target/target.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -19,8 +20,9 @@ struct CpuArch {
   int vector_bits;
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
-  std::string_view cores = {};                 ///< the family of its tensor cores
+  std::string_view cores = {};                 ///< the family of its tensor cores, in vectors
   std::string_view cpu = name, features = {};  ///< as LLVM has them
+  std::string_view tiles = {};                 ///< the family of its tensor cores that have tile registers
 };
 
 // The caches are those of a core of the first machines of the kind, and a share of the last level. Vectors whose width is the machine's to
@@ -36,9 +38,9 @@ constexpr CpuArch kCpuArchs[] = {
     {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_vnni"},
     {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_bf16"},
     {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
-    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16"},
-    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
-    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16"},
+    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16", "sapphirerapids", {}, "amx"},
+    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16", "emeraldrapids", {}, "amx"},
+    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16", "graniterapids", {}, "amx_fp16"},
     {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20, "avx2"},
     {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20, "avx2"},
     {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
@@ -158,7 +160,8 @@ Target cpu_target(std::string_view arch) {
   t.has_cache_hints = a.triple == kX86;
   t.has_threads = true;
   t.max_buffers = 64;
-  if (!a.cores.empty()) t.tensor_cores = tensor_cores(a.cores);
+  for (const std::string_view family : {a.tiles, a.cores})
+    if (!family.empty()) std::ranges::copy(tensor_cores(family), std::back_inserter(t.tensor_cores));
   set_c_ops(t);
   if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
   return t;
@@ -215,8 +218,9 @@ Target interp_target() {
   for (int64_t& n : t.max_global) n = INT32_MAX;
   t.group_memory_bytes = 48 << 10;
   t.max_image_width = t.max_image_height = 16384;
-  for (const char* family : {"sm_80", "small", "avx512_bf16", "avx2", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a",
-                             "gfx942", "gfx1100", "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32", "amx_fp16"})
+  for (const char* family :
+       {"sm_80", "small", "avx512_bf16", "avx2", "sm_80_bytes", "sm_80_doubles", "sm_89", "sm_80_tf32", "gfx90a", "gfx942", "gfx1100",
+        "gfx1201", "apple7", "xe_hpg", "sm_90a", "sm_90a_tf32", "sm_100a", "sm_100a_tf32", "amx_fp16"})
     for (const TensorCore& core : tensor_cores(family))
       if (std::ranges::find(t.tensor_cores, core) == t.tensor_cores.end()) t.tensor_cores.push_back(core);
 #define TG_OP(name, groups, arity, doc) Op::name,

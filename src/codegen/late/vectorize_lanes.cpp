@@ -155,7 +155,7 @@ class Vectorizer {
   /// a number for each.
   UOp index_lanes(const UOp& u) {
     if (is_image(u.src(0))) return whole_texel(u);
-    if (u.src(0).is(Op::WMMA)) return row_of_tile(u);
+    if (has_lanes_ && u.src(0).is(Op::WMMA)) return row_of_tile(u);
     const UOp lane = lane_of(u);
     const auto stride = lane ? stride_of(u.src(1), lane) : std::nullopt;
     if (!stride) return u.with_src(new_sources(u));

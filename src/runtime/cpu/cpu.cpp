@@ -13,6 +13,7 @@
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/emulated/device.h"
 #include "runtime/promised_alignment.h"
+#include "target/host_tiles.h"
 
 namespace tinygrad::runtime {
 namespace {
@@ -123,6 +124,7 @@ Target runnable_target(const std::string& arch) {
   Target wanted = cpu_target(arch);
   if (!is_of_host(wanted)) return wanted;
   if (!host_runs(arch)) throw DeviceError(fmt::format("CPU: this processor is {}; it cannot run code for {}", host.arch.str(), arch));
+  keep_usable_tiles(wanted);
   return wanted;
 }
 

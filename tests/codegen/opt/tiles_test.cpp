@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -27,6 +26,7 @@
 #include "renderer/llvmir/llvmir.h"
 #include "support/tile_emulation.h"
 #include "target/target.h"
+#include "target/tensor_cores/tile_products.h"
 #include "uop/build.h"
 
 namespace tinygrad::codegen {
@@ -35,11 +35,7 @@ namespace {
 using test::count;
 
 /// A processor with all of AMX.
-Target with_tiles() {
-  Target t = cpu_target("graniterapids");
-  t.tensor_cores = tensor_cores("amx_fp16");
-  return t;
-}
+Target with_tiles() { return cpu_target("graniterapids"); }
 
 std::string core(std::string_view name) {
   const auto& all = tensor_cores("amx_fp16");
@@ -167,6 +163,24 @@ TEST(Tiles, CWithEmulatedRegistersGetsTheSame) {
   }
 }
 
+/// On the processor itself, by both compilers.
+TEST(Tiles, TheHostGetsTheSame) {
+  const Target host = host_cpu_target();
+  if (!std::ranges::any_of(host.tensor_cores, multiplies_tiles)) GTEST_SKIP() << "the processor has no AMX, or the system refuses it";
+  for (const char* device : {"CPU:LLVM", "CPU:CLANG"})
+    for (const Case& c : cases()) {
+      SCOPED_TRACE(std::string(device) + " " + c.core + ": " + c.opts);
+      if (std::ranges::find(host.tensor_cores, Symbol(c.core), &TensorCore::name) == host.tensor_cores.end()) continue;
+      const auto run = [&](const UOp& linear, const spec::EvalInputs& inputs) {
+        const Context choice{{.ccache = false, .dev = device}};
+        Device& cpu = Device::get("CPU");
+        const KernelInfo info = describe_kernel(linear, "k");
+        return test::run_on_host(*cpu.load(info, linear, cpu.compile(cpu.render(linear, info))), info, inputs);
+      };
+      EXPECT_EQ(difference(c, run), "");
+    }
+}
+
 bool is_tile_access(const UOp& u, Op op) { return u.is(op) && is_tensor_memory(u.src(op == Op::WMMA ? 2 : 0)); }
 
 TEST(Tiles, SumsStayInRegistersWhileLoopsRun) {
@@ -235,14 +249,7 @@ TEST(Tiles, InstructionsOfTheLoop) {
   }
 }
 
-/// A processor with tiles and with the vector cores that come behind them.
-Target with_all_cores() {
-  Target t = with_tiles();
-  for (const TensorCore& c : tensor_cores("avx512_bf16")) t.tensor_cores.push_back(c);
-  return t;
-}
-
-std::string chosen(const UOp& kernel) { return to_string(heuristic_opts(kernel, with_all_cores())); }
+std::string chosen(const UOp& kernel) { return to_string(heuristic_opts(kernel, with_tiles())); }
 
 TEST(Tiles, HeuristicsUseThemForLargeProducts) {
   EXPECT_EQ(chosen(Product{1024, 1024, 1024}.kernel()),
@@ -271,7 +278,7 @@ UOp batched(int64_t count, int64_t m, int64_t n, int64_t depth) {
 /// As the heuristics write them, of sizes that nothing divides, with a second cache so small that there are several blocks.
 TEST(Tiles, WhatHeuristicsChooseGivesTheSame) {
   const auto s8 = DType::int8, u8 = DType::uint8, s32 = DType::int32;
-  Target target = with_all_cores();
+  Target target = with_tiles();
   target.l2_bytes = 32 << 10;
   for (const UOp& kernel : {Product{64, 64, 64}.kernel(), Product{183, 139, 104, "kk"}.kernel(), Product{33, 257, 131}.kernel(),
                             Product{70, 300, 129, "kk", u8, s8, s32}.kernel(), Product{70, 300, 129, "mn", s8, s8, s32}.kernel(),
@@ -283,21 +290,6 @@ TEST(Tiles, WhatHeuristicsChooseGivesTheSame) {
     spec::evaluate(std::span(&kernel, 1), evaluated);
     EXPECT_EQ(test::difference(evaluated.params, run_emulated(linear, inputs)), "");
   }
-}
-
-TEST(Tiles, DUMP) {
-  for (const char* lie : {"kn", "kk", "mn"}) {
-    const UOp kernel = Product{1024, 1024, 1024, lie}.kernel();
-    const UOp linear = full_rewrite(kernel, with_all_cores(), {});
-    const std::string source = renderer::render_llvmir(with_tiles(), linear, describe_kernel(linear, "k"));
-    std::ofstream(fmt::format("/tmp/amx_{}.ll", lie)) << source;
-    std::ofstream(fmt::format("/tmp/amx_{}.c", lie)) << renderer::render_c(with_tiles(), linear, describe_kernel(linear, "k"));
-    std::ofstream(fmt::format("/tmp/amx_{}.s", lie)) << compiler::disassemble_llvm(compiler::compile_llvmir(source, "graniterapids"), "graniterapids");
-  }
-  const UOp kernel = Product{1024, 1024, 1024, "kn", DType::int8, DType::int8, DType::int32}.kernel();
-  const UOp linear = full_rewrite(kernel, with_all_cores(), {});
-  const std::string source = renderer::render_llvmir(with_tiles(), linear, describe_kernel(linear, "k"));
-  std::ofstream("/tmp/amx_s8.s") << compiler::disassemble_llvm(compiler::compile_llvmir(source, "graniterapids"), "graniterapids");
 }
 
 TEST(Tiles, FactorsHaveToBeNearTheThread) {

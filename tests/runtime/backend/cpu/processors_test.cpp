@@ -11,6 +11,7 @@
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
 #include "runtime/every_device.h"
+#include "target/host_tiles.h"
 #include "target/target.h"
 
 namespace tinygrad {
@@ -48,6 +49,7 @@ class Processors : public testing::TestWithParam<std::string_view> {
     Target target = cpu_target(GetParam());
     set_renderer(target, renderer);
     const bool runs = host_runs(GetParam());
+    if (runs) keep_usable_tiles(target);
     const Context choice{{.ccache = false, .dev = fmt::format("CPU:{}{}", renderer, runs ? fmt::format(":{}", GetParam()) : "")}};
     for (const Case& c : cases_for(target)) {
       const std::string failed = runs ? difference(target, c) : failure(target, c);
