@@ -24,6 +24,7 @@
 #include "program/run_kernel.h"
 #include "renderer/cstyle/cstyle.h"
 #include "renderer/llvmir/llvmir.h"
+#include "support/test_scale.h"
 #include "support/tile_emulation.h"
 #include "target/target.h"
 #include "target/tensor_cores/tile_products.h"
@@ -157,7 +158,7 @@ TEST(Tiles, EveryStepHasTheMeaningOfTheKernel) {
 }
 
 TEST(Tiles, CWithEmulatedRegistersGetsTheSame) {
-  for (const Case& c : cases()) {
+  for (const Case& c : tinygrad::test::sampled(cases())) {
     SCOPED_TRACE(c.core + ": " + c.opts);
     EXPECT_EQ(difference(c, run_emulated), "");
   }
@@ -280,9 +281,14 @@ TEST(Tiles, WhatHeuristicsChooseGivesTheSame) {
   const auto s8 = DType::int8, u8 = DType::uint8, s32 = DType::int32;
   Target target = with_tiles();
   target.l2_bytes = 32 << 10;
-  for (const UOp& kernel : {Product{64, 64, 64}.kernel(), Product{183, 139, 104, "kk"}.kernel(), Product{33, 257, 131}.kernel(),
-                            Product{70, 300, 129, "kk", u8, s8, s32}.kernel(), Product{70, 300, 129, "mn", s8, s8, s32}.kernel(),
-                            batched(3, 40, 50, 70), batched(32, 32, 32, 64)}) {
+  const std::vector<UOp> kernels{Product{64, 64, 64}.kernel(),
+                                 Product{183, 139, 104, "kk"}.kernel(),
+                                 Product{33, 257, 131}.kernel(),
+                                 Product{70, 300, 129, "kk", u8, s8, s32}.kernel(),
+                                 Product{70, 300, 129, "mn", s8, s8, s32}.kernel(),
+                                 batched(3, 40, 50, 70),
+                                 batched(32, 32, 32, 64)};
+  for (const UOp& kernel : tinygrad::test::sampled(kernels)) {
     const UOp linear = full_rewrite(kernel, target, {.spec = 2});
     EXPECT_GT(count(linear, [](const UOp& u) { return is_tile_access(u, Op::WMMA); }), 0u);
     const spec::EvalInputs inputs = inputs_of(kernel);
