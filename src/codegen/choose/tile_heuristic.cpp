@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t least_products = int64_t{1} << 16;  // below, panels and the configuration of the registers take longer
 constexpr int64_t copies = 2;                         // tiles along each axis
-constexpr int64_t products_a_chunk = int64_t{1} << 22, most_chunks = 64;
+/// Each chunk of columns copies all rows of the first factor, and each chunk of rows all columns of the second one: a chunk is large, some
+/// half a million cycles.
+constexpr int64_t products_a_chunk = int64_t{1} << 28, most_chunks = 64;
 
 int64_t rounds(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
@@ -47,12 +49,20 @@ class TileChoice {
     if (column_copies > 1) push(OptOp::UPCAST, p.n->number, column_copies);
     const int64_t row_steps = rounds(rows, row_copies), steps = rounds(columns, column_copies);
     // The loop over blocks of columns takes the place of the rows' and these that of the columns'.
-    const int64_t step_bytes = column_copies * depth * tile_rows * tile_row_bytes;
-    const int64_t block = steps_of_block(steps, std::max<int64_t>(1, target_.l2_bytes / 2 / step_bytes));
+    const int64_t step_bytes = column_copies * depth * tile_rows * tile_row_bytes, wanted = wanted_chunks(p);
+    const NestAxis* around = outermost(p);
+    const bool by_loop = around && around->size >= std::min<int64_t>(wanted, 8), by_columns = !by_loop && steps >= wanted;
+    const int64_t most = std::max<int64_t>(1, target_.l2_bytes / 2 / step_bytes);
+    const int64_t block = steps_of_block(steps, by_columns ? std::min(most, rounds(steps, wanted)) : most);
     const int32_t outer = p.m->number, inner = p.n->number;
     push(OptOp::BLOCK, inner, block);
     push(OptOp::SWAP, outer, inner);
-    share_out(p, rounds(steps, block), row_steps);
+    if (by_loop)
+      share_out(around->number, around->size, wanted);
+    else if (by_columns)
+      share_out(outer, rounds(steps, block), wanted);
+    else
+      share_out(inner, row_steps, wanted);
     push(OptOp::STAGE, outer, StageOpt{.slot = p.b}.arg());
     push(OptOp::STAGE, inner, StageOpt{.slot = p.a}.arg());
     return std::move(opts_);
@@ -115,23 +125,24 @@ class TileChoice {
     return divisor * 2 > even ? divisor : even;
   }
 
-  /// The loops outside come first, then blocks, then rows: chunks of rows fill the panels of the columns for themselves.
-  void share_out(const TileProduct& p, int64_t blocks, int64_t row_steps) {
-    int64_t around = 1;
-    const NestAxis* first = nullptr;
-    for (const NestAxis& a : nest_.axes) {
-      if (a.is_reduce || &a == p.m || &a == p.n) continue;
-      if (!first && a.is_known) first = &a;
-      if (a.is_known) around *= a.size;
-    }
-    const int64_t products = p.m->size * p.n->size * p.k->size;
-    const int64_t wanted = std::min(most_chunks, products / std::max<int64_t>(1, products_a_chunk / around));
-    if (wanted < 2 || !target_.has_threads) return;
-    constexpr int64_t enough = 8;
-    if (first && first->size >= std::min(wanted, enough)) return push(OptOp::THREAD, first->number, largest_divisor(first->size, wanted));
-    if (blocks >= std::min(wanted, enough)) return push(OptOp::THREAD, p.m->number, largest_divisor(blocks, wanted));
-    const int64_t chunks = std::min({wanted, enough, row_steps});
-    if (chunks > 1) push(OptOp::THREAD, p.n->number, chunks);
+  /// The outermost loop around rows and columns; null if there is none, or if its size is known at launch.
+  const NestAxis* outermost(const TileProduct& p) const {
+    for (const NestAxis& a : nest_.axes)
+      if (!a.is_reduce && &a != p.m && &a != p.n) return a.is_known ? &a : nullptr;
+    return nullptr;
+  }
+
+  int64_t wanted_chunks(const TileProduct& p) const {
+    double products = double(p.k->size);
+    for (const NestAxis& a : nest_.axes)
+      if (!a.is_reduce && a.is_known) products *= double(a.size);
+    return int64_t(std::clamp(products / double(products_a_chunk), 1.0, double(most_chunks)));
+  }
+
+  void share_out(int32_t axis, int64_t size, int64_t wanted) {
+    if (!target_.has_threads || std::min(wanted, size) < 2) return;
+    const int64_t divisor = largest_divisor(size, wanted);
+    push(OptOp::THREAD, axis, divisor * 2 > wanted ? divisor : std::min(wanted, size));
   }
 
   const UOp& sink_;

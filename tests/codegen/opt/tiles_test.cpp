@@ -254,7 +254,7 @@ std::string chosen(const UOp& kernel) { return to_string(heuristic_opts(kernel, 
 
 TEST(Tiles, HeuristicsUseThemForLargeProducts) {
   EXPECT_EQ(chosen(Product{1024, 1024, 1024}.kernel()),
-            "TC(0,0) UPCAST(0,2) UPCAST(1,2) BLOCK(1,16) SWAP(0,1) THREAD(1,8) STAGE(0,2,thread,1) STAGE(1,1,thread,1)");
+            "TC(0,0) UPCAST(0,2) UPCAST(1,2) BLOCK(1,8) SWAP(0,1) THREAD(0,4) STAGE(0,2,thread,1) STAGE(1,1,thread,1)");
   EXPECT_EQ(chosen(Product{64, 64, 100, "kn", DType::uint8, DType::int8, DType::int32}.kernel()),
             "TC(0,3) UPCAST(0,2) UPCAST(1,2) BLOCK(1,2) SWAP(0,1) STAGE(0,2,thread,1) STAGE(1,1,thread,1)");
 }
