@@ -22,6 +22,7 @@
 #include "models/models.h"
 #include "run/run.h"
 #include "train/train.h"
+#include "tune/tune.h"
 
 namespace tinygrad::apps {
 
@@ -96,6 +97,18 @@ void add_devices(CLI::App& app) {
   command->add_option("DEVICE", name, "Say what kernels may use on this one: NAME[:INDEX][:RENDERER[:ARCH]]");
   command->add_flag("--json", json, "Print one JSON object a line: device, works, default, reason");
   command->callback([] { name.empty() ? list_devices(json) : describe_device(name, json); });
+}
+
+void add_tune(CLI::App& app) {
+  static TuneOptions o;
+  CLI::App* command = app.add_subcommand("tune", "Measure this processor's cores, caches and memory, and choose kernels by that");
+  command->footer(
+      "Kernels are chosen by numbers of the processor's kind (`tg devices CPU` prints them). Where a machine differs, a virtual one with\n"
+      "less memory bandwidth for instance, this measures its own, in some 10 seconds, and keeps them in the disk cache. Let nothing else\n"
+      "run meanwhile.");
+  command->add_flag("--forget", o.forget, "Go back to the numbers of the processor's kind");
+  command->add_flag("--json", o.json, "Print one JSON object: microarchitecture, measured, and all numbers");
+  command->callback([] { tune(o); });
 }
 
 constexpr std::string_view model_files_help =
@@ -185,6 +198,7 @@ int run(int argc, char** argv) {
   add_compile(app);
   add_bench(app);
   add_devices(app);
+  add_tune(app);
   add_inspect(app);
   add_convert(app);
   add_run(app);

@@ -12,6 +12,7 @@
 #include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 
+#include "common/core_numbers.h"
 #include "common/json_line.h"
 
 namespace tinygrad::apps {
@@ -74,10 +75,12 @@ Json facts(Device& device) {
               {"arguments", t.max_buffers},
               {"graphs", device.has_graphs()},
               {"asynchronous", device.is_async()}});
+  if (t.has_threads) out["core"] = core_json(t.core);
   return out;
 }
 
 std::string text_of(const Json& value) {
+  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
   return value.empty() ? "none" : fmt::format("{}", fmt::join(value.get<Names>(), " "));
@@ -106,7 +109,11 @@ void describe_device(const std::string& name, bool json) {
   if (!is_plain) chosen.emplace(ContextArgs{.dev = name});
   const Json all = facts(Device::get(default_device()));
   if (json) return print_json(all);
-  for (const auto& [key, value] : all.items()) fmt::print("{:<12} {}\n", key, text_of(value));
+  for (const auto& [key, value] : all.items())
+    if (!value.is_object()) fmt::print("{:<12} {}\n", key, text_of(value));
+  if (!all.contains("core")) return;
+  fmt::print("a core:\n");
+  for (const auto& [key, value] : all["core"].items()) fmt::print("  {:<20} {}\n", key, text_of(value));
 }
 
 }  // namespace tinygrad::apps

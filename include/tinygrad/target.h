@@ -53,6 +53,22 @@ struct TINYGRAD_EXPORT TensorCore {
   friend bool operator==(const TensorCore&, const TensorCore&) = default;
 };
 
+/// What a core of a CPU does in a cycle, and what its caches and memory give it: the numbers by which plans for kernels are chosen. Rates
+/// are what one core sustains. docs/processors.md says where they come from, and which choices they decide.
+struct TINYGRAD_EXPORT CpuCore {
+  Symbol name;                     ///< of the microarchitecture: "zen3", "golden_cove"
+  bool is_measured = false;        ///< on this machine, by `tg tune`
+  double multiply_add_bits = 512;  ///< of vectors whose multiply-adds start in one cycle, in all units together
+  double multiply_add_cycles = 4;  ///< until the result may be used
+  int l1_ways = 8, l2_ways = 8;    ///< lines that one set of a cache holds
+  double l2_bytes_a_cycle = 20, l3_bytes_a_cycle = 12, memory_bytes_a_cycle = 4;
+  double memory_cycles = 300;   ///< until a line from memory arrives
+  double lines_in_flight = 12;  ///< that the first cache waits for at once
+  double fork_cycles = 4096;    ///< to hand work to waiting threads and to await them
+
+  friend bool operator==(const CpuCore&, const CpuCore&) = default;
+};
+
 /// What a code generator must know of the machine it generates for: data only. Two equal Targets get the same kernels, wherever the
 /// compiler runs; a Target never describes "the host" except where `host_cpu_target` fills one in.
 struct TINYGRAD_EXPORT Target {
@@ -69,6 +85,7 @@ struct TINYGRAD_EXPORT Target {
   int memory_alignment = 0;       ///< bytes: where a kernel's arguments begin is a multiple of it, whatever they hold; 0: not promised
   bool has_cache_hints = false;   ///< stores may go past the caches (IndexArg::streams), and it has PREFETCH
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  CpuCore core = {};  ///< of a CPU
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)
   bool has_groups = false;   ///< kernels run as a grid of work-groups (SPECIAL), with group memory and barriers
@@ -126,7 +143,15 @@ TINYGRAD_EXPORT Target amd_target(std::string_view arch);
 TINYGRAD_EXPORT Target metal_target();
 /// The interpreted device: GPU-shaped, every op and dtype native, all tensor cores emulated.
 TINYGRAD_EXPORT Target interp_target();
-/// The machine this process runs on, from CPUID and the caches the system reports.
+/// The machine this process runs on, from CPUID, the caches the system reports and, where they were kept, its own numbers.
 TINYGRAD_EXPORT Target host_cpu_target();
+/// Measures the numbers of this machine's cores, which takes some seconds. Others that use it meanwhile make them worse. Throws DeviceError
+/// on processors whose instructions it does not know.
+TINYGRAD_EXPORT CpuCore measure_host_core();
+/// Keeps numbers that were measured of this machine in the disk cache: processes that begin later choose kernels by them. Throws
+/// ValueError for what no machine can have.
+TINYGRAD_EXPORT void keep_host_core(const CpuCore& core);
+/// Goes back to the numbers of the machine's kind.
+TINYGRAD_EXPORT void forget_host_core();
 
 }  // namespace tinygrad

@@ -1,5 +1,8 @@
 #include "target/costs.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace tinygrad {
 
 const OpCost& OpCosts::of(Op op) const {
@@ -20,15 +23,35 @@ const OpCost& OpCosts::of(Op op) const {
   }
 }
 
-const Costs& costs_of(const Target& target) {
-  // Beside products the second cache of Zen 3 gives 19 bytes a cycle; this model counts some 2.6 cycles where they take one.
-  static constexpr Costs narrow{.ops = {}, .memory = {.l2_bytes_a_cycle = 8}, .instructions = {}};
-  return !target.has_groups && target.vector_bits == 256 ? narrow : general_costs();
-}
+const Costs& costs_of(const Target&) { return general_costs(); }
 
 const Costs& general_costs() {
   static constexpr Costs costs;
   return costs;
+}
+
+namespace {
+
+/// Cycles that the model counts for a step of the largest register tile of `rows` by `vectors`, where the core takes one: half a cycle for
+/// each multiply-add and each vector that is loaded, and one for each broadcast.
+double counted_cycles(const Target& target) {
+  const double vectors = target.vector_registers >= 32 ? 3 : 2, rows = std::floor((target.vector_registers - vectors - 1) / vectors);
+  return target.vector_registers ? 1 + 2 / vectors + 1 / rows : 1;
+}
+
+}  // namespace
+
+CacheRates::CacheRates(const Target& target) {
+  const CpuCore& core = target.core;
+  const double cycle = 2 * double(std::max(target.vector_bits, 64)) / core.multiply_add_bits / counted_cycles(target);
+  l2 = core.l2_bytes_a_cycle * cycle;
+  l3 = core.l3_bytes_a_cycle * cycle;
+  memory = core.memory_bytes_a_cycle * cycle;
+  short_runs = core.lines_in_flight * double(general_costs().memory.line_bytes) / core.memory_cycles * cycle;
+}
+
+double independent_operations(const Target& target) {
+  return target.core.multiply_add_cycles * target.core.multiply_add_bits / double(std::max(target.vector_bits, 64));
 }
 
 }  // namespace tinygrad

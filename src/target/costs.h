@@ -40,10 +40,7 @@ struct MemoryCosts {
 
   // In opts, in cycles of a core.
 
-  /// With vectors of 256 bits the second cache gives a fourth, as measured beside products whose steps take their time (costs.cpp).
-  double l2_bytes_a_cycle = 32, l3_bytes_a_cycle = 16, memory_bytes_a_cycle = 4;
-  /// The processor fetches ahead in runs of at least so many contiguous bytes; the rate is that of shorter runs.
-  double long_run = 1024, short_run_bytes_a_cycle = 2;
+  double long_run = 1024;      ///< contiguous bytes from which on the processor fetches ahead
   int64_t line_bytes = 64;     ///< of a cache
   double copied_vector = 12;   ///< to copy a vector of a row that begins anywhere
   double copied_element = 3;   ///< to copy elements one by one
@@ -72,5 +69,18 @@ struct Costs {
 const Costs& costs_of(const Target& target);
 /// What is asked where no Target is at hand.
 const Costs& general_costs();
+
+/// What the caches and the memory of a CPU give in a cycle of the model by which opts are chosen. That cycle starts two vector operations,
+/// however many a core starts, and the model adds up what a core does at once: the loads of a product beside its multiply-adds. So
+///
+///   bytes a cycle of the core * (2 * vector bits / multiply-add bits) / (cycles that the model counts where a full register tile takes one)
+struct CacheRates {
+  double l2 = 0, l3 = 0, memory = 0;  ///< bytes, of one core
+  double short_runs = 0;              ///< bytes from memory that is not fetched ahead: lines in flight * bytes of a line / latency
+
+  explicit CacheRates(const Target& target);
+};
+/// Multiply-adds in flight that hide how long one takes.
+double independent_operations(const Target& target);
 
 }  // namespace tinygrad

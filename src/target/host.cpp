@@ -1,9 +1,11 @@
+#include <cstring>
 #include <fstream>
 #include <string>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "target/host_core.h"
 #include "target/host_tiles.h"
 #include "target/target.h"
 #include "target/tensor_cores/tile_products.h"
@@ -19,12 +21,24 @@ namespace tinygrad {
 namespace {
 
 #if defined(__x86_64__)
-std::string_view amd_core(bool avx512) {
+CpuId cpu_id() {
+  char vendor[13] = {};
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return {};
-  const unsigned family = ((a >> 8) & 15) + ((a >> 20) & 255);
-  if (family == 0x19) return avx512 ? "znver4" : "znver3";
-  if (family == 0x1a && avx512) return "znver4";  // what follows it has all of it
+  if (!__get_cpuid(0, &a, &b, &c, &d)) return {};
+  std::memcpy(vendor, &b, 4), std::memcpy(vendor + 4, &d, 4), std::memcpy(vendor + 8, &c, 4);
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return {};
+  const unsigned family = (a >> 8) & 15, model = (a >> 4) & 15, more = (a >> 16) & 15;
+  return {.vendor = vendor,
+          .family = family + (family == 15 ? (a >> 20) & 255 : 0),
+          .model = model + (family == 6 || family == 15 ? more << 4 : 0)};
+}
+
+std::string_view amd_arch(bool avx512) {
+  const CpuId id = cpu_id();
+  if (id.vendor != "AuthenticAMD") return {};
+  if (id.family == 0x17 && id.model >= 0x30) return "znver2";
+  if (id.family == 0x19) return avx512 ? "znver4" : "znver3";
+  if (id.family == 0x1a && avx512) return "znver4";  // what follows it has all of it
   return {};
 }
 
@@ -54,7 +68,7 @@ HostFeatures host_features() {
 std::string_view host_arch() {
   const HostFeatures f = host_features();
   const bool zen4 = f.vnni && f.bf16;
-  if (std::string_view amd = f.v3 && (zen4 || !f.v4) ? amd_core(zen4) : std::string_view(); !amd.empty()) return amd;
+  if (std::string_view amd = f.v3 && (zen4 || !f.v4) ? amd_arch(zen4) : std::string_view(); !amd.empty()) return amd;
   if (f.icelake && __builtin_cpu_is("intel")) return f.sapphire_rapids ? "sapphirerapids" : "icelake-server";
   if (f.v4) return "x86-64-v4";
   if (f.v3) return "x86-64-v3";
@@ -88,6 +102,7 @@ bool has_tiles_for(const TensorCore& core) {
 }
 #else
 bool has_tiles_for(const TensorCore&) { return false; }
+CpuId cpu_id() { return {}; }
 bool has_all_of(std::string_view) { return false; }
 std::string_view host_arch() { throw DeviceError("CPU: kernels are generated for x86-64 processors only; use DEV=INTERP on this machine"); }
 #endif
@@ -117,6 +132,8 @@ Target detect() {
   if (int64_t n = cache_bytes(1)) t.l1_bytes = n;
   if (int64_t n = cache_bytes(2)) t.l2_bytes = n;
   if (int64_t n = cache_bytes(3)) t.l3_bytes = n;
+  t.core = cpu_core(nearest_core(cpu_id(), t.vector_bits, t.core.name.str()));
+  if (const auto kept = kept_core(t)) t.core = *kept;
   return t;
 }
 

@@ -1,6 +1,7 @@
 #include "target/target.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include <fmt/core.h>
@@ -20,7 +21,8 @@ struct CpuArch {
   int vector_bits;
   int vector_registers;
   int64_t l1_bytes, l2_bytes, l3_bytes;
-  std::string_view cores = {};                 ///< the family of its tensor cores, in vectors
+  std::string_view core;                       ///< what its numbers are of (cpu_cores.cpp), the first microarchitecture of the kind
+  std::string_view cores = {};                 ///< the family of its tensor cores
   std::string_view cpu = name, features = {};  ///< as LLVM has them
   std::string_view tiles = {};                 ///< the family of its tensor cores that have tile registers
 };
@@ -28,32 +30,32 @@ struct CpuArch {
 // The caches are those of a core of the first machines of the kind, and a share of the last level. Vectors whose width is the machine's to
 // choose are taken to have the least one that the name promises.
 constexpr CpuArch kCpuArchs[] = {
-    {"x86-64-v2", kX86, 128, 16, 32 << 10, 256 << 10, 8 << 20},
-    {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
-    {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512"},
-    {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
-    {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20, "avx2"},
-    {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "avx2"},
-    {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512"},
-    {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_vnni"},
-    {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "avx512_bf16"},
-    {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "avx512_vnni"},
-    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "avx512_bf16", "sapphirerapids", {}, "amx"},
-    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16", "emeraldrapids", {}, "amx"},
-    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "avx512_bf16", "graniterapids", {}, "amx_fp16"},
-    {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20, "avx2"},
-    {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20, "avx2"},
-    {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
-    {"znver5", kX86, 512, 32, 48 << 10, 1 << 20, 32 << 20, "avx512_bf16"},
-    {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic"},
-    {"cortex-a72", kArm, 128, 32, 32 << 10, 1 << 20, 1 << 20},
-    {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20},
-    {"neoverse-v1", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20},
-    {"neoverse-n2", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20},
-    {"neoverse-v2", kArm, 128, 32, 64 << 10, 2 << 20, 32 << 20},
-    {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20},
-    {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
-    {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
+    {"x86-64-v2", kX86, 128, 16, 32 << 10, 256 << 10, 8 << 20, "nehalem"},
+    {"x86-64-v3", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "haswell", "avx2"},
+    {"x86-64-v4", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512"},
+    {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "haswell", "avx2"},
+    {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20, "haswell", "avx2"},
+    {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "skylake", "avx2"},
+    {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512"},
+    {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512_vnni"},
+    {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512_bf16"},
+    {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "sunny_cove", "avx512_vnni"},
+    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "golden_cove", "avx512_bf16", "sapphirerapids", {}, "amx"},
+    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", "emeraldrapids", {}, "amx"},
+    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", "graniterapids", {}, "amx_fp16"},
+    {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20, "zen2", "avx2"},
+    {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20, "zen3", "avx2"},
+    {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "zen4", "avx512_bf16"},
+    {"znver5", kX86, 512, 32, 48 << 10, 1 << 20, 32 << 20, "zen5", "avx512_bf16"},
+    {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "cortex_a72", "", "generic"},
+    {"cortex-a72", kArm, 128, 32, 32 << 10, 1 << 20, 1 << 20, "cortex_a72"},
+    {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20, "neoverse_n1"},
+    {"neoverse-v1", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_v1"},
+    {"neoverse-n2", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_n2"},
+    {"neoverse-v2", kArm, 128, 32, 64 << 10, 2 << 20, 32 << 20, "neoverse_v2"},
+    {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20, "firestorm"},
+    {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "rv64gcv", "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
+    {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "rv64gcv", "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
 };
 
 struct DspArch {
@@ -114,13 +116,17 @@ void Target::set_converted(std::initializer_list<DType> dtypes) {
 void Target::drop_dtype(DType dtype) {
   dtypes_ &= ~(uint32_t{1} << int(dtype));
   converted_ &= ~(uint32_t{1} << int(dtype));
-  std::erase_if(tensor_cores, [&](const TensorCore& core) { return core.a_type == dtype || core.b_type == dtype || core.out == dtype; });
+  std::erase_if(tensor_cores, [&](const TensorCore& c) { return c.a_type == dtype || c.b_type == dtype || c.out == dtype; });
 }
 
 ContentKey Target::key() const {
   ContentHasher h;
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
+  h.add(core.name.str()).add(core.l1_ways).add(core.l2_ways);
+  for (const double n : {core.multiply_add_bits, core.multiply_add_cycles, core.lines_in_flight, core.l2_bytes_a_cycle, core.l3_bytes_a_cycle, core.memory_bytes_a_cycle,
+                         core.memory_cycles, core.fork_cycles})
+    h.add(std::bit_cast<uint64_t>(n));
   h.add(vector_math)
       .add(vector_floats)
       .add(unaligned_vectors)
@@ -132,7 +138,7 @@ ContentKey Target::key() const {
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);
   h.add(group_memory_bytes).add(declared_group_bytes).add(max_buffers).add(has_buffer_offsets);
-  for (const TensorCore& core : tensor_cores) h.add(core.name.str());
+  for (const TensorCore& c : tensor_cores) h.add(c.name.str());
   return h.add(ops_[0]).add(ops_[1]).add(dtypes_).add(converted_).finish();
 }
 
@@ -157,6 +163,7 @@ Target cpu_target(std::string_view arch) {
   t.l1_bytes = a.l1_bytes;
   t.l2_bytes = a.l2_bytes;
   t.l3_bytes = a.l3_bytes;
+  t.core = cpu_core(a.core);
   t.has_cache_hints = a.triple == kX86;
   t.has_threads = true;
   t.max_buffers = 64;

@@ -45,6 +45,10 @@ Target opencl_target(const OpenClLimits& limits);
 void set_renderer(Target& target, std::string_view renderer);
 /// The architectures that cpu_target() knows.
 std::vector<std::string_view> cpu_archs();
+/// The numbers of a microarchitecture: "zen3", "golden_cove", "neoverse_v1", ... Throws ValueError for one it does not know.
+CpuCore cpu_core(std::string_view name);
+/// The microarchitectures that cpu_core() knows.
+std::vector<std::string_view> cpu_core_names();
 /// Whether the machine this process runs on has all instructions that compilers use for this one of cpu_archs().
 bool host_runs(std::string_view arch);
 /// A Hexagon with vectors (HVX) of 128 bytes: "v66"; "v68" has float vectors, too. ValueError for one it does not know.

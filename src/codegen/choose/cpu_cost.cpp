@@ -124,7 +124,7 @@ double TileCosts::work(const Tile& t) const {
       if (has_axis(w.inside, t.axis[i]) && (!has_axis(w.depends, t.axis[i]) || is_known(loops_.in, w, t, i))) c /= double(t.count[i]);
     // A step of a reduction waits for the one before, unless independent accumulators hide the latency.
     if (w.node.is(Op::REDUCE))
-      c *= std::max(1.0, independent_operations / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
+      c *= std::max(1.0, loops_.in.independent / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
     sum += c + spills(loops_, w, p.share, t);
   }
   return sum;

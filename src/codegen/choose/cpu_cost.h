@@ -14,7 +14,7 @@ struct CpuCost {
   ///
   ///   cycles * trips * (its part with vectors) * (cache lines) * (masked ends) * (masked iterations) / (copies that share it) + spill
   ///
-  /// A REDUCE also waits for the step before, unless `independent_operations` accumulators hide the latency. access_cost.h has the parts
+  /// A REDUCE also waits for the step before, unless enough independent accumulators (CpuNest::independent) hide the latency. access_cost.h has the parts
   /// with vectors. An accumulator that registers do not hold is stored and loaded at each step.
   double work = 0;
   double joins = 0;    ///< joining the lanes of reductions (access_cost.h)
@@ -43,8 +43,6 @@ struct CpuCost {
     return (innermost + (panels + windows + refills) + partial_results) * (1 + waiting);
   }
 };
-
-inline constexpr double independent_operations = 8;  ///< operations in flight that hide the latency: 4 cycles, two started in each
 
 /// The cost of plans that differ in their tiles alone.
 class TileCosts {

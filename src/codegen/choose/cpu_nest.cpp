@@ -88,7 +88,9 @@ CpuNest::CpuNest(const Nest& of, const Target& on, AroundNest kernel)
           std::ranges::none_of(of.works, [&](const NestedWork& w) { return is_reduced_load_of(w, reduce_axes) && reuse_axes(w) != 0; })),
       has_bounds(std::ranges::any_of(of.axes, [](const NestAxis& a) { return !a.bounds.empty(); })),
       taken(axes_of(of, around.chosen, false)),
-      vectors(axes_of(of, around.chosen, true)) {}
+      vectors(axes_of(of, around.chosen, true)),
+      rates(on),
+      independent(independent_operations(on)) {}
 
 bool CpuNest::is_reduced_load(const NestedWork& w) const { return is_reduced_load_of(w, reduce_axes); }
 

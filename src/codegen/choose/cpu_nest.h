@@ -8,7 +8,7 @@
 
 #include "codegen/choose/cpu_plan.h"
 #include "codegen/choose/nest.h"
-#include "target/target.h"
+#include "target/costs.h"
 
 namespace tinygrad::codegen {
 
@@ -59,6 +59,8 @@ class CpuNest {
   const bool uses_once;           ///< no element that reductions load is used twice
   const bool has_bounds;          ///< masks end a loop of it early
   const uint64_t taken, vectors;  ///< axes to which other nests have given opts, and lanes
+  const CacheRates rates;
+  const double independent;  ///< multiply-adds in flight that hide how long one takes
 
   bool is_joined() const { return nest.joined_axis >= 0; }
   const NestAxis& axis(int i) const { return nest.axes[size_t(i)]; }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/small_vector.h"
 #include "codegen/choose/access_cost.h"
+#include "codegen/choose/cache_sets.h"
 #include "codegen/choose/window_cost.h"
 #include "target/costs.h"
 
@@ -14,9 +16,8 @@ namespace {
 constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
 
 /// The rate at which an array of `of` bytes is read that the second cache does not hold.
-double bytes_a_cycle(const Target& target, double of) {
-  const MemoryCosts& costs = costs_of(target).memory;
-  return of > double(std::max(target.l2_bytes, target.l3_bytes)) ? costs.memory_bytes_a_cycle : costs.l3_bytes_a_cycle;
+double bytes_a_cycle(const CpuNest& in, double of) {
+  return of > double(std::max(in.target.l2_bytes, in.target.l3_bytes)) ? in.rates.memory : in.rates.l3;
 }
 
 /// The part of a tile that the first cache has evicted when it is used again: all of one twice as large.
@@ -37,6 +38,26 @@ double elements_of_tile(const PlannedLoops& loops, const NestedWork& w, const Ti
     if (has_axis(w.depends, int(i))) elements *= of_tile(loops, int(i), t);
   return elements;
 }
+
+/// The elements of a load that loops use together, of each axis; they grow from the inside out.
+class UsedElements {
+ public:
+  UsedElements(const PlannedLoops& loops, const NestedWork& w, const Tile& t) : in_(loops.in), w_(w) {
+    for (size_t i = 0; i < in_.axes(); ++i) counts_.push_back(has_axis(w.depends, int(i)) ? of_tile(loops, int(i), t) : 1);
+  }
+  void grow(int axis, double times) { counts_[size_t(axis)] *= times; }
+  /// The factor by which they take more of a cache than their bytes, as they fall into some of its sets.
+  double crowding(int64_t cache_bytes, int ways) const {
+    return crowding_of(in_, w_, counts_, cache_bytes, ways);
+  }
+  double in_l1() const { return crowding(in_.target.l1_bytes, in_.target.core.l1_ways); }
+  double in_l2() const { return crowding(in_.target.l2_bytes, in_.target.core.l2_ways); }
+
+ private:
+  const CpuNest& in_;
+  const NestedWork& w_;
+  SmallVector<double, 8> counts_;
+};
 
 /// The factor by which lines of the cache hold more than a tile: of runs that begin anywhere, parts of the first and the last line.
 double lines_of_runs(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
@@ -68,7 +89,7 @@ double panel_cycles(const PlannedLoops& loops, const NestedWork& w) {
     if (has_axis(w.depends, l.axis)) moving.axes.push_back(l);
   const double bytes = elements * double(itemsize(w.node.dtype()));
   return elements * (2 * share_as_it_lies(in, w, moving) + 8 * vectors) +
-         (bytes > double(in.target.l2_bytes) ? bytes / bytes_a_cycle(in.target, bytes) : 0);
+         (bytes > double(in.target.l2_bytes) ? bytes / bytes_a_cycle(in, bytes) : 0);
 }
 
 double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis, int64_t chunks) {
@@ -108,7 +129,7 @@ double resident_cycles(const PlannedLoops& loops, const Tile& t) {
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(w.inside & ~w.depends, int(i))) loads /= double(loops.step_of(int(i), t));
     const double bytes = double(itemsize(w.node.dtype())) * (loops.is_staged(w) ? 1 : lines_of_runs(loops, w, t));
-    tile += elements_of_tile(loops, w, t) * bytes;
+    tile += elements_of_tile(loops, w, t) * bytes * (loops.is_staged(w) ? 1 : UsedElements(loops, w, t).in_l1());
     loaded += loads * bytes;
   }
   const double far = evicted_from_l1(in.target, tile);
@@ -116,27 +137,26 @@ double resident_cycles(const PlannedLoops& loops, const Tile& t) {
   // Other data that passes through the second cache evicts a part of a large tile.
   const double own = l2_share * double(in.target.l2_bytes);
   const double evicted = std::clamp((tile - own) / (double(in.target.l2_bytes) - own), 0.0, 1.0);
-  const MemoryCosts& costs = costs_of(in.target).memory;
-  return loaded * far * ((1 - evicted) / costs.l2_bytes_a_cycle + evicted / costs.l3_bytes_a_cycle);
+  return loaded * far * ((1 - evicted) / in.rates.l2 + evicted / in.rates.l3);
 }
 
 double streamed_cycles(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.total_cost < worth_tiling) return 0;
-  const MemoryCosts& costs = costs_of(in.target).memory;
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!in.is_reduced_load(w) || loops.is_windowed(w) || loops.is_resident(w)) continue;
     double bytes = double(itemsize(w.node.dtype())) * elements_of_tile(loops, w, t) * lines_of_runs(loops, w, t), times = 1;
+    UsedElements used(loops, w, t);
     for (int i : loops.inside_out) {
       const double left =
           loops.is_around(i) ? double(loops.trips_around(i)) : std::ceil(double(in.axis(i).size) / double(loops.step_of(i, t)));
       if (has_axis(w.depends, i))
-        bytes *= left;
-      else
-        times *= 1 + (left - 1) * evicted_from_l1(in.target, bytes);
+        bytes *= left, used.grow(i, left);
+      else if (left > 1)
+        times *= 1 + (left - 1) * evicted_from_l1(in.target, bytes * used.in_l1());
     }
-    if (times > 1) sum += bytes * times / costs.l2_bytes_a_cycle;
+    if (times > 1) sum += bytes * times / in.rates.l2;
   }
   return sum;
 }
@@ -153,14 +173,16 @@ double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(w.depends, int(i)))
         bytes *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(size(int(i)), step(int(i)));
-    double rate = costs_of(in.target).memory.l3_bytes_a_cycle;
+    double rate = in.rates.l3;
+    UsedElements used(loops, w, t);
     for (int i : loops.inside_out) {
       const double left = loops.is_around(i) ? double(loops.trips_around(i)) : std::max(1.0, size(i) / step(i));
       if (has_axis(w.depends, i)) {
         bytes *= left;
-      } else if (left > 1 && bytes > double(in.target.l2_bytes)) {
+        used.grow(i, left);
+      } else if (left > 1 && bytes * (loops.is_staged(w) ? 1 : used.in_l2()) > double(in.target.l2_bytes)) {
         times *= left;
-        rate = bytes_a_cycle(in.target, bytes);
+        rate = bytes_a_cycle(in, bytes);
       }
     }
     sum += bytes * (times - 1) / rate;
@@ -180,7 +202,7 @@ double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
       if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
       if (std::abs(w.strides[i]) == 1) piece = std::max(piece, double(loops.step_of(int(i), t)) * double(in.nest.item_bytes));
     }
-    if (bytes > double(in.target.l2_bytes)) sum += bytes / bytes_a_cycle(in.target, bytes) * line_bytes / piece;
+    if (bytes > double(in.target.l2_bytes)) sum += bytes / bytes_a_cycle(in, bytes) * line_bytes / piece;
   }
   return sum;
 }

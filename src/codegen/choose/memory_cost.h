@@ -24,7 +24,7 @@ double partial_result_cycles(const PlannedLoops& loops);
 /// Reading resident tiles that do not fit the first cache, from the second one and, of a tile that nearly fills it, in part from the
 /// third:
 ///
-///   bytes loaded * evicted from l1 * ((1 - evicted) / l2_bytes_a_cycle + evicted / l3_bytes_a_cycle)
+///   bytes loaded * evicted from l1 * ((1 - evicted) / l2 + evicted / l3)
 double resident_cycles(const PlannedLoops& loops, const Tile& t);
 
 /// Loading what is neither resident nor a window from the second cache, where the first has evicted it between two uses: as

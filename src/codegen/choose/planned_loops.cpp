@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/small_vector.h"
+#include "codegen/choose/cache_sets.h"
 #include "codegen/choose/window_cost.h"
 
 namespace tinygrad::codegen {
@@ -42,6 +44,14 @@ std::vector<int> order_inside_out(const CpuNest& in, uint64_t resident_axes, uin
 int64_t whole_vectors(const PlannedLoops& loops, int axis) {
   const int64_t lanes = loops.plan.lanes.along(axis);
   return (loops.trips_inside(axis) + lanes - 1) / lanes * lanes;
+}
+
+/// How much of the second cache a resident tile takes that lies as the argument does.
+double crowding_in_l2(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+  SmallVector<double, 8> counts;
+  for (size_t i = 0; i < loops.in.axes(); ++i)
+    counts.push_back(double(loops.in.axis(int(i)).is_reduce ? whole_vectors(loops, int(i)) : loops.step_of(int(i), t)));
+  return crowding_of(loops.in, w, counts, loops.in.target.l2_bytes, loops.in.target.core.l2_ways);
 }
 
 /// Vectors that stay in registers while one step of all copies runs. Scalars that are broadcast are loaded where they are used.
@@ -126,6 +136,14 @@ bool is_written_out(const CpuNest& in, std::span<const int64_t> left, int axis) 
          left[size_t(axis)] <= most_kept_results;
 }
 
+double crowding_of(const CpuNest& in, const NestedWork& w, std::span<const double> counts, int64_t cache_bytes, int ways) {
+  const double item = double(itemsize(w.node.dtype()));
+  SmallVector<AlongAxis, 8> axes;
+  for (size_t i = 0; i < in.axes(); ++i)
+    if (has_axis(w.depends, int(i))) axes.push_back({std::abs(double(w.strides[i])) * item, counts[i]});
+  return crowding({.bytes = cache_bytes, .ways = ways, .line_bytes = costs_of(in.target).memory.line_bytes}, axes);
+}
+
 int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments) {
   const CpuNest& in = loops.in;
   int64_t bytes = 0;
@@ -150,11 +168,11 @@ int64_t partial_result_bytes(const PlannedLoops& loops, const Tile& t) {
 bool fits_cache(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   const uint64_t resident = loops.plan.operands.resident;
-  // Rows of a tile that is not packed often fall into few sets of the cache.
-  const bool together = loops.plan.operands.packed || std::ranges::all_of(in.nest.works, [&](const NestedWork& w) {
-                          return !loops.is_resident(w) || loops.is_dense(w, t);
-                        });
-  const int64_t most = (together ? in.target.l2_bytes : in.target.l2_bytes / 8) - int64_t(window_bytes(loops, t));
+  // Rows of a tile that is not packed may fall into few sets of the cache, and other data passes through all of them.
+  double crowded = 1;
+  for (const NestedWork& w : in.nest.works)
+    if (loops.is_resident(w) && !loops.is_staged(w) && !loops.is_dense(w, t)) crowded = std::max(crowded, crowding_in_l2(loops, w, t));
+  const int64_t most = int64_t(double(in.target.l2_bytes) / crowded) - int64_t(window_bytes(loops, t));
   if (!loops.plan.blocks.axes) return tile_bytes(loops, t, resident) <= most;
   if ((loops.resident_axes | in.reduce_axes) == (uint64_t{2} << (in.axes() - 1)) - 1) return false;  // no loop uses the tile again
   const auto is_reduce = [&](const Lane& l) { return in.axis(l.axis).is_reduce; };

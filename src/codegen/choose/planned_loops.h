@@ -52,6 +52,10 @@ bool is_written_out(const CpuNest& in, std::span<const int64_t> left, int axis);
 
 inline constexpr int64_t most_accumulators = 8;  ///< accumulators of one result, where steps of a long reduction are written out
 
+/// The factor by which so many elements of a load along each axis of the nest take more of a cache than their bytes: those that lie far
+/// apart may fall into few of its sets (cache_sets.h).
+double crowding_of(const CpuNest& in, const NestedWork& w, std::span<const double> counts, int64_t cache_bytes, int ways);
+
 /// Bytes of the tiles of these arguments, as their loads in the nest need them; a few bytes more than the second cache, if it is more.
 int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments);
 /// Bytes of partial results in memory, which loops of a reduction around output loops read and write in each iteration.

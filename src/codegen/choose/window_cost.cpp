@@ -82,7 +82,7 @@ double computing(const PlannedLoops& loops, const NestedWork& load, std::span<co
     cycles += times * (w.is_access && std::ranges::any_of(loops.plan.lanes, is_gathered) ? costs.copied_element : p.cost / lanes);
     // A run that begins anywhere leaves parts of its first and last cache line unused.
     if (w.is_access && run < costs.long_run && total > in.target.l2_bytes)
-      cycles += times * bytes * (1 + double(costs.line_bytes) / run) / costs.short_run_bytes_a_cycle;
+      cycles += times * bytes * (1 + double(costs.line_bytes) / run) / in.rates.short_runs;
   }
   return cycles;
 }
