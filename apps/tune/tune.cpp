@@ -17,7 +17,8 @@ void tune(const TuneOptions& o) {
   keep_host_core(measured);
   if (o.json) return print_json(core_json(measured));
   fmt::print("{}, measured beside what kernels were chosen by:\n", measured.name.str());
-  for (const CoreNumber& n : core_numbers()) fmt::print("{:<22} {:>8.4g} {:>8.4g}  {}\n", n.name, measured.*n.number, before.*n.number, n.meaning);
+  for (const CoreNumber& n : core_numbers())
+    fmt::print("{:<22} {:>8.4g} {:>8.4g}  {}\n", n.name, measured.*n.number, before.*n.number, n.meaning);
   fmt::print("Programs that start from now on choose kernels by them; `tg tune --forget` goes back to those of the processor's kind.\n");
 }
 

@@ -41,6 +41,7 @@ struct MemoryCosts {
   // In opts, in cycles of a core.
 
   double long_run = 1024;      ///< contiguous bytes from which on the processor fetches ahead
+  double streams = 32;         ///< of these runs that it follows at once
   int64_t line_bytes = 64;     ///< of a cache
   double copied_vector = 12;   ///< to copy a vector of a row that begins anywhere
   double copied_element = 3;   ///< to copy elements one by one
@@ -73,7 +74,8 @@ const Costs& general_costs();
 /// What the caches and the memory of a CPU give in a cycle of the model by which opts are chosen. That cycle starts two vector operations,
 /// however many a core starts, and the model adds up what a core does at once: the loads of a product beside its multiply-adds. So
 ///
-///   bytes a cycle of the core * (2 * vector bits / multiply-add bits) / (cycles that the model counts where a full register tile takes one)
+///   bytes a cycle of the core * (2 * vector bits / multiply-add bits) / (cycles that the model counts where a full register tile takes
+///   one)
 struct CacheRates {
   double l2 = 0, l3 = 0, memory = 0;  ///< bytes, of one core
   double short_runs = 0;              ///< bytes from memory that is not fetched ahead: lines in flight * bytes of a line / latency

@@ -53,7 +53,7 @@ std::string key_of(const Target& host) {
 
 /// What is measured of a core, in the order in which it is kept, and between which numbers it must be.
 struct Measured {
-  double CpuCore::*number;
+  double CpuCore::* number;
   const char* name;
   double least, most;
 };

@@ -67,23 +67,22 @@ struct VectorLoops {
 
 #if defined(__x86_64__)
 // Assembly, as these run what they name, whatever this file is compiled for.
-#define TG_16(X)                                                                                                                       \
-  X("0") X("1") X("2") X("3") X("4") X("5") X("6") X("7") X("8") X("9") X("10") X("11") X("12") X("13") X("0") X("1")
-#define TG_CLOBBERS                                                                                                                    \
+#define TG_16(X) X("0") X("1") X("2") X("3") X("4") X("5") X("6") X("7") X("8") X("9") X("10") X("11") X("12") X("13") X("0") X("1")
+#define TG_CLOBBERS                                                                                                                   \
   "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
       "xmm14", "xmm15"
 #define TG_FMA_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define TG_FMA_ZMM(i) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" i "\n"
 #define TG_FMA_CHAIN(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm0\n"
 #define TG_ROUNDS(X) [](int64_t n) { asm volatile("vzeroall\n1:\n" TG_16(X) "dec %0\njnz 1b\nvzeroupper\n" : "+r"(n) : : TG_CLOBBERS); }
-#define TG_READ(vector, bytes)                                                                                                           \
-  [](const std::byte* at, size_t count) {                                                                                                \
-    const std::byte* end = at + count;                                                                                                   \
-    asm volatile("1:\nvmovups (%0), %%" vector "0\nvmovups " bytes "(%0), %%" vector "1\nvmovups 2*" bytes "(%0), %%" vector             \
-                 "2\nvmovups 3*" bytes "(%0), %%" vector "3\nadd $4*" bytes ", %0\ncmp %1, %0\njb 1b\nvzeroupper\n"                      \
-                 : "+r"(at)                                                                                                              \
-                 : "r"(end)                                                                                                              \
-                 : TG_CLOBBERS);                                                                                                         \
+#define TG_READ(vector, bytes)                                                                                               \
+  [](const std::byte* at, size_t count) {                                                                                    \
+    const std::byte* end = at + count;                                                                                       \
+    asm volatile("1:\nvmovups (%0), %%" vector "0\nvmovups " bytes "(%0), %%" vector "1\nvmovups 2*" bytes "(%0), %%" vector \
+                 "2\nvmovups 3*" bytes "(%0), %%" vector "3\nadd $4*" bytes ", %0\ncmp %1, %0\njb 1b\nvzeroupper\n"          \
+                 : "+r"(at)                                                                                                  \
+                 : "r"(end)                                                                                                  \
+                 : TG_CLOBBERS);                                                                                             \
   }
 constexpr VectorLoops kAvx512{64, TG_ROUNDS(TG_FMA_ZMM), TG_ROUNDS(TG_FMA_CHAIN), TG_READ("zmm", "64")};
 constexpr VectorLoops kAvx2{32, TG_ROUNDS(TG_FMA_YMM), TG_ROUNDS(TG_FMA_CHAIN), TG_READ("ymm", "32")};
@@ -138,13 +137,14 @@ class ScatteredLines {
   double step_seconds(int chains) {
     constexpr size_t steps = 1 << 13;
     std::vector<uint32_t> at(size_t(chains), 0);
-    return seconds_of(32, [&] {
-             for (size_t c = 0; c < at.size(); ++c) at[c] = order_[(start_ + c * order_.size() / at.size()) % order_.size()];
-             for (size_t s = 0; s < steps; ++s)
-               for (uint32_t& a : at) a = next_of(a);
-             for (uint32_t a : at) hide(a);
-             start_ += steps;
-           }) /
+    return seconds_of(32,
+                      [&] {
+                        for (size_t c = 0; c < at.size(); ++c) at[c] = order_[(start_ + c * order_.size() / at.size()) % order_.size()];
+                        for (size_t s = 0; s < steps; ++s)
+                          for (uint32_t& a : at) a = next_of(a);
+                        for (uint32_t a : at) hide(a);
+                        start_ += steps;
+                      }) /
            double(steps);
   }
 
@@ -194,7 +194,9 @@ CpuCore measure_host_core() {
       for (const int chains : {4, 8, 12, 16, 24, 32, 48})
         core.lines_in_flight = std::max(core.lines_in_flight, chains * one / lines.step_seconds(chains));
       fork = fork_seconds() * hertz;
-    } catch (...) { failed = std::current_exception(); }
+    } catch (...) {
+      failed = std::current_exception();
+    }
   });
   measuring.join();
   if (failed) std::rethrow_exception(failed);

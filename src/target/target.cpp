@@ -124,8 +124,8 @@ ContentKey Target::key() const {
   h.add(device.str()).add(renderer.str()).add(arch.str());
   h.add(vector_bits).add(vector_registers).add(l1_bytes).add(l2_bytes).add(l3_bytes);
   h.add(core.name.str()).add(core.l1_ways).add(core.l2_ways);
-  for (const double n : {core.multiply_add_bits, core.multiply_add_cycles, core.lines_in_flight, core.l2_bytes_a_cycle, core.l3_bytes_a_cycle, core.memory_bytes_a_cycle,
-                         core.memory_cycles, core.fork_cycles})
+  for (const double n : {core.multiply_add_bits, core.multiply_add_cycles, core.lines_in_flight, core.l2_bytes_a_cycle,
+                         core.l3_bytes_a_cycle, core.memory_bytes_a_cycle, core.memory_cycles, core.fork_cycles})
     h.add(std::bit_cast<uint64_t>(n));
   h.add(vector_math)
       .add(vector_floats)

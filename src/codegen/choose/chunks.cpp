@@ -1,6 +1,7 @@
 #include "codegen/choose/chunks.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/choose/access_cost.h"
 #include "codegen/choose/memory_cost.h"
@@ -9,11 +10,12 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double cycles_a_chunk = 16384;  // a thread's chunk has at least so many
+constexpr double forks_a_chunk = 4;  // a thread's chunk takes at least so many times what handing it over does
 constexpr int64_t most_chunks = 256;
+constexpr int64_t most_refills = 16;  // chunks that may each fill the same tile for themselves
 
 /// Among the axes that move resident tiles (`with_tiles`), or among the others.
-Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted, bool with_tiles) {
+Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, bool with_tiles) {
   constexpr int64_t enough_steps = 16;
   const CpuNest& in = loops.in;
   uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : ~uint64_t{0};
@@ -34,8 +36,9 @@ Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, in
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
   if (!in.axis(axis).is_known) return {axis, size};
-  // Each chunk would fill the tiles that its axis does not move for itself.
-  const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills});
+  const double fill = with_tiles ? 0 : refill_cycles(loops, t, axis);
+  const int64_t worth = fill > 0 ? std::max<int64_t>(2, int64_t(std::sqrt(work / fill))) : most_chunks;
+  const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills, worth});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
   int64_t count = most;
   while (size % count != 0) --count;
@@ -48,17 +51,17 @@ Chunks chunks_along(const PlannedLoops& loops, std::span<const int64_t> left, in
 
 }  // namespace
 
-Chunks chunks_of(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted) {
+Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work) {
   if (wanted < 2 || !loops.in.target.has_threads) return {};
-  const Chunks with_tiles = chunks_along(loops, left, wanted, true);
+  const Chunks with_tiles = chunks_along(loops, t, left, wanted, work, true);
   if (with_tiles.axis >= 0 && !leaves_threads_idle(with_tiles.count)) return with_tiles;
-  const Chunks others = chunks_along(loops, left, wanted, false);
+  const Chunks others = chunks_along(loops, t, left, wanted, work, false);
   if (with_tiles.axis < 0) return others;
   return others.count <= most_refills && others.count % 2 == 0 ? others : with_tiles;
 }
 
-int64_t wanted_chunks(const PlannedLoops& loops) {
-  return int64_t(std::min(work_of(loops, loops.plan.lanes) / cycles_a_chunk, double(most_chunks)));
+int64_t wanted_chunks(const CpuNest& in, double work) {
+  return int64_t(std::min(work / (forks_a_chunk * in.target.core.fork_cycles), double(most_chunks)));
 }
 
 }  // namespace tinygrad::codegen

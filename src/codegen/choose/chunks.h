@@ -13,11 +13,16 @@ struct Chunks {
   int64_t count = 1;
 };
 
-/// `left` are the iterations of each axis that opts leave as a loop, `wanted` the chunks that are each worth a thread's start.
-Chunks chunks_of(const PlannedLoops& loops, std::span<const int64_t> left, int64_t wanted);
+/// `left` are the iterations of each axis that opts leave as a loop, `wanted` the chunks that are each worth a thread's start, `work` the
+/// cycles of all. Where an axis does not move the resident tiles, each chunk fills them for itself. Then n chunks cost
+///
+///   (n - 1) * fill + work / n
+///
+/// as n threads at most work at once, which is least for the square root of work / fill.
+Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work);
 
-/// As many as have enough cycles each of the work with the plan's vectors.
-int64_t wanted_chunks(const PlannedLoops& loops);
+/// As many as have enough cycles each of this work.
+int64_t wanted_chunks(const CpuNest& in, double work);
 
 /// True if there are so few chunks that an even number of threads would not end together.
 constexpr bool leaves_threads_idle(int64_t chunks) { return chunks > 1 && chunks < 8 && chunks % 2 != 0; }

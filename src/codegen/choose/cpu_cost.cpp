@@ -101,7 +101,11 @@ double share_of_staying(const PlannedLoops& loops, const NestedWork& w) {
 }  // namespace
 
 TileCosts::TileCosts(const PlannedLoops& loops)
-    : loops_(loops), wanted_chunks_(wanted_chunks(loops)), panels_(panel_cycles(loops)), partial_results_(partial_result_cycles(loops)) {
+    : loops_(loops),
+      work_(work_of(loops, loops.plan.lanes)),
+      wanted_chunks_(wanted_chunks(loops.in, work_)),
+      panels_(panel_cycles(loops)),
+      partial_results_(partial_result_cycles(loops)) {
   for (const WorkPart& p : loops.in.parts) {
     const NestedWork& w = *p.work;
     const double share = share_of(loops, w, loops.plan.lanes);
@@ -123,8 +127,7 @@ double TileCosts::work(const Tile& t) const {
     for (int i = 0; i < 2; ++i)
       if (has_axis(w.inside, t.axis[i]) && (!has_axis(w.depends, t.axis[i]) || is_known(loops_.in, w, t, i))) c /= double(t.count[i]);
     // A step of a reduction waits for the one before, unless independent accumulators hide the latency.
-    if (w.node.is(Op::REDUCE))
-      c *= std::max(1.0, loops_.in.independent / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
+    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, loops_.in.independent / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
     sum += c + spills(loops_, w, p.share, t);
   }
   return sum;
@@ -154,6 +157,7 @@ CpuCost TileCosts::of(const Tile& t) const {
     cost.joins = joins_;
   } else {
     cost.resident += streamed_cycles(loops_, t);
+    cost.first_loads = first_loads(loops_, t);
     cost.traffic = traffic_cycles(loops_, t);
     cost.partial_lines = partial_line_cycles(loops_, t);
     cost.store_streams = store_stream_cycles(loops_, t);
@@ -163,9 +167,9 @@ CpuCost TileCosts::of(const Tile& t) const {
   std::vector<int64_t> left = loops_.left;
   for (int i = 0; i < 2; ++i)
     if (t.count[i] > 1) left[size_t(t.axis[i])] = (left[size_t(t.axis[i])] + t.count[i] - 1) / t.count[i];
-  const Chunks chunks = chunks_of(loops_, left, wanted_chunks_);
+  const Chunks chunks = chunks_of(loops_, t, left, wanted_chunks_, work_);
   cost.waiting = leaves_threads_idle(chunks.count) ? 1 / double(chunks.count) : std::min(0.05, 0.5 / double(chunks.count));
-  if (chunks.axis >= 0) cost.refills = refill_cycles(loops_, t, chunks.axis, chunks.count);
+  if (chunks.axis >= 0) cost.refills = double(chunks.count - 1) * refill_cycles(loops_, t, chunks.axis);
   return cost;
 }
 

@@ -14,8 +14,8 @@ struct CpuCost {
   ///
   ///   cycles * trips * (its part with vectors) * (cache lines) * (masked ends) * (masked iterations) / (copies that share it) + spill
   ///
-  /// A REDUCE also waits for the step before, unless enough independent accumulators (CpuNest::independent) hide the latency. access_cost.h has the parts
-  /// with vectors. An accumulator that registers do not hold is stored and loaded at each step.
+  /// A REDUCE also waits for the step before, unless enough independent accumulators (CpuNest::independent) hide the latency. access_cost.h
+  /// has the parts with vectors. An accumulator that registers do not hold is stored and loaded at each step.
   double work = 0;
   double joins = 0;    ///< joining the lanes of reductions (access_cost.h)
   double loops = 0;    ///< a cycle for each iteration of the innermost loop: trips / copies
@@ -28,6 +28,7 @@ struct CpuCost {
   double partial_lines = 0;    ///< pieces of far memory that are shorter than a cache line
   double store_streams = 0;    ///< several rows of large results that are written at once
   double panels = 0;           ///< filling panels
+  double first_loads = 0;      ///< reading far memory that is not packed, in short runs
   double windows = 0;          ///< filling tiles of windows
   double refills = 0;          ///< filling the same tile in several threads
   double partial_results = 0;  ///< results that loops of a reduction around output loops read and write
@@ -40,7 +41,7 @@ struct CpuCost {
   /// Reading resident tiles takes place beside the work, so the longer of the two counts.
   double total() const {
     const double innermost = (work > resident ? work : resident) + (traffic + partial_lines + store_streams + joins) + loops + compile;
-    return (innermost + (panels + windows + refills) + partial_results) * (1 + waiting);
+    return (innermost + (panels + first_loads + windows + refills) + partial_results) * (1 + waiting);
   }
 };
 
@@ -62,6 +63,7 @@ class TileCosts {
   double compile(const Tile& t) const;
 
   const PlannedLoops& loops_;
+  const double work_;  ///< before tiles are known
   const int64_t wanted_chunks_;
   std::vector<Part> parts_;
   double most_trips_ = 0, joins_ = 0, panels_ = 0, partial_results_ = 0;

@@ -13,11 +13,19 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
-
 /// The rate at which an array of `of` bytes is read that the second cache does not hold.
 double bytes_a_cycle(const CpuNest& in, double of) {
   return of > double(std::max(in.target.l2_bytes, in.target.l3_bytes)) ? in.rates.memory : in.rates.l3;
+}
+
+/// The same in runs of so many bytes, each of another one of `rows`. Short runs of more rows than the processor follows as streams are not
+/// fetched ahead from memory, and parts of their first and last line are read in vain.
+double far_rate(const CpuNest& in, double of, double run, double rows) {
+  const MemoryCosts& costs = costs_of(in.target).memory;
+  const double rate = bytes_a_cycle(in, of);
+  const bool from_memory = of > double(std::max(in.target.l2_bytes, in.target.l3_bytes));
+  if (!from_memory || run >= costs.long_run || rows <= costs.streams) return rate;
+  return std::min(rate, in.rates.short_runs) / (1 + double(costs.line_bytes) / 2 / run);
 }
 
 /// The part of a tile that the first cache has evicted when it is used again: all of one twice as large.
@@ -47,9 +55,7 @@ class UsedElements {
   }
   void grow(int axis, double times) { counts_[size_t(axis)] *= times; }
   /// The factor by which they take more of a cache than their bytes, as they fall into some of its sets.
-  double crowding(int64_t cache_bytes, int ways) const {
-    return crowding_of(in_, w_, counts_, cache_bytes, ways);
-  }
+  double crowding(int64_t cache_bytes, int ways) const { return crowding_of(in_, w_, counts_, cache_bytes, ways); }
   double in_l1() const { return crowding(in_.target.l1_bytes, in_.target.core.l1_ways); }
   double in_l2() const { return crowding(in_.target.l2_bytes, in_.target.core.l2_ways); }
 
@@ -67,6 +73,23 @@ double lines_of_runs(const PlannedLoops& loops, const NestedWork& w, const Tile&
   for (size_t i = 0; i < loops.in.axes(); ++i)
     if (has_axis(w.depends, int(i)) && std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
   return 1 + (double(costs_of(loops.in.target).memory.line_bytes) - item) / run;
+}
+
+/// The rate at which panels of an array of `of` bytes are filled from beyond the second cache. Each has a short run of many rows, unless
+/// the terms of a sum lie together.
+double fill_rate(const PlannedLoops& loops, const NestedWork& w, double of) {
+  const CpuNest& in = loops.in;
+  const double item = double(itemsize(w.node.dtype()));
+  double run = item, rows = 1;
+  for (size_t i = 0; i < in.axes(); ++i) {
+    if (!has_axis(w.depends, int(i))) continue;
+    const bool is_row = std::abs(w.strides[i]) == 1;
+    if (in.axis(int(i)).is_reduce)
+      (is_row ? run : rows) *= double(loops.trips_inside(int(i)));
+    else if (is_row)
+      run *= double(loops.plan.lanes.along(int(i)));
+  }
+  return far_rate(in, of, run, rows);
 }
 
 }  // namespace
@@ -89,22 +112,43 @@ double panel_cycles(const PlannedLoops& loops, const NestedWork& w) {
     if (has_axis(w.depends, l.axis)) moving.axes.push_back(l);
   const double bytes = elements * double(itemsize(w.node.dtype()));
   return elements * (2 * share_as_it_lies(in, w, moving) + 8 * vectors) +
-         (bytes > double(in.target.l2_bytes) ? bytes / bytes_a_cycle(in, bytes) : 0);
+         (bytes > double(in.target.l2_bytes) ? bytes / fill_rate(loops, w, bytes) : 0);
 }
 
-double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis, int64_t chunks) {
+double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis) {
   const auto is_inside = [&](int of) { return std::ranges::find(loops.inside_out, axis) < std::ranges::find(loops.inside_out, of); };
   double sum = 0;
   for (const NestedWork& w : loops.in.nest.works) {
     if (!w.is_access || has_axis(w.depends, axis)) continue;
-    const double times =
-        w.argument & loops.plan.operands.computed ? double(chunks - 1) : double(std::max<int64_t>(chunks - most_refills, 0));
-    if (times == 0) continue;
     if (!loops.is_windowed(w)) {
-      sum += loops.is_staged(w) && !has_axis(loops.resident_axes, axis) ? times * panel_cycles(loops, w) : 0;
+      sum += loops.is_staged(w) && !has_axis(loops.resident_axes, axis) ? panel_cycles(loops, w) : 0;
     } else if (const WindowTile tile = window_tile(loops, w, t); is_inside(tile.axis)) {
-      sum += times * tile.cycles;
+      sum += tile.cycles;
     }
+  }
+  return sum;
+}
+
+double first_loads(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (in.nest.total_cost < worth_tiling) return 0;
+  const MemoryCosts& costs = costs_of(in.target).memory;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!in.is_reduced_load(w) || loops.is_staged(w) || loops.is_in_fill(w)) continue;
+    const double item = double(itemsize(w.node.dtype()));
+    double bytes = item, run = item, rows = 1;
+    for (size_t i = 0; i < in.axes(); ++i) {
+      const double size = double(in.axis(int(i)).size);
+      if (!has_axis(w.depends, int(i))) continue;
+      bytes *= size;
+      if (std::abs(w.strides[i]) == 1)
+        run *= of_tile(loops, int(i), t);
+      else
+        rows *= in.axis(int(i)).is_reduce ? size : of_tile(loops, int(i), t);  // all of a sum, before a row goes on
+    }
+    if (bytes > double(std::max(in.target.l2_bytes, in.target.l3_bytes)) && run < costs.long_run && rows > costs.streams)
+      sum += bytes / far_rate(in, bytes, run, rows);
   }
   return sum;
 }

@@ -12,11 +12,14 @@ namespace tinygrad::codegen {
 double panel_cycles(const PlannedLoops& loops);
 double panel_cycles(const PlannedLoops& loops, const NestedWork& w);
 
-/// Cycles of fills that are repeated if threads share out this axis in `chunks`: each chunk fills the tiles that do not move with it.
-/// Tiles of computed values count from the second chunk on, others from `most_refills` on, as few copies hide behind the work that reads
-/// them.
-double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis, int64_t chunks);
-inline constexpr int64_t most_refills = 16;  ///< chunks of threads that may each fill the same tile for themselves
+/// Cycles that one more chunk costs where threads share out this axis: each chunk fills the tiles that do not move with it.
+double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis);
+
+/// Loading what is not packed from beyond the second cache for the first time, where a tile has short runs of more rows than the processor
+/// follows as streams, so that none of them is fetched ahead. For each load inside of a reduction,
+///
+///   bytes / (bytes a cycle) * (1 + half a line / bytes of a run)
+double first_loads(const PlannedLoops& loops, const Tile& t);
 
 /// Partial results in memory: loops of a reduction around output loops read and write them, by vectors, in each iteration.
 double partial_result_cycles(const PlannedLoops& loops);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "codegen/choose/access_cost.h"
 #include "codegen/choose/chunks.h"
 #include "codegen/choose/cpu_candidates.h"
 #include "codegen/choose/cpu_cost.h"
@@ -149,7 +150,7 @@ class OptList {
 
   void unroll() {
     if (plan_.operands.resident && double(plan_.tile.copies()) >= in_.independent) return;  // one loop over all of the tile
-    uint64_t seen = 0, ended = 0;  // reduced axes, and those that are still a loop
+    uint64_t seen = 0, ended = 0;                                                           // reduced axes, and those that are still a loop
     std::vector<int64_t> steps(in_.axes(), 1);
     for (int i : reduce_axes_inside_out()) {
       if (has_axis(in_.taken, i) || in_.reuses_terms(i)) continue;
@@ -213,7 +214,8 @@ class OptList {
   }
 
   void choose_threads() {
-    if (const Chunks c = chunks_of(loops_, left_, wanted_chunks(loops_)); c.axis >= 0)
+    const double work = work_of(loops_, plan_.lanes);
+    if (const Chunks c = chunks_of(loops_, plan_.tile, left_, wanted_chunks(in_, work), work); c.axis >= 0)
       push(OptOp::THREAD, number_of(c.axis), in_.axis(c.axis).is_known ? c.count : 0);
   }
 

@@ -172,7 +172,8 @@ bool fits_cache(const PlannedLoops& loops, const Tile& t) {
   double crowded = 1;
   for (const NestedWork& w : in.nest.works)
     if (loops.is_resident(w) && !loops.is_staged(w) && !loops.is_dense(w, t)) crowded = std::max(crowded, crowding_in_l2(loops, w, t));
-  const int64_t most = int64_t(double(in.target.l2_bytes) / crowded) - int64_t(window_bytes(loops, t));
+  const double share = crowded > 1 ? l2_share : 1;
+  const int64_t most = int64_t(share * double(in.target.l2_bytes) / crowded) - int64_t(window_bytes(loops, t));
   if (!loops.plan.blocks.axes) return tile_bytes(loops, t, resident) <= most;
   if ((loops.resident_axes | in.reduce_axes) == (uint64_t{2} << (in.axes() - 1)) - 1) return false;  // no loop uses the tile again
   const auto is_reduce = [&](const Lane& l) { return in.axis(l.axis).is_reduce; };

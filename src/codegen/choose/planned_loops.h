@@ -52,6 +52,8 @@ bool is_written_out(const CpuNest& in, std::span<const int64_t> left, int axis);
 
 inline constexpr int64_t most_accumulators = 8;  ///< accumulators of one result, where steps of a long reduction are written out
 
+inline constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
+
 /// The factor by which so many elements of a load along each axis of the nest take more of a cache than their bytes: those that lie far
 /// apart may fall into few of its sets (cache_sets.h).
 double crowding_of(const CpuNest& in, const NestedWork& w, std::span<const double> counts, int64_t cache_bytes, int ways);

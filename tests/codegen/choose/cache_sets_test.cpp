@@ -62,7 +62,8 @@ TEST(CacheSets, SaysWhatASimulatedCacheDoes) {
   std::mt19937 random(20261128);
   int agree = 0, checked = 0;
   for (int i = 0; i < 300; ++i) {
-    const int64_t run = 16 << random() % 5, rows = 2 << random() % 10, apart = run * 4 + (random() % 3 ? 4096 * (1 + int64_t(random() % 4)) : 64 * int64_t(random() % 40));
+    const int64_t run = 16 << random() % 5, rows = 2 << random() % 10,
+                  apart = run * 4 + (random() % 3 ? 4096 * (1 + int64_t(random() % 4)) : 64 * int64_t(random() % 40));
     std::vector<int64_t> lines;
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t b = 0; b < run * 4; b += 64) lines.push_back((r * (apart / 64 * 64) + b) / 64);
