@@ -168,7 +168,7 @@ double fork_seconds() {
 CpuCore measure_host_core() {
   const Target host = host_cpu_target();
   CpuCore core = host.core;
-  double fork = 0;
+  const double fork = fork_seconds();  // the threads that kernels have are those of the caller
   std::exception_ptr failed;
   // A thread of its own, so that the caller's affinity stays.
   std::thread measuring([&] {
@@ -193,14 +193,13 @@ CpuCore measure_host_core() {
       core.lines_in_flight = 1;
       for (const int chains : {4, 8, 12, 16, 24, 32, 48})
         core.lines_in_flight = std::max(core.lines_in_flight, chains * one / lines.step_seconds(chains));
-      fork = fork_seconds() * hertz;
+      if (fork > 0) core.fork_cycles = fork * hertz;
     } catch (...) {
       failed = std::current_exception();
     }
   });
   measuring.join();
   if (failed) std::rethrow_exception(failed);
-  if (fork > 0) core.fork_cycles = fork;
   core.is_measured = true;
   return core;
 }
