@@ -83,7 +83,9 @@ void add_bench(CLI::App& app) {
   command->add_option("--axis", o.what.axis, "Of softmax: 1 (default), or 0 over columns");
   command->add_option("--order", o.what.order, "Of transpose: the axes as the result has them")->delimiter(',');
   command->add_flag("--causal", o.what.causal, "Of attention: no token sees later ones");
-  command->add_flag("--backward", o.what.backward, "Of attention: also the gradients of its inputs");
+  command->add_flag("--backward", o.what.backward, "Of conv and attention: also the gradients of their inputs");
+  command->add_option("--keys", o.what.keys, "Of attention: how many tokens are attended to; as many as there are by default");
+  command->add_option("--kv-heads", o.what.kv_heads, "Of attention: heads of keys and values, a divisor of HEADS");
   command->add_option("--budget", o.budget, "Seconds that timing may take")->capture_default_str()->check(CLI::Range(0.0, 1e6));
   command->add_flag("--json", o.json, "Print one JSON object: ms, gflops, gb_s, roofline (fraction), opts, error and more");
   command->add_option("--roofline", o.roofline, "Draw the result below the machine's limits into this PNG");

@@ -7,6 +7,7 @@
 
 #include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
+#include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 
 #include "bench/chart.h"
@@ -64,6 +65,7 @@ void print_as_json(const Report& r) {
   for (const KernelSource& k : r.kernels) opts.push_back({{"kernel", k.name}, {"opts", k.opts}});
   print_json({{"kernel", r.what.kernel},
               {"case", r.what.title()},
+              {"target", Device::get(default_device()).target().name()},
               {"ms", rounded(r.timing.seconds * 1e3)},
               {"gflops", rounded(r.gflops())},
               {"gb_s", rounded(r.gb_s())},

@@ -16,7 +16,18 @@ namespace tinygrad::apps {
 namespace {
 
 /// Options besides the sizes, as bits.
-enum Takes : unsigned { batch = 1, stride = 2, groups = 4, axis = 8, order = 16, causal = 32, backward = 64, op = 128, int8 = 256 };
+enum Takes : unsigned {
+  batch = 1,
+  stride = 2,
+  groups = 4,
+  axis = 8,
+  order = 16,
+  causal = 32,
+  backward = 64,
+  op = 128,
+  int8 = 256,
+  keys = 512
+};
 
 struct Kind {
   std::string_view name;
@@ -55,16 +66,21 @@ void count_conv(BenchCase& c) {
   c.flops = 2 * b * pixels * weights;
   c.bytes = (b * in * image * image + weights + b * out * pixels) * double(itemsize(c.dtype));
   c.depth = c.size[0] / c.groups * c.size[3] * c.size[3];
+  if (!c.backward) return;
+  c.flops *= 3;
+  c.bytes *= 2;  // the gradients of what was read and written
+  c.depth = std::max({c.depth, c.size[1] / c.groups * c.size[3] * c.size[3], c.batch * c.image_out() * c.image_out()});
 }
 
 /// Scores and what they weigh are two products forwards and, of what the forward pass kept, four backwards. With a causal mask only what
 /// is attended to counts.
 void count_attention(BenchCase& c) {
-  const double heads = double(c.batch * c.size[0]), tokens = double(c.size[1]), width = double(c.size[2]);
-  const double pairs = c.causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
-  c.flops = heads * pairs * width * (c.backward ? 12 : 4);
-  c.bytes = heads * tokens * width * double(itemsize(c.dtype)) * (c.backward ? 8 : 4);
-  c.depth = std::max(c.size[1], c.size[2]);
+  const double heads = double(c.size[0]), tokens = double(c.size[1]), width = double(c.size[2]), keys = double(c.keys), b = double(c.batch);
+  const double seen = std::min(tokens, keys);  // by a triangle; tokens after it see all keys
+  const double pairs = c.causal ? seen * (seen + 1) / 2 + (tokens - seen) * keys : tokens * keys;
+  c.flops = b * heads * pairs * width * (c.backward ? 12 : 4);
+  c.bytes = b * (heads * tokens + double(c.kv_heads) * keys) * width * double(itemsize(c.dtype)) * (c.backward ? 4 : 2);
+  c.depth = std::max({c.keys, c.size[1], c.size[2]});
 }
 
 void count_rows(BenchCase& c, double flops_each) {
@@ -101,10 +117,15 @@ const std::vector<Kind>& kinds() {
       {"conv",
        "IN,OUT,IMAGE,WINDOW: channels and square sizes, padded by half a window",
        {64, 64, 56, 3},
-       "--batch (16), --stride, --groups",
-       batch | stride | groups,
+       "--batch (16), --stride, --groups, --backward",
+       batch | stride | groups | backward,
        count_conv},
-      {"attention", "HEADS,TOKENS,WIDTH", {8, 1024, 64}, "--batch, --causal, --backward", batch | causal | backward, count_attention},
+      {"attention",
+       "HEADS,TOKENS,WIDTH",
+       {8, 1024, 64},
+       "--batch, --causal, --backward, --keys (TOKENS), --kv-heads (HEADS)",
+       batch | causal | backward | keys,
+       count_attention},
       {"softmax", "ROWS,COLUMNS; one number: both", {4096, 4096}, "--axis (0 or 1)", axis, [](BenchCase& c) { count_rows(c, 5); }},
       {"layernorm", "ROWS,COLUMNS; one number: both", {4096, 4096}, "", 0, [](BenchCase& c) { count_rows(c, 7); }},
       {"elementwise", "N", {16 << 20}, "--op", op, count_elementwise},
@@ -201,6 +222,8 @@ std::string BenchCase::title() const {
   if (batch != 1) text += fmt::format(" batch {}", batch);
   if (stride != 1) text += fmt::format(" stride {}", stride);
   if (groups != 1) text += fmt::format(" groups {}", groups);
+  if (kernel == "attention" && keys != size[1]) text += fmt::format(" keys {}", keys);
+  if (kernel == "attention" && kv_heads != size[0]) text += fmt::format(" kv heads {}", kv_heads);
   if (kernel == "softmax" && axis == 0) text += " over columns";
   if (!order.empty()) text += fmt::format(" order {}", fmt::join(order, ","));
   if (causal) text += " causal";
@@ -218,6 +241,8 @@ BenchCase make_case(const CaseOptions& o) {
   expect(kind, o.causal, causal, "--causal");
   expect(kind, o.backward, backward, "--backward");
   expect(kind, o.op.has_value(), op, "--op");
+  expect(kind, o.keys.has_value(), keys, "--keys");
+  expect(kind, o.kv_heads.has_value(), keys, "--kv-heads");
 
   BenchCase c{.kernel = o.kernel, .size = sizes_of(kind, o.size), .dtype = dtype_of(kind, o.dtype)};
   c.batch = positive(kind, "--batch", o.batch, o.kernel == "conv" ? 16 : 1);
@@ -227,6 +252,12 @@ BenchCase make_case(const CaseOptions& o) {
   if (c.axis == -1) c.axis = 1;
   c.causal = o.causal;
   c.backward = o.backward;
+  if (kind.takes & keys) {
+    c.keys = positive(kind, "--keys", o.keys, c.size[1]);
+    c.kv_heads = positive(kind, "--kv-heads", o.kv_heads, c.size[0]);
+    if (c.size[0] % c.kv_heads)
+      throw ValueError(fmt::format("bench attention: --kv-heads is {}, expects a divisor of {} heads", c.kv_heads, c.size[0]));
+  }
   if (kind.takes & op) c.op = op_of(o.op);
   if (kind.takes & order) c.order = order_of(o.order, c.size.size());
   if (c.axis != 0 && c.axis != 1) throw ValueError(fmt::format("bench {}: --axis is {}, expects 0 or 1", kind.name, c.axis));

@@ -18,8 +18,9 @@ struct CaseOptions {
   std::optional<std::string> dtype = {};
   std::optional<std::string> op = {};  ///< of elementwise
   std::optional<int64_t> batch = {}, stride = {}, groups = {};
-  std::optional<int> axis = {};  ///< of softmax
-  std::vector<int> order = {};   ///< of transpose
+  std::optional<int64_t> keys = {}, kv_heads = {};  ///< of attention
+  std::optional<int> axis = {};                     ///< of softmax
+  std::vector<int> order = {};                      ///< of transpose
   bool causal = false, backward = false;
 };
 
@@ -30,6 +31,7 @@ struct BenchCase {
   DType dtype = DType::float32;
   std::string op = {};
   int64_t batch = 1, stride = 1, groups = 1;
+  int64_t keys = 0, kv_heads = 0;  ///< of attention: tokens attended to, and heads that those have
   int axis = -1;
   std::vector<int> order = {};
   bool causal = false, backward = false;

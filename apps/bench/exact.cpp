@@ -56,44 +56,118 @@ std::vector<ExactValue> matvec(const BenchCase& c, const Read& in) {
   });
 }
 
-std::vector<ExactValue> conv(const BenchCase& c, const Read& in) {
-  const int64_t channels = c.size[0], filters = c.size[1], image = c.size[2], window = c.size[3], side = c.image_out();
-  const int64_t deep = channels / c.groups, wide = filters / c.groups;
-  return sampled(c.batch * filters * side * side, double(deep * window * window), [&](int64_t i) {
-    const int64_t b = i / (filters * side * side), f = i / (side * side) % filters, y = i / side % side, x = i % side;
-    double total = 0;
-    for (int64_t d = 0; d < deep; ++d)
-      for (int64_t v = 0; v < window; ++v)
-        for (int64_t u = 0; u < window; ++u) {
-          const int64_t row = y * c.stride + v - window / 2, column = x * c.stride + u - window / 2;
-          if (row < 0 || row >= image || column < 0 || column >= image) continue;
-          total += in[0][((b * channels + f / wide * deep + d) * image + row) * image + column] *
-                   in[1][((f * deep + d) * window + v) * window + u];
-        }
-    return total;
-  });
+/// A convolution's sizes, and the places that its windows read.
+struct Windows {
+  int64_t batch, channels, filters, image, window, side, stride, deep,
+      wide;  ///< side: of the result; deep, wide: channels and filters a group
+
+  explicit Windows(const BenchCase& c)
+      : batch(c.batch),
+        channels(c.size[0]),
+        filters(c.size[1]),
+        image(c.size[2]),
+        window(c.size[3]),
+        side(c.image_out()),
+        stride(c.stride),
+        deep(channels / c.groups),
+        wide(filters / c.groups) {}
+
+  /// Where element `w` of the window at `out` reads, or -1 in the padding.
+  int64_t read(int64_t out, int64_t w) const {
+    const int64_t at = out * stride + w - window / 2;
+    return at >= 0 && at < image ? at : -1;
+  }
+  /// The result whose element `w` of the window reads `at`, or -1.
+  int64_t reader(int64_t at, int64_t w) const {
+    const int64_t scaled = at - w + window / 2;
+    return scaled >= 0 && scaled % stride == 0 && scaled / stride < side ? scaled / stride : -1;
+  }
+};
+
+double conv_of_pixel(const Windows& s, const Read& in, int64_t i) {
+  const int64_t b = i / (s.filters * s.side * s.side), f = i / (s.side * s.side) % s.filters, y = i / s.side % s.side, x = i % s.side;
+  double total = 0;
+  for (int64_t d = 0; d < s.deep; ++d)
+    for (int64_t v = 0; v < s.window; ++v)
+      for (int64_t u = 0; u < s.window; ++u) {
+        const int64_t row = s.read(y, v), column = s.read(x, u);
+        if (row < 0 || column < 0) continue;
+        total += in[0][((b * s.channels + f / s.wide * s.deep + d) * s.image + row) * s.image + column] *
+                 in[1][((f * s.deep + d) * s.window + v) * s.window + u];
+      }
+  return total;
 }
 
-/// One head of attention with its gradients.
+/// Of the image, where in[2] is the gradient of the result.
+double conv_gradient_of_image(const Windows& s, const Read& in, int64_t i) {
+  const int64_t b = i / (s.channels * s.image * s.image), channel = i / (s.image * s.image) % s.channels, y = i / s.image % s.image,
+                x = i % s.image, group = channel / s.deep;
+  double total = 0;
+  for (int64_t f = group * s.wide; f < (group + 1) * s.wide; ++f)
+    for (int64_t v = 0; v < s.window; ++v)
+      for (int64_t u = 0; u < s.window; ++u) {
+        const int64_t row = s.reader(y, v), column = s.reader(x, u);
+        if (row < 0 || column < 0) continue;
+        total += in[2][((b * s.filters + f) * s.side + row) * s.side + column] *
+                 in[1][((f * s.deep + channel % s.deep) * s.window + v) * s.window + u];
+      }
+  return total;
+}
+
+double conv_gradient_of_weight(const Windows& s, const Read& in, int64_t i) {
+  const int64_t u = i % s.window, v = i / s.window % s.window, d = i / (s.window * s.window) % s.deep,
+                f = i / (s.window * s.window * s.deep), channel = f / s.wide * s.deep + d;
+  double total = 0;
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t y = 0; y < s.side; ++y)
+      for (int64_t x = 0; x < s.side; ++x) {
+        const int64_t row = s.read(y, v), column = s.read(x, u);
+        if (row < 0 || column < 0) continue;
+        total +=
+            in[2][((b * s.filters + f) * s.side + y) * s.side + x] * in[0][((b * s.channels + channel) * s.image + row) * s.image + column];
+      }
+  return total;
+}
+
+std::vector<ExactValue> conv(const BenchCase& c, const Read& in) {
+  const Windows s(c);
+  const auto area = double(s.window * s.window);
+  std::vector<ExactValue> all;
+  const auto add = [&](size_t output, int64_t count, double cost_each, double (*value)(const Windows&, const Read&, int64_t)) {
+    for (const ExactValue& e : sampled(count, cost_each, [&](int64_t i) { return value(s, in, i); }))
+      all.push_back({output, e.index, e.value});
+  };
+  add(0, s.batch * s.filters * s.side * s.side, double(s.deep) * area, conv_of_pixel);
+  if (!c.backward) return all;
+  add(1, s.batch * s.channels * s.image * s.image, double(s.wide) * area, conv_gradient_of_image);
+  add(2, s.filters * s.deep * s.window * s.window, double(s.batch * s.side * s.side), conv_gradient_of_weight);
+  return all;
+}
+
+/// One head of queries, with its gradients.
 struct Head {
-  int64_t tokens, width, start;  ///< of its elements
+  int64_t tokens, keys, width;
+  int64_t start, kv_start;  ///< of its elements in the queries, and in keys and values
   const Read& in;
   bool causal;
-  std::vector<double> weights, d_scores;  ///< (tokens, tokens)
+  std::vector<double> weights = {}, d_scores = {};  ///< (tokens, keys)
 
-  double at(size_t input, int64_t token, int64_t i) const { return in[input][start + token * width + i]; }
-  int64_t attended(int64_t token) const { return causal ? token + 1 : tokens; }
-  double dot(size_t a, int64_t token_a, size_t b, int64_t token_b) const {
-    double total = 0;
-    for (int64_t i = 0; i < width; ++i) total += at(a, token_a, i) * at(b, token_b, i);
-    return total;
-  }
+  double query(int64_t token, int64_t i) const { return in[0][start + token * width + i]; }
+  double key(int64_t token, int64_t i) const { return in[1][kv_start + token * width + i]; }
+  double value(int64_t token, int64_t i) const { return in[2][kv_start + token * width + i]; }
+  double d_result(int64_t token, int64_t i) const { return in[3][start + token * width + i]; }
+  int64_t attended(int64_t token) const { return causal ? std::min(token + 1, keys) : keys; }
+
   void weigh() {
-    weights.assign(size_t(tokens * tokens), 0);
+    weights.assign(size_t(tokens * keys), 0);
     for (int64_t q = 0; q < tokens; ++q) {
-      double* row = &weights[size_t(q * tokens)];
+      double* row = &weights[size_t(q * keys)];
       double highest = -INFINITY, total = 0;
-      for (int64_t k = 0; k < attended(q); ++k) highest = std::max(highest, row[k] = dot(0, q, 1, k) / std::sqrt(double(width)));
+      for (int64_t k = 0; k < attended(q); ++k) {
+        double dot = 0;
+        for (int64_t i = 0; i < width; ++i) dot += query(q, i) * key(k, i);
+        highest = std::max(highest, row[k] = dot / std::sqrt(double(width)));
+      }
       for (int64_t k = 0; k < attended(q); ++k) total += row[k] = std::exp(row[k] - highest);
       for (int64_t k = 0; k < attended(q); ++k) row[k] /= total;
     }
@@ -101,39 +175,77 @@ struct Head {
   void differentiate() {
     d_scores.assign(weights.size(), 0);
     for (int64_t q = 0; q < tokens; ++q) {
-      const double* p = &weights[size_t(q * tokens)];
-      double* d = &d_scores[size_t(q * tokens)];
+      const double* p = &weights[size_t(q * keys)];
+      double* d = &d_scores[size_t(q * keys)];
       double mean = 0;
-      for (int64_t k = 0; k < attended(q); ++k) mean += p[k] * (d[k] = dot(3, q, 2, k));
+      for (int64_t k = 0; k < attended(q); ++k) {
+        for (int64_t i = 0; i < width; ++i) d[k] += d_result(q, i) * value(k, i);
+        mean += p[k] * d[k];
+      }
       for (int64_t k = 0; k < attended(q); ++k) d[k] = p[k] * (d[k] - mean) / std::sqrt(double(width));
     }
   }
-  /// Sum over tokens of matrix (or its transpose) row `token` times an input's column.
-  double weighted(const std::vector<double>& matrix, bool transposed, size_t input, int64_t token, int64_t i) const {
+
+  using Element = double (Head::*)(int64_t token, int64_t i) const;
+  /// Of a query: the sum over keys of its row of the matrix times a column of theirs.
+  double over_keys(const std::vector<double>& matrix, Element element, int64_t token, int64_t i) const {
     double total = 0;
-    for (int64_t t = 0; t < tokens; ++t) total += matrix[size_t(transposed ? t * tokens + token : token * tokens + t)] * at(input, t, i);
+    for (int64_t k = 0; k < keys; ++k) total += matrix[size_t(token * keys + k)] * (this->*element)(k, i);
+    return total;
+  }
+  double over_queries(const std::vector<double>& matrix, Element element, int64_t key, int64_t i) const {
+    double total = 0;
+    for (int64_t q = 0; q < tokens; ++q) total += matrix[size_t(q * keys + key)] * (this->*element)(q, i);
     return total;
   }
 };
 
-std::vector<ExactValue> attention(const BenchCase& c, const Read& in) {
-  const int64_t tokens = c.size[1], width = c.size[2], heads = c.batch * c.size[0];
-  std::vector<ExactValue> all;
-  Head head{
-      .tokens = tokens, .width = width, .start = (heads - 1) * tokens * width, .in = in, .causal = c.causal, .weights = {}, .d_scores = {}};
-  head.weigh();
-  if (c.backward) head.differentiate();
-  std::mt19937_64 random(1);
-  const int64_t samples = std::min<int64_t>(tokens * width, 4096);
-  for (int64_t s = 0; s < samples; ++s) {
-    const int64_t i = samples < tokens * width ? int64_t(random() % uint64_t(tokens * width)) : s;
-    const int64_t token = i / width, column = i % width;
-    all.push_back({0, head.start + i, head.weighted(head.weights, false, 2, token, column)});
-    if (!c.backward) continue;
-    all.push_back({1, head.start + i, head.weighted(head.d_scores, false, 1, token, column)});
-    all.push_back({2, head.start + i, head.weighted(head.d_scores, true, 0, token, column)});
-    all.push_back({3, head.start + i, head.weighted(head.weights, true, 3, token, column)});
+/// The last head of keys and all heads of queries that attend to it.
+std::vector<Head> last_heads(const BenchCase& c, const Read& in) {
+  const int64_t tokens = c.size[1], width = c.size[2], heads = c.batch * c.size[0], kv_heads = c.batch * c.kv_heads;
+  std::vector<Head> all;
+  for (int64_t h = heads - c.size[0] / c.kv_heads; h < heads; ++h) {
+    all.push_back({.tokens = tokens,
+                   .keys = c.keys,
+                   .width = width,
+                   .start = h * tokens * width,
+                   .kv_start = (kv_heads - 1) * c.keys * width,
+                   .in = in,
+                   .causal = c.causal});
+    all.back().weigh();
+    if (c.backward) all.back().differentiate();
   }
+  return all;
+}
+
+std::vector<ExactValue> attention(const BenchCase& c, const Read& in) {
+  const std::vector<Head> heads = last_heads(c, in);
+  const Head& head = heads.back();
+  std::vector<ExactValue> all;
+  std::mt19937_64 random(1);
+  // Calls f(token, i) for all elements of a head, or for random ones.
+  const auto sample = [&](int64_t tokens, auto f) {
+    const int64_t count = tokens * c.size[2], samples = std::min<int64_t>(count, 4096);
+    for (int64_t s = 0; s < samples; ++s) {
+      const int64_t at = samples < count ? int64_t(random() % uint64_t(count)) : s;
+      f(at / c.size[2], at % c.size[2]);
+    }
+  };
+  const auto place = [&](int64_t start, int64_t token, int64_t i) { return start + token * c.size[2] + i; };
+  sample(head.tokens, [&](int64_t token, int64_t i) {
+    all.push_back({0, place(head.start, token, i), head.over_keys(head.weights, &Head::value, token, i)});
+    if (c.backward) all.push_back({1, place(head.start, token, i), head.over_keys(head.d_scores, &Head::key, token, i)});
+  });
+  if (!c.backward) return all;
+  sample(head.keys, [&](int64_t token, int64_t i) {
+    double d_key = 0, d_value = 0;
+    for (const Head& h : heads) {
+      d_key += h.over_queries(h.d_scores, &Head::query, token, i);
+      d_value += h.over_queries(h.weights, &Head::d_result, token, i);
+    }
+    all.push_back({2, place(head.kv_start, token, i), d_key});
+    all.push_back({3, place(head.kv_start, token, i), d_value});
+  });
   return all;
 }
 

@@ -38,16 +38,27 @@ BenchWork matvec(const BenchCase& c) {
 BenchWork conv(const BenchCase& c) {
   const int64_t in = c.size[0], out = c.size[1], image = c.size[2], window = c.size[3];
   const ConvOptions options{.groups = c.groups, .stride = {c.stride}, .padding = {window / 2}};
-  return {.inputs = {random_normal({c.batch, in, image, image}, c.dtype), random_normal({out, in / c.groups, window, window}, c.dtype)},
-          .step = [options](const Tensors& t) { return Tensors{t[0].conv2d(t[1], {}, options).contiguous()}; }};
+  BenchWork work;
+  work.inputs = {random_normal({c.batch, in, image, image}, c.dtype), random_normal({out, in / c.groups, window, window}, c.dtype)};
+  if (c.backward) work.inputs.push_back(random_normal({c.batch, out, c.image_out(), c.image_out()}, c.dtype));
+  work.step = [options, backward = c.backward](const Tensors& t) {
+    Tensors results{t[0].conv2d(t[1], {}, options)};
+    if (!backward) return Tensors{results[0].contiguous()};
+    for (const Tensor& g : results[0].gradient({t[0], t[1]}, t[2])) results.push_back(g.contiguous());
+    results[0] = results[0].contiguous();
+    return results;
+  };
+  return work;
 }
 
 BenchWork attention(const BenchCase& c) {
-  const Sizes shape{c.batch, c.size[0], c.size[1], c.size[2]};
+  const Sizes queries{c.batch, c.size[0], c.size[1], c.size[2]}, keys{c.batch, c.kv_heads, c.keys, c.size[2]};
   BenchWork work;
-  for (int i = 0; i < (c.backward ? 4 : 3); ++i) work.inputs.push_back(random_normal(shape, c.dtype));
-  work.step = [causal = c.causal, backward = c.backward](const Tensors& t) {
-    Tensors results{t[0].scaled_dot_product_attention(t[1], t[2], {.is_causal = causal})};
+  for (const Sizes& shape : {queries, keys, keys}) work.inputs.push_back(random_normal(shape, c.dtype));
+  if (c.backward) work.inputs.push_back(random_normal(queries, c.dtype));
+  const AttentionOptions options{.is_causal = c.causal, .enable_gqa = c.kv_heads != c.size[0]};
+  work.step = [options, backward = c.backward](const Tensors& t) {
+    Tensors results{t[0].scaled_dot_product_attention(t[1], t[2], options)};
     if (backward)
       for (const Tensor& g : results[0].gradient({t[0], t[1], t[2]}, t[3])) results.push_back(g);
     return results;

@@ -36,6 +36,9 @@ TEST(BenchCase, SizesHaveDefaults) {
   EXPECT_EQ(make_case({.kernel = "matmul", .size = {7}}).size, (Sizes{7, 7, 7}));
   EXPECT_EQ(make_case({.kernel = "softmax", .size = {7}}).size, (Sizes{7, 7}));
   EXPECT_EQ(make_case({.kernel = "transpose", .size = {2, 3, 4}}).order, (std::vector<int>{2, 1, 0}));
+  EXPECT_EQ(make_case({.kernel = "attention", .size = {4, 3, 5}}).title(), "attention 4x3x5 float32");
+  EXPECT_EQ(make_case({.kernel = "attention", .size = {4, 1, 5}, .keys = 7, .kv_heads = 2}).title(),
+            "attention 4x1x5 keys 7 kv heads 2 float32");
   EXPECT_EQ(make_case({.kernel = "matmul", .size = {2, 3, 4}, .dtype = "bfloat16", .batch = 5}).title(), "matmul 2x3x4 batch 5 bfloat16");
 }
 
@@ -54,6 +57,9 @@ TEST(BenchCase, CountsOperationsAndBytes) {
       {{.kernel = "attention", .size = {2, 3, 5}}, 2 * (4 * 9 * 5), 4 * 4 * 30},
       {{.kernel = "attention", .size = {2, 3, 5}, .causal = true}, 2 * (4 * 6 * 5), 4 * 4 * 30},
       {{.kernel = "attention", .size = {2, 3, 5}, .backward = true}, 2 * (12 * 9 * 5), 4 * 8 * 30},
+      {{.kernel = "conv", .size = {4, 6, 5, 3}, .batch = 2, .backward = true}, 3 * 21600, 2 * 4 * (2 * 4 * 25 + 6 * 4 * 9 + 2 * 6 * 25)},
+      {{.kernel = "attention", .size = {4, 3, 5}, .keys = 7, .kv_heads = 2}, 4 * (4 * 21 * 5), 4 * 2 * (4 * 3 * 5 + 2 * 7 * 5)},
+      {{.kernel = "attention", .size = {1, 3, 5}, .keys = 2, .causal = true}, 4 * 5 * 5, 4 * 2 * (3 * 5 + 2 * 5)},
       {{.kernel = "softmax", .size = {3, 5}}, 5 * 15, 2 * 4 * 15},
       {{.kernel = "layernorm", .size = {3, 5}}, 7 * 15, 2 * 4 * 15},
       {{.kernel = "elementwise", .size = {8}}, 3 * 8, 4 * 4 * 8},
@@ -82,6 +88,9 @@ TEST(BenchCase, SaysWhatIsWrong) {
   expect_refused({.kernel = "softmax", .axis = 2}, {"--axis", "2", "0 or 1"});
   expect_refused({.kernel = "elementwise", .op = "foo"}, {"--op", "foo", "relu_fma"});
   expect_refused({.kernel = "transpose", .order = {0, 0}}, {"--order", "0,0", "0 to 1"});
+  expect_refused({.kernel = "sum", .keys = 2}, {"--keys", "attention"});
+  expect_refused({.kernel = "attention", .size = {6, 3, 5}, .kv_heads = 4}, {"--kv-heads", "4", "divisor of 6"});
+  expect_refused({.kernel = "matmul", .backward = true}, {"--backward", "conv, attention"});
   expect_refused({.kernel = "conv", .size = {4, 6, 5, 3}, .groups = 4}, {"4 groups", "6"});
   expect_refused({.kernel = "conv", .size = {4, 6, 5, 2}}, {"window is 2", "odd"});
 }
@@ -99,6 +108,12 @@ TEST(BenchWork, ResultsAreThoseOfTheDefinition) {
       {.kernel = "conv", .size = {4, 6, 8, 5}, .batch = 2, .stride = 2, .groups = 2},
       {.kernel = "attention", .size = {2, 6, 4}, .batch = 2},
       {.kernel = "attention", .size = {2, 6, 4}, .causal = true, .backward = true},
+      {.kernel = "conv", .size = {4, 6, 5, 3}, .batch = 2, .backward = true},
+      {.kernel = "conv", .size = {4, 6, 8, 5}, .batch = 2, .stride = 2, .groups = 2, .backward = true},
+      {.kernel = "conv", .size = {3, 3, 7, 3}, .batch = 1, .stride = 3, .groups = 3, .backward = true},
+      {.kernel = "attention", .size = {4, 6, 4}, .batch = 2, .kv_heads = 2, .backward = true},
+      {.kernel = "attention", .size = {4, 1, 8}, .keys = 9, .kv_heads = 1},
+      {.kernel = "attention", .size = {2, 5, 4}, .keys = 3, .causal = true, .backward = true},
       {.kernel = "softmax", .size = {5, 9}},
       {.kernel = "softmax", .size = {5, 9}, .axis = 0},
       {.kernel = "layernorm", .size = {5, 9}},
