@@ -6,17 +6,9 @@
 
 #include <tinygrad/nn.h>
 
-namespace tinygrad::apps {
+#include "models/conv_norm.h"
 
-/// A convolution without bias, then a batch normalization.
-struct ConvNorm : nn::Module {
-  nn::Conv2d conv;
-  nn::BatchNorm norm;
-  ConvNorm(int64_t in, int64_t out, int64_t size, int64_t stride)
-      : conv(in, out, size, {.stride = {stride}, .padding = {size / 2}, .bias = false}), norm(out) {}
-  Tensor operator()(const Tensor& x) const { return norm(conv(x)); }
-  TG_FIELDS(conv, norm)
-};
+namespace tinygrad::apps {
 
 /// Two 3x3 convolutions, around which the input is added.
 struct BasicBlock : nn::Module {

@@ -49,10 +49,11 @@ inline Json answer(const Json& request, Prepared& work, const std::function<Prep
   return reply;
 }
 
-/// Until the end of standard input.
-inline int serve(const std::string& version, const std::function<Prepared(const Json&)>& prepare) {
+/// Until the end of standard input. The first line says the version and what else is known of the side.
+inline int serve(const std::string& version, const std::function<Prepared(const Json&)>& prepare, Json about = Json::object()) {
   Prepared work;
-  std::cout << Json{{"version", version}}.dump() << std::endl;
+  about["version"] = version;
+  std::cout << about.dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     Json reply;
     try {

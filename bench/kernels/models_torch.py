@@ -1,11 +1,12 @@
-"""The networks of bench/kernels in PyTorch."""
+"""The networks of bench/kernels in PyTorch. Modules have the names that they have in apps/models/, so that weights can be exchanged."""
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-
-def conv_norm(fan_in, out, size, stride):
-    return nn.Sequential(nn.Conv2d(fan_in, out, size, stride, size // 2, bias=False), nn.BatchNorm2d(out))
+import encoders_torch
+import mobile_torch
+from conv_norm_torch import ConvNorm
 
 
 class BasicBlock(nn.Module):
@@ -13,11 +14,11 @@ class BasicBlock(nn.Module):
 
     def __init__(self, fan_in, width, stride):
         super().__init__()
-        self.first, self.second = conv_norm(fan_in, width, 3, stride), conv_norm(width, width, 3, 1)
-        self.shortcut = conv_norm(fan_in, width, 1, stride) if stride != 1 or fan_in != width else nn.Identity()
+        self.first, self.second = ConvNorm(fan_in, width, 3, stride), ConvNorm(width, width, 3, 1)
+        self.shortcut = ConvNorm(fan_in, width, 1, stride) if stride != 1 or fan_in != width else None
 
     def forward(self, x):
-        return (self.second(self.first(x).relu()) + self.shortcut(x)).relu()
+        return (self.second(self.first(x).relu()) + (self.shortcut(x) if self.shortcut else x)).relu()
 
 
 class Bottleneck(nn.Module):
@@ -25,17 +26,17 @@ class Bottleneck(nn.Module):
 
     def __init__(self, fan_in, width, stride):
         super().__init__()
-        self.narrow, self.middle, self.widen = conv_norm(fan_in, width, 1, 1), conv_norm(width, width, 3, stride), conv_norm(width, width * 4, 1, 1)
-        self.shortcut = conv_norm(fan_in, width * 4, 1, stride) if stride != 1 or fan_in != width * 4 else nn.Identity()
+        self.narrow, self.middle, self.widen = ConvNorm(fan_in, width, 1, 1), ConvNorm(width, width, 3, stride), ConvNorm(width, width * 4, 1, 1)
+        self.shortcut = ConvNorm(fan_in, width * 4, 1, stride) if stride != 1 or fan_in != width * 4 else None
 
     def forward(self, x):
-        return (self.widen(self.middle(self.narrow(x).relu()).relu()) + self.shortcut(x)).relu()
+        return (self.widen(self.middle(self.narrow(x).relu()).relu()) + (self.shortcut(x) if self.shortcut else x)).relu()
 
 
 class ResNet(nn.Module):
     def __init__(self, block, depths):
         super().__init__()
-        self.stem, self.pool, blocks, fan_in = conv_norm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1), [], 64
+        self.stem, self.pool, blocks, fan_in = ConvNorm(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1), [], 64
         for width, depth in zip((64, 128, 256, 512), depths):
             for i in range(depth):
                 blocks.append(block(fan_in, width, 2 if i == 0 and width > 64 else 1))
@@ -47,16 +48,14 @@ class ResNet(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, features=768, heads=12):
+    def __init__(self, features=768):
         super().__init__()
-        self.heads, self.norm1, self.norm2 = heads, nn.LayerNorm(features), nn.LayerNorm(features)
-        self.qkv, self.out = nn.Linear(features, 3 * features), nn.Linear(features, features)
+        self.norm1, self.norm2 = nn.LayerNorm(features), nn.LayerNorm(features)
+        self.attention = encoders_torch.Attention(causal=True)
         self.widen, self.narrow = nn.Linear(features, 4 * features), nn.Linear(4 * features, features)
 
     def forward(self, x):
-        batch, tokens, features = x.shape
-        q, k, v = (t.reshape(batch, tokens, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, tokens, features))
+        x = x + self.attention(self.norm1(x))
         return x + self.narrow(F.gelu(self.widen(self.norm2(x)), approximate="tanh"))
 
 
@@ -71,40 +70,55 @@ class Gpt2(nn.Module):
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 
-class MnistNet(nn.Sequential):
+class MnistNet(nn.Module):
     def __init__(self):
-        super().__init__(nn.Conv2d(1, 32, 5), nn.ReLU(), nn.Conv2d(32, 32, 5), nn.ReLU(), nn.BatchNorm2d(32), nn.MaxPool2d(2),
-                         nn.Conv2d(32, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU(), nn.BatchNorm2d(64), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(576, 10))
+        super().__init__()
+        self.conv1, self.conv2, self.conv3, self.conv4 = nn.Conv2d(1, 32, 5), nn.Conv2d(32, 32, 5), nn.Conv2d(32, 64, 3), nn.Conv2d(64, 64, 3)
+        self.norm1, self.norm2, self.out = nn.BatchNorm2d(32), nn.BatchNorm2d(64), nn.Linear(576, 10)
 
     def forward(self, pixels):
-        return super().forward(pixels.float() / 255)
+        x = pixels.float() / 255
+        x = F.max_pool2d(self.norm1(self.conv2(self.conv1(x).relu()).relu()), 2)
+        x = F.max_pool2d(self.norm2(self.conv4(self.conv3(x).relu()).relu()), 2)
+        return self.out(x.flatten(1))
 
 
-MODELS = ("resnet18", "resnet50", "gpt2", "train_mnist", "train_gpt2", "train_resnet18")
+IMAGES = {"resnet18": lambda: ResNet(BasicBlock, (2, 2, 2, 2)), "resnet50": lambda: ResNet(Bottleneck, (3, 4, 6, 3)),
+          "mobilenetv3": mobile_torch.MobileNetV3, "efficientnet": mobile_torch.EfficientNetB0, "vit": encoders_torch.VitB16}
+TEXTS = {"gpt2": (Gpt2, 50257), "bert": (encoders_torch.BertBase, encoders_torch.VOCABULARY)}
+MODELS = (*IMAGES, *TEXTS, "train_mnist", "train_gpt2", "train_resnet18", "train_bert")
 
 
 def network(c):
-    """The network of a case, and its inputs: one, or with the answers to train with."""
-    name, size = c["kernel"], c["size"]
-    if name in ("resnet18", "train_resnet18"):
-        net = ResNet(BasicBlock, (2, 2, 2, 2))
-    elif name == "resnet50":
-        net = ResNet(Bottleneck, (3, 4, 6, 3))
-    elif name in ("gpt2", "train_gpt2"):
-        net = Gpt2(size[0])
-    elif name == "train_mnist":
-        return MnistNet(), [torch.randint(0, 256, (size[0], 1, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (size[0],))]
+    """The network of a case, and its inputs: one, or with the answers to train with. Weights and inputs are those of the file `share`, if
+    the case has it, and the third result is what the file says comes out of them, or None."""
+    name, size = c["kernel"].removeprefix("train_"), c["size"]
+    train = name != c["kernel"]
+    if name == "mnist":
+        net, inputs = MnistNet(), [torch.randint(0, 256, (size[0], 1, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (size[0],))]
+    elif name in IMAGES:
+        side = size[1] if train else 224
+        net, inputs = IMAGES[name](), [torch.randn(size[0], 3, side, side), torch.randint(0, 1000, (size[0],))]
+    elif name in TEXTS:
+        make, vocabulary = TEXTS[name]
+        net, inputs = make(size[0]), [torch.randint(0, vocabulary, size[1:]) for _ in range(2)]
     else:
         raise ValueError(f"has no {name}")
-    if name == "train_resnet18":
-        return net, [torch.randn(size[0], 3, size[1], size[1]), torch.randint(0, 1000, (size[0],))]
-    if name == "train_gpt2":
-        return net, [torch.randint(0, 50257, size[1:]), torch.randint(0, 50257, size[1:])]
-    return net, [torch.randint(0, 50257, (1, size[1])) if name == "gpt2" else torch.randn(size[0], 3, 224, 224)]
+    expected = None
+    if "share" in c:
+        shared = safetensors.torch.load_file(c["share"])
+        inputs = [shared.pop("input"), shared.pop("answers", inputs[1]).long()]
+        expected = shared.pop("losses" if train else "output").double()
+        net.load_state_dict(shared)
+    return net, inputs if train else inputs[:1], expected
 
 
 def optimizer_for(c, net):
     if c["kernel"] == "train_mnist":
         return torch.optim.Adam(net.parameters(), fused=True)
     return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, fused=True)
+
+
+def difference(got, expected):
+    """The largest one, divided by the root mean square."""
+    return ((got.double().flatten() - expected).abs().max() / expected.square().mean().sqrt()).item()

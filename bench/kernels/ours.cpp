@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+#include <tinygrad/device.h>
+
 using namespace tinygrad;
 using bench::Json;
 
@@ -25,6 +27,8 @@ apps::CaseOptions options_of(const Json& c) {
           .batch = optional<int64_t>(c, "batch"),
           .stride = optional<int64_t>(c, "stride"),
           .groups = optional<int64_t>(c, "groups"),
+          .keys = optional<int64_t>(c, "keys"),
+          .kv_heads = optional<int64_t>(c, "kv_heads"),
           .axis = optional<int>(c, "axis"),
           .order = c.value("order", std::vector<int>{}),
           .causal = c.value("causal", false),
@@ -84,5 +88,5 @@ int main(int argc, char** argv) {
     std::cerr << "kernels_ours: " << what << ": expects first-step, first-search or nothing\n";
     return 2;
   }
-  return bench::serve("", prepare);
+  return bench::serve("", prepare, {{"arch", Device::get(default_device()).target().arch.str()}});
 }

@@ -1,16 +1,22 @@
-"""PyTorch as a peer of bench/kernels: eager, or with the argument "compile" through torch.compile."""
+"""PyTorch as a peer of bench/kernels: eager, with the argument "compile" through torch.compile, with "onednn" products of matrices by the
+oneDNN that it brings, where it would take another library by itself; with "first-step" seconds of a first training step, alone or behind
+"compile"."""
+import json
 import os
 import sys
+import time
 
+if "first-step" in sys.argv[1:]:
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": os.environ["CACHEDB"] + ".inductor", "TORCHINDUCTOR_COMPILE_THREADS": os.environ["OMP_NUM_THREADS"]}
 import torch
 import torch.nn.functional as F
 
 from torch.utils.flop_counter import FlopCounterMode
 
-from models_torch import MODELS, network, optimizer_for
+from models_torch import MODELS, difference, network, optimizer_for
 from serve import serve
 
-compiled = "compile" in sys.argv[1:]
+compiled, by_onednn = "compile" in sys.argv[1:], "onednn" in sys.argv[1:]
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 torch.manual_seed(1)
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -24,28 +30,64 @@ ELEMENTWISE = {
 def matmul(c, normal):
     m, n, k = c["size"]
     batch = (c["batch"],) if c.get("batch", 1) > 1 else ()
-    return torch.matmul, [normal(*batch, m, k), normal(*batch, k, n)]
+    if c.get("dtype") == "int8":
+        return product_of_integers(c, m, n, k)
+    inputs = [normal(*batch, m, k), normal(*batch, k, n)]
+    if not by_onednn:
+        return torch.matmul, inputs
+    if batch:
+        raise ValueError("has no way to choose oneDNN for a batch")
+    return lambda a, b: torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], ""), inputs
+
+
+def product_of_integers(c, m, n, k):
+    """uint8 by int8 into int32, or through oneDNN's quantized layer: into float32, with scales of 1 and with packing."""
+    if c.get("batch", 1) > 1:
+        raise ValueError("has no batched product of integers")
+    inputs = [torch.randint(0, 256, (m, k), dtype=torch.uint8), torch.randint(-128, 128, (k, n), dtype=torch.int8)]
+    one, ones, zeros = 1.0, torch.ones(n), torch.zeros(n, dtype=torch.long)
+
+    def quantized(a, b):
+        packed = torch.ops.onednn.qlinear_prepack(b.t(), list(a.shape))
+        return torch.ops.onednn.qlinear_pointwise(a, one, 0, packed, ones, zeros, None, one, 0, torch.float32, "none", [], "")
+    f = quantized if by_onednn else torch._int_mm
+    exact = inputs[0][:1].long() @ inputs[1].long()
+    if (f(*inputs)[:1] - exact).abs().max() > 1e-6 * exact.abs().max():
+        raise ValueError("the result is wrong: its sums saturate")
+    return f, inputs
 
 
 def conv(c, normal):
     channels, filters, image, window = c["size"]
     groups, stride = c.get("groups", 1), c.get("stride", 1)
     inputs = [normal(c.get("batch", 16), channels, image, image), normal(filters, channels // groups, window, window)]
-    return lambda x, w: F.conv2d(x, w, stride=stride, padding=window // 2, groups=groups), inputs
+
+    def f(x, w):
+        return F.conv2d(x, w, stride=stride, padding=window // 2, groups=groups)
+    return with_gradients(f, inputs) if c.get("backward") else (f, inputs)
+
+
+def with_gradients(f, inputs):
+    """What f gives, then the gradients of its inputs."""
+    gradient = torch.randn_like(f(*inputs))
+    for t in inputs:
+        t.requires_grad_()
+
+    def both(gradient, *inputs):
+        out = f(*inputs)
+        return out, *torch.autograd.grad(out, inputs, gradient)
+    return both, [gradient, *inputs]
 
 
 def attention(c, normal):
-    inputs = [normal(c.get("batch", 1), *c["size"]) for _ in range(4 if c.get("backward") else 3)]
-    causal = c.get("causal", False)
-    if not c.get("backward"):
-        return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), inputs
-    for t in inputs[:3]:
-        t.requires_grad_()
+    (heads, tokens, width), batch = c["size"], c.get("batch", 1)
+    causal, kv_heads = c.get("causal", False), c.get("kv_heads", heads)
+    keys = (batch, kv_heads, c.get("keys", tokens), width)
+    inputs = [normal(batch, heads, tokens, width), normal(*keys), normal(*keys)]
 
-    def both(q, k, v, gradient):
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return torch.autograd.grad(out, [q, k, v], gradient)
-    return both, inputs
+    def f(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=kv_heads != heads)
+    return with_gradients(f, inputs) if c.get("backward") else (f, inputs)
 
 
 def function_of(c):
@@ -88,14 +130,16 @@ def replay(kernels, floats):
 
 
 def prepare_model(c):
-    """A call of a network or a training step, and how many operations of products and convolutions it has."""
-    net, inputs = network(c)
+    """A call of a network or a training step, how many operations of products and convolutions it has, and how far its result is from the
+    one that the case shares: of training steps as models.cpp has it."""
+    net, inputs, expected = network(c)
     train = c["kernel"].startswith("train_")
     torch.set_grad_enabled(train)
     net.train(train)
     run = torch.compile(net, dynamic=False) if compiled else net
     if not train:
-        return lambda: run(*inputs), {"flops": operations(lambda: net(*inputs))}
+        facts = {} if expected is None else {"difference": difference(run(*inputs), expected)}
+        return lambda: run(*inputs), facts | {"flops": operations(lambda: net(*inputs))}
     optimizer = optimizer_for(c, net)
 
     def step(f):
@@ -105,7 +149,28 @@ def prepare_model(c):
         loss.backward()
         optimizer.step()
         return loss.item()
-    return lambda: step(run), {"flops": operations(lambda: step(net))}
+    facts = {}
+    if expected is not None:
+        facts = {"difference": difference_of_step(optimizer, lambda: step(run), expected), "flops": operations(lambda: step(net))}
+    return lambda: step(run), facts
+
+
+def difference_of_step(optimizer, step, expected):
+    """Of the losses of four steps of which only the third moves the weights, the last one is compared."""
+    rates = [group["lr"] for group in optimizer.param_groups]
+    losses = []
+    for i in range(4):
+        for group, rate in zip(optimizer.param_groups, rates):
+            group["lr"] = rate if i >= 2 else 0.0
+        losses.append(step())
+    return abs((losses[3] - expected[3]) / (expected[0] - expected[3])).item()
+
+
+def first_step():
+    start = time.perf_counter()
+    call, _ = prepare_model({"kernel": "train_mnist", "size": [512]})
+    call()
+    return time.perf_counter() - start
 
 
 def operations(call):
@@ -120,11 +185,15 @@ def prepare(c):
         return replay(*c["size"])
     if c["kernel"] in MODELS:
         return prepare_model(c)
-    torch.set_grad_enabled(c.get("backward", False))
+    torch.set_grad_enabled(False)
     f, inputs = function_of(c)
+    torch.set_grad_enabled(c.get("backward", False))
     if compiled:
         f = torch.compile(f, dynamic=False)
     return lambda: f(*inputs)
 
 
-serve(torch.__version__, prepare)
+if "first-step" in sys.argv[1:]:
+    print(json.dumps({"seconds": first_step()}))
+else:
+    serve(torch.__version__, prepare)
