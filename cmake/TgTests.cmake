@@ -303,7 +303,7 @@ function(tg_test_docs)
     add_test(NAME guide.${name} COMMAND ${checker} "${folder}/guide/${page}" ${how})
     set_property(TEST guide.${name} PROPERTY LABELS guide)
   endforeach()
-  file(GLOB pages CONFIGURE_DEPENDS "${folder}/*.md" "${folder}/backends/*.md")
+  file(GLOB pages CONFIGURE_DEPENDS "${folder}/*.md" "${folder}/backends/*.md" "${folder}/benchmarks/*.md")
   set(front "${PROJECT_SOURCE_DIR}/CONTRIBUTING.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md")
   add_test(NAME docs.links COMMAND ${checker} "${PROJECT_SOURCE_DIR}/README.md" ${front} ${pages})
   # The map of the code and the pages behind it; snippets of most of them are of tests and golden files, and are not run.

@@ -1,38 +1,28 @@
-"""docs/benchmarks.md from the rows of bench/kernels."""
+"""Pages of docs/benchmarks/ from the rows of bench/kernels, and the index of them, docs/benchmarks.md."""
 import os
-import platform
-import subprocess
-import time
 
+import goals
+import history
+import machine
 
-def command_output(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+INTRODUCTION = """\
+Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {rounds} rounds (3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is inside what is timed.
 
+A row is judged by the least of its ratios, that beside the best peer of all that ran; "missed" is below its goal by anything. Of products 95 % of the peak reach a goal, too: of multiply-adds in registers, or of what a peer reached if that is more. Of random rows (\\*) the geometric mean has a goal, and each one a lower one where it says so.
 
-def machine():
-    facts = {}
-    for line in command_output("lscpu").splitlines():
-        key, _, value = line.partition(":")
-        facts[key.strip()] = value.strip()
-    flags = facts.get("Flags", "").split()
-    wide = [f for f in ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile") if f in flags]
-    with open("/proc/meminfo") as file:
-        memory = int(file.readline().split()[1]) / 1e6
-    caches = ", ".join(f"{key.removesuffix(' cache')} {facts[key]}" for key in ("L1d cache", "L2 cache", "L3 cache") if key in facts)
-    name = f"{facts.get('Model name', platform.processor())} (family {facts.get('CPU family', '?')}, model {facts.get('Model', '?')})"
-    return f"{name}, {facts.get('CPU(s)', '?')} CPUs, {' '.join(wide) or platform.machine()}; {caches}; {memory:.0f} GB; Linux {platform.release().split('-')[0]}"
+The percentage is the part of the roofline: of multiply-adds in registers, or of reading and copying memory of the row's size, measured in our process before and after; of networks of multiply-adds alone. More than 100 % is Winograd's method, which has fewer multiplications than a convolution counts.
 
+The error is the largest difference from float64, computed in our process (at random places of large results), divided by the value or, for smaller ones, by the root mean square of all; of training steps that of the loss after one, divided by how far that moved it. Networks have the same weights and inputs on all sides but tinygrad's, and peers are compared with the same float64 results.
 
-def commit():
-    name = command_output("git", "rev-parse", "--short=10", "HEAD")
-    return name + (" with changes" if command_output("git", "status", "--porcelain", "--untracked-files=no") else "")
+Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise. "Last runs" are the ratios of earlier runs of this page, the newest last."""
 
 
 def number(x, digits=3):
     return f"{x:.{digits}g}" if x < 10 ** digits else f"{x:.0f}"
+
+
+def ratio(x):
+    return "" if x is None else f"{x:.2f}"
 
 
 def milliseconds(seconds):
@@ -50,59 +40,164 @@ def work_rate(row):
     return ", ".join(parts)
 
 
-def goals(row):
-    words = [f"{number(g['ratio'])} of {' / '.join(g['peers'])} (goal {number(g['goal'])}){'' if g['reached'] else ' **below**'}"
-             for g in row["goals"]]
-    if not row["right"]:
-        words.append("**wrong**")
-    return "<br>".join(words)
-
-
 def idle(peer):
     """Says that a peer left CPUs idle: it may be its choice, or the way we started it."""
     busy = peer.get("busy")
     return f", {100 * busy:.0f} % busy" if busy is not None and busy < 0.75 else ""
 
 
-def cells(row):
+def apart(peer):
+    """How far a peer's result is from the one that both should have."""
+    return f", error {number(peer['difference'], 2)}" if "difference" in peer else ""
+
+
+def plain(text):
+    return (text.splitlines() or [""])[0].replace("|", "/")[:80]
+
+
+def amount(goal, key):
+    if goal["of"] == "seconds":
+        return f"{number(goal[key] * 1e3)} ms" if goal[key] > 1e-4 else f"{number(goal[key] * 1e6)} us"
+    return f"{100 * goal[key]:.0f} %" if goal["of"] == "the peak" else number(goal[key])
+
+
+def goal_words(row):
+    words = [] if row["right"] else ["**wrong**"]
+    words += [f"**{name} disagrees**" for name in row["disagree"]]
+    if goal := row.get("goal"):
+        beside = "" if goal["of"] == "seconds" else f" of {goal['of']}"
+        words.append(f"{amount(goal, 'value')}{beside}, goal {amount(goal, 'goal')}{'' if goal['reached'] else ' **missed**'}")
+    return "<br>".join(words)
+
+
+def trend(row, lines):
+    """Ratios of the last runs; bold where this one fell."""
+    earlier = [] if row["random"] else history.before(lines, history.key_of(row))
+    words = [ratio(e[0]) for e in earlier]
+    lost = history.fell(history.entry(row), earlier)
+    return ", ".join(words + ([f"**fell by {100 * lost:.0f} %**"] if lost else []))
+
+
+def cells(row, lines):
     if "failed" in row:
-        return [str(row["case"]), "**failed**", row["failed"].replace("|", "/"), "", "", ""]
-    peers = [f"{name} {milliseconds(p['seconds'])} ({number(p['ratio'])}{idle(p)})" for name, p in row["peers"].items()]
-    peers += [f"{name}: {why.splitlines()[0].replace('|', '/')[:80]}" for name, why in row["missing"].items()]
+        return [row["title"], "**failed**", plain(row["failed"]), "", "", "", ""]
+    peers = [f"{name} {milliseconds(p['seconds'])} ({number(p['ratio'])}{idle(p)}{apart(p)})" for name, p in row["peers"].items()]
+    peers += [f"{name}: {plain(why)}" for name, why in row["missing"].items()]
     error = number(row["error_of_result"], 2) if "error_of_result" in row else ""
-    return [row["title"] + (" \\*" if row["random"] else ""), milliseconds(row["seconds"]), work_rate(row), "<br>".join(peers), error, goals(row)]
+    return [title_of(row), milliseconds(row["seconds"]), work_rate(row), "<br>".join(peers), error, goal_words(row), trend(row, lines)]
 
 
-def summary(rows):
-    judged = [g for r in rows for g in r.get("goals", [])]
-    below = sum(not g["reached"] for g in judged)
-    failed = sum("failed" in r for r in rows)
-    return f"{len(rows)} rows, {len(judged)} goals, {below} of them below" + (f", {failed} rows failed" if failed else "") + "."
+def title_of(row):
+    return row["title"] + (" \\*" if row["random"] else "")
 
 
-def write(path, result):
+def table(header, body):
+    return ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header), *("| " + " | ".join(line) + " |" for line in body), ""]
+
+
+def missed(result):
+    """Lines of what did not reach its goal, by work, the worst first."""
+    lines = []
+    for work in result["works"]:
+        rows = [r for r in result["rows"] if r["work"] == work and goals.is_missed(r)]
+        rows.sort(key=lambda r: -1 if goals.is_broken(r) else r["goal"]["value"] / r["goal"]["goal"] if r["goal"]["of"] != "seconds" else 0)
+        lines += [f"- {m['work']}: {m['what']} {number(m['value'])}, goal {m['goal']:g}" for m in result["means"] if m["work"] == work and not m["reached"]]
+        lines += [f"- {r['group']}: {title_of(r)}: {'failed' if 'failed' in r else goal_words(r)}" for r in rows]
+    return lines
+
+
+def fallen(result, lines):
+    out = []
+    for row in result["rows"]:
+        if not row["random"] and "failed" not in row:
+            key = history.key_of(row)
+            if lost := history.fell(history.entry(row), history.before(lines, key)):
+                out.append(f"- {key}: {trend(row, lines)}, now {ratio(goals.ratio_of(row))}")
+    return out
+
+
+def work_lines(works):
+    return [[name, str(m["rows"]), ratio(m["fixed"]), ratio(m["random"]), f"{m['worst']}: {ratio(m['worst_ratio'])}" if m["worst"] else "",
+             f"{m['missed']} of {m['judged']}"] for name, m in works.items()]
+
+
+def group_line(rows):
+    m = goals.means(rows)
+    if m["all"] is None:
+        return []
+    return [f"Geometric mean {ratio(m['all'])}; worst {m['worst']}: {ratio(m['worst_ratio'])}; {m['missed']} of {m['judged']} goals missed.", ""]
+
+
+def summary(result):
+    """The line that the index repeats."""
+    works = result["works"].values()
+    missed_goals, judged = sum(m["missed"] for m in works), sum(m["judged"] for m in works)
+    missed_means = sum(not m["reached"] for m in result["means"])
+    of_means = f", {missed_means} of {len(result['means'])} of means" if result["means"] else ""
+    return f"Summary: {result['date']} UTC, commit {result['commit']}: {len(result['rows'])} rows, {missed_goals} of {judged} goals of rows missed{of_means}."
+
+
+def head(result):
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result["versions"].items()))
-    without = f"without {', '.join(result['without'])}, with their goals left out" if result["without"] else ""
-    lines = [
-        "# Benchmarks", "",
-        f"Written by `{result['command']}`, a part of `make bench`; do not edit. `bench/kernels/run GROUP` measures a part, `tg bench KERNEL` one kernel.",
-        "",
-        f"- commit {commit()}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, load average {os.getloadavg()[0]:.1f} at the end",
-        f"- {machine()}",
-        "; ".join(filter(None, [f"- {result['threads']} threads on as many CPUs, for every side", versions, without])),
-        f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", "",
-        f"Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {result['rounds']} rounds "
-        "(3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided "
-        "by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is "
-        "inside what is timed. Within 3 % of a goal counts as reached; a random size is to reach 0.9 of what the fixed ones of its group do. The percentage is the fraction of the roofline: of what multiply-adds in "
-        "registers, or reading and copying memory of the row's size, reached in our process, before or after; of networks, of multiply-adds alone. "
-        "More than 100 % is Winograd's method, which has fewer multiplications than the convolution counts. The error is the largest difference "
-        "from float64, computed in the same process (at random places of large results), divided by the value or, for smaller ones, by the root "
-        "mean square of all; of training steps, that of the loss after one, divided by how far that moved it. Libraries in Python keep freed memory (MALLOC_MMAP_MAX_=0), which spares them page faults that they have otherwise.",
-        "",
-        summary(result["rows"]), ""]
+    without = f"without {', '.join(result['without'])}" if result["without"] else ""
+    return [
+        f"# Benchmarks: {machine.spoken(result['arch'])}", "",
+        f"Written by `{result['command']}`; do not edit. [How speed is measured](../benchmarking.md).", "",
+        summary(result), "",
+        f"- {result['machine']}",
+        "; ".join(filter(None, [f"- {result['threads']} threads on as many CPUs, for every side, where a row does not say another number", versions, without])),
+        f"- load average {result['load'][0]:.1f} before, {result['load'][1]:.1f} behind it; {result['minutes']:.0f} minutes",
+        f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", ""]
+
+
+def text_of(result, lines):
+    """The page; `lines` are those of earlier runs."""
+    out = head(result)
+    out += ["## Goals missed", "", *(missed(result) or ["None."]), ""]
+    if lines:
+        out += ["## Fallen since earlier runs", "", *(fallen(result, lines) or ["None."]), ""]
+    out += ["## By work", "", *table(["work", "rows", "fixed, geometric mean", "random", "worst", "missed"], work_lines(result["works"]))]
+    out += ["## How to read it", "", INTRODUCTION.format(rounds=result["rounds"]), ""]
     for name in dict.fromkeys(r["group"] for r in result["rows"]):
-        lines += [f"## {name}", "", "| work | tg | rate | peers | error | goals |", "| --- | --- | --- | --- | --- | --- |"]
-        lines += ["| " + " | ".join(cells(r)) + " |" for r in result["rows"] if r["group"] == name] + [""]
+        rows = [r for r in result["rows"] if r["group"] == name]
+        out += [f"## {name}", "", *group_line(rows)]
+        out += table(["work", "tg", "rate", "peers", "error", "goal", "last runs"], [cells(r, lines) for r in rows])
+    return "\n".join(out)
+
+
+def write(path, result, lines):
     with open(path, "w") as file:
-        file.write("\n".join(lines))
+        file.write(text_of(result, lines))
+
+
+def publish(docs, result):
+    """The page of the machine, its record with this run, and the index."""
+    folder = os.path.join(docs, "benchmarks")
+    os.makedirs(folder, exist_ok=True)
+    record = os.path.join(folder, f"{result['arch']}.jsonl")
+    write(os.path.join(folder, f"{result['arch']}.md"), result, history.read(record))
+    history.append(record, history.line_of(result))
+    write_index(docs)
+
+
+def entry_of_index(folder, name):
+    """The title of a page and its summary, each a line of it."""
+    with open(os.path.join(folder, name)) as file:
+        lines = file.read().splitlines()
+    title = next(line for line in lines if line.startswith("# ")).removeprefix("# Benchmarks: ")
+    said = next(line for line in lines if line.startswith("Summary: ")).removeprefix("Summary: ")
+    return [f"[{title}](benchmarks/{name})", said]
+
+
+def write_index(docs):
+    folder = os.path.join(docs, "benchmarks")
+    pages = [entry_of_index(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".md")]
+    lines = ["# Benchmarks", "",
+             "Kernels, networks and training steps beside other libraries, a page for each microarchitecture that they were measured on. "
+             "[benchmarking.md](benchmarking.md) says how, [benchmarks-cuda.md](benchmarks-cuda.md) has an NVIDIA GPU.", "",
+             *table(["processor", "last run"], pages),
+             "```sh", "bench/kernels/run --publish              # all of it, hours: this machine's page, its record and this index",
+             "bench/kernels/run matmul --quick         # a part, and no page", "```", "",
+             "This page is written by the same program, from the lines that begin with \"Summary:\"."]
+    with open(os.path.join(docs, "benchmarks.md"), "w") as file:
+        file.write("\n".join(lines) + "\n")

@@ -23,7 +23,7 @@ def end_with_parent():
 class Side:
     def __init__(self, name, command, environment=None, cpus=None):
         self.name, self.command, self.environment, self.cpus = name, command, environment or {}, cpus
-        self.process, self.version = None, None
+        self.process, self.version, self.about = None, None, {}
         self.computed = self.waited = 0.0  # since prepare(): seconds of all its threads, and seconds that passed
 
     def environment_of_process(self):
@@ -41,7 +41,8 @@ class Side:
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         env=self.environment_of_process(), start_new_session=True,
                                         preexec_fn=self.before_start)
-        self.version = self._answer(120).get("version", "")
+        self.about = self._answer(120)
+        self.version = self.about.get("version", "")
 
     def _answer(self, timeout):
         ready, _, _ = select.select([self.process.stdout], [], [], timeout)
@@ -91,16 +92,16 @@ class Side:
         """On average since prepare(); None where that was too short to tell."""
         return self.computed / self.waited / len(self.cpus) if self.waited > 0.3 else None
 
-    def run_once(self, what, cache):
-        """The first of what, a "step" of training or a "search", in a process of its own that keeps kernels in this file: its seconds, and
-        how wrong the result is where the side tells."""
+    def run_once(self, arguments, cache):
+        """What the side prints with these arguments, in a process of its own that keeps kernels in this file: its seconds, and more where
+        it tells."""
         try:
-            done = subprocess.run([*self.command, f"first-{what}"], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
+            done = subprocess.run([*self.command, *arguments], env=self.environment_of_process() | {"CACHEDB": cache}, capture_output=True, timeout=600,
                                   preexec_fn=self.before_start)
         except subprocess.TimeoutExpired:
             raise Failed("took too long") from None
         if done.returncode:
-            raise Failed(done.stderr.decode(errors="replace").strip().splitlines()[-1])
+            raise Failed((done.stderr.decode(errors="replace").strip().splitlines() or [f"ended with {done.returncode}"])[-1])
         return json.loads(done.stdout)
 
     def release(self):
@@ -128,7 +129,7 @@ def peers(build, cpus):
     def python(name, script, *arguments, **environment):
         return Side(name, [sys.executable, os.path.join(here, script), *arguments], keep_memory | environment, cpus=cpus)
     sides = [Side("OpenBLAS", [blas, "openblas"], cpus=cpus), Side("oneDNN", [blas, "onednn"], cpus=cpus),
-             python("torch", "peer_torch.py"), python("torch.compile", "peer_torch.py", "compile", TORCHINDUCTOR_COMPILE_THREADS="1"),
+             python("torch", "peer_torch.py"), python("torch.oneDNN", "peer_torch.py", "onednn"), python("torch.compile", "peer_torch.py", "compile", TORCHINDUCTOR_COMPILE_THREADS="1"),
              python("JAX", "peer_jax.py", JAX_PLATFORMS="cpu"), python("onnxruntime", "peer_onnx.py"),
              python("tinygrad", "peer_tinygrad.py", DEV="CPU", CC="clang-19", CPU_COUNT=str(len(cpus)))]
     return {side.name: side for side in sides}
@@ -140,6 +141,40 @@ def program(build):
 
 def ours(name, build, cpus, **environment):
     return Side(name, [program(build)], environment, cpus=cpus)
+
+
+def compilers(build, cpus):
+    """Ours and tinygrad, which schedule, lower and render a model without running it, in one thread."""
+    one = set(sorted(cpus)[:1])
+    script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compile", "peer_tinygrad.py")
+    return (Side("tg", [os.path.join(build, "bin", "tg"), "compile", "--device", "NULL", "--json"], {"PARALLEL": "0"}, one),
+            {"tinygrad": Side("tinygrad", [sys.executable, script], {"CC": "clang-19"}, one)})
+
+
+def counts_of_threads(cpus):
+    """1, 2, 4, 8, 16 and all, as far as there are so many CPUs."""
+    return sorted({n for n in (1, 2, 4, 8, 16) if n <= cpus} | {cpus})
+
+
+def in_order(cpus, core_of):
+    """CPUs so that the first n are of n cores, if there are so many: one of each core comes before a second one of any."""
+    seen, ranks = {}, {}
+    for cpu in sorted(cpus):
+        core = core_of(cpu)
+        ranks[cpu] = seen[core] = seen.get(core, -1) + 1
+    return sorted(cpus, key=lambda cpu: (ranks[cpu], cpu))
+
+
+def core_of(cpu):
+    try:
+        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as file:
+            return file.read().strip()
+    except OSError:
+        return str(cpu)
+
+
+def cpus_here():
+    return in_order(os.sched_getaffinity(0), core_of)
 
 
 def time_in_turns(sides, first, rounds):

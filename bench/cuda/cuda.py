@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import machine
 import page
 import sides
 
@@ -149,9 +150,9 @@ def write(path, results, options, peer):
     lines = [
         "# Benchmarks on an NVIDIA GPU", "",
         f"Written by `{' '.join(['bench/cuda/run', *sys.argv[1:]])}`; do not edit.", "",
-        f"- commit {page.commit()}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
+        f"- commit {machine.commit()}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"- {gpu()}",
-        f"- {page.machine()}",
+        f"- {machine.describe()}",
         f"- device {options.device}; beside {peer.version}", "",
         f"In each of {options.rounds} rounds `tg bench`, the peer and, for what only moves memory, a copy of as many bytes on the device have their turns. Times are medians of what a call takes, in "
         "milliseconds, of calls that follow each other with one wait at the end. A ratio is the median over rounds: the peer's time by ours, or the "
