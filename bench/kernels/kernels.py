@@ -135,7 +135,9 @@ def summary_line(name, rows):
     if m["all"] is None:
         return f"{name}: no ratios"
     random_mean = f", of random rows {m['random']:.3f}" if m["random"] is not None else ""
-    return f"{name}: geometric mean {m['all']:.3f}{random_mean}; worst {m['worst']} {m['worst_ratio']:.3f}; {m['missed']} of {m['judged']} goals missed"
+    alone = sum("failed" not in r and not r["peers"] for r in rows)
+    without = f"; {alone} rows without a peer" if alone else ""
+    return f"{name}: geometric mean {m['all']:.3f}{random_mean}; worst {m['worst']} {m['worst_ratio']:.3f}; {m['missed']} of {m['judged']} goals missed{without}"
 
 
 def try_row(group, case, drawn, ours, peers, rounds, suffix=""):

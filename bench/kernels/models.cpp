@@ -193,18 +193,30 @@ std::string text(int64_t layers, int64_t batch_size, int64_t tokens) {
   return ", " + std::to_string(layers) + " layers" + batch(batch_size) + " of " + std::to_string(tokens);
 }
 
-/// Layers draw weights by which signals shrink in networks whose normalizations have not been trained: scores would be
-/// would be the last bias alone, and say nothing of what is before it. With twice the inverse of the inputs they stay (He et al., 2015).
-void keep_size_of_signals(const nn::Module& net) {
-  for (Tensor& t : std::vector<Tensor>(nn::state::get_parameters(net)))
-    if (t.ndim() == 4) t.replace((t * std::sqrt(6.0)).realize());
+/// Sets the statistics of normalizations to those of this input. By the first ones, a variance of 1, signals shrink from layer to layer
+/// until the scores are the last bias alone, and say nothing of what is before it.
+template <class Net>
+void take_statistics(const Net& net, const Tensor& input) {
+  nn::state::StateDict state = nn::state::get_state_dict(net);
+  {
+    const Context training{{.training = true}};
+    std::vector<Tensor> all{net(input)};
+    for (const auto& [name, t] : state) all.push_back(t);
+    Tensor::realize(all);
+  }
+  for (auto& [name, t] : state) {  // a tenth is of the input, the rest of what was before
+    if (name.ends_with("running_mean")) t.replace((t * 10).realize());
+    if (name.ends_with("running_var")) t.replace((t * 10 - 9).realize());
+  }
 }
 
 template <class Net>
 Prepared vision(const Json& c, const char* title, int64_t count) {
   const auto net = std::make_shared<Net>();
-  keep_size_of_signals(*net);
-  return inference(c, title + batch(count), net, images(count, 224));
+  realized(net);
+  const Tensor input = images(count, 224);
+  take_statistics(*net, input);
+  return inference(c, title + batch(count), net, input);
 }
 
 /// Sizes are layers, batch and tokens.

@@ -28,31 +28,42 @@ ELEMENTWISE = {
 
 
 def matmul(c, normal):
+    """Products of a batch that a library has no function for are computed one by one."""
     m, n, k = c["size"]
     batch = (c["batch"],) if c.get("batch", 1) > 1 else ()
     if c.get("dtype") == "int8":
-        return product_of_integers(c, m, n, k)
+        return product_of_integers(batch, m, n, k)
     inputs = [normal(*batch, m, k), normal(*batch, k, n)]
     if not by_onednn:
         return torch.matmul, inputs
-    if batch:
-        raise ValueError("has no way to choose oneDNN for a batch")
-    return lambda a, b: torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], ""), inputs
+    f = onednn_product
+    if c.get("dtype") == "bfloat16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        def f(a, b):
+            return onednn_product(a.float(), b.float()).bfloat16()
+    return one_by_one(f) if batch else f, inputs
 
 
-def product_of_integers(c, m, n, k):
+def onednn_product(a, b):
+    return torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
+
+
+def one_by_one(f):
+    return lambda a, b: torch.stack([f(x, y) for x, y in zip(a, b)])
+
+
+def product_of_integers(batch, m, n, k):
     """uint8 by int8 into int32, or through oneDNN's quantized layer: into float32, with scales of 1 and with packing."""
-    if c.get("batch", 1) > 1:
-        raise ValueError("has no batched product of integers")
-    inputs = [torch.randint(0, 256, (m, k), dtype=torch.uint8), torch.randint(-128, 128, (k, n), dtype=torch.int8)]
+    inputs = [torch.randint(0, 256, (*batch, m, k), dtype=torch.uint8), torch.randint(-128, 128, (*batch, k, n), dtype=torch.int8)]
     one, ones, zeros = 1.0, torch.ones(n), torch.zeros(n, dtype=torch.long)
 
     def quantized(a, b):
         packed = torch.ops.onednn.qlinear_prepack(b.t(), list(a.shape))
         return torch.ops.onednn.qlinear_pointwise(a, one, 0, packed, ones, zeros, None, one, 0, torch.float32, "none", [], "")
     f = quantized if by_onednn else torch._int_mm
-    exact = inputs[0][:1].long() @ inputs[1].long()
-    if (f(*inputs)[:1] - exact).abs().max() > 1e-6 * exact.abs().max():
+    if batch:
+        f = one_by_one(f)
+    row = inputs[0][..., :1, :].long() @ inputs[1].long()
+    if (f(*inputs)[..., :1, :] - row).abs().max() > 1e-6 * row.abs().max():
         raise ValueError("the result is wrong: its sums saturate")
     return f, inputs
 
@@ -91,7 +102,7 @@ def attention(c, normal):
 
 
 def function_of(c):
-    dtype = DTYPES[c.get("dtype", "float32")]
+    dtype = DTYPES.get(c.get("dtype", "float32"))
     kernel, size = c["kernel"], c["size"]
 
     def normal(*shape):

@@ -132,6 +132,7 @@ def test_drawn_cases_are_some_that_sides_take(group: Any) -> None:
     c = group.draw(random.Random(seed))
     assert all(isinstance(s, int) and s >= 1 for s in c["size"])
     json.dumps(c)
+    assert c.get("order") != [0, 1, 2, 3]
     if c["kernel"] == "attention":
       assert c["size"][0] % c.get("kv_heads", 1) == 0
     if c["kernel"] == "conv":
