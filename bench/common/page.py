@@ -6,7 +6,7 @@ import history
 import machine
 
 INTRODUCTION = """\
-Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {rounds} rounds (3 where a call takes more than 5 s). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is inside what is timed.
+Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {rounds} rounds (3 where a call takes more than 5 s, and one where that is also 20 times as long as ours). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is inside what is timed.
 
 A row is judged by the least of its ratios, that beside the best peer of all that ran; "missed" is below its goal by anything. Of products 95 % of the peak reach a goal, too: of multiply-adds in registers, or of what a peer reached if that is more. Of random rows (\\*) the geometric mean has a goal, and each one a lower one where it says so.
 

@@ -100,4 +100,4 @@ def first_search():
 if sys.argv[1:]:
     print(json.dumps({"seconds": {"first-step": first_step, "first-search": first_search}[sys.argv[1]]()}))
 else:
-    serve(version("tinygrad"), prepare)
+    serve(version("tinygrad"), prepare, compiles=True)

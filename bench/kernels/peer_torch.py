@@ -207,4 +207,4 @@ def prepare(c):
 if "first-step" in sys.argv[1:]:
     print(json.dumps({"seconds": first_step()}))
 else:
-    serve(torch.__version__, prepare)
+    serve(torch.__version__, prepare, compiles=compiled)
