@@ -87,7 +87,7 @@ void add_bench(CLI::App& app) {
   command->add_option("--keys", o.what.keys, "Of attention: how many tokens are attended to; as many as there are by default");
   command->add_option("--kv-heads", o.what.kv_heads, "Of attention: heads of keys and values, a divisor of HEADS");
   command->add_option("--budget", o.budget, "Seconds that timing may take")->capture_default_str()->check(CLI::Range(0.0, 1e6));
-  command->add_flag("--json", o.json, "Print one JSON object: ms, gflops, gb_s, roofline (fraction), opts, error and more");
+  command->add_flag("--json", o.json, "Print one JSON object: target, ms, gflops, gb_s, roofline (fraction), opts, error and more");
   command->add_option("--roofline", o.roofline, "Draw the result below the machine's limits into this PNG");
   command->callback([] { bench(o); });
 }

@@ -224,3 +224,20 @@ def test_the_seed_is_the_date_unless_it_is_given(monkeypatch: pytest.MonkeyPatch
   monkeypatch.setattr(kernels.os, "sched_getaffinity", lambda pid: {0, 1})
   assert 20260101 < options_of(monkeypatch).seed < 99991231
   assert options_of(monkeypatch, "--seed", "7").seed == 7
+
+
+class Clock:
+  """A side that answers how long a call takes, and counts how often it was asked."""
+
+  def __init__(self, seconds: float) -> None:
+    self.each, self.asked = seconds, 0
+
+  def seconds(self, calls: int) -> float:
+    self.asked += 1
+    return self.each
+
+
+def test_slow_sides_have_fewer_turns() -> None:
+  ours, slow, hopeless = Clock(0.5), Clock(6.0), Clock(60.0)
+  times = sides.time_in_turns([ours, slow, hopeless], {s: s.each for s in (ours, slow, hopeless)}, 5)
+  assert [len(times[s]) for s in (ours, slow, hopeless)] == [5, 3, 1]

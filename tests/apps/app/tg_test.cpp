@@ -35,6 +35,8 @@ TEST(Tg, BenchJson) {
       "elementwise --size 1000 --op gelu",
       "sum --size 1000",
       "transpose --size 2,3,4,5 --order 0,2,1,3",
+      "attention --size 4,1,8 --keys 9 --kv-heads 2",
+      "conv --size 2,4,5,3 --batch 2 --stride 2 --backward",
   };
   for (const std::string& kernel : kernels) {
     const Ran ran = run_tg("bench " + kernel + " --budget 0.05 --json");
@@ -45,6 +47,7 @@ TEST(Tg, BenchJson) {
       EXPECT_GT(r[key].get<double>(), 0) << kernel << " " << key;
     EXPECT_GE(r["gflops"].get<double>(), 0) << kernel;
     EXPECT_LE(r["error"].get<double>(), r["tolerance"].get<double>()) << kernel;
+    EXPECT_TRUE(r["target"].get<std::string>().starts_with("CPU:")) << kernel;
     ASSERT_GE(r["opts"].size(), 1u) << kernel;
     for (const Json& k : r["opts"]) EXPECT_TRUE(k["kernel"].is_string() && k["opts"].is_string()) << kernel;
   }
