@@ -1,6 +1,8 @@
 #include "codegen/choose/choose_plan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <span>
 
 #include "codegen/choose/access_cost.h"
@@ -14,17 +16,47 @@ constexpr size_t most_alike = 6;       // vectors, and tiles, that are weighed f
 constexpr double worth_vectors = 0.8;  // the part of the work with scalars that vectors may leave
 constexpr double worth_other_tile = 0.999;
 
-/// The plan with the best tile.
-CostedPlan with_best_tile(const CpuNest& nest, CpuPlan plan, bool may_overlap) {
-  const PlannedLoops loops(nest, plan);
-  const TileCosts costs(loops);
-  Tile best_tile;
-  double best = costs.of({}).total();
-  for (const Tile& t : tile_candidates(loops, may_overlap))
-    if (const double c = costs.of(t).total(); c < best * worth_other_tile) best = c, best_tile = t;
-  plan.tile = best_tile;
-  return {plan, best};
-}
+/// Plans with the same operands and vectors, which differ in cache blocks and tiles.
+class AlikePlans {
+ public:
+  AlikePlans(const CpuNest& nest, CpuPlan plan, bool may_overlap)
+      : nest_(nest), plan_(std::move(plan)), loops_(nest, plan_), costs_(loops_), tiles_(tile_candidates(loops_, may_overlap)) {
+    for (const Tile& t : tiles_) least_.push_back(costs_.least(t));
+  }
+  AlikePlans(const AlikePlans&) = delete;  // its parts point to each other
+
+  /// What each of them costs at least.
+  double least() const { return std::min(costs_.least({}), least_.empty() ? HUGE_VAL : *std::ranges::min_element(least_)); }
+
+  /// The plan with the best tile.
+  CostedPlan with_best_tile(const CacheBlocks& blocks) const {
+    if (!blocks.axes) return best_of(costs_);
+    CpuPlan plan = plan_;
+    plan.blocks = blocks;
+    const PlannedLoops loops(nest_, plan);
+    CostedPlan best = best_of(TileCosts(loops));
+    best.plan.blocks = blocks;
+    return best;
+  }
+
+ private:
+  CostedPlan best_of(const TileCosts& costs) const {
+    CostedPlan best{plan_, costs.of({}).total()};
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      const double limit = best.cost * worth_other_tile;
+      if (least_[i] >= limit) continue;
+      if (const std::optional<CpuCost> found = costs.below(tiles_[i], limit)) best.cost = found->total(), best.plan.tile = tiles_[i];
+    }
+    return best;
+  }
+
+  const CpuNest& nest_;
+  const CpuPlan plan_;
+  const PlannedLoops loops_;
+  const TileCosts costs_;
+  const std::vector<Tile> tiles_;
+  std::vector<double> least_;  ///< of each tile
+};
 
 /// The vectors that leave the least work, before tiles are known.
 Lanes best_lanes(const CpuNest& nest, const CpuPlan& plan, std::span<const Lanes> candidates) {
@@ -47,32 +79,48 @@ std::vector<Lanes> cheapest_lanes(const CpuNest& nest, const CpuPlan& plan, std:
   return out;
 }
 
-/// The plan with the best vectors and tile for its operands and cache blocks.
-CostedPlan with_best_lanes(const CpuNest& nest, const CpuPlan& plan, std::span<const Lanes> candidates, bool may_overlap) {
-  const auto with = [&](Lanes lanes) {
-    CpuPlan out = plan;
-    out.lanes = std::move(lanes);
-    return with_best_tile(nest, std::move(out), may_overlap);
-  };
-  if (!plan.operands.windows && !nest.nest.chosen) {
-    CostedPlan found = with(best_lanes(nest, plan, candidates));
-    const auto is_along_reduction = [&](const Lane& l) { return nest.axis(l.axis).is_reduce; };
-    const auto& chosen = found.plan.lanes;
-    if (nest.nest.total_cost < worth_tiling || chosen.core || std::ranges::none_of(chosen, is_along_reduction)) return found;
-    // Vectors along a sum load all of its factors as vectors, but only with a tile those along results load the others for several of them.
-    std::vector<Lanes> along_results;
-    for (const Lanes& lanes : candidates)
-      if (!lanes.core && std::ranges::none_of(lanes, is_along_reduction)) along_results.push_back(lanes);
-    CostedPlan other = with(best_lanes(nest, plan, along_results));
-    return other.cost < found.cost ? other : found;
-  }
+/// The vectors that are weighed together with tiles.
+std::vector<Lanes> lanes_to_weigh(const CpuNest& nest, const CpuPlan& plan, std::span<const Lanes> candidates) {
   // A tile holds data in the order of its use, so with tiles the cost of filling them decides between vectors. So do the copies that choose
   // between values.
-  std::optional<CostedPlan> best;
-  for (Lanes& lanes : cheapest_lanes(nest, plan, candidates))
-    if (CostedPlan c = with(std::move(lanes)); !best || c.cost < best->cost) best = std::move(c);
-  return *best;
+  if (plan.operands.windows || nest.nest.chosen) return cheapest_lanes(nest, plan, candidates);
+  std::vector<Lanes> out{best_lanes(nest, plan, candidates)};
+  const auto is_along_reduction = [&](const Lane& l) { return nest.axis(l.axis).is_reduce; };
+  if (nest.nest.total_cost < worth_tiling || out[0].core || std::ranges::none_of(out[0], is_along_reduction)) return out;
+  // Vectors along a sum load all of its factors as vectors, but only with a tile those along results load the others for several of them.
+  std::vector<Lanes> along_results;
+  for (const Lanes& lanes : candidates)
+    if (!lanes.core && std::ranges::none_of(lanes, is_along_reduction)) along_results.push_back(lanes);
+  out.push_back(best_lanes(nest, plan, along_results));
+  return out;
 }
+
+/// Plans with the same operands.
+class PlansOfOperands {
+ public:
+  PlansOfOperands(const CpuNest& nest, const Operands& operands, std::span<const Lanes> candidates, bool may_overlap) {
+    const CpuPlan plan{.operands = operands};
+    for (Lanes& lanes : lanes_to_weigh(nest, plan, candidates))
+      plans_.push_back(std::make_unique<AlikePlans>(nest, CpuPlan{.lanes = std::move(lanes), .operands = operands}, may_overlap));
+  }
+  double least() const {
+    double least = HUGE_VAL;
+    for (const auto& plans : plans_) least = std::min(least, plans->least());
+    return least;
+  }
+  /// The plan with the best vectors and tile.
+  CostedPlan with_best_lanes(const CacheBlocks& blocks) const {
+    CostedPlan best = plans_[0]->with_best_tile(blocks);
+    for (const auto& plans : std::span(plans_).subspan(1)) {
+      if (plans->least() >= best.cost) continue;
+      if (CostedPlan found = plans->with_best_tile(blocks); found.cost < best.cost) best = std::move(found);
+    }
+    return best;
+  }
+
+ private:
+  std::vector<std::unique_ptr<AlikePlans>> plans_;
+};
 
 /// Operands that an output loop loads again are resident, and packed into panels, if that saves more than the copying costs. A panel holds
 /// what one iteration of the loops around it needs.
@@ -80,13 +128,15 @@ CostedPlan with_best_operands(const CpuNest& nest) {
   const AroundNest& around = nest.around;
   const bool may_overlap = around.is_kernel && !around.updates_in_place && nest.nest.reduces > 0 && nest.nest.total_cost >= worth_tiling;
   const std::vector<Lanes> lanes = lane_candidates(nest);
-  CostedPlan best = with_best_lanes(nest, {}, lanes, may_overlap);
+  CostedPlan best = PlansOfOperands(nest, {}, lanes, may_overlap).with_best_lanes({});
   if (!around.is_kernel) return best;
   for (const Operands& operands : operand_candidates(nest)) {
     if (!operands.resident && !operands.windows) continue;  // is what `best` begins with
+    const PlansOfOperands plans(nest, operands, lanes, may_overlap);
+    if (plans.least() >= best.cost) continue;
     const bool in_blocks = operands.resident != 0 && operands.windows == operands.computed;
     for (const CacheBlocks& blocks : in_blocks ? block_candidates(nest) : std::vector<CacheBlocks>{{}}) {
-      CostedPlan found = with_best_lanes(nest, {.operands = operands, .blocks = blocks}, lanes, may_overlap);
+      CostedPlan found = plans.with_best_lanes(blocks);
       if (!fits_cache(PlannedLoops(nest, found.plan), found.plan.tile)) continue;
       if (found.cost < best.cost) best = std::move(found);
       if (!operands.computed) break;
@@ -99,9 +149,12 @@ CostedPlan with_best_operands(const CpuNest& nest) {
 /// whole axis is in the register tile, so that these are computed once for it. Accumulators that do not fit the registers are spilled to
 /// the first cache. Vectors and tile are chosen together, as each decides what the other costs.
 CostedPlan for_joined(const CpuNest& nest) {
-  CostedPlan best = with_best_tile(nest, {}, false);
-  for (const Lanes& lanes : lane_candidates(nest))
-    if (CostedPlan found = with_best_tile(nest, {.lanes = lanes}, false); found.cost < best.cost) best = std::move(found);
+  CostedPlan best = AlikePlans(nest, {}, false).with_best_tile({});
+  for (const Lanes& lanes : lane_candidates(nest)) {
+    const AlikePlans plans(nest, {.lanes = lanes}, false);
+    if (plans.least() >= best.cost) continue;
+    if (CostedPlan found = plans.with_best_tile({}); found.cost < best.cost) best = std::move(found);
+  }
   if (!nest.around.is_kernel) return best;
   if (std::optional<CpuPlan> around = joined_loop_around(nest, best.plan)) return {*std::move(around), best.cost};
   return best;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "codegen/choose/access_cost.h"
 #include "codegen/choose/chunks.h"
@@ -26,16 +27,8 @@ double share_of_run(const Lanes& lanes, const NestedWork& w, const Tile& t) {
   return 1;
 }
 
-/// The factor of work that the masked ends of tiles throw away.
-double masked_work(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
-  double more = 1;
-  for (int i = 0; i < 2; ++i) {
-    if (!has_axis(w.inside, t.axis[i])) continue;
-    const int64_t size = loops.left[size_t(t.axis[i])], n = t.count[i], computed = (size + n - 1) / n * n;
-    more *= double(computed) / double(size);
-  }
-  return more;
-}
+/// The factor of work that the masked end of a tile throws away, along one axis.
+double masked_work(int64_t size, int64_t n) { return double((size + n - 1) / n * n) / double(size); }
 
 /// True if each copy along the tile's axis `i` only chooses among values, and the tile has all of the axis: a value is computed once.
 bool is_known(const CpuNest& in, const NestedWork& w, const Tile& t, int i) {
@@ -51,27 +44,12 @@ double uses(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
   return n;
 }
 
-/// The factor of an access's cost for waiting on cache lines: one that moves to another line at each step of the innermost loop waits,
-/// neighbouring vectors share a line.
-double line_cost(const PlannedLoops& loops, const WorkPart& p, const Tile& t) {
-  const CpuNest& in = loops.in;
-  const NestedWork& w = *p.work;
-  if (loops.is_windowed(w)) {
-    const auto neighbours = [&](int axis) { return axis >= 0 && std::abs(w.strides[size_t(axis)]) == 1; };
-    return neighbours(t.axis[0]) || neighbours(t.axis[1]) ? 0.5 : 0.65;  // copies share a line of the window, or have one each
-  }
-  if (loops.is_staged(w)) return 0.5;
-  if (loops.is_resident(w)) return loops.is_dense(w, t) ? 0.5 : 0.9 + 1.1 / uses(loops, w, t);
-  if (!has_axis(w.depends, p.innermost)) return 1;
-  if (p.is_close) return 0.5;
-  double shared = 1;
-  for (int i = 0; i < 2; ++i)
-    if (t.axis[i] >= 0 && w.strides[size_t(t.axis[i])] == 1) shared = double(t.count[i]);
+/// Vectors of an access that share a cache line.
+double vectors_a_line(const PlannedLoops& loops, const NestedWork& w) {
   const Lanes& lanes = loops.plan.lanes;
   const bool vector = std::any_of(lanes.begin(), lanes.end(), [&](const Lane& l) { return has_axis(w.depends, l.axis); });
-  const double vectors_a_line =
-      std::max(1.0, double(costs_of(in.target).memory.line_bytes) / double((vector ? lanes.widest() : 1) * in.nest.item_bytes));
-  return 0.5 + 1.5 / std::min(shared, vectors_a_line);
+  const double line = double(costs_of(loops.in.target).memory.line_bytes);
+  return std::max(1.0, line / double((vector ? lanes.widest() : 1) * loops.in.nest.item_bytes));
 }
 
 /// Cycles to load and store accumulators that registers do not hold, at each step. `share` is the REDUCE's with vectors.
@@ -106,29 +84,85 @@ TileCosts::TileCosts(const PlannedLoops& loops)
       wanted_chunks_(wanted_chunks(loops.in, work_)),
       panels_(panel_cycles(loops)),
       partial_results_(partial_result_cycles(loops)) {
-  for (const WorkPart& p : loops.in.parts) {
+  const CpuNest& in = loops.in;
+  for (const WorkPart& p : in.parts) {
     const NestedWork& w = *p.work;
     const double share = share_of(loops, w, loops.plan.lanes);
     if (!w.is_access) most_trips_ = std::max(most_trips_, w.trips * share);
     if (loops.is_in_fill(w)) continue;
     const bool in_front = stays(loops, w);
-    parts_.push_back({&p, p.cost * w.trips, in_front ? share_of_staying(loops, w) : share, in_front});
+    Part part{.part = &p, .cycles = p.cost * w.trips, .share = in_front ? share_of_staying(loops, w) : share, .stays = in_front};
+    part.cost = part.cycles * part.share;
+    const auto is_strided = [&](const Lane& l) { return has_axis(w.depends, l.axis) && is_every_few(w, l); };
+    part.may_fill_runs = !in_front && w.node.is(Op::STORE) && std::ranges::any_of(loops.plan.lanes, is_strided);
+    if (w.is_access) note_lines(part);
+    parts_.push_back(part);
   }
-  if (loops.in.is_joined()) joins_ = joins(loops.in, loops.plan.lanes);
+  if (in.is_joined()) joins_ = joins(in, loops.plan.lanes);
 }
 
-double TileCosts::work(const Tile& t) const {
+/// Whether accesses wait for cache lines: one that moves to another line at each step of the innermost loop waits, neighbouring vectors
+/// share a line.
+void TileCosts::note_lines(Part& p) const {
+  const NestedWork& w = *p.part->work;
+  if (loops_.is_windowed(w)) {
+    p.lines = Lines::of_window;
+  } else if (loops_.is_staged(w)) {
+    p.line_cost = 0.5;
+  } else if (loops_.is_resident(w)) {
+    p.lines = Lines::of_resident;
+  } else if (has_axis(w.depends, p.part->innermost)) {
+    p.line_cost = 0.5;
+    if (p.part->is_close) return;
+    p.lines = Lines::shared_by_copies;
+    p.vectors_a_line = vectors_a_line(loops_, w);
+  }
+}
+
+double TileCosts::line_cost(const Part& p, const Tile& t, bool least) const {
+  const NestedWork& w = *p.part->work;
+  const auto neighbours = [&](int axis) { return axis >= 0 && std::abs(w.strides[size_t(axis)]) == 1; };
+  switch (p.lines) {
+    case Lines::any: break;
+    // Copies share a line of the window, or have one each.
+    case Lines::of_window: return neighbours(t.axis[0]) || neighbours(t.axis[1]) ? 0.5 : 0.65;
+    case Lines::of_resident: return least || loops_.is_dense(w, t) ? 0.5 : 0.9 + 1.1 / uses(loops_, w, t);
+    case Lines::shared_by_copies: {
+      double shared = 1;
+      for (int i = 0; i < 2; ++i)
+        if (t.axis[i] >= 0 && w.strides[size_t(t.axis[i])] == 1) shared = double(t.count[i]);
+      return 0.5 + 1.5 / std::min(shared, p.vectors_a_line);
+    }
+  }
+  return p.line_cost;
+}
+
+double TileCosts::work(const Tile& t, bool least) const {
+  const CpuNest& in = loops_.in;
+  uint64_t axes[2] = {};
+  double ends[2] = {1, 1};
+  for (int i = 0; i < 2; ++i) {
+    if (t.axis[i] < 0) continue;
+    axes[i] = uint64_t{1} << t.axis[i];
+    ends[i] = masked_work(loops_.left[size_t(t.axis[i])], t.count[i]);
+  }
+  const double both_ends = ends[0] * ends[1];
   double sum = 0;
   for (const Part& p : parts_) {
     const NestedWork& w = *p.part->work;
-    double c = p.cycles * (p.stays ? p.share : p.share * share_of_run(loops_.plan.lanes, w, t)) *
-               (w.is_access ? line_cost(loops_, *p.part, t) : 1) * masked_work(loops_, w, t) *
-               bounded_work(loops_.in, w, loops_.plan.lanes, t);
+    double c = p.may_fill_runs ? p.cycles * (p.share * share_of_run(loops_.plan.lanes, w, t)) : p.cost;
+    if (w.is_access) c *= line_cost(p, t, least);
+    const bool inside[2] = {(w.inside & axes[0]) != 0, (w.inside & axes[1]) != 0};
+    c *= inside[0] ? inside[1] ? both_ends : ends[0] : inside[1] ? ends[1] : 1;
+    if (in.has_bounds) c *= bounded_work(in, w, loops_.plan.lanes, t);
     for (int i = 0; i < 2; ++i)
-      if (has_axis(w.inside, t.axis[i]) && (!has_axis(w.depends, t.axis[i]) || is_known(loops_.in, w, t, i))) c /= double(t.count[i]);
-    // A step of a reduction waits for the one before, unless independent accumulators hide the latency.
-    if (w.node.is(Op::REDUCE)) c *= std::max(1.0, loops_.in.independent / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
-    sum += c + spills(loops_, w, p.share, t);
+      if (inside[i] && (!(w.depends & axes[i]) || is_known(in, w, t, i))) c /= double(t.count[i]);
+    if (w.node.is(Op::REDUCE)) {
+      // A step of a reduction waits for the one before, unless independent accumulators hide the latency.
+      c *= std::max(1.0, in.independent / double(t.copies() * p.part->beside * loops_.steps_at_once(w, t)));
+      c += spills(loops_, w, p.share, t);
+    }
+    sum += c;
   }
   return sum;
 }
@@ -144,33 +178,51 @@ double TileCosts::compile(const Tile& t) const {
   return more * compile_cycles;
 }
 
-CpuCost TileCosts::of(const Tile& t) const {
+CpuCost TileCosts::begin(const Tile& t, double work) const {
+  return {.work = work,
+          .loops = most_trips_ / double(t.copies()),
+          .compile = compile(t),
+          .panels = panels_,
+          .partial_results = partial_results_};
+}
+
+double TileCosts::least(const Tile& t) const { return begin(t, work(t, true)).total(); }
+
+CpuCost TileCosts::of(const Tile& t) const { return *below(t, std::numeric_limits<double>::quiet_NaN()); }  // nothing is over that
+
+// The terms in the order of what they take to find out.
+std::optional<CpuCost> TileCosts::below(const Tile& t, double limit) const {
   const CpuNest& in = loops_.in;
-  CpuCost cost{.work = work(t),
-               .loops = most_trips_ / double(t.copies()),
-               .compile = compile(t),
-               .resident = resident_cycles(loops_, t),
-               .panels = panels_,
-               .windows = window_cycles(loops_, t),
-               .partial_results = partial_results_};
+  CpuCost cost = begin(t, work(t, false));
+  const auto is_over = [&] { return cost.total() >= limit; };
+  if (is_over()) return {};
   if (in.is_joined()) {
     cost.joins = joins_;
   } else {
-    cost.resident += streamed_cycles(loops_, t);
+    cost.joins = joins(in, loops_.plan.lanes, t);
     cost.first_loads = first_loads(loops_, t);
     cost.traffic = traffic_cycles(loops_, t);
+    if (is_over()) return {};
     cost.partial_lines = partial_line_cycles(loops_, t);
     cost.store_streams = store_stream_cycles(loops_, t);
-    cost.joins = joins(in, loops_.plan.lanes, t);
   }
-  if (in.nest.total_cost < worth_tiling || !in.target.has_threads) return cost;
+  cost.windows = window_cycles(loops_, t);
+  if (is_over()) return {};
+  cost.resident = resident_cycles(loops_, t);
+  if (!in.is_joined()) cost.resident += streamed_cycles(loops_, t);
+  if (is_over()) return {};
+  if (in.nest.total_cost >= worth_tiling && in.target.has_threads) share_out(t, cost);
+  if (is_over()) return {};
+  return cost;
+}
+
+void TileCosts::share_out(const Tile& t, CpuCost& cost) const {
   std::vector<int64_t> left = loops_.left;
   for (int i = 0; i < 2; ++i)
     if (t.count[i] > 1) left[size_t(t.axis[i])] = (left[size_t(t.axis[i])] + t.count[i] - 1) / t.count[i];
   const Chunks chunks = chunks_of(loops_, t, left, wanted_chunks_, work_);
   cost.waiting = leaves_threads_idle(chunks.count) ? 1 / double(chunks.count) : std::min(0.05, 0.5 / double(chunks.count));
   if (chunks.axis >= 0) cost.refills = double(chunks.count - 1) * refill_cycles(loops_, t, chunks.axis);
-  return cost;
 }
 
 CpuCost cost_of(const CpuNest& nest, const CpuPlan& plan) { return TileCosts(PlannedLoops(nest, plan)).of(plan.tile); }

@@ -2,6 +2,9 @@
 /// What a plan for a loop nest costs on a CPU: a small model of the innermost loops, the registers and the caches. All costs are in cycles
 /// of a core that starts two vector operations a cycle; they are estimates, good for telling plans of one nest apart.
 
+#include <optional>
+#include <vector>
+
 #include "codegen/choose/planned_loops.h"
 
 namespace tinygrad::codegen {
@@ -50,17 +53,34 @@ class TileCosts {
  public:
   explicit TileCosts(const PlannedLoops& loops);
   CpuCost of(const Tile& t) const;
+  /// The same if its total is less than `limit`; what is more is often known by a few of the terms.
+  std::optional<CpuCost> below(const Tile& t, double limit) const;
+  /// No more than the total of the plan with this tile and any cache blocks: the work of the innermost loops, and what is the same for all
+  /// tiles.
+  double least(const Tile& t) const;
 
  private:
+  /// What decides how an access's cost grows by waiting for cache lines.
+  enum class Lines : uint8_t { any, of_window, of_resident, shared_by_copies };
   /// A work outside of fills, and its cost with the plan's vectors.
   struct Part {
     const WorkPart* part;
     double cycles, share;
-    bool stays;  ///< a load in front of the joined loop
+    bool stays;                  ///< a load in front of the joined loop
+    bool may_fill_runs = false;  ///< a strided store whose copies may store what lies between its lanes
+    Lines lines = Lines::any;
+    double cost = 0;  ///< cycles * share
+    double line_cost = 1, vectors_a_line = 1;
   };
 
-  double work(const Tile& t) const;
+  void note_lines(Part& p) const;
+  double line_cost(const Part& p, const Tile& t, bool least) const;
+  double work(const Tile& t, bool least) const;
   double compile(const Tile& t) const;
+  /// The terms that are the same for all tiles, or follow from the works alone.
+  CpuCost begin(const Tile& t, double work) const;
+  /// The terms of chunks for threads.
+  void share_out(const Tile& t, CpuCost& cost) const;
 
   const PlannedLoops& loops_;
   const double work_;  ///< before tiles are known
