@@ -83,17 +83,15 @@ double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lan
   return left;
 }
 
-double bounded_work(const CpuNest& in, const NestedWork& w, const Lanes& lanes, const Tile& t) {
-  double more = 1;
-  if (!in.has_bounds) return more;
+BoundedWork::BoundedWork(const CpuNest& in, const Lanes& lanes, const Tile& t) {
+  if (!in.has_bounds) return;
   for (size_t i = 0; i < in.axes(); ++i) {
     const NestAxis& loop = in.axis(int(i));
-    if (loop.bounds.empty() || !has_axis(w.inside, int(i))) continue;
+    if (loop.bounds.empty()) continue;
     const int along = loop.bounds[0].along;
     const int64_t at_once = lanes.along(along) * t.along(along);
-    more *= in.unmasked_part(loop, at_once) / in.unmasked_part(loop, 1);
+    loops_.emplace_back(uint64_t{1} << i, in.unmasked_part(loop, at_once) / in.unmasked_part(loop, 1));
   }
-  return more;
 }
 
 double joins(const CpuNest& in, const Lanes& lanes) {
@@ -111,10 +109,10 @@ double joins(const CpuNest& in, const Lanes& lanes, const Tile& t) {
 }
 
 double work_of(const PlannedLoops& loops, const Lanes& lanes) {
+  const BoundedWork bounded(loops.in, lanes, {});
   double sum = 0;
   for (const WorkPart& p : loops.in.parts)
-    if (const NestedWork& w = *p.work; !loops.is_in_fill(w))
-      sum += p.cost * w.trips * share_of(loops, w, lanes) * bounded_work(loops.in, w, lanes, {});
+    if (const NestedWork& w = *p.work; !loops.is_in_fill(w)) sum += p.cost * w.trips * share_of(loops, w, lanes) * bounded.of(w);
   return sum + joins(loops.in, lanes);
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 /// What vectors make of a work's cost: the part of its cost with scalars.
 
+#include <utility>
+
+#include "base/small_vector.h"
 #include "codegen/choose/planned_loops.h"
 
 namespace tinygrad::codegen {
@@ -19,9 +22,21 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
 /// The part for a work of these loops. What is staged lies as vectors; tensor cores include some casts.
 double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lanes);
 
-/// The factor of work that masks throw away in a bounded loop (bound_loops.h): elements that are computed side by side leave it together,
+/// The factor of work that masks throw away in bounded loops (bound_loops.h): elements that are computed side by side leave them together,
 /// with the last of them.
-double bounded_work(const CpuNest& in, const NestedWork& w, const Lanes& lanes, const Tile& t);
+class BoundedWork {
+ public:
+  BoundedWork(const CpuNest& in, const Lanes& lanes, const Tile& t);
+  double of(const NestedWork& w) const {
+    double more = 1;
+    for (const auto& [loop, factor] : loops_)
+      if (w.inside & loop) more *= factor;
+    return more;
+  }
+
+ private:
+  SmallVector<std::pair<uint64_t, double>, 4> loops_;  ///< as a bit, and the factor of what is in it
+};
 
 /// Cycles to join lanes at the end of reductions, one tile's copy after another: a shuffle and an operation for each half.
 ///

@@ -20,13 +20,18 @@ constexpr double worth_other_tile = 0.999;
 class AlikePlans {
  public:
   AlikePlans(const CpuNest& nest, CpuPlan plan, bool may_overlap)
-      : nest_(nest), plan_(std::move(plan)), loops_(nest, plan_), costs_(loops_), tiles_(tile_candidates(loops_, may_overlap)) {
-    for (const Tile& t : tiles_) least_.push_back(costs_.least(t));
+      : nest_(nest),
+        plan_(std::move(plan)),
+        loops_(nest, plan_),
+        costs_(loops_),
+        tiles_(tile_candidates(loops_, may_overlap)),
+        least_(costs_.begin({}).total()) {
+    for (const Tile& t : tiles_) least_ = std::min(least_, begun_.emplace_back(costs_.begin(t)).total());
   }
   AlikePlans(const AlikePlans&) = delete;  // its parts point to each other
 
   /// What each of them costs at least.
-  double least() const { return std::min(costs_.least({}), least_.empty() ? HUGE_VAL : *std::ranges::min_element(least_)); }
+  double least() const { return least_; }
 
   /// The plan with the best tile.
   CostedPlan with_best_tile(const CacheBlocks& blocks) const {
@@ -44,8 +49,8 @@ class AlikePlans {
     CostedPlan best{plan_, costs.of({}).total()};
     for (size_t i = 0; i < tiles_.size(); ++i) {
       const double limit = best.cost * worth_other_tile;
-      if (least_[i] >= limit) continue;
-      if (const std::optional<CpuCost> found = costs.below(tiles_[i], limit)) best.cost = found->total(), best.plan.tile = tiles_[i];
+      if (begun_[i].total() >= limit) continue;
+      if (const auto found = costs.below(tiles_[i], begun_[i], limit)) best.cost = found->total(), best.plan.tile = tiles_[i];
     }
     return best;
   }
@@ -55,7 +60,8 @@ class AlikePlans {
   const PlannedLoops loops_;
   const TileCosts costs_;
   const std::vector<Tile> tiles_;
-  std::vector<double> least_;  ///< of each tile
+  std::vector<CpuCost> begun_;  ///< of each tile
+  double least_;
 };
 
 /// The vectors that leave the least work, before tiles are known.

@@ -171,7 +171,8 @@ std::vector<Tile> tile_candidates(const PlannedLoops& loops, bool may_overlap) {
       for (int64_t n : counts[size_t(a)])
         for (int64_t m : b == a ? one : counts[size_t(b)]) {
           const Tile t{{a, b == a ? -1 : b}, {n, m}};
-          if (fits_registers(loops, t)) out.push_back(t);
+          if (!fits_registers(loops, t)) break;  // and neither do more copies
+          out.push_back(t);
         }
   return out;
 }

@@ -76,6 +76,15 @@ double share_of_staying(const PlannedLoops& loops, const NestedWork& w) {
   return vectors + share_of(loops, w, loops.plan.lanes) / double(loops.in.axis(loops.in.nest.joined_axis).size);
 }
 
+/// Operations that the copies of a tile have besides those of the first.
+int64_t more_operations(const CpuNest& in, const Tile& t) {
+  if (t.axis[0] < 0) return 0;
+  const int64_t first = in.operations_along(t.axis[0], t.axis[0]) * (t.count[0] - 1);
+  if (t.axis[1] < 0) return first;
+  const int64_t second = in.operations_along(t.axis[1], t.axis[1]) * (t.count[1] - 1);
+  return first + second + in.operations_along(t.axis[0], t.axis[1]) * (t.count[0] - 1) * (t.count[1] - 1);
+}
+
 }  // namespace
 
 TileCosts::TileCosts(const PlannedLoops& loops)
@@ -103,7 +112,7 @@ TileCosts::TileCosts(const PlannedLoops& loops)
 
 /// Whether accesses wait for cache lines: one that moves to another line at each step of the innermost loop waits, neighbouring vectors
 /// share a line.
-void TileCosts::note_lines(Part& p) const {
+void TileCosts::note_lines(Part& p) {
   const NestedWork& w = *p.part->work;
   if (loops_.is_windowed(w)) {
     p.lines = Lines::of_window;
@@ -111,6 +120,7 @@ void TileCosts::note_lines(Part& p) const {
     p.line_cost = 0.5;
   } else if (loops_.is_resident(w)) {
     p.lines = Lines::of_resident;
+    reads_unpacked_ = true;
   } else if (has_axis(w.depends, p.part->innermost)) {
     p.line_cost = 0.5;
     if (p.part->is_close) return;
@@ -147,6 +157,7 @@ double TileCosts::work(const Tile& t, bool least) const {
     ends[i] = masked_work(loops_.left[size_t(t.axis[i])], t.count[i]);
   }
   const double both_ends = ends[0] * ends[1];
+  const BoundedWork bounded(in, loops_.plan.lanes, t);
   double sum = 0;
   for (const Part& p : parts_) {
     const NestedWork& w = *p.part->work;
@@ -154,7 +165,7 @@ double TileCosts::work(const Tile& t, bool least) const {
     if (w.is_access) c *= line_cost(p, t, least);
     const bool inside[2] = {(w.inside & axes[0]) != 0, (w.inside & axes[1]) != 0};
     c *= inside[0] ? inside[1] ? both_ends : ends[0] : inside[1] ? ends[1] : 1;
-    if (in.has_bounds) c *= bounded_work(in, w, loops_.plan.lanes, t);
+    c *= bounded.of(w);
     for (int i = 0; i < 2; ++i)
       if (inside[i] && (!(w.depends & axes[i]) || is_known(in, w, t, i))) c /= double(t.count[i]);
     if (w.node.is(Op::REDUCE)) {
@@ -167,34 +178,24 @@ double TileCosts::work(const Tile& t, bool least) const {
   return sum;
 }
 
-double TileCosts::compile(const Tile& t) const {
-  double more = 0;
-  for (const WorkPart& p : loops_.in.parts) {
-    int64_t copies = 1;
-    for (int i = 0; i < 2; ++i)
-      if (has_axis(p.work->depends, t.axis[i])) copies *= t.count[i];
-    more += double(p.count * (copies - 1));
-  }
-  return more * compile_cycles;
-}
-
-CpuCost TileCosts::begin(const Tile& t, double work) const {
-  return {.work = work,
+CpuCost TileCosts::begin(const Tile& t) const {
+  return {.work = work(t, true),
           .loops = most_trips_ / double(t.copies()),
-          .compile = compile(t),
+          .compile = compile_cycles * double(more_operations(loops_.in, t)),
           .panels = panels_,
           .partial_results = partial_results_};
 }
 
-double TileCosts::least(const Tile& t) const { return begin(t, work(t, true)).total(); }
-
-CpuCost TileCosts::of(const Tile& t) const { return *below(t, std::numeric_limits<double>::quiet_NaN()); }  // nothing is over that
+CpuCost TileCosts::of(const Tile& t) const {
+  return *below(t, begin(t), std::numeric_limits<double>::quiet_NaN());  // nothing is over that
+}
 
 // The terms in the order of what they take to find out.
-std::optional<CpuCost> TileCosts::below(const Tile& t, double limit) const {
+std::optional<CpuCost> TileCosts::below(const Tile& t, CpuCost cost, double limit) const {
   const CpuNest& in = loops_.in;
-  CpuCost cost = begin(t, work(t, false));
   const auto is_over = [&] { return cost.total() >= limit; };
+  if (reads_unpacked_) cost.work = work(t, false);
+  cost.partial_results = partial_results_;
   if (is_over()) return {};
   if (in.is_joined()) {
     cost.joins = joins_;

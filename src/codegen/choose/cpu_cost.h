@@ -53,11 +53,10 @@ class TileCosts {
  public:
   explicit TileCosts(const PlannedLoops& loops);
   CpuCost of(const Tile& t) const;
-  /// The same if its total is less than `limit`; what is more is often known by a few of the terms.
-  std::optional<CpuCost> below(const Tile& t, double limit) const;
-  /// No more than the total of the plan with this tile and any cache blocks: the work of the innermost loops, and what is the same for all
-  /// tiles.
-  double least(const Tile& t) const;
+  /// The terms that follow from the works alone. They are no more than those of the plan with this tile and any cache blocks.
+  CpuCost begin(const Tile& t) const;
+  /// What `begun` becomes with all of its terms, if its total is less than `limit`; what is more is often known by a few of them.
+  std::optional<CpuCost> below(const Tile& t, CpuCost begun, double limit) const;
 
  private:
   /// What decides how an access's cost grows by waiting for cache lines.
@@ -73,12 +72,9 @@ class TileCosts {
     double line_cost = 1, vectors_a_line = 1;
   };
 
-  void note_lines(Part& p) const;
+  void note_lines(Part& p);
   double line_cost(const Part& p, const Tile& t, bool least) const;
   double work(const Tile& t, bool least) const;
-  double compile(const Tile& t) const;
-  /// The terms that are the same for all tiles, or follow from the works alone.
-  CpuCost begin(const Tile& t, double work) const;
   /// The terms of chunks for threads.
   void share_out(const Tile& t, CpuCost& cost) const;
 
@@ -86,6 +82,7 @@ class TileCosts {
   const double work_;  ///< before tiles are known
   const int64_t wanted_chunks_;
   std::vector<Part> parts_;
+  bool reads_unpacked_ = false;  ///< resident tiles that are no panels: how far their lines are apart depends on cache blocks
   double most_trips_ = 0, joins_ = 0, panels_ = 0, partial_results_ = 0;
 };
 

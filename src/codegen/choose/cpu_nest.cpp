@@ -48,6 +48,15 @@ std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
   return out;
 }
 
+std::vector<int64_t> operations_along_axes(const std::vector<WorkPart>& parts, size_t axes) {
+  std::vector<int64_t> out(axes * axes);
+  for (const WorkPart& p : parts)
+    for (size_t a = 0; a < axes; ++a)
+      for (size_t b = 0; b < axes; ++b)
+        if (has_axis(p.work->depends, int(a)) && has_axis(p.work->depends, int(b))) out[a * axes + b] += p.count;
+  return out;
+}
+
 std::vector<ReducePart> reduce_parts(const Nest& nest, uint64_t reduce_axes) {
   std::map<std::pair<uint64_t, uint64_t>, ReducePart> parts;
   for (const NestedWork& w : nest.works) {
@@ -90,7 +99,8 @@ CpuNest::CpuNest(const Nest& of, const Target& on, AroundNest kernel)
       taken(axes_of(of, around.chosen, false)),
       vectors(axes_of(of, around.chosen, true)),
       rates(on),
-      independent(independent_operations(on)) {}
+      independent(independent_operations(on)),
+      operations_(operations_along_axes(parts, of.axes.size())) {}
 
 bool CpuNest::is_reduced_load(const NestedWork& w) const { return is_reduced_load_of(w, reduce_axes); }
 

@@ -75,6 +75,8 @@ class CpuNest {
   bool meet(int a, int b) const;
   /// Whether a work depends on the axis and on one along which another nest has vectors.
   bool meets_vectors(int a) const;
+  /// Operations and accesses that depend on both axes.
+  int64_t operations_along(int a, int b) const { return operations_[size_t(a) * axes() + size_t(b)]; }
   /// True for the axes of terms that stay in registers until the results use them, which need the same number of steps (keep_terms.h).
   bool reuses_terms(int axis) const;
   /// Whether a load may be staged: the loops of tiles have known sizes, and its index needs no load and no reduction.
@@ -84,6 +86,7 @@ class CpuNest {
   double unmasked_part(const NestAxis& loop, int64_t at_once) const;
 
  private:
+  const std::vector<int64_t> operations_;                                   ///< of operations_along()
   mutable std::map<std::pair<const NestAxis*, int64_t>, double> unmasked_;  ///< the answers of unmasked_part()
 };
 
