@@ -33,6 +33,13 @@ bool overlap(const Slots& a, const Slots& b) {
   return std::ranges::any_of(a, [&](const Slot& s) { return std::ranges::find(b, s) != b.end(); });
 }
 
+/// A product whose sums may stay in a memory of the core's own.
+bool is_product(const UOp& u) {
+  if (!u.is(Op::WMMA)) return false;
+  const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
+  return core && core->tensor_memory;
+}
+
 }  // namespace
 
 UOps loaded_rows(const UOp& stack) {
@@ -54,6 +61,7 @@ UOps loaded_rows(const UOp& stack) {
 }
 
 ProductChains::ProductChains(const UOp& linear) : linear_(linear) {
+  if (std::ranges::none_of(linear.src(), is_product)) return;
   for (size_t i = 0; i < linear.src_count(); ++i) {
     const UOp& u = linear.src(i);
     place_[u] = int32_t(i);
@@ -72,9 +80,7 @@ ProductChains::ProductChains(const UOp& linear) : linear_(linear) {
 
 void ProductChains::find_chains() {
   for (const UOp& u : linear_.src()) {
-    if (!u.is(Op::WMMA)) continue;
-    const TensorCore* core = find_tensor_core(u.arg_as<WmmaArg>().name);
-    if (!core || !core->tensor_memory) continue;
+    if (!is_product(u)) continue;
     const UOp& sum = u.src(2);
     const bool goes_on = !chains_.empty() && sum == chains_.back().products.back() && users(sum).size() == 1;
     if (!goes_on) chains_.push_back(begin(u));

@@ -65,9 +65,11 @@ UOp load_elements(const UOp& load, const UOps& sources) {
 }  // namespace
 
 UOp speculate_loads(const UOp& sink) {
+  const std::vector<const UOp*> nodes = borrowed_toposort(sink);
+  if (std::ranges::none_of(nodes, [](const UOp* u) { return u->is(Op::LOAD) && u->src_count() == 3; })) return sink;
   NodeSet written;
-  for (const UOp& u : toposort(sink))
-    if (u.is(Op::STORE)) written.insert(memory_of(u.src(0)));
+  for (const UOp* u : nodes)
+    if (u->is(Op::STORE)) written.insert(memory_of(u->src(0)));
   return rebuild(sink, [&](const UOp& u, const UOps& sources) -> UOp {
     if (!u.is(Op::LOAD) || sources.size() != 3) return u.with_src(sources);
     const UOp& place = sources[0];

@@ -1,5 +1,6 @@
 #include "codegen/lower/lower_stages.h"
 
+#include <algorithm>
 #include <deque>
 
 #include <fmt/core.h>
@@ -68,11 +69,11 @@ class StageLowering {
 
 void check_group_memory(const UOp& sink, const Target& target) {
   int64_t bytes = 0, for_sums = 0;
-  for (const UOp& u : toposort(sink)) {
-    const TensorCore* core = u.is(Op::WMMA) ? find_tensor_core(u.arg_as<WmmaArg>().name) : nullptr;
+  for (const UOp* u : borrowed_toposort(sink)) {
+    const TensorCore* core = u->is(Op::WMMA) ? find_tensor_core(u->arg_as<WmmaArg>().name) : nullptr;
     if (core && core->tensor_memory && target.has_groups) for_sums = tensor_memory_group_bytes;
-    if (u.is(Op::BUFFER) && u.arg_as<BufferArg>().scope == Scope::group)
-      bytes += group_array_bytes(u.arg_as<BufferArg>().size * int64_t(itemsize(u.dtype())));
+    if (u->is(Op::BUFFER) && u->arg_as<BufferArg>().scope == Scope::group)
+      bytes += group_array_bytes(u->arg_as<BufferArg>().size * int64_t(itemsize(u->dtype())));
   }
   bytes += for_sums;
   if (bytes > target.group_memory_bytes)
@@ -85,7 +86,8 @@ void check_group_memory(const UOp& sink, const Target& target) {
 }  // namespace
 
 UOp lower_stages(const UOp& sink, const Target& target) {
-  const UOp lowered = StageLowering(sink, target).run(sink);
+  const bool any = std::ranges::any_of(borrowed_toposort(sink), [](const UOp* u) { return u->is(Op::STAGE) || u->is(Op::WMMA); });
+  const UOp lowered = any ? StageLowering(sink, target).run(sink) : sink;
   check_group_memory(lowered, target);
   return lowered;
 }

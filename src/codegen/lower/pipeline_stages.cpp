@@ -22,6 +22,8 @@ bool is_around(const UOp& a, const UOp& b) {
   return std::pair(x.order, x.id) < std::pair(y.order, y.id);
 }
 
+bool is_filled_ahead(const UOp& u) { return u.is(Op::STAGE) && u.arg_as<StageArg>().depth >= 2; }
+
 /// A loop, and the STAGEs whose tiles are filled ahead in it.
 struct Ahead {
   UOp end;
@@ -55,7 +57,7 @@ class Pipelining {
     const UOps around = ranges_of(end);
     Ahead out{.end = end, .outer = {}, .inner = {}, .lanes = {}, .loop = {}, .stages = {}};
     for (const UOp& u : toposort(end.src(0))) {
-      if (!u.is(Op::STAGE) || u.arg_as<StageArg>().depth < 2) continue;
+      if (!is_filled_ahead(u)) continue;
       const size_t at = innermost(u, closed, around);
       if (at == closed.size() || (out.loop && out.loop != closed[at])) continue;
       const int64_t depth = u.arg_as<StageArg>().depth;
@@ -207,6 +209,9 @@ class Pipelining {
 
 }  // namespace
 
-UOp pipeline_stages(const UOp& sink, const Target& target) { return Pipelining(sink, target).run(sink); }
+UOp pipeline_stages(const UOp& sink, const Target& target) {
+  const bool any = std::ranges::any_of(borrowed_toposort(sink), [](const UOp* u) { return is_filled_ahead(*u); });
+  return any ? Pipelining(sink, target).run(sink) : sink;
+}
 
 }  // namespace tinygrad::codegen
