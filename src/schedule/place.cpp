@@ -4,6 +4,7 @@
 
 #include <tinygrad/errors.h>
 
+#include "base/hash.h"
 #include "shape/shape.h"
 #include "symbolic/build.h"
 #include "symbolic/simplify.h"
@@ -123,6 +124,19 @@ UOp flat_index(const UOp& u, const Place& place) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (!is_one(shape[i])) flat = sym_add(flat, sym_mul(place.at[i], index_const(strides[i])));
   return simplify_index(flat);
+}
+
+size_t SourcePlaces::Hash::operator()(const Key& k) const {
+  const std::hash<UOp> hash;
+  uint64_t h = hash_combine(hash(k.node), hash(k.out.valid));
+  for (const UOp& at : k.out.at) h = hash_combine(h, hash(at));
+  return h;
+}
+
+const Place& SourcePlaces::of(const UOp& u, const Place& out) {
+  const auto [at, is_new] = known_.try_emplace({u, out});
+  if (is_new) at->second = source_place(u, out);
+  return at->second;
 }
 
 NodeSet broadcasts_of(const std::vector<UOp>& order) {

@@ -35,6 +35,7 @@ class Placer {
         joinable_(graph.joinable),
         effects_(graph.effects),
         target_of_(graph.target_of),
+        places_(graph.places),
         forced_(forced),
         expected_(expected),
         explains_(graph.explains),
@@ -223,7 +224,7 @@ class Placer {
     Place target = use.place;
     for (const UOp* t = &u.src(0); !t->is(Op::PARAM); t = &t->src(0)) {
       if (t->is(Op::AFTER)) continue;
-      target = source_place(*t, target);
+      target = places_.of(*t, target);
     }
     k.target_index = target.at[0];
     use.source_uses.push_back(add_use(u.src(1), use.kernel, shape.empty() ? Place{} : use.place));
@@ -369,7 +370,7 @@ class Placer {
 
   void pass_on(const UOp& u, Use& use) {
     if (u.in(Group::movement)) {
-      use.source_uses.push_back(add_use(u.src(0), use.kernel, source_place(u, use.place)));
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, places_.of(u, use.place)));
       return;
     }
     switch (u.op()) {
@@ -419,6 +420,7 @@ class Placer {
   const std::vector<const UOp*>& joinable_;
   const Effects& effects_;
   const TargetOf& target_of_;
+  SourcePlaces& places_;
   const NodeMap<Reason>& forced_;
   const NodeSet& expected_;
   const bool explains_;

@@ -13,6 +13,7 @@ struct PlacedGraph {
   const std::vector<const UOp*>& joinable;  ///< joinable_reduces(order)
   const Effects& effects;
   const TargetOf& target_of;
+  SourcePlaces& places;  ///< that were asked for
   int32_t first_temporary;
   bool explains = false;  ///< notes what is decided
 };

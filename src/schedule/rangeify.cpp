@@ -106,7 +106,8 @@ UOp rangeify(const UOp& sink, const TargetOf& target_of, int32_t first_temporary
   NodeMap<Reason> forced;
   for (const UOp& u : effects.hazards(order)) forced[u] = Reason::overwritten;
   const std::vector<const UOp*> joinable = joinable_reduces(order);
-  const PlacedGraph graph{order, joinable, effects, target_of, first_temporary, explainer != nullptr};
+  SourcePlaces places;
+  const PlacedGraph graph{order, joinable, effects, target_of, places, first_temporary, explainer != nullptr};
   Round round;
   do round = settled(graph, forced, std::move(round.stored));
   while (force_more(graph, round, forced));
