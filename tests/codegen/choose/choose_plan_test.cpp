@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codegen/choose/cpu_candidates.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_axes.h"
 #include "codegen/kernels.h"
@@ -52,6 +53,50 @@ TEST(CpuPlan, TermsAreOfWhatThePlanHas) {
       EXPECT_GT(cost.work, 0);
       EXPECT_GE(total, cost.work);
     }
+  });
+}
+
+/// Calls use(plan without cache blocks, cache blocks, tile) for a sample of a nest's plans.
+template <class Use>
+void for_plans(const CpuNest& nest, Use&& use) {
+  std::vector<Lanes> all = lane_candidates(nest);
+  if (all.size() > 4) all.resize(4);
+  for (const Operands& operands : operand_candidates(nest))
+    for (const Lanes& lanes : all) {
+      const CpuPlan plan{.lanes = lanes, .operands = operands};
+      const std::vector<Tile> tiles = tile_candidates(PlannedLoops(nest, plan), true);
+      for (const CacheBlocks& blocks : operands.resident ? block_candidates(nest) : std::vector<CacheBlocks>{{}})
+        for (size_t i = 0; i < tiles.size(); i += 7) use(plan, blocks, tiles[i]);
+    }
+}
+
+// What a search leaves out because it costs more already by a few terms, or without its cache blocks.
+TEST(CpuPlan, WhatItsCostBeginsWithIsNoMoreThanAllOfIt) {
+  for_nests([](const CpuNest& nest) {
+    for_plans(nest, [&](const CpuPlan& plan, const CacheBlocks& blocks, const Tile& tile) {
+      CpuPlan whole = plan;
+      whole.blocks = blocks;
+      const PlannedLoops loops(nest, plan), with_blocks(nest, whole);
+      const TileCosts costs(loops), costs_with_blocks(with_blocks);
+      const CpuCost begun = costs.begin(tile);
+      const double total = costs_with_blocks.of(tile).total();
+      EXPECT_LE(begun.total(), total);
+      EXPECT_FALSE(costs_with_blocks.below(tile, begun, total));
+      const auto found = costs_with_blocks.below(tile, begun, total * 1.0001);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->total(), total);
+    });
+  });
+}
+
+TEST(CpuPlan, NoTileOfItsVectorsAndOperandsIsBetter) {
+  for_nests([](const CpuNest& nest) {
+    if (nest.is_joined()) return;
+    const auto& [plan, cost] = choose_plan(nest);
+    const PlannedLoops loops(nest, plan);
+    const TileCosts costs(loops);
+    const bool may_overlap = !nest.around.updates_in_place && nest.nest.reduces > 0;
+    for (const Tile& t : tile_candidates(loops, may_overlap)) EXPECT_GE(costs.of(t).total(), cost * 0.999);
   });
 }
 
