@@ -155,13 +155,15 @@ class Renderer : public ExpressionWalk {
     for (const std::string& x : lines) line(x);
   }
 
+  bool has_tiles() const { return tiles_ && tiles_->any(); }
+
   /// Products of tiles are in the order of the program.
   void wait_for_products(const UOp& u) override {
-    if (!tiles_) write(products(u).wait());
+    if (!has_tiles()) write(products(u).wait());
   }
 
   void begin_product(const UOp& u) override {
-    if (tiles_) return line(tiles_->multiply(u, pointer(addresses_.of(u.src(0))), pointer(addresses_.of(u.src(1)))));
+    if (has_tiles()) return line(tiles_->multiply(u, pointer(addresses_.of(u.src(0))), pointer(addresses_.of(u.src(1)))));
     AsyncProducts::Lines lines;
     const Value* sums = is_tensor_memory(u.src(2)) ? nullptr : &value(u.src(2));
     Value product = products(u).begin(u, *find_tensor_core(u.arg_as<WmmaArg>().name), pointer(addresses_.of(u.src(0))),
@@ -171,7 +173,7 @@ class Renderer : public ExpressionWalk {
   }
 
   void load_tile(const UOp& u) {
-    if (tiles_) return;  // for a STORE
+    if (has_tiles()) return;  // for a STORE
     AsyncProducts::Lines lines;
     Value sums = products(u).load(u.src(0).src(0), lines);
     write(lines);
@@ -286,7 +288,7 @@ class Renderer : public ExpressionWalk {
   std::string memory_type(DType dtype, int lanes = 1) { return prelude_.type(is_bool(dtype) ? DType::uint8 : dtype, lanes); }
 
   void own_memory(const UOp& u) override {
-    if (tiles_ && is_tensor_memory(u)) return;
+    if (has_tiles() && is_tensor_memory(u)) return;
     const auto& arg = u.arg_as<BufferArg>();
     if (arg.scope == Scope::tensor) return products(u).add_tile(u);
     if (arg.scope == Scope::group) {
@@ -416,7 +418,7 @@ class Renderer : public ExpressionWalk {
   static Expr condition(const Value& gate) { return gate.splatted ? *gate.splatted : gate.expr; }
 
   void store(const UOp& u) override {
-    if (tiles_ && accesses_tile(u)) return line(access_of_tile(u));
+    if (has_tiles() && accesses_tile(u)) return line(access_of_tile(u));
     if (is_tensor_memory(u.src(0))) return write(products(u).clear(u.src(0).src(0)));
     const Address& a = addresses_.of(u.src(0));
     const Value& x = value(u.src(1));

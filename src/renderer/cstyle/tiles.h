@@ -14,6 +14,7 @@ class Tiles {
   /// Both outlive this.
   Tiles(Prelude& prelude, const UOp& linear) : prelude_(prelude), numbers_(linear) {}
 
+  bool any() const { return numbers_.any(); }
   void enter(const UOp& u, size_t place) {
     if (numbers_.any()) numbers_.enter(u, place);
   }

@@ -104,11 +104,14 @@ class Renderer : public Walk {
   }
 
   void begin_product(const UOp& u) override {
+    if (!tiles_.any()) has_none(u);
     if (!loops_.empty()) loops_.back().has_sums = true;
     tiles_.multiply(u, addresses_.of(u.src(0)).pointers[0], addresses_.of(u.src(1)).pointers[0]);
   }
   /// Products of tiles are in the order of the program.
-  void wait_for_products(const UOp&) override {}
+  void wait_for_products(const UOp& u) override {
+    if (!tiles_.any()) has_none(u);
+  }
 
   void elementwise(const UOp& u) override {
     if (u.is(Op::CAST)) return set(u, emit_cast(out_, value(u.src(0)), u.dtype(), is_small(u.src(0))));

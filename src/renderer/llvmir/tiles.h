@@ -15,6 +15,7 @@ class Tiles {
   Tiles(Emitter& out, const UOp& linear) : out_(out), numbers_(linear) {}
 
   void begin();
+  bool any() const { return numbers_.any(); }
   void enter(const UOp& u, size_t place) {
     if (numbers_.any()) numbers_.enter(u, place);
   }
