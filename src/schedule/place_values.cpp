@@ -114,11 +114,11 @@ class Placer {
   /// The ranges that an evaluation stands in.
   Loops::Ids around(const Use& use) const {
     Loops::Ids all;
-    for (const UOp& e : use.place.at) out_.loops.add_around(e, all);
+    for (const UOp& e : use.place.at) out_.loops.add_around(use.kernel, e, all);
     // Nothing is computed once for all of a kernel that many threads share.
     const Kernel& k = kernel_of(use);
     const bool each_item = target_of(use).has_groups;
-    for (size_t i = 0; i < k.ranges.size() && (i == 0 || each_item); ++i) out_.loops.add_around(k.ranges[i], all);
+    for (size_t i = 0; i < k.ranges.size() && (i == 0 || each_item); ++i) out_.loops.add_around(use.kernel, k.ranges[i], all);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
@@ -129,15 +129,16 @@ class Placer {
     bool in_reduce = false, in_joined = false;
     const auto ids = around(use);
     for (int id : ids) {
-      n *= out_.loops[id].size;
-      in_reduce = in_reduce || out_.loops[id].reduces;
-      in_joined = in_joined || out_.loops[id].max;
+      const Loops::Loop& l = out_.loops.at(use.kernel, id);
+      n *= l.size;
+      in_reduce = in_reduce || l.reduces;
+      in_joined = in_joined || l.max;
     }
     if (!in_reduce) return n;
     // Outputs that share the element are computed together, as far as registers reach.
     double shared = 1;
     for (const UOp& r : kernel_of(use).ranges)
-      if (std::ranges::binary_search(ids, Loops::id(r)) && !depends_on(use, r)) shared *= out_.loops.of(r).size;
+      if (std::ranges::binary_search(ids, Loops::id(r)) && !depends_on(use, r)) shared *= out_.loops.of(use.kernel, r).size;
     return n / std::min(shared, in_joined ? joined_accumulators(target_of(use)) : register_tile);
   }
   static bool depends_on(const Use& use, const UOp& range) {
@@ -147,12 +148,13 @@ class Placer {
   // From users to sources.
 
   int new_kernel(const UOp& root, const Shape& shape, Symbol device) {
+    const int number = int(out_.kernels.size());
     Kernel k;
     k.root = root;
     k.device = device;
     Loops::Ids outer;
     for (const SInt& n : shape) {
-      const UOp r = out_.loops.open(n, AxisKind::loop, outer);
+      const UOp r = out_.loops.open(number, n, AxisKind::loop, outer);
       if (r.is(Op::RANGE)) {
         k.ranges.push_back(r);
         outer.push_back(Loops::id(r));
@@ -161,7 +163,7 @@ class Placer {
     }
     out_.kernels.push_back(std::move(k));
     weights_.push_back(0);
-    return int(out_.kernels.size()) - 1;
+    return number;
   }
   Use root_use(const UOp& root, const Shape& shape, Symbol device) {
     root_place_.clear();
@@ -314,7 +316,7 @@ class Placer {
 
   double outputs_of(const Use& use) const {
     double outputs = 1;
-    for (const UOp& r : kernel_of(use).ranges) outputs *= out_.loops.of(r).size;
+    for (const UOp& r : kernel_of(use).ranges) outputs *= out_.loops.of(use.kernel, r).size;
     return outputs;
   }
 
@@ -348,7 +350,7 @@ class Placer {
   /// would compute again.
   bool is_summed(const UOp& u, const Use& use) const {
     return std::ranges::any_of(around(use), [&](int id) {
-      const Loops::Loop& l = out_.loops[id];
+      const Loops::Loop& l = out_.loops.at(use.kernel, id);
       return l.reduces && !(l.max && is_reduced_for(*l.max, u));
     });
   }

@@ -14,14 +14,15 @@ class ReduceWriter {
   /// New ranges are opened among `loops`.
   explicit ReduceWriter(Loops& loops) : loops_(loops) {}
 
-  /// The REDUCE `u` of a tensor graph over `ranges`, constants among them where an axis has one element; `x` is its source there.
-  UOp written(const UOp& u, std::span<const UOp> ranges, const UOp& x);
+  /// The REDUCE `u` of a tensor graph in a kernel over `ranges`, constants among them where an axis has one element; `x` is its source
+  /// there.
+  UOp written(int kernel, const UOp& u, std::span<const UOp> ranges, const UOp& x);
 
  private:
-  UOp nested_sum(const UOp& outer);
+  UOp nested_sum(int kernel, const UOp& outer);
 
   Loops& loops_;
-  NodeMap<UOps> own_ranges_;  ///< of nested sums, by the ranges that they take the place of
+  NodeMap<UOps> own_ranges_;  ///< of nested sums, by the kernel and the ranges that they take the place of
   std::vector<UOp> held_;
 };
 

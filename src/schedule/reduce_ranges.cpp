@@ -30,7 +30,7 @@ UOps ReduceRanges::at(const UOp& reduce, const UOp* max, int depth, const Shape&
   if (const UOp key = joined_key(reduce, max, use); key && !joined_.contains(key)) {
     joined_[key] = out;
     for (const UOp& r : out)
-      if (r.is(Op::RANGE)) loops_.of(r).max = max;
+      if (r.is(Op::RANGE)) loops_.of(use.kernel, r).max = max;
   }
   return out;
 }
@@ -46,7 +46,7 @@ UOps ReduceRanges::own(const UOp& reduce, int depth, const Shape& shape, const U
   Loops::Ids outer = around();
   UOps out;
   for (int a : axes) {
-    out.push_back(loops_.open(shape[size_t(a)], AxisKind::reduce, outer));
+    out.push_back(loops_.open(use.kernel, shape[size_t(a)], AxisKind::reduce, outer));
     if (out.back().is(Op::RANGE)) outer.push_back(Loops::id(out.back()));
   }
   own_[k] = out;

@@ -73,6 +73,7 @@ class KernelWriter {
   /// Kernels were made from outputs to inputs.
   Kernels take() {
     std::vector<Kernel>& kernels = placed_.kernels;
+    for (size_t i = 0; i < kernels.size(); ++i) give_own_ids(kernels[i], placed_.loops.with_own_ids(int(i)));
     std::ranges::reverse(kernels);
     for (Kernel& k : kernels)
       for (int& a : k.after) a = reversed(a);
@@ -90,6 +91,15 @@ class KernelWriter {
   std::vector<UOp>& exprs(const UOp& u) { return exprs_[number(u)]; }
   int reversed(int kernel) const { return int(placed_.kernels.size()) - 1 - kernel; }
   Kernel& kernel(int number) { return placed_.kernels[size_t(number)]; }
+
+  static void give_own_ids(Kernel& k, const NodeMap<UOp>& ids) {
+    if (!k.value) return;
+    const UOp roots[] = {k.value, k.target_index};
+    const std::vector<UOp> own = substitute(roots, ids);
+    k.value = own[0];
+    k.target_index = own[1];
+    for (UOp& r : k.ranges) r = *ids.find(r);
+  }
 
   void write_stored(const UOp& u, Value& v) {
     Kernel& k = kernel(*v.kernel);
@@ -130,7 +140,7 @@ class KernelWriter {
       case Op::FLIP:
       case Op::CONTIGUOUS: return source(0);
       case Op::PAD: return padded(u, use, source(0));
-      case Op::REDUCE: return reduces_.written(u, use.ranges, source(0));
+      case Op::REDUCE: return reduces_.written(use.kernel, u, use.ranges, source(0));
       case Op::STACK: {
         UOp out = source(0);
         for (size_t i = 1; i < u.src_count(); ++i) out = where(use.place.at[0] < int64_t(i), out, source(i));

@@ -95,6 +95,20 @@ TEST(CompileGrowth, StepsOnAGpuAreOneKernelThatReadsAsWide) {
   EXPECT_EQ(compile_report(Tensors{unrolled_scaling(8, 63)}).unique_kernels, 8u);
 }
 
+/// Convolutions of one form, each of the one before.
+Tensor layers(int count) {
+  Tensor x = given({1, 64, 56, 56});
+  for (int i = 0; i < count; ++i) x = x.conv2d(given({64, 64, 3, 3}), {}, {.padding = {1}}).relu();
+  return x;
+}
+
+TEST(CompileGrowth, LayersOfOneFormAreTheSameKernels) {
+  const Context context{{.dev = "NULL"}};
+  const CompileReport few = compile_report(Tensors{layers(3)}), many = compile_report(Tensors{layers(9)});
+  EXPECT_GT(many.kernels, few.kernels);
+  EXPECT_EQ(many.unique_kernels, few.unique_kernels);
+}
+
 /// Steps that are realized one by one, whose gradients go back to the first.
 double seconds_of_eager_steps(int steps) {
   const Tensor start = Tensor::full({8}, 0.5f).contiguous().realize();
