@@ -17,7 +17,7 @@ double crowding(const CacheShape& cache, std::span<const AlongAxis> axes) {
   double run = line, taken = line;  // contiguous bytes, then the part of a way that they fall to; bytes of all lines
   for (const auto& [bytes, count] : steps) {
     if (bytes <= run) {
-      const double longer = run + bytes * (count - 1);
+      const double longer = run > line ? run + bytes * (count - 1) : std::max(line, bytes * count);
       taken *= longer / run;
       run = longer;
       continue;

@@ -110,7 +110,7 @@ CpuPlan plan_on_avx2(const UOp& kernel) {
 
 // A wide panel that the first cache does not hold is read from the second faster than that gives it.
 TEST(CpuPlan, TilesReadPanelsNoFasterThanTheSecondCacheGives) {
-  const Tile near = plan_on_avx2(test::matmul(512, 196, 128)).tile, far = plan_on_avx2(test::matmul(128, 196, 512)).tile;
+  const Tile near = plan_on_avx2(test::matmul(2048, 196, 128)).tile, far = plan_on_avx2(test::matmul(128, 196, 512)).tile;
   EXPECT_LE(far.count[1], 3) << "vectors that each step loads from the second cache";
   EXPECT_GE(far.count[0], 4);
   EXPECT_EQ(near.count[1], 5) << "which fits the size of 196 best";

@@ -648,7 +648,7 @@ TEST(Opts, HeuristicsOnTheCpuTransposeAlongRows) {
 TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
   const auto chosen = [](const UOp& kernel) { return to_string(heuristic_opts(kernel, cpu_target("x86-64-v4"))); };
   EXPECT_EQ(chosen(test::matmul(64, 4096, 4096)),
-            "BLOCK(2,512) LANE(1,16) UPCAST(0,8) BLOCK(1,3) UPCAST(2,3) SWAP(0,1) OUTER(3,1) THREAD(0,86)");
+            "BLOCK(2,32) LANE(1,16) UPCAST(0,4) BLOCK(1,6) UPCAST(2,6) SWAP(0,1) OUTER(3,1) THREAD(0,43)");
   const UOp few = test::matmul(8, 24, 100);
   Target target = cpu_target("x86-64-v3");
   target.l2_bytes = 1 << 12;
