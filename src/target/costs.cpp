@@ -39,6 +39,7 @@ CacheRates::CacheRates(const Target& target) {
 }
 
 double independent_operations(const Target& target) {
+  if (target.core.name.empty()) return 8;  // of a device whose cores are not in the table, two a cycle for four cycles
   return target.core.multiply_add_cycles * target.core.multiply_add_bits / double(std::max(target.vector_bits, 64));
 }
 
