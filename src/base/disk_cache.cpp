@@ -297,13 +297,15 @@ std::string cache_directory() {
   return home.empty() ? "" : home + "/.cache/tinygrad_cpp";
 }
 
+DiskCacheConfig disk_cache_config() {
+  const Options& options = current_options();
+  std::string path = options.cachedb;
+  if (std::string folder = cache_directory(); path.empty() && !folder.empty()) path = folder + "/cache.db";
+  return {.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20};
+}
+
 DiskCache& disk_cache() {
-  static DiskCache* cache = [] {
-    const Options& options = current_options();
-    std::string path = options.cachedb;
-    if (std::string folder = cache_directory(); path.empty() && !folder.empty()) path = folder + "/cache.db";
-    return new DiskCache({.path = path, .max_bytes = static_cast<uint64_t>(options.cachedb_max_mb) << 20});
-  }();
+  static DiskCache* cache = new DiskCache(disk_cache_config());
   return *cache;
 }
 

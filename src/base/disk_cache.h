@@ -45,8 +45,9 @@ class DiskCache {
   std::unique_ptr<State> state_;
 };
 
-/// The process's cache, made at the first use with the CACHEDB and CACHEDB_MAX_MB of the caller. Never destroyed; a child of fork() has
-/// its own.
+/// The cache that CACHEDB and CACHEDB_MAX_MB of the caller say.
+DiskCacheConfig disk_cache_config();
+/// The process's cache, made at the first use with the caller's configuration. Never destroyed; a child of fork() has its own.
 DiskCache& disk_cache();
 
 }  // namespace tinygrad

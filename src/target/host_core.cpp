@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -46,6 +48,9 @@ std::string_view amd_core(const CpuId& id, int vector_bits) {
 
 constexpr std::string_view kTable = "cpu_core";
 
+/// Opened for a moment: the process's own cache is that of the first kernel, whose configuration may be another one.
+DiskCache cache() { return DiskCache(disk_cache_config()); }
+
 /// A cache on disk may move to another machine.
 std::string key_of(const Target& host) {
   return fmt::format("{} {} {} {} {}", host.arch.str(), host.core.name.str(), host.l1_bytes, host.l2_bytes, host.l3_bytes);
@@ -80,7 +85,9 @@ std::string_view nearest_core(const CpuId& id, int vector_bits, std::string_view
 }
 
 std::optional<CpuCore> kept_core(const Target& host) {
-  const std::optional<std::string> text = disk_cache().get(kTable, key_of(host));
+  const std::string path = disk_cache_config().path;
+  if (std::error_code ignored; path.empty() || !std::filesystem::exists(path, ignored)) return {};
+  const std::optional<std::string> text = cache().get(kTable, key_of(host));
   if (!text) return {};
   CpuCore core = host.core;
   core.is_measured = true;
@@ -99,9 +106,9 @@ void keep_host_core(const CpuCore& core) {
     if (!is_possible(core.*m.number, m)) throw ValueError(fmt::format("CPU: {} of {} is not possible", m.name, core.*m.number));
     text += fmt::format("{} ", core.*m.number);
   }
-  disk_cache().put(kTable, key_of(host_cpu_target()), text);
+  cache().put(kTable, key_of(host_cpu_target()), text);
 }
 
-void forget_host_core() { disk_cache().put(kTable, key_of(host_cpu_target()), ""); }
+void forget_host_core() { cache().put(kTable, key_of(host_cpu_target()), ""); }
 
 }  // namespace tinygrad
