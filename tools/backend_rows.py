@@ -4,7 +4,7 @@ import pathlib
 import re
 import typing
 
-from page import command_output
+from machine import command_output
 
 OTHER_CPUS = "neoverse|armv8|cortex|apple|rv64"  # processors that are emulated
 VENV = pathlib.Path(__file__).resolve().parent.parent / "build/venv"
