@@ -72,9 +72,9 @@ const Costs& costs_of(const Target& target);
 const Costs& general_costs();
 
 /// What the caches and the memory of a CPU give in a cycle of the model by which opts are chosen. That cycle starts two vector operations,
-/// however many a core starts, and the model adds up what a core does at once, the loads of a product beside its multiply-adds. So these are
-/// fitted, to measured kernels of Zen 3 (vectors of 256 bits) and Zen 4. A machine that `tg tune` measured has more or less of them, as it
-/// differs from its kind.
+/// however many a core starts, and the model adds up what a core does at once, the loads of a product beside its multiply-adds. So these
+/// are fitted, to measured kernels of Zen 3 (vectors of 256 bits) and Zen 4. A machine that `tg tune` measured has more or less of them, as
+/// it differs from its kind.
 struct CacheRates {
   double l2 = 0, l3 = 0, memory = 0;  ///< bytes, of one core
   double short_runs = 0;              ///< bytes from memory in runs that are not fetched ahead

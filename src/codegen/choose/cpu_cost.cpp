@@ -28,7 +28,10 @@ double share_of_run(const Lanes& lanes, const NestedWork& w, const Tile& t) {
 }
 
 /// The factor of work that the masked end of a tile throws away, along one axis.
-double masked_work(int64_t size, int64_t n) { return double((size + n - 1) / n * n) / double(size); }
+double masked_work(int64_t size, int64_t n) {
+  const int64_t computed = (size + n - 1) / n * n;
+  return double(computed) / double(size);
+}
 
 /// True if each copy along the tile's axis `i` only chooses among values, and the tile has all of the axis: a value is computed once.
 bool is_known(const CpuNest& in, const NestedWork& w, const Tile& t, int i) {

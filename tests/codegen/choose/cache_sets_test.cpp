@@ -64,14 +64,15 @@ TEST(CacheSets, SaysWhatASimulatedCacheDoes) {
   for (int i = 0; i < 300; ++i) {
     const int64_t run = 16 << random() % 5, rows = 2 << random() % 10,
                   apart = run * 4 + (random() % 3 ? 4096 * (1 + int64_t(random() % 4)) : 64 * int64_t(random() % 40));
+    const int64_t stride = apart - apart % 64;
     std::vector<int64_t> lines;
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t b = 0; b < run * 4; b += 64) lines.push_back((r * (apart / 64 * 64) + b) / 64);
+      for (int64_t b = 0; b < run * 4; b += 64) lines.push_back((r * stride + b) / 64);
     std::ranges::sort(lines);
     lines.erase(std::ranges::unique(lines).begin(), lines.end());
     const double bytes = double(lines.size()) * 64, lost = evicted(l1, lines);
     if (lost > 0.02 && lost < 0.98) continue;  // in between either is right
-    const double effective = bytes * factor(l1, {{4, double(run)}, {double(apart / 64 * 64), double(rows)}});
+    const double effective = bytes * factor(l1, {{4, double(run)}, {double(stride), double(rows)}});
     ++checked;
     agree += (effective > double(l1.bytes)) == (lost > 0.5);
   }
