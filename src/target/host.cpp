@@ -33,12 +33,27 @@ CpuId cpu_id() {
           .model = model + (family == 6 || family == 15 ? more << 4 : 0)};
 }
 
+/// Dot products of vectors of 256 bits, in leaf 7.1 of CPUID: AVX-VNNI, and AVX-VNNI-INT8 with what its processors have besides
+/// (AVX-IFMA, AVX-NE-CONVERT, CMPCCXADD).
+struct ShortProducts {
+  bool any_factors = false, any_signs = false;
+};
+
+ShortProducts has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return {};
+  constexpr unsigned avx_vnni = 1 << 4, cmpccxadd = 1 << 7, avx_ifma = 1 << 23;  // in eax
+  constexpr unsigned avx_vnni_int8 = 1 << 4, avx_ne_convert = 1 << 5;            // in edx
+  constexpr unsigned first = avx_vnni | cmpccxadd | avx_ifma, last = avx_vnni_int8 | avx_ne_convert;
+  return {(a & avx_vnni) != 0, (a & first) == first && (d & last) == last};
+}
+
 std::string_view amd_arch(bool avx512) {
   const CpuId id = cpu_id();
   if (id.vendor != "AuthenticAMD") return {};
   if (id.family == 0x17 && id.model >= 0x30) return "znver2";
   if (id.family == 0x19) return avx512 ? "znver4" : "znver3";
-  if (id.family == 0x1a && avx512) return "znver4";  // what follows it has all of it
+  if (id.family == 0x1a && avx512) return has_avx_vnni().any_factors ? "znver5" : "znver4";
   return {};
 }
 
@@ -46,6 +61,7 @@ std::string_view amd_arch(bool avx512) {
 /// begin transactions nor use the matrix registers of AMX, which kernels have where keep_usable_tiles() leaves them tensor cores for it.
 struct HostFeatures {
   bool v2, v3, v4, vnni, bf16, icelake, sapphire_rapids, sse4a;
+  bool alder_lake, arrow_lake;  ///< dot products without AVX-512
 };
 
 HostFeatures host_features() {
@@ -60,7 +76,10 @@ HostFeatures host_features() {
   f.icelake = f.vnni && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
               __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512ifma") &&
               __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq");
-  f.sapphire_rapids = f.icelake && f.bf16 && __builtin_cpu_supports("avx512fp16") && __builtin_cpu_supports("avxvnni");
+  const ShortProducts products = has_avx_vnni();
+  f.sapphire_rapids = f.icelake && f.bf16 && __builtin_cpu_supports("avx512fp16") && products.any_factors;
+  f.alder_lake = f.v3 && products.any_factors && __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq");
+  f.arrow_lake = f.alder_lake && products.any_signs;
   f.sse4a = __builtin_cpu_supports("sse4a");
   return f;
 }
@@ -71,6 +90,7 @@ std::string_view host_arch() {
   if (std::string_view amd = f.v3 && (zen4 || !f.v4) ? amd_arch(zen4) : std::string_view(); !amd.empty()) return amd;
   if (f.icelake && __builtin_cpu_is("intel")) return f.sapphire_rapids ? "sapphirerapids" : "icelake-server";
   if (f.v4) return "x86-64-v4";
+  if (f.alder_lake && __builtin_cpu_is("intel")) return f.arrow_lake ? "arrowlake" : "alderlake";
   if (f.v3) return "x86-64-v3";
   if (f.v2) return "x86-64-v2";
   throw DeviceError("CPU: kernels need a processor with SSE 4.2 (x86-64-v2) or newer");
@@ -80,6 +100,8 @@ bool has_all_of(std::string_view arch) {
   const HostFeatures f = host_features();
   if (arch == "x86-64-v2") return f.v2;
   if (arch == "x86-64-v3" || arch == "haswell" || arch == "broadwell" || arch == "skylake") return f.v3;
+  if (arch == "alderlake") return f.alder_lake;
+  if (arch == "arrowlake" || arch == "sierraforest") return f.arrow_lake;
   if (arch == "x86-64-v4" || arch == "skylake-avx512") return f.v4;
   if (arch == "cascadelake") return f.vnni;
   if (arch == "cooperlake") return f.vnni && f.bf16;
@@ -87,7 +109,7 @@ bool has_all_of(std::string_view arch) {
   if (arch == "sapphirerapids" || arch == "emeraldrapids" || arch == "graniterapids") return f.sapphire_rapids;
   if (arch == "znver2" || arch == "znver3") return f.v3 && f.sse4a;
   if (arch == "znver4") return f.icelake && f.bf16 && f.sse4a;
-  return arch == "znver5" && f.icelake && f.bf16 && f.sse4a && __builtin_cpu_supports("avxvnni");
+  return arch == "znver5" && f.icelake && f.bf16 && f.sse4a && has_avx_vnni().any_factors;
 }
 
 bool has_tiles_for(const TensorCore& core) {

@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "target/tensor_cores/registers.h"
+
 namespace tinygrad {
 namespace {
 
@@ -23,6 +25,7 @@ struct CpuArch {
   int64_t l1_bytes, l2_bytes, l3_bytes;
   std::string_view core;                       ///< what its numbers are of (cpu_cores.cpp), the first microarchitecture of the kind
   std::string_view cores = {};                 ///< the family of its tensor cores
+  bool halves = false;                         ///< it computes with vectors of float16
   std::string_view cpu = name, features = {};  ///< as LLVM has them
   std::string_view tiles = {};                 ///< the family of its tensor cores that have tile registers
 };
@@ -36,26 +39,29 @@ constexpr CpuArch kCpuArchs[] = {
     {"haswell", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "haswell", "avx2"},
     {"broadwell", kX86, 256, 16, 32 << 10, 256 << 10, 16 << 20, "haswell", "avx2"},
     {"skylake", kX86, 256, 16, 32 << 10, 256 << 10, 8 << 20, "skylake", "avx2"},
+    {"alderlake", kX86, 256, 16, 48 << 10, 1280 << 10, 30 << 20, "golden_cove_client", "avx_vnni"},
+    {"arrowlake", kX86, 256, 16, 48 << 10, 3 << 20, 36 << 20, "lion_cove", "avx_vnni_int8"},
+    {"sierraforest", kX86, 256, 16, 32 << 10, 1 << 20, 96 << 20, "gracemont", "avx_vnni_int8"},
     {"skylake-avx512", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512"},
     {"cascadelake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512_vnni"},
     {"cooperlake", kX86, 512, 32, 32 << 10, 1 << 20, 16 << 20, "skylake_server", "avx512_bf16"},
     {"icelake-server", kX86, 512, 32, 48 << 10, 1280 << 10, 32 << 20, "sunny_cove", "avx512_vnni"},
-    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "golden_cove", "avx512_bf16", "sapphirerapids", {}, "amx"},
-    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", "emeraldrapids", {}, "amx"},
-    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", "graniterapids", {}, "amx_fp16"},
+    {"sapphirerapids", kX86, 512, 32, 48 << 10, 2 << 20, 32 << 20, "golden_cove", "avx512_bf16", true, "sapphirerapids", {}, "amx"},
+    {"emeraldrapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", true, "emeraldrapids", {}, "amx"},
+    {"graniterapids", kX86, 512, 32, 48 << 10, 2 << 20, 64 << 20, "golden_cove", "avx512_bf16", true, "graniterapids", {}, "amx_fp16"},
     {"znver2", kX86, 256, 16, 32 << 10, 512 << 10, 16 << 20, "zen2", "avx2"},
     {"znver3", kX86, 256, 16, 32 << 10, 512 << 10, 32 << 20, "zen3", "avx2"},
     {"znver4", kX86, 512, 32, 32 << 10, 1 << 20, 32 << 20, "zen4", "avx512_bf16"},
     {"znver5", kX86, 512, 32, 48 << 10, 1 << 20, 32 << 20, "zen5", "avx512_bf16"},
-    {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "cortex_a72", "", "generic"},
+    {"armv8-a", kArm, 128, 32, 32 << 10, 512 << 10, 4 << 20, "cortex_a72", "", false, "generic"},
     {"cortex-a72", kArm, 128, 32, 32 << 10, 1 << 20, 1 << 20, "cortex_a72"},
-    {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20, "neoverse_n1"},
-    {"neoverse-v1", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_v1"},
-    {"neoverse-n2", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_n2"},
-    {"neoverse-v2", kArm, 128, 32, 64 << 10, 2 << 20, 32 << 20, "neoverse_v2"},
-    {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20, "firestorm"},
-    {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "rv64gcv", "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
-    {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "rv64gcv", "", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
+    {"neoverse-n1", kArm, 128, 32, 64 << 10, 1 << 20, 8 << 20, "neoverse_n1", "arm_dot", true},
+    {"neoverse-v1", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_v1", "arm_i8mm_bf16", true},
+    {"neoverse-n2", kArm, 128, 32, 64 << 10, 1 << 20, 32 << 20, "neoverse_n2", "arm_i8mm_bf16", true},
+    {"neoverse-v2", kArm, 128, 32, 64 << 10, 2 << 20, 32 << 20, "neoverse_v2", "arm_i8mm_bf16", true},
+    {"apple-m1", kArm, 128, 32, 128 << 10, 3 << 20, 8 << 20, "firestorm", "arm_dot", true},
+    {"rv64gcv", kRiscV, 128, 32, 32 << 10, 512 << 10, 2 << 20, "rv64gcv", "", false, "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b"},
+    {"rv64gcv_zvl256b", kRiscV, 256, 32, 32 << 10, 512 << 10, 4 << 20, "rv64gcv", "", false, "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl256b"},
 };
 
 struct DspArch {
@@ -170,7 +176,8 @@ Target cpu_target(std::string_view arch) {
   for (const std::string_view family : {a.tiles, a.cores})
     if (!family.empty()) std::ranges::copy(tensor_cores(family), std::back_inserter(t.tensor_cores));
   set_c_ops(t);
-  if (a.triple == kRiscV) t.drop_dtype(DType::float16);  // conversions are an extension
+  if (a.triple == kRiscV) t.drop_dtype(DType::float16);                // conversions are an extension
+  if (a.cores == "arm_i8mm_bf16") t.set_converted({DType::bfloat16});  // see set_renderer
   return t;
 }
 
@@ -180,11 +187,18 @@ std::vector<std::string_view> cpu_archs() {
   return out;
 }
 
+bool computes_halves(const Target& target) {
+  return target.device == Symbol("CPU") && find_arch("CPU", kCpuArchs, target.arch.str()).halves;
+}
+
 void set_renderer(Target& target, std::string_view renderer) {
   target.renderer = Symbol(renderer);
-  const bool has_avx512 =
-      target.device == Symbol("CPU") && find_arch("CPU", kCpuArchs, target.arch.str()).triple == kX86 && target.vector_bits == 512;
+  const bool is_cpu = target.device == Symbol("CPU");
+  const bool has_avx512 = is_cpu && find_arch("CPU", kCpuArchs, target.arch.str()).triple == kX86 && target.vector_bits == 512;
   target.set_op(Op::LDEXP, renderer == "LLVM" && has_avx512);  // C has it of one number only
+  // BFCVT rounds denormal numbers, too, which x86's VCVTNEPS2BF16 takes for zero. LLVM 19 cannot compile what it makes of C's conversions:
+  // arithmetic on bfloats in vectors of any length.
+  if (is_cpu && renderer != "LLVM") target.set_converted({});
 }
 
 Target dsp_target(std::string_view arch) {

@@ -20,7 +20,7 @@ int64_t gather(const Bits& from, int64_t item, int64_t element) {
 const std::vector<Family>& families() {
   static const auto& all = *[] {
     auto* joined = new std::vector<Family>;
-    for (const auto& vendor : {nvidia, amd, apple, intel, x86, small})
+    for (const auto& vendor : {nvidia, amd, apple, intel, x86, arm, small})
       for (Family& f : vendor()) joined->push_back(std::move(f));
     return joined;
   }();

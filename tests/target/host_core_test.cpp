@@ -16,6 +16,8 @@ TEST(HostCore, NamesProcessors) {
   EXPECT_EQ(nearest_core({"GenuineIntel", 6, 0x8f}, 512, "haswell"), "golden_cove");
   EXPECT_EQ(nearest_core({"GenuineIntel", 6, 0x55}, 512, "haswell"), "skylake_server");
   EXPECT_EQ(nearest_core({"GenuineIntel", 6, 0x97}, 256, "haswell"), "golden_cove_client");
+  EXPECT_EQ(nearest_core({"GenuineIntel", 6, 0xc6}, 256, "haswell"), "lion_cove");
+  EXPECT_EQ(nearest_core({"GenuineIntel", 6, 0xaf}, 256, "haswell"), "gracemont");
 }
 
 TEST(HostCore, TakesTheNewestForModelsThatItDoesNotKnow) {

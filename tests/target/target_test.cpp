@@ -10,6 +10,8 @@
 
 #include <tinygrad/errors.h>
 
+#include "target/tensor_cores/registers.h"
+
 namespace tinygrad {
 namespace {
 
@@ -80,7 +82,9 @@ TEST(Target, SomeCpusMultiplyNarrowNumbers) {
   EXPECT_EQ(cpu_target("icelake-server").tensor_cores.size(), 3u);
   const Target zen4 = cpu_target("znver4");
   ASSERT_EQ(zen4.tensor_cores.size(), 4u);
-  for (const char* arch : {"x86-64-v3", "x86-64-v4", "icelake-server", "znver4"})
+  EXPECT_EQ(cpu_target("alderlake").tensor_cores.size(), 3u);
+  EXPECT_EQ(cpu_target("arrowlake").tensor_cores.size(), 5u);
+  for (const char* arch : {"x86-64-v3", "x86-64-v4", "icelake-server", "znver4", "alderlake", "arrowlake", "neoverse-n1", "apple-m1"})
     for (const Target target = cpu_target(arch); const TensorCore& core : target.tensor_cores) {
       EXPECT_EQ(*find_tensor_core(core.name), core);
       EXPECT_EQ(core.items, target.lanes(core.out));
@@ -90,6 +94,32 @@ TEST(Target, SomeCpusMultiplyNarrowNumbers) {
       for (int lane = 0; lane < core.items; ++lane) EXPECT_EQ(core.c.column_of(lane, 0), lane);
     }
   EXPECT_EQ(zen4.tensor_cores[0].a_type, DType::bfloat16);
+}
+
+TEST(Target, ProcessorsOfArmMultiplyRowsAndConvertBfloats) {
+  EXPECT_TRUE(cpu_target("cortex-a72").tensor_cores.empty());
+  EXPECT_EQ(cpu_target("neoverse-n1").tensor_cores.size(), 2u);
+  Target v1 = cpu_target("neoverse-v1");
+  EXPECT_EQ(v1.tensor_cores.size(), 10u);
+  EXPECT_TRUE(v1.converts(DType::bfloat16));
+  EXPECT_FALSE(cpu_target("neoverse-n1").converts(DType::bfloat16));
+  EXPECT_FALSE(cpu_target("sapphirerapids").converts(DType::bfloat16)) << "denormal numbers would be zero";
+  for (const TensorCore& core : v1.tensor_cores) {
+    EXPECT_EQ(core.items, v1.lanes(core.out));
+    EXPECT_EQ(core.m * core.n, core.items) << "a sum for each lane";
+    EXPECT_EQ(core.c.elements(), 1);
+    EXPECT_EQ(distinct_elements(core, core.b).size() * itemsize(core.b_type), 16u) << "a vector";
+  }
+  set_renderer(v1, "CLANG");
+  EXPECT_FALSE(v1.converts(DType::bfloat16));
+}
+
+TEST(Target, SomeCpusComputeWithHalves) {
+  for (const char* arch : {"sapphirerapids", "graniterapids", "neoverse-n1", "neoverse-v2", "apple-m1"})
+    EXPECT_TRUE(computes_halves(cpu_target(arch))) << arch;
+  for (const char* arch : {"znver5", "icelake-server", "alderlake", "cortex-a72", "rv64gcv"})
+    EXPECT_FALSE(computes_halves(cpu_target(arch))) << arch;
+  EXPECT_FALSE(computes_halves(dsp_target("v66")));
 }
 
 TEST(Target, GpusOfNvidia) {

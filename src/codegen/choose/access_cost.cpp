@@ -31,7 +31,7 @@ bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& alo
 /// True for a factor that lies as a tensor core reads it: the terms that it adds at once, for one column behind the other.
 bool lies_as_read(const NestedWork& w, const Lanes& lanes) {
   if (!lanes.core || !w.is_access) return false;
-  const auto& [number, n, k, casts, temporaries] = *lanes.core;
+  const Lane &n = lanes.core->n, &k = lanes.core->k;
   return w.strides[size_t(k.axis)] == 1 && w.strides[size_t(n.axis)] == k.lanes;
 }
 
@@ -76,6 +76,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
 
 double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lanes) {
   if (lanes.core && std::find(lanes.core->casts.begin(), lanes.core->casts.end(), w.node) != lanes.core->casts.end()) return 0;
+  if (lanes.core && w.node.is(Op::REDUCE)) return (lanes.core->steps - 1) * share_as_it_lies(loops.in, w, lanes);  // beside the product
   if (!loops.is_staged(w)) return share_as_it_lies(loops.in, w, lanes);
   double left = 1;
   for (const Lane& l : lanes)

@@ -91,6 +91,10 @@ std::vector<Lanes> lanes_to_weigh(const CpuNest& nest, const CpuPlan& plan, std:
   // between values.
   if (plan.operands.windows || nest.nest.chosen) return cheapest_lanes(nest, plan, candidates);
   std::vector<Lanes> out{best_lanes(nest, plan, candidates)};
+  // Rows that a core takes together are loaded once for a tile.
+  if (const CoreUse* first = out[0].core)
+    for (const Lanes& lanes : candidates)
+      if (lanes.core && lanes.core != first) out.push_back(lanes);
   const auto is_along_reduction = [&](const Lane& l) { return nest.axis(l.axis).is_reduce; };
   if (nest.nest.total_cost < worth_tiling || out[0].core || std::ranges::none_of(out[0], is_along_reduction)) return out;
   // Vectors along a sum load all of its factors as vectors, but only with a tile those along results load the others for several of them.

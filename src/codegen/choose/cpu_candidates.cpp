@@ -156,7 +156,10 @@ std::vector<Lanes> lane_candidates(const CpuNest& nest) {
           out.push_back({{axes[i], axes[k], axes[m]}});
     }
   }
-  for (const CoreUse& use : nest.around.cores) out.push_back({{use.n, use.k}, &use});
+  for (const CoreUse& use : nest.around.cores) {
+    out.push_back({{use.n, use.k}, &use});
+    if (use.m.lanes > 1) out.back().axes.push_back(use.m);
+  }
   return out;
 }
 

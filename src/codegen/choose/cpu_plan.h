@@ -14,12 +14,15 @@ struct Lane {
   int axis = -1;  ///< place in the nest; -1: none
   int64_t lanes = 1;
 };
-/// A tensor core that is used instead of vectors: `n` are its columns of the result, `k` the terms of a sum that it adds at once.
+/// A tensor core that is used instead of vectors: `n` are its columns of the result, `k` the terms of a sum that it adds at once, `m` its
+/// rows of the result, if there are several.
 struct CoreUse {
   int32_t number = 0;
-  Lane n, k;
+  Lane n, k, m;
   UOps casts;           ///< conversions that its instruction includes
+  int64_t sums = 1;     ///< lanes of a vector of sums
   int temporaries = 0;  ///< registers that it takes besides
+  double steps = 2;     ///< instructions of a product (CoreCosts); a multiplication and an addition are two
 };
 struct Lanes {
   std::vector<Lane> axes = {};

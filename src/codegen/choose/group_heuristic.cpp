@@ -66,7 +66,7 @@ class GroupHeuristic {
     for (size_t i = 0; i < target_.tensor_cores.size(); ++i) {
       const TensorCore& core = target_.tensor_cores[i];
       const auto use = tensor_core_axes(sink_, core);
-      if (!use || core.items > target_.max_group_items) continue;
+      if (!use || use->shifts_a || core.items > target_.max_group_items) continue;
       const bool reads_memory = core.a.in_memory || core.b.in_memory;
       if (reads_memory && (!use->lie_as_read || !has_one_product())) continue;
       if (!fits(use->m, core.m, reads_memory) || !fits(use->n, core.n, reads_memory) || !fits(use->k, core.k, reads_memory)) continue;

@@ -34,8 +34,16 @@ std::vector<CoreUse> usable_cores(const UOp& sink, const Nest& nest, const Targe
     const TensorCore& core = target.tensor_cores[i];
     if (core.a.in_memory) continue;  // tile_heuristic.h is about these
     const auto use = tensor_core_axes(sink, core);
-    if (!use || place(use->n) < 0 || place(use->k) < 0) continue;
-    out.push_back({int32_t(i), {place(use->n), core.n}, {place(use->k), core.k}, use->casts, temporaries_of(core)});
+    if (!use || place(use->n) < 0 || place(use->k) < 0 || (core.m > 1 && place(use->m) < 0)) continue;
+    const CoreCosts costs = costs_of(core);
+    out.push_back({.number = int32_t(i),
+                   .n = {place(use->n), core.n},
+                   .k = {place(use->k), core.k},
+                   .m = {place(use->m), core.m},
+                   .casts = use->casts,
+                   .sums = core.items,
+                   .temporaries = costs.temporaries + int(use->shifts_a),  // the bits that are turned over
+                   .steps = costs.steps + (use->shifts_a ? costs.shift_steps : 0)});
   }
   return out;
 }

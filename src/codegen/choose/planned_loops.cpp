@@ -54,11 +54,14 @@ double crowding_in_l2(const PlannedLoops& loops, const NestedWork& w, const Tile
   return crowding_of(loops.in, w, counts, loops.in.target.l2_bytes, loops.in.target.core.l2_ways);
 }
 
+/// The rows of a tensor core are loaded for one after another.
+bool is_along_vectors(const Lanes& lanes, int axis) { return lanes.core ? axis == lanes.core->n.axis : lanes.along(axis) > 1; }
+
 /// Vectors that stay in registers while one step of all copies runs. Scalars that are broadcast are loaded where they are used.
 int64_t vectors_of_step(const PlannedLoops& loops, const Tile& t) {
   int64_t along = 0;
   for (int i = 0; i < 2; ++i)
-    if (loops.plan.lanes.along(t.axis[i]) > 1) along = t.count[i];
+    if (is_along_vectors(loops.plan.lanes, t.axis[i])) along = t.count[i];
   return along ? along : std::min(t.count[0], t.count[1]);
 }
 
@@ -120,7 +123,7 @@ bool PlannedLoops::may_mask(int axis) const {
 }
 
 int64_t PlannedLoops::registers_each() const {
-  const int64_t bits = plan.lanes.widest() * in.nest.item_bytes * 8;
+  const int64_t bits = (plan.lanes.core ? plan.lanes.core->sums : plan.lanes.widest()) * in.nest.item_bytes * 8;
   return in.target.vector_bits ? std::max<int64_t>(1, bits / in.target.vector_bits) : 1;
 }
 

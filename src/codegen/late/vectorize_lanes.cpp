@@ -10,6 +10,7 @@
 #include "codegen/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/reduce_op.h"
+#include "codegen/simplify.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
 #include "symbolic/linear.h"
@@ -174,9 +175,10 @@ class Vectorizer {
     return index(*done_.find(u.src(0)), lane ? first_lane(u.src(1), lane) : *done_.find(u.src(1)), int32_t(width));
   }
 
-  UOp first_lane(const UOp& at, const UOp& lane) const {
+  UOp first_lane(const UOp& at, const UOp& lane) const { return at_lane(at, lane, 0); }
+  UOp at_lane(const UOp& at, const UOp& lane, int64_t number) const {
     return rebuild(at, [&](const UOp& node, const UOps& parts) {
-      if (node == lane) return constant(lane.dtype(), 0);
+      if (node == lane) return constant(lane.dtype(), number);
       if (!is_open_over(node, std::span(&lane, 1))) return *done_.find(node);  // there may be loops of the lane's own in it
       return node.is(Op::ADD) && is_const(parts[1], 0)   ? parts[0]
              : node.is(Op::ADD) && is_const(parts[0], 0) ? parts[1]
@@ -191,6 +193,13 @@ class Vectorizer {
     if (!first.is(Op::LOAD)) return false;
     const UOp lane = lane_of(first.src(0));
     if (lane && stride_of(first.src(0).src(1), lane) != int64_t(loads.size())) return false;
+    return are_a_run(loads);
+  }
+
+  /// True if each LOAD, without a gate, is of the next element, in one lane.
+  static bool are_a_run(std::span<const UOp> loads) {
+    const UOp& first = loads[0];
+    if (!first.is(Op::LOAD)) return false;
     for (size_t i = 0; i < loads.size(); ++i) {
       const UOp& u = loads[i];
       if (!u.is(Op::LOAD) || u.src_count() != 1 || u.src(0).src(0) != first.src(0).src(0)) return false;
@@ -201,7 +210,7 @@ class Vectorizer {
   }
 
   UOp product(const UOp& u, const UOps& sources, const TensorCore& core) const {
-    return core.a.in_memory ? tile_product(u, sources, core) : dot_products(u, sources[2], core.items);
+    return core.a.in_memory ? tile_product(u, sources, core) : dot_products(u, sources[2], core);
   }
 
   /// A product of tiles: its sums are one vector, of a row for each element that a lane holds.
@@ -223,13 +232,26 @@ class Vectorizer {
   }
 
   /// A tensor core that works on lanes does so where masks left columns that are the same, too.
-  UOp dot_products(const UOp& u, const UOp& sum, int64_t n) const {
-    const UOp out = u.with_src(UOps{operand(u.src(0), 1), operand(u.src(1), n), splat(sum, n)});
+  UOp dot_products(const UOp& u, const UOp& sum, const TensorCore& core) const {
+    const UOp out = u.with_src(UOps{factor(core, core.a, u.src(0)), factor(core, core.b, u.src(1)), splat(sum, core.items)});
     return lane_of(u) ? out : lane_at(out, 0);
+  }
+
+  UOp factor(const TensorCore& core, const TensorCore::Layout& layout, const UOp& stacked) const {
+    const UOp lane = lane_of(stacked);
+    if (core.m > 1 && lane && are_a_run(stacked.src()) && !stride_of(stacked.src(0).src(0).src(1), lane))
+      if (const UOp runs = lanes_of_runs(stacked, lane)) return runs;
+    return operand(stacked, is_shared(layout) ? 1 : core.items);
+  }
+
+  static bool is_shared(const TensorCore::Layout& layout) {
+    const auto is_of_element = [](const TensorCore::Bit& bit) { return bit.of_element; };
+    return std::ranges::all_of(layout.row, is_of_element) && std::ranges::all_of(layout.column, is_of_element);
   }
 
   /// A STACK as a vector: of the elements of the first lane, of the second, ...
   UOp operand(const UOp& stacked, int64_t n) const {
+    if (const UOp of_runs = operation_on_runs(stacked, n)) return of_runs;
     const UOp lane = lane_of(stacked);
     const auto each = int64_t(stacked.src_count());
     if ((lane || n == 1) && are_neighbours(stacked.src())) {
@@ -240,6 +262,55 @@ class Vectorizer {
     UOps vectors;
     for (const UOp& s : stacked.src()) vectors.push_back(*done_.find(s));
     return interleaved(vectors, n);
+  }
+
+  /// What is done alike to each element of a run is done to the vector: the bits of a factor that is shifted (shifts_a() in
+  /// target/tensor_cores/registers.h).
+  UOp operation_on_runs(const UOp& stacked, int64_t n) const {
+    const UOp& first = stacked.src(0);
+    const bool has_constant = first.is(Op::XOR) && const_value(first.src(1));
+    if (!first.is(Op::BITCAST) && !has_constant) return {};
+    UOps parts;
+    for (const UOp& u : stacked.src()) {
+      if (u.op() != first.op() || u.dtype() != first.dtype() || (has_constant && u.src(1) != first.src(1))) return {};
+      parts.push_back(u.src(0));
+    }
+    const UOp inner = stack(parts), vector = are_neighbours(parts) ? operand(inner, n) : operation_on_runs(inner, n);
+    if (!vector) return {};
+    return has_constant ? first.with_src(UOps{vector, splat(first.src(1), shape_of(vector)[0].value())}) : first.with_src(UOps{vector});
+  }
+
+  /// The operand where the elements of a lane are a run and several lanes may have the same one, as rows and columns of a product have
+  /// that is two of each: the runs are loaded once, side by side if they lie so.
+  UOp lanes_of_runs(const UOp& stacked, const UOp& lane) const {
+    const UOp& first = stacked.src(0);
+    const auto each = int64_t(stacked.src_count()), n = constant_size(lane);
+    const UOp first_run = simplify(first_lane(first.src(0).src(1), lane));
+    std::vector<int64_t> begins;  // of each lane's run, from the first lane's
+    for (int64_t i = 0; i < n; ++i) {
+      const auto distance = symbolic::difference(simplify(at_lane(first.src(0).src(1), lane, i)), first_run);
+      if (!distance || !distance->terms.empty()) return {};
+      begins.push_back(distance->offset);
+    }
+    std::vector<int64_t> runs = begins;
+    std::ranges::sort(runs);
+    runs.erase(std::ranges::unique(runs).begin(), runs.end());
+    bool is_one = true;
+    for (size_t i = 0; i < runs.size(); ++i) is_one = is_one && runs[i] == int64_t(i) * each;
+    UOps loaded;
+    for (size_t i = 0; i < (is_one ? 1 : runs.size()); ++i) {
+      const int64_t of = std::ranges::find(begins, runs[i]) - begins.begin();
+      const UOp at = simplify(at_lane(first.src(0).src(1), lane, of));
+      loaded.push_back(
+          first.with_src(UOps{index(*done_.find(first.src(0).src(0)), at, int32_t(is_one ? each * int64_t(runs.size()) : each))}));
+    }
+    UOps all;
+    for (const int64_t begin : begins)
+      for (int64_t e = 0; e < each; ++e) {
+        const auto run = std::ranges::find(runs, begin) - runs.begin();
+        all.push_back(is_one ? lane_at(loaded[0], begin + e) : lane_at(loaded[size_t(run)], e));
+      }
+    return stack(all);
   }
 
   /// The vector of every n-th lane of a run, from a lane on.

@@ -42,6 +42,9 @@ std::vector<int64_t> digits_of(const TensorCore::Layout& layout) {
   return digits;
 }
 
+/// True if the lanes of a core on a CPU are rows and columns of its sums; those of tiles are columns.
+bool has_rows_in_lanes(const TensorCore& core) { return core.m > 1 && !core.a.in_memory; }
+
 class OperandStaging {
  public:
   /// Tiles inside of `axis`; without one, inside of all loops.
@@ -52,6 +55,8 @@ class OperandStaging {
     axis_place_ = axis ? *place_.find(axis) : int(axes.size());
     for (const UOp& u : toposort(sink))
       if (u.is(Op::STORE)) stored_.push_back(u.src(0).src(0));
+    for (const UOp& u : toposort(sink, Scopes::enter))
+      if (u.is(Op::WMMA) && !target.has_groups && has_rows_in_lanes(*find_tensor_core(u.arg_as<WmmaArg>().name))) lanes_are_rows_ = true;
   }
 
   UOp run() {
@@ -212,7 +217,8 @@ class OperandStaging {
     NodeMap<UOp> digits;
     NodeMap<int64_t> taken_together;
     const bool is_taken_apart = stage_.scope == Scope::group || operand;
-    const UOp apart = is_taken_apart ? in_digits(value, load, operand, inside, digits, taken_together) : value;
+    const UOp apart =
+        is_taken_apart || (lanes_are_rows_ && !stage_.computed) ? in_digits(value, load, operand, inside, digits, taken_together) : value;
     const UOp& moved = stage_.computed ? load : argument_load(apart);
     std::vector<WindowAxis> axes = is_taken_apart || stage_.computed ? loops_of_tile(moved, inside) : window_axes(moved, inside);
     if (stage_.computed) join_rows(value, axes);
@@ -253,15 +259,17 @@ class OperandStaging {
 
   /// The index of a load may take a loop's number apart by quotients and remainders, as it does for the elements of a tensor core's items.
   /// Such a loop becomes loops over its bits, each of which moves the index by one stride, so that the tile is filled in the order of the
-  /// argument. The number of an operand's element becomes loops over the digits that are parts of a row or a column. `digits` has the
-  /// loop's number by these loops, `taken_together` the elements of one step.
+  /// argument. So do lanes that are rows and columns of a tensor core's sums: a thread's tile has what several of them read once. The
+  /// number of an operand's element becomes loops over the digits that are parts of a row or a column. `digits` has the loop's number by
+  /// these loops, `taken_together` the elements of one step.
   UOp in_digits(const UOp& value, const UOp& load, const MemoryOperand* operand, UOps& inside, NodeMap<UOp>& digits,
                 NodeMap<int64_t>& taken_together) {
     UOps apart;
     NodeMap<UOp> sums;
     for (const UOp& r : inside) {
       const bool is_operands = operand && r == operand->element;
-      const std::vector<int64_t> sizes = is_operands ? digits_of(*operand->layout) : bits_of(load, r);
+      const bool is_whole = !operand && stage_.scope != Scope::group && kind_of(r) != AxisKind::lane;
+      const std::vector<int64_t> sizes = is_operands ? digits_of(*operand->layout) : is_whole ? std::vector<int64_t>() : bits_of(load, r);
       if (sizes.empty()) {
         apart.push_back(r);
         continue;
@@ -452,7 +460,8 @@ class OperandStaging {
   int32_t next_range_;
   NodeMap<int> place_;
   int axis_place_ = 0;
-  NodeSet for_core_;  // LOADs of what a tensor core reads from memory
+  bool lanes_are_rows_ = false;  // and columns, of a tensor core on a CPU
+  NodeSet for_core_;             // LOADs of what a tensor core reads from memory
   NodeMap<UOps> around_;
   NodeMap<AxisKind> kinds_in_fill_;  // of digits
   std::vector<UOp> made_, stored_;   // values of tiles; memories that the kernel stores to

@@ -11,6 +11,7 @@
 #include "codegen/reduce_op.h"
 #include "codegen/split_range.h"
 #include "shape/ranges.h"
+#include "target/tensor_cores/registers.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -22,8 +23,9 @@ namespace {
 struct Product {
   UOp reduce;
   UOp a, b;
-  UOp m, n, k;  ///< RANGEs
-  UOps casts;   ///< to the accumulator's dtype
+  UOp m, n, k;              ///< RANGEs
+  UOps casts;               ///< to the accumulator's dtype
+  bool is_shifted = false;  ///< `a` has numbers that are less, or more, half of their range
 };
 
 bool depends_on(const UOp& u, const UOp& range) { return is_open_over(u, std::span(&range, 1)); }
@@ -33,12 +35,23 @@ bool holds(DType dtype, DType shorter) {
   return is_int(dtype) && is_int(shorter) && itemsize(shorter) < itemsize(dtype) && (is_unsigned(shorter) || !is_unsigned(dtype));
 }
 
+/// The integer of the dtype that has the highest of its bits alone.
+UOp highest_bit(DType dtype) { return constant(Scalar::from_uint(uint64_t{1} << (bitsize(dtype) - 1), dtype)); }
+
 /// `x` before it was cast to the accumulator's dtype, or a shorter integer in the core's; null if it has another.
 UOp factor(const UOp& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (!x.is(Op::CAST)) return {};
   if (x.src(0).dtype() == dtype) return x.src(0);
   return holds(dtype, x.src(0).dtype()) ? cast(x.src(0), dtype) : UOp();
+}
+
+/// The numbers of `x`, before they were cast, as integers of the other sign: less half of their range, or more. That is their highest bit.
+UOp shifted_factor(const UOp& x, const TensorCore& core) {
+  const UOp from = x.is(Op::CAST) ? UOp(x.src(0)) : x;
+  const DType d = from.dtype();
+  if (!shifts_a(core) || !is_int(d) || itemsize(d) != itemsize(core.a_type) || d == core.a_type) return {};
+  return bitcast(alu(Op::XOR, {from, highest_bit(d)}), core.a_type);
 }
 
 /// The factors of a sum in the core's dtype. A product in a narrow float is not rounded, as in MULACC.
@@ -82,8 +95,9 @@ std::optional<Product> find_product(const UOp& sink, const TensorCore& core) {
     UOps casts;
     for (const UOp& x : {UOp(u.src(0)), a, b})
       if (x.is(Op::CAST) && x.dtype() == core.out) casts.push_back(x);
-    a = factor(a, core.a_type), b = factor(b, core.b_type);
-    if (a && b) return Product{u, a, b, m, n, k, casts};
+    b = factor(b, core.b_type);
+    const UOp as_it_is = factor(a, core.a_type), shifted = as_it_is ? UOp() : shifted_factor(a, core);
+    if (b && (as_it_is || shifted)) return Product{u, as_it_is ? as_it_is : shifted, b, m, n, k, casts, bool(shifted)};
   }
   return std::nullopt;
 }
@@ -97,6 +111,7 @@ bool lies_as_read(const UOp& x, const TensorCore::Layout& layout, const UOp& row
 }
 
 bool is_argument(UOp x) {
+  if (x.is(Op::BITCAST) && x.src(0).is(Op::XOR) && const_value(x.src(0).src(1))) x = UOp(x.src(0).src(0));  // it is shifted
   while (x.is(Op::CAST)) x = UOp(x.src(0));
   return x.is(Op::LOAD);
 }
@@ -142,7 +157,7 @@ class TensorCoreUse {
 
   UOp run() {
     NodeMap<UOp> map;
-    map[p_.reduce] = held_element(sums());
+    map[p_.reduce] = held_element(p_.is_shifted ? shifted_back(sums(p_.a), sums(highest_bit(core_.a_type))) : sums(p_.a));
     UOps columns{n_, item_};
     if (held_.is(Op::RANGE)) columns.push_back(held_);
     const UOp rows = split(substitute(sink_, map), p_.m, m_, core_.m, number_of(core_.c.row, item_, held_), {m_});
@@ -169,12 +184,18 @@ class TensorCoreUse {
 
   /// The elements of c that an item holds, summed up. Where the core's k does not divide the terms, the rest is a step of its own. The axis
   /// stays, even if it has one iteration, as opts number the axes behind it.
-  UOps sums() const {
+  UOps sums(const UOp& a) const {
     const int64_t size = constant_size(p_.k), rounds = size / core_.k;
-    if (rounds == 0 || size % core_.k == 0 || is_padded()) return reduce_results(multiplied(outer(p_.k, core_.k)));
-    const UOp last = multiplied(index_const(rounds));
-    return merge_partials(last, reduce_results(multiplied(UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))),
+    if (rounds == 0 || size % core_.k == 0 || is_padded()) return reduce_results(multiplied(a, outer(p_.k, core_.k)));
+    const UOp last = multiplied(a, index_const(rounds));
+    return merge_partials(last, reduce_results(multiplied(a, UOp(Op::RANGE, DType::index, {index_const(rounds)}, p_.k.arg()))),
                           reduce_results(last));
+  }
+
+  /// (a + h) b - h b, where what h added may wrap around: h is the highest bit, which is -2^7 in a signed core.
+  static UOps shifted_back(UOps sums, const UOps& more) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] - more[i];
+    return sums;
   }
 
   /// The elements that an item holds of a matrix whose rows or columns are k; 0 beyond the end of k.
@@ -186,8 +207,8 @@ class TensorCoreUse {
   }
 
   /// The sum over a loop `k`, or the terms of its iteration `k`, as a general REDUCE that carries the elements of c in an item.
-  UOp multiplied(const UOp& k) const {
-    const UOp rows = split(p_.a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
+  UOp multiplied(const UOp& a, const UOp& k) const {
+    const UOp rows = split(a, p_.m, m_, core_.m, number_of(core_.a.row, item_, of_a_), {});
     const UOp columns = split(p_.b, p_.n, n_, core_.n, number_of(core_.b.column, item_, of_b_), {});
     UOps x{fragment(rows, k, number_of(core_.a.column, item_, of_a_)), fragment(columns, k, number_of(core_.b.row, item_, of_b_))};
     if (is_told_item()) x.push_back(item_);
@@ -323,7 +344,7 @@ UOps write_out_elements(const UOp& reduce) {
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core) {
   const auto p = find_product(sink, core);
   if (!p) return std::nullopt;
-  return TensorCoreAxes{p->m, p->n, p->k, p->casts, is_argument(p->a) && is_argument(p->b), lie_as_read(*p, core)};
+  return TensorCoreAxes{p->m, p->n, p->k, p->casts, is_argument(p->a) && is_argument(p->b), lie_as_read(*p, core), p->is_shifted};
 }
 
 bool has_tensor_core(const UOp& sink) {
@@ -368,7 +389,8 @@ UOp apply_tensor_core(const UOp& sink, const Opt& opt, const Target& target) {
   const AxisKind items = target.has_groups ? AxisKind::local : AxisKind::lane;
   for (int32_t i = std::max(opt.arg, 0); i < (opt.arg < 0 ? count : opt.arg + 1); ++i) {
     const TensorCore& core = target.tensor_cores[size_t(i)];
-    if (const auto product = find_product(sink, core); product && (opt.arg >= 0 || suits(*product, core)))
+    const auto product = find_product(sink, core);
+    if (product && (opt.arg >= 0 || (suits(*product, core) && !(product->is_shifted && target.has_groups))))
       return TensorCoreUse(sink, *product, core, items).run();
   }
   opt_error(opt, "the kernel has no sum of products over two output axes in the dtypes of the tensor core");

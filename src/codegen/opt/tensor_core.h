@@ -20,6 +20,7 @@ struct TensorCoreAxes {
   UOps casts;                ///< conversions that the core's instruction includes
   bool of_arguments = true;  ///< both factors are loaded, and cast at most
   bool lie_as_read = true;   ///< operands in group memory are copied from the arguments in runs of 16 bytes
+  bool shifts_a = false;     ///< a is shifted (target/tensor_cores/registers.h)
 };
 std::optional<TensorCoreAxes> tensor_core_axes(const UOp& sink, const TensorCore& core);
 

@@ -5,6 +5,7 @@
 
 #include "renderer/cstyle/lanes.h"
 #include "renderer/cstyle/value.h"
+#include "target/tensor_cores/registers.h"
 
 namespace tinygrad::renderer::cstyle {
 namespace {
@@ -32,6 +33,22 @@ constexpr Definition kDefinitions[] = {
     {"vpdpbusd_u8_s8", "#define vpdpbusd_u8_s8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, in_all_lanes(a), (int16)(b))"},
     {"vpdpbusd_s8_u8", "#define vpdpbusd_s8_u8(a, b, c) (int16) __builtin_ia32_vpdpbusd512(c, (int16)(b), in_all_lanes(a))"},
     {"vpdpwssd", "#define vpdpwssd(a, b, c) (int16) __builtin_ia32_vpdpwssd512(c, in_all_lanes(a), (int16)(b))"},
+    {"vpdpbusd_u8_s8_256", "#define vpdpbusd_u8_s8_256(a, b, c) (int8) __builtin_ia32_vpdpbusd256(c, in_all_lanes(a), (int8)(b))"},
+    {"vpdpbusd_s8_u8_256", "#define vpdpbusd_s8_u8_256(a, b, c) (int8) __builtin_ia32_vpdpbusd256(c, (int8)(b), in_all_lanes(a))"},
+    {"vpdpbssd_256", "#define vpdpbssd_256(a, b, c) (int8) __builtin_ia32_vpdpbssd256(c, in_all_lanes(a), (int8)(b))"},
+    {"vpdpbuud_256", "#define vpdpbuud_256(a, b, c) (int8) __builtin_ia32_vpdpbuud256(c, in_all_lanes(a), (int8)(b))"},
+    {"vpdpwssd_256", "#define vpdpwssd_256(a, b, c) (int8) __builtin_ia32_vpdpwssd256(c, in_all_lanes(a), (int8)(b))"},
+    {"neon", "typedef signed char neon __attribute__((neon_vector_type(16)));"},
+    {"sdot", "#define sdot(a, b, c) (int4) __builtin_neon_vdotq_s32((neon)(c), (neon)in_all_lanes(a), (neon)(b), 34)"},
+    {"udot", "#define udot(a, b, c) (int4) __builtin_neon_vdotq_u32((neon)(c), (neon)in_all_lanes(a), (neon)(b), 50)"},
+    {"usdot_u8_s8", "#define usdot_u8_s8(a, b, c) (int4) __builtin_neon_vusdotq_s32((neon)(c), (neon)in_all_lanes(a), (neon)(b), 34)"},
+    {"usdot_s8_u8", "#define usdot_s8_u8(a, b, c) (int4) __builtin_neon_vusdotq_s32((neon)(c), (neon)(b), (neon)in_all_lanes(a), 34)"},
+    {"bfdot", "#define bfdot(a, b, c) (float4) __builtin_neon_vbfdotq_f32((neon)(c), (neon)in_all_lanes(a), (neon)(b), 41)"},
+    {"smmla", "#define smmla(a, b, c) (int4) __builtin_neon_vmmlaq_s32((neon)(c), rows(a), columns(b), 34)"},
+    {"ummla", "#define ummla(a, b, c) (int4) __builtin_neon_vmmlaq_u32((neon)(c), rows(a), columns(b), 50)"},
+    {"usmmla_u8_s8", "#define usmmla_u8_s8(a, b, c) (int4) __builtin_neon_vusmmlaq_s32((neon)(c), rows(a), columns(b), 34)"},
+    {"usmmla_s8_u8", "#define usmmla_s8_u8(a, b, c) (int4) __builtin_neon_vusmmlaq_s32((neon)(c), columns(b), rows(a), 34)"},
+    {"bfmmla", "#define bfmmla(a, b, c) (float4) __builtin_neon_vbfmmlaq_f32((neon)(c), rows(a), columns(b), 41)"},
     {"vpmaddwd_256",
      "typedef short words_256 __attribute__((vector_size(32)));\n"
      "#define vpmaddwd_256(a, b, c) ((c) + (int8)__builtin_ia32_pmaddwd256((words_256)in_all_lanes(a), (words_256)(b)))"},
@@ -65,11 +82,30 @@ std::string bits(Prelude& prelude, std::string_view x, DType from, DType to) {
   return fmt::format("as_{}({})", t, x);
 }
 
-/// Dot products in lanes.
-Expr matrix_product(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
+/// A row that all lanes share, in each of them.
+void define_in_all_lanes(Prelude& prelude, const Value& row, int lanes) {
   prelude.function(
       fmt::format("{0} in_all_lanes({1} x) {{\n  int bits;\n  __builtin_memcpy(&bits, &x, sizeof(bits));\n  return ({0})bits;\n}}",
-                  prelude.type(DType::int32, c.lanes), prelude.type(a.dtype, a.lanes)));
+                  prelude.type(DType::int32, lanes), prelude.type(row.dtype, row.lanes)));
+}
+
+/// Each element of a factor that is held in several lanes once.
+void define_each_once(Prelude& prelude, std::string_view name, const Value& factor, const TensorCore& core,
+                      const TensorCore::Layout& layout) {
+  prelude.function(fmt::format("neon {}({} x) {{ return (neon)__builtin_shufflevector(x, x, {}); }}", name,
+                               prelude.type(factor.dtype, factor.lanes), fmt::join(distinct_elements(core, layout), ", ")));
+}
+
+/// Dot products in lanes.
+Expr matrix_product(Prelude& prelude, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
+  const TensorCore& core = *find_tensor_core(arg.name);
+  if (core.items == 4) prelude.word("neon");  // of ARM alone
+  if (core.m == 1) {
+    define_in_all_lanes(prelude, a, c.lanes);
+  } else {
+    define_each_once(prelude, "rows", a, core, core.a);
+    define_each_once(prelude, "columns", b, core, core.b);
+  }
   return {fmt::format("{}(({}), ({}), ({}))", prelude.word(arg.name.str()), a.expr.text, b.expr.text, c.expr.text)};
 }
 

@@ -89,7 +89,22 @@ class Alu {
     if (!is_float(dtype_)) return intrinsic(is_signed(dtype_) ? "llvm.smax" : "llvm.umax");
     // llvm.maximum is NaN for a NaN and orders the zeros, unlike maxnum and the processors' instructions.
     if (dtype_ != DType::float16) return is_known() || !has_greater(out_, s_[0]) ? intrinsic("llvm.maximum") : greater(out_, s_[0], s_[1]);
-    return half_maximum();
+    if (!out_.has_halves()) return half_maximum();
+    return out_.has_avx512() ? maximum_of_both_orders() : intrinsic("llvm.maximum");
+  }
+
+  /// VMAXPH gives its second source for two zeros, so that the bits of both orders together are those of 0.0 if either is 0.0, and for a
+  /// NaN.
+  std::string maximum_of_both_orders() {
+    const std::string integer = type_name(DType::int16, s_[0].lanes);
+    std::vector<std::string> most;
+    for (const auto& [x, y] : {std::pair(s_[0].ref, s_[1].ref), {s_[1].ref, s_[0].ref}}) {
+      const std::string greater = bits() + " " + line("fcmp ogt {} {}, {}", type_, x, y);
+      most.push_back(line("bitcast {} {} to {}", type_, select(greater, x, y, type_), integer));
+    }
+    const std::string result = line("bitcast {} {} to {}", integer, line("and {} {}, {}", integer, most[0], most[1]), type_);
+    const std::string has_nan = bits() + " " + line("fcmp uno {} {}, {}", type_, s_[0].ref, s_[1].ref);
+    return select(has_nan, binary("fadd"), result, type_);
   }
 
   /// LLVM 19 makes a call of fmaxf, which loses NaNs, of llvm.maximum for halves, also of one of widened halves. The bits of floats are

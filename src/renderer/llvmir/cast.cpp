@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "renderer/llvmir/emitter.h"
+#include "renderer/llvmir/vectors.h"
 
 // Conversions by the rules of Scalar::cast. LLVM's own from float to integer is undefined out of range, so those are made from pieces
 // that are defined everywhere.
@@ -39,7 +42,30 @@ class Cast {
   std::string float_to_float() {
     const int from = bitsize(x_.dtype), to = bitsize(to_);
     if (from == to) return x_.ref;
+    if (to_ == DType::bfloat16) return to_bfloats();
+    if (x_.dtype == DType::bfloat16) return from_bfloats();
     return convert(from > to ? "fptrunc" : "fpext");
+  }
+
+  /// By BFCVT of ARM, four lanes at a time. LLVM would make arithmetic on bfloats of its own conversions, which not all of its vectors
+  /// have.
+  std::string to_bfloats() {
+    const std::string wide = typed(x_);
+    if (x_.lanes == 1) return out_.call("cast", to_type_, "llvm.aarch64.neon.bfcvt", {wide});
+    std::vector<std::string> parts;
+    for (int64_t first = 0; first < x_.lanes; first += 4) {
+      const std::string four = x_.lanes < 4 ? concatenated(out_, "float", std::vector<std::string>(2, x_.ref), 2)
+                                            : run_of_lanes(out_, "float", x_.ref, x_.lanes, first, 4);
+      const std::string eight = out_.call("cast", type_name(to_, 8), "llvm.aarch64.neon.bfcvtn", {type_name(x_.dtype, 4) + " " + four});
+      parts.push_back(run_of_lanes(out_, "bfloat", eight, 8, 0, std::min(x_.lanes, 4)));
+    }
+    return concatenated(out_, "bfloat", parts, std::min(x_.lanes, 4));
+  }
+  std::string from_bfloats() {
+    const std::string bits = line("bitcast {} {} to {}", from_type_, x_.ref, type(DType::uint16)), wide = type(DType::uint32);
+    const std::string number = line("zext {} {} to {}", type(DType::uint16), bits, wide);
+    const std::string high = line("shl {} {}, {}", wide, number, splat_literal(Scalar::from_uint(16, DType::uint32), x_.lanes));
+    return line("bitcast {} {} to {}", wide, high, to_type_);
   }
 
   std::string float_to_int() {

@@ -18,6 +18,7 @@ std::string element_name(DType dtype) {
   switch (dtype) {
     case DType::bool_: return "i1";
     case DType::float16: return "half";
+    case DType::bfloat16: return "bfloat";  // is only converted
     case DType::float32: return "float";
     case DType::float64: return "double";
     default:

@@ -30,9 +30,10 @@ std::string suffix(DType dtype, int lanes);
 /// The body of the function as it grows, line by line.
 class Emitter {
  public:
-  /// `has_avx512`: of an x86, with all that its servers have of it.
-  explicit Emitter(bool has_avx512 = false) : has_avx512_(has_avx512) {}
+  /// `has_avx512`: of an x86, with all that its servers have of it. `has_halves`: what computes_halves() says.
+  explicit Emitter(bool has_avx512 = false, bool has_halves = false) : has_avx512_(has_avx512), has_halves_(has_halves) {}
   bool has_avx512() const { return has_avx512_; }
+  bool has_halves() const { return has_halves_; }
 
   /// Adds `%hintN = text` and returns "%hintN".
   std::string define(std::string_view hint, std::string_view text);
@@ -61,7 +62,7 @@ class Emitter {
  private:
   void declare(std::string_view result_type, std::string_view intrinsic, const std::vector<std::string>& arguments);
 
-  bool has_avx512_;
+  bool has_avx512_, has_halves_;
   std::vector<std::string> entry_, lines_, declarations_;
   std::string block_ = "entry";
   int next_ = 0;

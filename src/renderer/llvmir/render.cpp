@@ -18,6 +18,7 @@
 #include "renderer/llvmir/vectors.h"
 #include "renderer/nearest.h"
 #include "renderer/walk.h"
+#include "target/tensor_cores/registers.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -100,7 +101,17 @@ class Renderer : public Walk {
 
   void product(const UOp& u) override {
     if (!loops_.empty() && !adds_itself(u.arg_as<WmmaArg>())) loops_.back().has_sums = true;
-    set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(u.src(0)), value(u.src(1)), value(u.src(2))));
+    const auto [row, turned] = turned_row(u.src(0));
+    set(u, dot_product(out_, u.arg_as<WmmaArg>(), value(row), turned, value(u.src(1)), value(u.src(2))));
+  }
+
+  /// A row of which bits are turned over, and these bits of each 32: LLVM does so to four bytes one by one, if they are a vector.
+  static std::pair<UOp, uint32_t> turned_row(const UOp& row) {
+    if (!row.is(Op::BITCAST) || !row.src(0).is(Op::XOR)) return {row, 0};
+    const UOp &x = row.src(0), &bits = x.src(1);
+    const Scalar* constant = bits.is(Op::EXPAND) ? const_value(bits.src(0)) : nullptr;
+    if (!constant || bitsize(constant->dtype()) != 8) return {row, 0};
+    return {x.src(0), static_cast<uint32_t>(constant->as_uint() & 0xff) * 0x01010101u};
   }
 
   void begin_product(const UOp& u) override {
@@ -399,7 +410,7 @@ class Renderer : public Walk {
   const ScratchLayout scratch_;
   const Aliases aliases_;
   const Liveness live_;
-  Emitter out_{target_.supports(Op::LDEXP)};  // which AVX-512 alone has
+  Emitter out_{target_.supports(Op::LDEXP), computes_halves(target_)};  // AVX-512 alone has LDEXP
   Memory memory_{out_, target_, aliases_};
   Tiles tiles_;
   Results<Value> values_;

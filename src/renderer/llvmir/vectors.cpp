@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 #include <tinygrad/errors.h>
 
+#include "target/tensor_cores/registers.h"
+
 namespace tinygrad::renderer::llvmir {
 namespace {
 
@@ -35,6 +37,21 @@ constexpr DotProduct kDotProducts[] = {
     {"vpdpbusd_u8_s8", "llvm.x86.avx512.vpdpbusd.512", {}},
     {"vpdpbusd_s8_u8", "llvm.x86.avx512.vpdpbusd.512", {}, true},  // its first factor is the unsigned one
     {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.512", {}},
+    {"vpdpbusd_u8_s8_256", "llvm.x86.avx512.vpdpbusd.256", {}},
+    {"vpdpbusd_s8_u8_256", "llvm.x86.avx512.vpdpbusd.256", {}, true},
+    {"vpdpbssd_256", "llvm.x86.avx2.vpdpbssd.256", {}},
+    {"vpdpbuud_256", "llvm.x86.avx2.vpdpbuud.256", {}},
+    {"vpdpwssd_256", "llvm.x86.avx512.vpdpwssd.256", {}},
+    {"sdot", "llvm.aarch64.neon.sdot.v4i32.v16i8", "<16 x i8>"},
+    {"udot", "llvm.aarch64.neon.udot.v4i32.v16i8", "<16 x i8>"},
+    {"usdot_u8_s8", "llvm.aarch64.neon.usdot.v4i32.v16i8", "<16 x i8>"},
+    {"usdot_s8_u8", "llvm.aarch64.neon.usdot.v4i32.v16i8", "<16 x i8>", true},
+    {"bfdot", "llvm.aarch64.neon.bfdot.v4f32.v8bf16", "<8 x bfloat>"},
+    {"smmla", "llvm.aarch64.neon.smmla.v4i32.v16i8", "<16 x i8>"},
+    {"ummla", "llvm.aarch64.neon.ummla.v4i32.v16i8", "<16 x i8>"},
+    {"usmmla_u8_s8", "llvm.aarch64.neon.usmmla.v4i32.v16i8", "<16 x i8>"},
+    {"usmmla_s8_u8", "llvm.aarch64.neon.usmmla.v4i32.v16i8", "<16 x i8>", true},
+    {"bfmmla", "llvm.aarch64.neon.bfmmla", "<8 x bfloat>"},
     {"vpmaddwd_256", "llvm.x86.avx2.pmadd.wd", "<16 x i16>", false, false},
     {"vpmaddwd_512", "llvm.x86.avx512.pmaddw.d.512", "<32 x i16>", false, false},
 };
@@ -48,6 +65,13 @@ const DotProduct& instruction_of(const WmmaArg& arg) {
 Value bits_as_int32(Emitter& out, const Value& v, int lanes) {
   const std::string type = type_name(DType::int32, lanes);
   return {.ref = out.define("bits", fmt::format("bitcast {} to {}", typed(v), type)), .dtype = DType::int32, .lanes = lanes};
+}
+
+/// A factor as the instruction reads it: what all lanes share in each of them, of others each element once.
+Value for_lanes(Emitter& out, const Value& v, const TensorCore& core, const TensorCore::Layout& layout, int lanes) {
+  const std::vector<int64_t> elements = distinct_elements(core, layout);
+  if (int64_t(elements.size()) == layout.elements()) return splat(out, bits_as_int32(out, v, 1), lanes);
+  return bits_as_int32(out, int64_t(elements.size()) == v.lanes ? v : shuffled(out, v, elements), lanes);
 }
 
 std::string factor(Emitter& out, const Value& v, std::string_view packed) {
@@ -125,9 +149,13 @@ std::string concatenated(Emitter& out, const std::string& element, std::vector<s
 
 bool adds_itself(const WmmaArg& arg) { return instruction_of(arg).adds; }
 
-Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c) {
+Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, uint32_t turned, const Value& b, const Value& c) {
   const DotProduct* at = &instruction_of(arg);
-  const Value row = splat(out, bits_as_int32(out, a, 1), c.lanes), columns = bits_as_int32(out, b, c.lanes);
+  const TensorCore& core = *find_tensor_core(arg.name);
+  Value row = for_lanes(out, a, core, core.a, c.lanes);
+  if (turned)
+    row.ref = out.define("turned", fmt::format("xor {}, {}", typed(row), splat_literal(Scalar::from_uint(turned, row.dtype), row.lanes)));
+  const Value columns = for_lanes(out, b, core, core.b, c.lanes);
   std::vector<std::string> arguments;
   if (at->adds) arguments.push_back(typed(c));
   arguments.push_back(factor(out, at->swapped ? columns : row, at->packed));

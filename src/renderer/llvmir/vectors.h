@@ -27,8 +27,9 @@ std::string run_of_lanes(Emitter& out, const std::string& element, const std::st
 /// Vectors of `lanes` each, one after another.
 std::string concatenated(Emitter& out, const std::string& element, std::vector<std::string> vectors, int64_t lanes);
 
-/// A WMMA whose items are lanes: `a` is the row that all lanes share. Throws InternalError for an instruction that CPUs do not have.
-Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, const Value& b, const Value& c);
+/// A WMMA whose items are lanes: `a` is the row that all lanes share, or has one for each. Throws InternalError for an instruction that
+/// CPUs do not have. `turned` has the bits of each number of 32 bits of a that are turned over.
+Value dot_product(Emitter& out, const WmmaArg& arg, const Value& a, uint32_t turned, const Value& b, const Value& c);
 /// Whether its instruction adds to the sum, so that no other one does.
 bool adds_itself(const WmmaArg& arg);
 

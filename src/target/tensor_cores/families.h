@@ -21,8 +21,14 @@ inline Bits bits(std::string_view text) {
   return out;
 }
 
+/// An instruction that adds dot products: to the sum of each lane comes the product of a row of a, the same for all lanes, and the lane's
+/// own column of b, of which the elements are neighbours. 4, 8 or 16 lanes, k is 2 or 4.
+TensorCore dot_product(Symbol name, int lanes, int k, DType a, DType b, DType out);
+
 std::vector<Family> nvidia();
 std::vector<Family> x86();
+/// Of ARM's processors: dot products, and products of matrices in a vector.
+std::vector<Family> arm();
 std::vector<Family> amd();
 std::vector<Family> apple();
 std::vector<Family> intel();

@@ -1,26 +1,8 @@
 #include "target/tensor_cores/families.h"
-#include "target/tensor_cores/registers.h"
 #include "target/tensor_cores/tile_products.h"
 
 namespace tinygrad::tensor_core_families {
 namespace {
-
-/// The instructions of AVX2 and AVX-512 that add dot products: to the sum of each lane comes the product of a row of a, the same for all
-/// lanes, and the lane's own column of b, of which the elements are neighbours.
-TensorCore dot_product(Symbol name, int lanes, int k, DType a, DType b, DType out) {
-  const Bits elements = bits(k == 2 ? "e0" : "e0 e1"), items = bits(lanes == 8 ? "i0 i1 i2" : "i0 i1 i2 i3");
-  return {.name = name,
-          .m = 1,
-          .n = lanes,
-          .k = k,
-          .a_type = a,
-          .b_type = b,
-          .out = out,
-          .items = lanes,
-          .a = {{}, elements},
-          .b = {elements, items},
-          .c = {{}, items}};
-}
 
 TensorCore words(Symbol name, int lanes) { return dot_product(name, lanes, 2, DType::int16, DType::int16, DType::int32); }
 
@@ -55,13 +37,25 @@ std::vector<TensorCore> tile_products_with_halves() {
   return all;
 }
 
+/// VPDPBUSD, whose one factor is unsigned and the other one signed.
+TensorCore bytes_of_both_signs(Symbol name, int lanes, DType a) {
+  return dot_product(name, lanes, 4, a, a == DType::int8 ? DType::uint8 : DType::int8, DType::int32);
+}
+
 }  // namespace
 
 std::vector<Family> x86() {
-  const TensorCore bytes[] = {dot_product("vpdpbusd_u8_s8", 16, 4, DType::uint8, DType::int8, DType::int32),
-                              dot_product("vpdpbusd_s8_u8", 16, 4, DType::int8, DType::uint8, DType::int32)};
+  const TensorCore bytes[] = {bytes_of_both_signs("vpdpbusd_u8_s8", 16, DType::uint8),
+                              bytes_of_both_signs("vpdpbusd_s8_u8", 16, DType::int8)};
   const TensorCore floats = dot_product("vdpbf16ps", 16, 2, DType::bfloat16, DType::bfloat16, DType::float32);
+  const std::vector<TensorCore> short_bytes{bytes_of_both_signs("vpdpbusd_u8_s8_256", 8, DType::uint8),
+                                            bytes_of_both_signs("vpdpbusd_s8_u8_256", 8, DType::int8), words("vpdpwssd_256", 8)};
+  std::vector<TensorCore> bytes_of_any_sign{dot_product("vpdpbssd_256", 8, 4, DType::int8, DType::int8, DType::int32),
+                                            dot_product("vpdpbuud_256", 8, 4, DType::uint8, DType::uint8, DType::int32)};
+  bytes_of_any_sign.insert(bytes_of_any_sign.end(), short_bytes.begin(), short_bytes.end());
   return {{"avx2", {words("vpmaddwd_256", 8)}},
+          {"avx_vnni", short_bytes},
+          {"avx_vnni_int8", bytes_of_any_sign},
           {"avx512", {words("vpmaddwd_512", 16)}},
           {"avx512_vnni", {bytes[0], bytes[1], words("vpdpwssd", 16)}},
           {"avx512_bf16", {floats, bytes[0], bytes[1], words("vpdpwssd", 16)}},
@@ -72,9 +66,6 @@ std::vector<Family> x86() {
 }  // namespace tinygrad::tensor_core_families
 
 namespace tinygrad {
-
-/// VPMADDWD has a product of its own, which another instruction adds.
-int temporaries_of(const TensorCore& core) { return core.name == Symbol("vpmaddwd_256") || core.name == Symbol("vpmaddwd_512") ? 1 : 0; }
 
 bool multiplies_tiles(const TensorCore& core) {
   const std::string_view name = core.name.str();
