@@ -71,7 +71,6 @@ constexpr Measured kMeasured[] = {
     {&CpuCore::memory_bytes_a_cycle, "memory_bytes_a_cycle", 0.01, 1024},
     {&CpuCore::memory_cycles, "memory_cycles", 10, 1e5},
     {&CpuCore::lines_in_flight, "lines_in_flight", 1, 1024},
-    {&CpuCore::fork_cycles, "fork_cycles", 10, 1e7},
 };
 
 bool is_possible(double n, const Measured& of) { return n >= of.least && n <= of.most; }

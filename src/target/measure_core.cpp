@@ -14,7 +14,6 @@
 #include <tinygrad/errors.h>
 
 #include "base/cpu.h"
-#include "base/thread_pool.h"
 #include "target/target.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -157,18 +156,11 @@ class ScatteredLines {
   size_t start_ = 0;
 };
 
-double fork_seconds() {
-  ComputePool& pool = compute_pool();
-  if (pool.threads() < 2) return 0;
-  return seconds_of(2000, [&] { pool.run(pool.threads(), [](size_t, size_t) {}); });
-}
-
 }  // namespace
 
 CpuCore measure_host_core() {
   const Target host = host_cpu_target();
   CpuCore core = host.core;
-  const double fork = fork_seconds();  // the threads that kernels have are those of the caller
   std::exception_ptr failed;
   // A thread of its own, so that the caller's affinity stays.
   std::thread measuring([&] {
@@ -193,7 +185,6 @@ CpuCore measure_host_core() {
       core.lines_in_flight = 1;
       for (const int chains : {4, 8, 12, 16, 24, 32, 48})
         core.lines_in_flight = std::max(core.lines_in_flight, chains * one / lines.step_seconds(chains));
-      if (fork > 0) core.fork_cycles = fork * hertz;
     } catch (...) {
       failed = std::current_exception();
     }
