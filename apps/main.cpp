@@ -106,7 +106,7 @@ void add_tune(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tune", "Measure this processor's cores, caches and memory, and choose kernels by that");
   command->footer(
       "Kernels are chosen by numbers of the processor's kind (`tg devices CPU` prints them). Where a machine differs, a virtual one with\n"
-      "less memory bandwidth for instance, this measures its own, in some 10 seconds, and keeps them in the disk cache. Let nothing else\n"
+      "less memory bandwidth for instance, this measures its own, in a few seconds, and keeps them in the disk cache. Let nothing else\n"
       "run meanwhile.");
   command->add_flag("--forget", o.forget, "Go back to the numbers of the processor's kind");
   command->add_flag("--json", o.json, "Print one JSON object: microarchitecture, measured, and all numbers");

@@ -149,7 +149,7 @@ TINYGRAD_EXPORT Target host_cpu_target();
 /// on processors whose instructions it does not know.
 TINYGRAD_EXPORT CpuCore measure_host_core();
 /// Keeps numbers that were measured of this machine in the disk cache: processes that begin later choose kernels by them. Throws
-/// ValueError for what no machine can have.
+/// ValueError for what no machine can have, and DeviceError where there is no disk cache or it cannot be written.
 TINYGRAD_EXPORT void keep_host_core(const CpuCore& core);
 /// Goes back to the numbers of the machine's kind.
 TINYGRAD_EXPORT void forget_host_core();

@@ -35,13 +35,13 @@ double store_cost(const Target& target, double elements, double times, DType dty
   // it would always look worth storing.
   const double bytes = double(std::max(itemsize(DType::float32), itemsize(dtype)));
   const bool far = elements / parts * bytes > double(std::max(target.l2_bytes, target.l3_bytes));
-  const Costs& costs = costs_of(target);
+  const Costs& costs = general_costs();
   return bytes * (elements * (far ? costs.memory.far_byte : costs.memory.stored_byte) + times * costs.memory.loaded_byte) +
          costs.launch(target);
 }
 
 InlineCost inline_cost(const UOp& root, const Target& target, const std::function<bool(const UOp&)>& is_stored) {
-  const Costs& costs = costs_of(target);
+  const Costs& costs = general_costs();
   const double shared_loads = target.has_groups ? 1 : register_tile;
   struct Item {
     const UOp* node;
@@ -103,7 +103,7 @@ Decision decide_by_cost(const Demand& d, const InlineCost& one, const Target& ta
   if (d.is_padding && 50 * d.evaluations < once) return decided(false, Reason::padding);
   // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
   if (is_product && (d.is_hoisted || (d.is_summed && 2 * stored < once))) return decided(true, Reason::inner_loop);
-  if (d.starves && once > 50 * costs_of(target).launch(target)) return decided(true, Reason::few_outputs);
+  if (d.starves && once > 50 * general_costs().launch(target)) return decided(true, Reason::few_outputs);
   return stored + once < all ? decided(true, Reason::cheaper_stored) : decided(false, Reason::cheaper_computed);
 }
 

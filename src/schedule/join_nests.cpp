@@ -75,7 +75,7 @@ class Joiner {
     }
     const Symbol device = device_of_call(step);
     const Target& target = target_of_(device);
-    const Costs& costs = costs_of(target);
+    const Costs& costs = general_costs();
     const Use use = use_of(step, costs);
     const double most = most_work * costs.memory.launch;
     const bool small = !is_copy(step) && !target.has_groups && use.work <= most;

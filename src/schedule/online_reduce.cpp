@@ -294,7 +294,7 @@ bool have_steps(const UOps& ranges) {
 /// What is carried is rescaled at each step, and partial results are merged with exponentials. That pays where x costs more to compute once
 /// more, or where all that is read for one maximum has left the caches before the sum would read it again.
 bool worth_joining(const UOp& x, const UOps& ranges, const Target& target) {
-  const Costs& costs = costs_of(target);
+  const Costs& costs = general_costs();
   if (scalar_cost(x, costs) > costs.ops.exponential.fused) return true;
   double bytes = 0, steps = 1;
   for (const UOp& u : toposort(x))

@@ -273,7 +273,7 @@ class Repeater {
     double cost = 0;
     std::vector<Item> copies;
     const UOp again = copied(memory, at, copies, cost);
-    if (!again || cost > most_to_make_again * bytes(memory) * costs_of(target_of(memory)).memory.far_byte) return;
+    if (!again || cost > most_to_make_again * bytes(memory) * general_costs().memory.far_byte) return;
     std::vector<Item> changed = items_, kept = std::move(items_);
     for (size_t i = first_late; i < users.size(); ++i) changed[users[i]] = with_memory(changed[users[i]], memory, again);
     changed.insert(changed.begin() + std::ptrdiff_t(at), copies.begin(), copies.end());
@@ -321,7 +321,7 @@ class Repeater {
     own_.push_back(again);
     is_own_.insert(again);
     copies.push_back(with_memory(copy, memory, again));
-    cost += arithmetic_cost(stored_value(stores_of(item.nest())[0]), costs_of(target_of(memory)));
+    cost += arithmetic_cost(stored_value(stores_of(item.nest())[0]), general_costs());
     return again;
   }
 
@@ -355,8 +355,8 @@ class Repeater {
       for (const Access& a : items_[g.members[i]].accesses)
         if (!is_open_over(a.at, std::span(&g.ranges[i], 1)) && counted.insert(a.memory)) again += bytes(a.memory);
     const int64_t more = g.size / g.at_once - 1;
-    const double times = double(more), launches = double(g.members.size()) * costs_of(target).launch(target);
-    const MemoryCosts& costs = costs_of(target).memory;
+    const double times = double(more), launches = double(g.members.size()) * general_costs().launch(target);
+    const MemoryCosts& costs = general_costs().memory;
     const double per_byte = again > near_bytes(target) / 2 ? costs.far_byte : costs.stored_byte;
     return g.passed_bytes() * costs.stored_byte > times * (launches + again * per_byte);
   }

@@ -75,7 +75,7 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   if (!target.has_threads && !target.has_groups) return false;
   const auto is_reduced = [](const UOp& s) { return s.is(Op::REDUCE); };  // those are cut or not by themselves
   const double cost = inline_cost(u, target, is_reduced).cost;
-  return cost > launches * costs_of(target).memory.launch;
+  return cost > launches * general_costs().memory.launch;
 }
 
 UOp part(const UOp& x, int axis, int64_t begin, int64_t end) {

@@ -45,7 +45,7 @@ double accesses(const UOp& index, double registers) {
 
 ProgramCost program_cost(const UOp& linear, const Target& target) {
   const double vector_bytes = std::max(8.0, target.vector_bits / 8.0);
-  const InstructionCosts& costs = costs_of(target).instructions;
+  const InstructionCosts& costs = general_costs().instructions;
   const Registers registers_of(linear);
   std::vector<double> trips{1};
   double kept = 0;

@@ -22,8 +22,6 @@ const OpCost& OpCosts::of(Op op) const {
   }
 }
 
-const Costs& costs_of(const Target&) { return general_costs(); }
-
 const Costs& general_costs() {
   static constexpr Costs costs;
   return costs;

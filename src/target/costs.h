@@ -66,9 +66,7 @@ struct Costs {
   double launch(const Target& target) const { return target.has_groups ? memory.group_launch : memory.launch; }
 };
 
-/// The costs on a target.
-const Costs& costs_of(const Target& target);
-/// What is asked where no Target is at hand.
+/// The same for all Targets; what differs between processors is in Target::core.
 const Costs& general_costs();
 
 /// What the caches and the memory of a CPU give in a cycle of the model by which opts are chosen. That cycle starts two vector operations,

@@ -136,25 +136,36 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Size of the data cache of a level, of the first CPU; 0 when the system does not say.
-int64_t cache_bytes(int level) {
+struct DataCache {
+  int64_t bytes = 0;
+  int ways = 0;
+};
+
+/// The data cache of a level, of the first CPU; zeros where the system does not say.
+DataCache data_cache(int level) {
   for (int i = 0; i < 8; ++i) {
     const std::string dir = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
     if (first_line(dir + "level") != std::to_string(level) || first_line(dir + "type") == "Instruction") continue;
     const std::string size = first_line(dir + "size");  // "512K"
     const int64_t number = std::atoll(size.c_str());
-    return size.ends_with('M') ? number << 20 : size.ends_with('K') ? number << 10 : number;
+    return {.bytes = size.ends_with('M')   ? number << 20
+                     : size.ends_with('K') ? number << 10
+                                           : number,
+            .ways = std::atoi(first_line(dir + "ways_of_associativity").c_str())};
   }
-  return 0;
+  return {};
 }
 
 Target detect() {
   Target t = cpu_target(host_arch());
   keep_usable_tiles(t);
-  if (int64_t n = cache_bytes(1)) t.l1_bytes = n;
-  if (int64_t n = cache_bytes(2)) t.l2_bytes = n;
-  if (int64_t n = cache_bytes(3)) t.l3_bytes = n;
   t.core = cpu_core(nearest_core(cpu_id(), t.vector_bits, t.core.name.str()));
+  const DataCache l1 = data_cache(1), l2 = data_cache(2), l3 = data_cache(3);
+  if (l1.bytes > 0) t.l1_bytes = l1.bytes;
+  if (l2.bytes > 0) t.l2_bytes = l2.bytes;
+  if (l3.bytes > 0) t.l3_bytes = l3.bytes;
+  if (l1.ways > 0) t.core.l1_ways = l1.ways;
+  if (l2.ways > 0) t.core.l2_ways = l2.ways;
   if (const auto kept = kept_core(t)) t.core = *kept;
   return t;
 }

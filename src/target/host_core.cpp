@@ -36,7 +36,7 @@ constexpr Models kIntel[] = {
 
 std::string_view intel_core(const CpuId& id, int vector_bits) {
   for (const Models& m : kIntel)
-    if (id.family == 6 && std::ranges::find(m.models, id.model) != m.models.end()) return m.core;
+    if (id.family == 6 && id.model != 0 && std::ranges::find(m.models, id.model) != m.models.end()) return m.core;
   return vector_bits >= 512 ? "golden_cove" : vector_bits >= 256 ? "golden_cove_client" : "nehalem";
 }
 
@@ -106,9 +106,16 @@ void keep_host_core(const CpuCore& core) {
     if (!is_possible(core.*m.number, m)) throw ValueError(fmt::format("CPU: {} of {} is not possible", m.name, core.*m.number));
     text += fmt::format("{} ", core.*m.number);
   }
-  cache().put(kTable, key_of(host_cpu_target()), text);
+  const Target host = host_cpu_target();
+  cache().put(kTable, key_of(host), text);
+  if (!kept_core(host))
+    throw DeviceError(fmt::format("CPU: the numbers could not be kept, as the disk cache '{}' is switched off, or not to be written",
+                                  disk_cache_config().path));
 }
 
-void forget_host_core() { cache().put(kTable, key_of(host_cpu_target()), ""); }
+void forget_host_core() {
+  const Target host = host_cpu_target();
+  if (kept_core(host)) cache().put(kTable, key_of(host), "");
+}
 
 }  // namespace tinygrad

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -15,9 +16,6 @@
 
 #include "base/cpu.h"
 #include "target/target.h"
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace tinygrad {
 namespace {
@@ -93,7 +91,7 @@ const VectorLoops* vector_loops(const Target& host) {
 const VectorLoops* vector_loops(const Target&) { return nullptr; }
 #endif
 
-/// Zeroed memory in huge pages, where the system has them, so that no page walks are measured.
+/// Memory in huge pages, where the system has them, so that no page walks are measured.
 class Pages {
  public:
   explicit Pages(size_t bytes) : bytes_((bytes + kHuge - 1) / kHuge * kHuge + kHuge) {

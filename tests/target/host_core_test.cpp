@@ -5,6 +5,8 @@
 #include <tinygrad/context.h>
 #include <tinygrad/errors.h>
 
+#include "support/temp_folder.h"
+
 namespace tinygrad {
 namespace {
 
@@ -45,7 +47,9 @@ TEST(HostCore, EveryNameHasNumbers) {
 }
 
 TEST(HostCore, NumbersAreKeptAndForgotten) {
-  const Context with_cache{{.cachelevel = 2, .ccache = true}};
+  const test::TempFolder folder;
+  const std::string path = folder.path("cache.db");
+  const Context with_cache{{.cachedb = path.c_str(), .cachelevel = 2, .ccache = true}};
   Target host = host_cpu_target();
   forget_host_core();
   EXPECT_FALSE(kept_core(host));
@@ -65,6 +69,17 @@ TEST(HostCore, NumbersAreKeptAndForgotten) {
   EXPECT_THROW(keep_host_core(core), ValueError);
   forget_host_core();
   EXPECT_FALSE(kept_core(host_cpu_target()));
+}
+
+TEST(HostCore, SaysThatNumbersAreNotKept) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("cache.db"), no_folder = folder.write("file", "") + "/cache.db";
+  const Context off{{.cachedb = path.c_str(), .cachelevel = 0}};
+  EXPECT_THROW(keep_host_core(host_cpu_target().core), DeviceError);
+  EXPECT_NO_THROW(forget_host_core());
+  const Context nowhere{{.cachedb = no_folder.c_str(), .cachelevel = 2, .ccache = true}};
+  EXPECT_THROW(keep_host_core(host_cpu_target().core), DeviceError);
+  EXPECT_NO_THROW(forget_host_core());
 }
 
 TEST(HostCore, NumbersAreInTheKeyOfATarget) {

@@ -25,7 +25,7 @@ double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
 bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
   if (!w.node.is(Op::STORE)) return false;
   const auto stride = stride_of(w.node.src(0).src(1), along.range);
-  return stride && std::abs(*stride) * in.nest.item_bytes >= costs_of(in.target).memory.line_bytes;
+  return stride && std::abs(*stride) * in.nest.item_bytes >= general_costs().memory.line_bytes;
 }
 
 /// True for a factor that lies as a tensor core reads it: the terms that it adds at once, for one column behind the other.

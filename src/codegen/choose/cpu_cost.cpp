@@ -51,7 +51,7 @@ double uses(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
 double vectors_a_line(const PlannedLoops& loops, const NestedWork& w) {
   const Lanes& lanes = loops.plan.lanes;
   const bool vector = std::any_of(lanes.begin(), lanes.end(), [&](const Lane& l) { return has_axis(w.depends, l.axis); });
-  const double line = double(costs_of(loops.in.target).memory.line_bytes);
+  const double line = double(general_costs().memory.line_bytes);
   return std::max(1.0, line / double((vector ? lanes.widest() : 1) * loops.in.nest.item_bytes));
 }
 

@@ -21,7 +21,7 @@ double bytes_a_cycle(const CpuNest& in, double of) {
 /// The same in runs of so many bytes, each of another one of `rows`. Short runs of more rows than the processor follows as streams are not
 /// fetched ahead from memory, and parts of their first and last line are read in vain.
 double far_rate(const CpuNest& in, double of, double run, double rows) {
-  const MemoryCosts& costs = costs_of(in.target).memory;
+  const MemoryCosts& costs = general_costs().memory;
   const double rate = bytes_a_cycle(in, of);
   const bool from_memory = of > double(std::max(in.target.l2_bytes, in.target.l3_bytes));
   if (!from_memory || run >= costs.long_run || rows <= costs.streams) return rate;
@@ -72,7 +72,7 @@ double lines_of_runs(const PlannedLoops& loops, const NestedWork& w, const Tile&
   double run = item;
   for (size_t i = 0; i < loops.in.axes(); ++i)
     if (has_axis(w.depends, int(i)) && std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
-  return 1 + (double(costs_of(loops.in.target).memory.line_bytes) - item) / run;
+  return 1 + (double(general_costs().memory.line_bytes) - item) / run;
 }
 
 /// The rate at which panels of an array of `of` bytes are filled from beyond the second cache. Each has a short run of many rows, unless
@@ -132,7 +132,7 @@ double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis) {
 double first_loads(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.total_cost < worth_tiling) return 0;
-  const MemoryCosts& costs = costs_of(in.target).memory;
+  const MemoryCosts& costs = general_costs().memory;
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!in.is_reduced_load(w) || loops.is_staged(w) || loops.is_in_fill(w)) continue;
@@ -237,7 +237,7 @@ double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
 double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.reduces == 0 || in.nest.total_cost < worth_tiling) return 0;
-  const double line_bytes = double(costs_of(in.target).memory.line_bytes);
+  const double line_bytes = double(general_costs().memory.line_bytes);
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!w.is_access || (w.inside & in.reduce_axes)) continue;
@@ -254,7 +254,7 @@ double partial_line_cycles(const PlannedLoops& loops, const Tile& t) {
 double store_stream_cycles(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   if (in.nest.total_cost < worth_tiling || !in.uses_once) return 0;
-  const MemoryCosts& costs = costs_of(in.target).memory;
+  const MemoryCosts& costs = general_costs().memory;
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!w.node.is(Op::STORE)) continue;

@@ -144,7 +144,7 @@ double crowding_of(const CpuNest& in, const NestedWork& w, std::span<const doubl
   SmallVector<AlongAxis, 8> axes;
   for (size_t i = 0; i < in.axes(); ++i)
     if (has_axis(w.depends, int(i))) axes.push_back({std::abs(double(w.strides[i])) * item, counts[i]});
-  return crowding({.bytes = cache_bytes, .ways = ways, .line_bytes = costs_of(in.target).memory.line_bytes}, axes);
+  return crowding({.bytes = cache_bytes, .ways = ways, .line_bytes = general_costs().memory.line_bytes}, axes);
 }
 
 int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments) {

@@ -51,14 +51,14 @@ double copying(const PlannedLoops& loops, const NestedWork& w) {
   };
   const bool rows = std::ranges::any_of(w.strides, [](int64_t s) { return std::abs(s) == 1; }) && std::ranges::all_of(lanes, lies_together);
   const double bytes = double(itemsize(w.node.dtype()));
-  const MemoryCosts& costs = costs_of(loops.in.target).memory;
+  const MemoryCosts& costs = general_costs().memory;
   return rows ? costs.copied_vector / std::max(1.0, double(loops.in.target.vector_bits) / 8 / bytes) : costs.copied_element;
 }
 
 /// Cycles to compute one element of a tile of computed values that has `iterations` of each axis.
 double computing(const PlannedLoops& loops, const NestedWork& load, std::span<const double> iterations) {
   const CpuNest& in = loops.in;
-  const MemoryCosts& costs = costs_of(in.target).memory;
+  const MemoryCosts& costs = general_costs().memory;
   const double vector = std::max(1, in.target.lanes(load.node.dtype()));
   const double bytes = double(itemsize(load.node.dtype()));
   double lanes = 1, run = bytes;
