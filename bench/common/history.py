@@ -38,10 +38,11 @@ def entry(row):
     return [rounded(ratio), rounded(gflops), rounded(row["seconds"] * 1e3), rounded(noise, 2)]
 
 
-def line_of(result):
-    rows = {key_of(r): entry(r) for r in result["rows"] if not r["random"] and "failed" not in r}
-    works = {name: [rounded(m["random"]), rounded(m["worst_ratio"]), m["missed"]] for name, m in result["works"].items()}
-    return {key: result[key] for key in ("date", "commit", "machine", "seed", "rounds", "threads")} | {
+def line_of(run, works):
+    """The line of a run; `works` are its means by work."""
+    rows = {key_of(r): entry(r) for r in run["rows"] if not r["random"] and "failed" not in r}
+    works = {name: [rounded(m["random"]), rounded(m["worst_ratio"]), m["missed"]] for name, m in works.items()}
+    return {key: run[key] for key in ("date", "commit", "machine", "seed", "rounds", "threads")} | {
         "rows": {key: e for key, e in rows.items() if e}, "works": works}
 
 
@@ -57,9 +58,9 @@ def append(path, line):
         file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-def before(lines, key):
-    """Entries of a row in the last runs that have it, the newest last."""
-    return [line["rows"][key] for line in lines if key in line["rows"]][-COMPARED:]
+def before(lines, key, date):
+    """Entries of a row in the last runs that have it and are older than a date, the newest last."""
+    return [line["rows"][key] for line in lines if key in line["rows"] and line["date"] < date][-COMPARED:]
 
 
 def fell(now, earlier):

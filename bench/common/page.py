@@ -1,4 +1,5 @@
 """Pages of docs/benchmarks/ from the rows of bench/kernels, and the index of them, docs/benchmarks.md."""
+import json
 import os
 
 import goals
@@ -6,7 +7,7 @@ import history
 import machine
 
 INTRODUCTION = """\
-Each side is a process of its own that computes when asked and is stopped while others do; sides take turns, {rounds} rounds (3 where a call takes more than 5 s, and one where that is also 20 times as long as ours). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is inside what is timed.
+Each side is a process of its own that computes when asked and is stopped while others do; sides take turns (3 where a call takes more than 5 s, and one where that is also 20 times as long as ours). Times are medians in milliseconds; in parentheses the median over rounds of our speed divided by the peer's: more than 1 is faster. A peer that kept less than three quarters of the CPUs busy is marked. Packing of operands is inside what is timed.
 
 A row is judged by the least of its ratios, that beside the best peer of all that ran; "missed" is below its goal by anything. Of products 95 % of the peak reach a goal, too: of multiply-adds in registers, or of what a peer reached if that is more. Of random rows (\\*) the geometric mean has a goal, and each one a lower one where it says so.
 
@@ -72,7 +73,7 @@ def goal_words(row):
 
 def trend(row, lines):
     """Ratios of the last runs; bold where this one fell."""
-    earlier = [] if row["random"] else history.before(lines, history.key_of(row))
+    earlier = [] if row["random"] else history.before(lines, history.key_of(row), row["date"])
     words = [ratio(e[0]) for e in earlier]
     lost = history.fell(history.entry(row), earlier)
     return ", ".join(words + ([f"**fell by {100 * lost:.0f} %**"] if lost else []))
@@ -111,7 +112,7 @@ def fallen(result, lines):
     for row in result["rows"]:
         if not row["random"] and "failed" not in row:
             key = history.key_of(row)
-            if lost := history.fell(history.entry(row), history.before(lines, key)):
+            if lost := history.fell(history.entry(row), history.before(lines, key, row["date"])):
                 out.append(f"- {key}: {trend(row, lines)}, now {ratio(goals.ratio_of(row))}")
     return out
 
@@ -128,36 +129,55 @@ def group_line(rows):
     return [f"Geometric mean {ratio(m['all'])}; worst {m['worst']}: {ratio(m['worst_ratio'])}; {m['missed']} of {m['judged']} goals missed.", ""]
 
 
+def span(values):
+    """The least and the greatest of texts, or the one that all are."""
+    low, high = min(values), max(values)
+    return low if low == high else f"{low} to {high}"
+
+
 def summary(result):
     """The line that the index repeats."""
     works = result["works"].values()
     missed_goals, judged = sum(m["missed"] for m in works), sum(m["judged"] for m in works)
     missed_means = sum(not m["reached"] for m in result["means"])
     of_means = f", {missed_means} of {len(result['means'])} of means" if result["means"] else ""
-    return f"Summary: {result['date']} UTC, commit {result['commit']}: {len(result['rows'])} rows, {missed_goals} of {judged} goals of rows missed{of_means}."
+    commits = ", ".join(dict.fromkeys(run["commit"] for run in result["runs"]))
+    return (f"Summary: {span([run['date'] for run in result['runs']])} UTC, commit {commits}: {len(result['rows'])} rows, "
+            f"{missed_goals} of {judged} goals of rows missed{of_means}.")
+
+
+def facts_of_machine(run):
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(run["versions"].items()))
+    without = f"without {', '.join(run['without'])}" if run["without"] else ""
+    threads = f"- {run['threads']} threads on as many CPUs, for every side, where a row does not say another number"
+    return [f"- {run['machine']}", "; ".join(filter(None, [threads, versions, without]))]
+
+
+def line_of_run(run):
+    return [", ".join(run["groups"]), f"`{run['command']}`", run["date"], run["commit"], str(run["seed"]), str(run["rounds"]),
+            f"{run['load'][0]:.1f}, {run['load'][1]:.1f}", f"{run['minutes']:.0f}"]
 
 
 def head(result):
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(result["versions"].items()))
-    without = f"without {', '.join(result['without'])}" if result["without"] else ""
+    runs = result["runs"]
     return [
         f"# Benchmarks: {machine.spoken(result['arch'])}", "",
-        f"Written by `{result['command']}`; do not edit. [How speed is measured](../benchmarking.md).", "",
+        "Written by `bench/kernels/run`; do not edit. [How speed is measured](../benchmarking.md).", "",
         summary(result), "",
-        f"- {result['machine']}",
-        "; ".join(filter(None, [f"- {result['threads']} threads on as many CPUs, for every side, where a row does not say another number", versions, without])),
-        f"- load average {result['load'][0]:.1f} before, {result['load'][1]:.1f} behind it; {result['minutes']:.0f} minutes",
-        f"- random sizes (\\*) from seed {result['seed']}: `--seed {result['seed']}` repeats them", ""]
+        *dict.fromkeys(line for run in runs for line in facts_of_machine(run)),
+        "- random sizes (\\*) are those of a seed, by default the date: `--seed` repeats them", "",
+        *table(["groups", "run", "date (UTC)", "commit", "seed", "rounds", "load average before and behind it", "minutes"], map(line_of_run, runs)),
+        *([f"Not run on such a machine yet: {', '.join(result['absent'])}.", ""] if result["absent"] else [])]
 
 
 def text_of(result, lines):
-    """The page; `lines` are those of earlier runs."""
+    """The page; `lines` are those of its record."""
     out = head(result)
     out += ["## Goals missed", "", *(missed(result) or ["None."]), ""]
     if lines:
         out += ["## Fallen since earlier runs", "", *(fallen(result, lines) or ["None."]), ""]
     out += ["## By work", "", *table(["work", "rows", "fixed, geometric mean", "random", "worst", "missed"], work_lines(result["works"]))]
-    out += ["## How to read it", "", INTRODUCTION.format(rounds=result["rounds"]), ""]
+    out += ["## How to read it", "", INTRODUCTION, ""]
     for name in dict.fromkeys(r["group"] for r in result["rows"]):
         rows = [r for r in result["rows"] if r["group"] == name]
         out += [f"## {name}", "", *group_line(rows)]
@@ -170,13 +190,39 @@ def write(path, result, lines):
         file.write(text_of(result, lines))
 
 
-def publish(docs, result):
-    """The page of the machine, its record with this run, and the index."""
-    folder = os.path.join(docs, "benchmarks")
-    os.makedirs(folder, exist_ok=True)
-    record = os.path.join(folder, f"{result['arch']}.jsonl")
-    write(os.path.join(folder, f"{result['arch']}.md"), result, history.read(record))
-    history.append(record, history.line_of(result))
+def whole(run, known):
+    """What a page has of a run alone; `known` are the names of all groups."""
+    names = list(dict.fromkeys(row["group"] for row in run["rows"]))
+    facts = {key: value for key, value in run.items() if key not in ("rows", "arch")}
+    return {"arch": run["arch"], "runs": [facts | {"groups": names}], "rows": [row | {"date": run["date"]} for row in run["rows"]],
+            "absent": [name for name in known if name not in names]}
+
+
+def renewed(earlier, now, known):
+    """The earlier rows and those of now, which replace those of their groups."""
+    new = now["runs"][0]["groups"]
+    runs = [run | {"groups": left} for run in earlier["runs"] if (left := [name for name in run["groups"] if name not in new])]
+    rows = [row for row in earlier["rows"] if row["group"] not in new] + now["rows"]
+    rows = sorted((row for row in rows if row["group"] in known), key=lambda row: known.index(row["group"]))
+    measured = {row["group"] for row in rows}
+    return now | {"runs": runs + now["runs"], "rows": rows, "absent": [name for name in known if name not in measured]}
+
+
+def publish(docs, run, known, works_of):
+    """The page of the machine, of whose groups the run's are renewed; its rows, its record with this run, and the index. `works_of(rows)` are
+    their means by work and the goals of those."""
+    base = os.path.join(docs, "benchmarks", run["arch"])
+    os.makedirs(os.path.dirname(base), exist_ok=True)
+    result = whole(run, known)
+    if os.path.exists(f"{base}.rows.json"):
+        with open(f"{base}.rows.json") as file:
+            result = renewed(json.load(file), result, known)
+    result["works"], result["means"] = works_of(result["rows"])
+    write(f"{base}.md", result, history.read(f"{base}.jsonl"))
+    with open(f"{base}.rows.json", "w") as file:
+        lines = ",\n".join(json.dumps(row) for row in result["rows"])
+        file.write(f'{{"runs": {json.dumps(result["runs"], indent=1)},\n"rows": [\n{lines}\n]}}\n')
+    history.append(f"{base}.jsonl", history.line_of(run, works_of(run["rows"])[0]))
     write_index(docs)
 
 
@@ -197,6 +243,7 @@ def write_index(docs):
              "[benchmarking.md](benchmarking.md) says how, [benchmarks-cuda.md](benchmarks-cuda.md) has an NVIDIA GPU.", "",
              *table(["processor", "last run"], pages),
              "```sh", "bench/kernels/run --publish              # all of it, hours: this machine's page, its record and this index",
+             "bench/kernels/run matmul conv --publish  # these groups of the page",
              "bench/kernels/run matmul --quick         # a part, and no page", "```", "",
              "This page is written by the same program, from the lines that begin with \"Summary:\"."]
     with open(os.path.join(docs, "benchmarks.md"), "w") as file:

@@ -202,7 +202,7 @@ def parse():
     parser.add_argument("--json", default=None, metavar="FILE", help="write the rows there")
     parser.add_argument("--page", default=None, metavar="FILE", help="write the rows there, as pages of docs/benchmarks/ have them")
     parser.add_argument("--publish", action="store_true",
-                        help="write the page of this microarchitecture in docs/benchmarks/, add to its record and renew the index; of whole runs only")
+                        help="renew the groups in the page of this microarchitecture in docs/benchmarks/, add to its record and renew the index; of whole groups only")
     options = parser.parse_args()
     known = sorted({p for g in rows.GROUPS for p in g.peers})
     if unknown := set(options.peers.split(",") if options.peers else []) - {*known, "none"}:
@@ -216,7 +216,7 @@ def parse():
         if not 1 <= count <= available:
             parser.error(f"{count} threads: this process may use 1 to {available} CPUs")
     if options.publish and (part := selection(options)):
-        parser.error(f"--publish: {part} makes it a part of a run; --page FILE writes any")
+        parser.error(f"--publish: {part} leaves something out of the groups; --page FILE writes any run")
     options.rounds = options.rounds or (5 if options.quick else 15)
     if options.random is None and options.quick:
         options.random = 1
@@ -226,8 +226,8 @@ def parse():
 
 
 def selection(options):
-    """The option that leaves something out of a run, if there is one."""
-    parts = {"GROUP": options.groups, "--only": options.only, "--peers": options.peers, "--quick": options.quick, "--random": options.random is not None,
+    """The option that leaves something out of the groups of a run, if there is one."""
+    parts = {"--only": options.only, "--peers": options.peers, "--quick": options.quick, "--random": options.random is not None,
              "--counts": options.counts, "--threads": options.threads != 2, "--before": options.before,
              "--rounds below 7": options.rounds is not None and options.rounds < 7}
     return next((name for name, given in parts.items() if given), None)
@@ -296,22 +296,23 @@ def main():
     finally:
         for side in peers.values():
             side.close()
-    works, of_means = works_of(done)
     result = {"command": command(sys.argv[1:]), "seed": options.seed, "rounds": options.rounds, "threads": len(cpus), "arch": machine.name_of(arch),
               "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "commit": machine.commit(), "machine": machine.describe(),
               "load": [load, os.getloadavg()[0]], "minutes": (time.monotonic() - start) / 60,
               "versions": {name: peer.version for name, peer in peers.items() if peer.version},
               "without": sorted({name for group in rows.GROUPS for name in group.peers if name not in wanted_peers(options, group)}),
-              "rows": done, "works": works, "means": of_means}
+              "rows": done}
+    works, of_means = works_of(done)
     for goal in of_means:
         print(f"{goal['work']}: {goal['what']} {goal['value']:.3f}, goal {goal['goal']:g}{'' if goal['reached'] else ' below'}")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(result, file, indent=1)
+            json.dump(result | {"works": works, "means": of_means}, file, indent=1)
+    known = [group.name for group in rows.GROUPS]
     if options.page:
-        page.write(options.page, result, [])
+        page.write(options.page, page.whole(result, known) | {"works": works, "means": of_means}, [])
     if options.publish:
-        page.publish("docs", result)
+        page.publish("docs", result, known, works_of)
     return 1 if any(goals.is_broken(row) or row["disagree"] for row in done) else 0
 
 

@@ -177,19 +177,25 @@ def test_the_spread_is_half_of_what_the_quartiles_are_apart() -> None:
   assert 0 < history.spread([0.9, 1.0, 1.0, 1.1]) < 0.1
 
 
-def result_of(its: list[dict[str, Any]]) -> dict[str, Any]:
-  works, of_means = {"w": goals.means(its)}, goals.goals_of_means("w", its, goals.Goal(mean=1.3))
-  return {"command": "bench/kernels/run", "seed": 20261128, "rounds": 15, "threads": 2, "arch": "zen3", "date": "2026-11-28 10:00", "commit": "abc",
-          "machine": "a machine", "load": [0.1, 1.9], "minutes": 60.0, "versions": {"best": "1"}, "without": [], "rows": its, "works": works,
-          "means": of_means}
+def works_of(its: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+  return {"w": goals.means(its)}, goals.goals_of_means("w", its, goals.Goal(mean=1.3))
+
+
+def run_of(its: list[dict[str, Any]], date: str = "2026-11-28 10:00") -> dict[str, Any]:
+  return {"command": "bench/kernels/run", "seed": 20261128, "rounds": 15, "threads": 2, "arch": "zen3", "date": date, "commit": f"c{date[8:10]}",
+          "machine": "a machine", "load": [0.1, 1.9], "minutes": 60.0, "versions": {"best": "1"}, "without": [], "rows": its}
+
+
+def published(folder: pathlib.Path, run: dict[str, Any]) -> str:
+  page.publish(str(folder), run, ["h", "g"], works_of)
+  return (folder / "benchmarks" / "zen3.md").read_text()
 
 
 def test_a_page_lists_what_is_missed_first_and_marks_what_fell(tmp_path: pathlib.Path) -> None:
   good, bad = judged(make_row("good", 1.5), goals.Goal(least=1.0)), judged(make_row("bad", 0.5), goals.Goal(least=1.0))
   failed = {"case": {}, "title": "broken", "group": "g", "work": "w", "random": False, "failed": "no | memory"}
-  page.publish(str(tmp_path), result_of([good, bad, failed]))
-  page.publish(str(tmp_path), result_of([judged(make_row("good", 1.1), goals.Goal(least=1.0)), bad, failed]))
-  text = (tmp_path / "benchmarks" / "zen3.md").read_text()
+  published(tmp_path, run_of([good, bad, failed]))
+  text = published(tmp_path, run_of([judged(make_row("good", 1.1), goals.Goal(least=1.0)), bad, failed], "2026-11-29 10:00"))
   top = text[text.index("## Goals missed"):text.index("## Fallen")]
   assert "bad" in top and "broken" in top and "good" not in top and "geometric mean of all rows" in top
   assert "fell by 27 %" in text[text.index("## Fallen"):text.index("## By work")]
@@ -201,8 +207,21 @@ def test_a_page_lists_what_is_missed_first_and_marks_what_fell(tmp_path: pathlib
   assert "[AMD Zen 3](benchmarks/zen3.md)" in index and "2 of 3 goals of rows missed" in index
 
 
+def test_a_run_of_some_groups_renews_these_in_the_page(tmp_path: pathlib.Path) -> None:
+  def row(title: str, ratio: float, group: str) -> dict[str, Any]:
+    return judged(make_row(title, ratio, group=group), goals.Goal(least=1.0))
+  text = published(tmp_path, run_of([row("a", 0.5, "g")]))
+  assert "Not run on such a machine yet: h." in text
+  text = published(tmp_path, run_of([row("b", 0.7, "h")], "2026-11-29 10:00"))
+  assert "2026-11-28 10:00 to 2026-11-29 10:00 UTC, commit c28, c29: 2 rows, 2 of 2 goals of rows missed" in text
+  assert text.index("## h") < text.index("## g") and "Not run" not in text
+  text = published(tmp_path, run_of([row("a", 1.5, "g")], "2026-11-30 10:00"))
+  assert "c28" not in text and "0.50" in text and "1 of 2 goals of rows missed" in text
+
+
 def test_random_rows_are_not_kept_one_by_one() -> None:
-  line = history.line_of(result_of([judged(make_row("fixed", 1.5), goals.Goal()), judged(make_row("drawn", 2.0, random=True), goals.Goal())]))
+  its = [judged(make_row("fixed", 1.5), goals.Goal()), judged(make_row("drawn", 2.0, random=True), goals.Goal())]
+  line = history.line_of(run_of(its), works_of(its)[0])
   assert list(line["rows"]) == ["g: fixed"]
   assert line["works"]["w"] == [2.0, 1.5, 0]
 
@@ -212,10 +231,11 @@ def options_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
   return kernels.parse()
 
 
-def test_only_whole_runs_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_whole_groups_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
   monkeypatch.setattr(kernels.os, "sched_getaffinity", lambda pid: {0, 1})
   assert options_of(monkeypatch, "--publish").publish
-  for part in (["matmul"], ["--quick"], ["--only", "1024"], ["--peers", "torch"], ["--random", "1"], ["--rounds", "3"], ["--threads", "1"]):
+  assert options_of(monkeypatch, "matmul", "--publish").publish
+  for part in (["--quick"], ["--only", "1024"], ["--peers", "torch"], ["--random", "1"], ["--rounds", "3"], ["--threads", "1"]):
     with pytest.raises(SystemExit):
       options_of(monkeypatch, "--publish", *part)
 
