@@ -8,7 +8,9 @@
 
 #include "rewrite/rewrite.h"
 #include "schedule/cost.h"
+#include "shape/device.h"
 #include "shape/ranges.h"
+#include "shape/shape.h"
 #include "shape/sint.h"
 #include "symbolic/simplify.h"
 #include "uop/build.h"
@@ -391,9 +393,53 @@ const UOp& below_movement(const UOp& u) {
   return *x;
 }
 
+double elements(const UOp& u) {
+  double n = 1;
+  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
+  return n;
+}
+
+/// What `x` is made of by operations on elements, and how many elements of each are needed; at most a few hundred.
+template <class Visit>
+void walk_down(const UOp& x, Visit&& visit) {
+  constexpr size_t most = 400;
+  NodeMap<double> seen;  // the elements that are needed of each
+  std::vector<const UOp*> stack{&x};
+  seen[x] = elements(x);
+  while (!stack.empty() && seen.size() < most) {
+    const UOp& u = *stack.back();
+    stack.pop_back();
+    const double needed = *seen.find(u);
+    if (!(u.in(Group::movement) || u.in(Group::elementwise))) {
+      visit(u, needed);
+      continue;
+    }
+    for (const UOp& s : u.in(Group::movement) ? u.src().first(1) : u.src()) {
+      if (seen.contains(s)) continue;
+      seen[s] = std::min(needed, elements(s));
+      stack.push_back(&s);
+    }
+  }
+}
+
+/// Whether each element of a factor of the sums that x is made of, the scores of attention, is used in fewer of them than a vector has
+/// lanes.
+bool has_few_rows(const UOp& x, const Target& target) {
+  if (target.has_groups) return false;
+  bool any = false, few = true;
+  walk_down(x, [&](const UOp& scores, double) {
+    if (!is_reduce(scores, Op::ADD)) return;
+    double factor = 1;  // the largest
+    walk_down(scores.src(0), [&](const UOp&, double needed) { factor = std::max(factor, needed); });
+    any = true;
+    few = few && elements(scores.src(0)) < factor * double(target.lanes(DType::float32));
+  });
+  return any && few;
+}
+
 }  // namespace
 
-std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order) {
+std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order, const TargetOf& target_of) {
   std::vector<const UOp*> out(order.size(), nullptr);
   bool any = false;
   for (const UOp& u : order) any = any || u.is(Op::EXP2);
@@ -404,6 +450,7 @@ std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     const UOp& u = order[i];
     if (const auto e = exponential(u, below_movement); e && below_movement(e->max.src(0)) == e->x) {
+      if (const Symbol device = device_of(u); !device.empty() && has_few_rows(e->x, target_of(device))) continue;
       factor[u] = &order[*numbers.find(e->max)];
       continue;
     }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "schedule/schedule.h"
 #include "target/target.h"
 #include "uop/uop.h"
 
@@ -19,7 +20,8 @@ void join_reduces(std::vector<UOp>& values, const Target& target, int32_t& next_
 int32_t next_range_of(std::span<const UOp> values);
 
 /// For each node of a tensor graph (in walking order) the maximum that it can be joined with: itself for a maximum that has such sums, null
-/// for others. This sees only how the graph looks; join_reduces decides.
-std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order);
+/// for others. This sees only how the graph looks; join_reduces decides. On a CPU, whose vectors are along rows of x, what has too few of
+/// them is left out: of products with a matrix for each row, as the scores of one query, x is stored.
+std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order, const TargetOf& target_of);
 
 }  // namespace tinygrad::schedule

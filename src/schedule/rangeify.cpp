@@ -105,7 +105,7 @@ UOp rangeify(const UOp& sink, const TargetOf& target_of, int32_t first_temporary
   const Effects effects(order);
   NodeMap<Reason> forced;
   for (const UOp& u : effects.hazards(order)) forced[u] = Reason::overwritten;
-  const std::vector<const UOp*> joinable = joinable_reduces(order);
+  const std::vector<const UOp*> joinable = joinable_reduces(order, target_of);
   SourcePlaces places;
   const PlacedGraph graph{order, joinable, effects, target_of, places, first_temporary, explainer != nullptr};
   Round round;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <deque>
 
+#include "codegen/late/distance.h"
 #include "codegen/rebuild.h"
 #include "kernel/accessed_memory.h"
 #include "shape/shape.h"
@@ -17,24 +18,6 @@ namespace tinygrad::codegen {
 namespace {
 
 constexpr int group_alignment = 16;  // bytes, of each memory of a group
-
-/// An index as a base, which neighbours share, plus a number of elements; a null base is the beginning of the memory.
-struct Distance {
-  UOp from;
-  int64_t elements = 0;
-};
-
-Distance distance_of(const UOp& at) {
-  Distance d{at, 0};
-  for (;;) {
-    if (const Scalar* c = const_value(d.from)) return {UOp(), d.elements + c->as_int()};
-    if (!d.from.is(Op::ADD)) return d;
-    const size_t number = const_value(d.from.src(1)) ? 1 : 0;
-    const Scalar* c = const_value(d.from.src(number));
-    if (!c) return d;
-    d = {UOp(d.from.src(1 - number)), d.elements + c->as_int()};
-  }
-}
 
 /// A scalar access to memory that has an address.
 bool may_join(const UOp& u) {
