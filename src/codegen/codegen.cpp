@@ -31,6 +31,7 @@
 #include "codegen/lower/lower_gates.h"
 #include "codegen/lower/lower_reduces.h"
 #include "codegen/lower/lower_stages.h"
+#include "codegen/lower/peel_ends.h"
 #include "codegen/lower/pipeline_stages.h"
 #include "codegen/lower/use_images.h"
 #include "codegen/opt/tensor_core.h"
@@ -178,6 +179,7 @@ UOp full_rewrite_to_sink(const UOp& sink, const Target& target, const CodegenOpt
   p.step("keep terms", keep_terms(p.graph(), has));
   p.step("pipeline stages", pipeline_stages(p.graph(), has));
   p.step("lower stages", lower_stages(p.graph(), has));
+  p.step("peel ends", peel_ends(p.graph(), has));
   p.step("launch dims", assign_launch_dims(p.graph(), target));
   p.step("gates", lower_gates(p.graph()));
   p.step("images", use_images(p.graph(), has));

@@ -422,8 +422,8 @@ void walk_down(const UOp& x, Visit&& visit) {
   }
 }
 
-/// Whether each element of a factor of the sums that x is made of, the scores of attention, is used in fewer of them than a vector has
-/// lanes.
+/// Whether each element of a factor of the sums that x is made of, the scores of attention, is used in so few of them that they fill half
+/// of a vector at most.
 bool has_few_rows(const UOp& x, const Target& target) {
   if (target.has_groups) return false;
   bool any = false, few = true;
@@ -432,7 +432,7 @@ bool has_few_rows(const UOp& x, const Target& target) {
     double factor = 1;  // the largest
     walk_down(scores.src(0), [&](const UOp&, double needed) { factor = std::max(factor, needed); });
     any = true;
-    few = few && elements(scores.src(0)) < factor * double(target.lanes(DType::float32));
+    few = few && 2 * elements(scores.src(0)) <= factor * double(target.lanes(DType::float32));
   });
   return any && few;
 }

@@ -1,6 +1,7 @@
 #include "codegen/choose/access_cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "codegen/kernel_axes.h"
@@ -35,6 +36,14 @@ bool lies_as_read(const NestedWork& w, const Lanes& lanes) {
   return w.strides[size_t(k.axis)] == 1 && w.strides[size_t(n.axis)] == k.lanes;
 }
 
+/// The factor of accesses along rows that are no whole vectors: masks, in the last iteration alone if it is taken out of the loop
+/// (peel_ends.h).
+double masked_end(const NestedWork& w, int axis, int64_t left_over, int64_t rounds) {
+  if (left_over == 0) return 1;
+  const bool is_innermost = int(std::bit_width(w.inside)) == axis + 1;
+  return 1 + 0.5 / double(is_innermost ? rounds : 1);
+}
+
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -64,7 +73,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     if (!w.is_access || !has_axis(w.depends, l.axis) || lies_as_read(w, lanes)) {
       left *= vectors;
     } else if (w.strides[size_t(l.axis)] == 1) {
-      left *= vectors * (a.size % l.lanes ? 1.5 : 1);  // the end of a row is masked, if it is no whole vector
+      left *= vectors * masked_end(w, l.axis, a.size % l.lanes, rounds);
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
       left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // accesses of the run, and a shuffle
     } else {

@@ -1,0 +1,11 @@
+#pragma once
+#include "target/target.h"
+#include "uop/uop.h"
+
+namespace tinygrad::codegen {
+
+/// On a CPU, the last iteration of an innermost loop is taken out of it and follows it, where masks are needed in that iteration alone: the
+/// others load and store whole vectors.
+UOp peel_ends(const UOp& sink, const Target& target);
+
+}  // namespace tinygrad::codegen

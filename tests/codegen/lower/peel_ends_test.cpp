@@ -1,0 +1,75 @@
+// The last iteration of a loop is written by itself where it alone needs masks.
+#include <gtest/gtest.h>
+
+#include "program/run_kernel.h"
+#include "shape/ranges.h"
+
+namespace tinygrad::codegen {
+namespace {
+
+using namespace test;
+
+/// out[i] = sum over k of a[i, k]
+UOp row_sums(int64_t rows, int64_t columns) {
+  const UOp i = loop(rows, 0), k = reduce_loop(columns, 1);
+  return kernel({ended(write(arg(0, rows), i, reduce_over(Op::ADD, read(arg(1, rows * columns), i * columns + k), {k})), {i})});
+}
+
+/// a[i, j] = a[i, j] * sum over k of a[i, k], in place where `updates`
+UOp scaled_by_sums(int64_t rows, int64_t columns, bool updates) {
+  const UOp i = loop(rows, 0), j = loop(columns, 1), k = reduce_loop(columns, 2), from = arg(updates ? 0 : 1, rows * columns);
+  const UOp other = arg(updates ? 1 : 2, rows * columns), sum = reduce_over(Op::ADD, read(other, i * columns + k), {k});
+  return kernel({ended(write(arg(0, rows * columns), i * columns + j, read(from, i * columns + j) * sum), {i, j})});
+}
+
+/// Masked accesses in loops that have no loops inside.
+size_t masked_in_loops(const UOp& linear) {
+  size_t masked = 0, since = 0;
+  bool innermost = false;
+  for (const UOp& u : linear.src()) {
+    if (u.is(Op::RANGE)) innermost = true, since = 0;
+    if (u.is(Op::LOAD) || u.is(Op::STORE)) since += u.src_count() == 3;
+    if (u.is(Op::END)) masked += innermost ? since : 0, innermost = false;
+  }
+  return masked;
+}
+
+UOp lowered(const UOp& kernel, const char* opts, const char* arch = "x86-64-v3") {
+  return full_rewrite(with_opts(kernel, parse_opts(opts)), cpu_target(arch), {.noopt = true, .spec = 3});
+}
+
+TEST(PeelEnds, LoopsHaveNoMasks) {
+  EXPECT_EQ(masked_in_loops(lowered(row_sums(6, 75), "LANE(1,8) UPCAST(0,2)")), 0u);
+  EXPECT_EQ(masked_in_loops(lowered(row_sums(6, 75), "LANE(1,8) UNROLL(1,4)")), 0u);
+  EXPECT_EQ(masked_in_loops(lowered(scaled_by_sums(6, 75, false), "LANE(1,8) LANE(2,8)")), 0u);
+  EXPECT_EQ(masked_in_loops(lowered(elementwise(1001), "LANE(0,8) UPCAST(0,4)")), 0u);
+}
+
+TEST(PeelEnds, OnlyWhereThatSavesMasks) {
+  const auto loops = [](const UOp& kernel, const char* opts) { return count(lowered(kernel, opts), Op::RANGE); };
+  const auto stores = [](const UOp& kernel, const char* opts) { return count(lowered(kernel, opts), Op::STORE); };
+  EXPECT_EQ(stores(elementwise(1000), "LANE(0,8)"), 1u);
+  EXPECT_EQ(stores(elementwise(1001), "LANE(0,8)"), 2u);
+  EXPECT_EQ(stores(elementwise(1001), ""), 1u);
+  EXPECT_EQ(loops(row_sums(6, 75), "LANE(1,8)"), 2u);
+}
+
+TEST(PeelEnds, ValuesAreTheSame) {
+  for (const char* opts : {"LANE(1,8)", "LANE(1,8) UPCAST(0,2)", "LANE(1,4) UNROLL(1,3)", "LANE(1,8) UNROLL(1,8) THREAD(0,6)"})
+    for (const int64_t columns : {65, 72, 75, 129}) {
+      SCOPED_TRACE(std::string(opts) + ", " + std::to_string(columns) + " columns");
+      EXPECT_EQ(difference_on_interp(row_sums(6, columns), parse_opts(opts), cpu_target("x86-64-v3")), "");
+      for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) EXPECT_EQ(difference_on_cpu(row_sums(6, columns), parse_opts(opts), device), "");
+    }
+  for (const bool updates : {false, true})
+    for (const char* opts : {"LANE(1,8) LANE(2,8)", "LANE(1,8) LANE(2,4) UPCAST(0,3)", "LANE(1,4) LANE(2,4) UPCAST(1,2) UNROLL(2,2)"})
+      for (const int64_t columns : {17, 64, 75}) {
+        SCOPED_TRACE(std::string(opts) + ", " + std::to_string(columns) + " columns, " + (updates ? "in place" : "apart"));
+        const UOp kernel = scaled_by_sums(6, columns, updates);
+        EXPECT_EQ(difference_on_interp(kernel, parse_opts(opts), cpu_target("x86-64-v3")), "");
+        EXPECT_EQ(difference_on_cpu(kernel, parse_opts(opts)), "");
+      }
+}
+
+}  // namespace
+}  // namespace tinygrad::codegen
