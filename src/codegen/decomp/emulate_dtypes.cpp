@@ -52,6 +52,8 @@ UOp encode_float(const UOp& x, DType to) {
 UOp decode_float(const UOp& bits, DType from) {
   const FloatFormat f = format_of(from);
   const int shift = 23 - f.mantissa_bits, bias_change = 127 - f.bias();
+  // The upper half of a float32, a NaN's too.
+  if (bias_change == 0 && f.has_infinity && f.sign_bit() + shift == 31) return as_float(bits << u32(uint64_t(shift)));
   const UOp magnitude = bits & u32(f.magnitude_mask()), sign = (bits & u32(uint64_t{1} << f.sign_bit()))
                                                                << u32(uint64_t(31 - f.sign_bit()));
   UOp value = magnitude << u32(uint64_t(shift));
