@@ -85,6 +85,18 @@ std::vector<Lanes> cheapest_lanes(const CpuNest& nest, const CpuPlan& plan, std:
   return out;
 }
 
+/// Those along other axes that leave about as little as the best. With panels, which are read in any case as vectors, only filling them and
+/// the tiles tell such vectors apart.
+std::vector<Lanes> nearly_as_good(const CpuNest& nest, const CpuPlan& plan, std::span<const Lanes> candidates, const Lanes& best) {
+  constexpr double nearly = 1.1;
+  const PlannedLoops loops(nest, plan);
+  const double most = work_of(loops, best) * nearly;
+  std::vector<Lanes> out;
+  for (const Lanes& lanes : candidates)
+    if (!lanes.core && lanes.size() == 1 && lanes[0].axis != best[0].axis && work_of(loops, lanes) <= most) out.push_back(lanes);
+  return out;
+}
+
 /// The vectors that are weighed together with tiles.
 std::vector<Lanes> lanes_to_weigh(const CpuNest& nest, const CpuPlan& plan, std::span<const Lanes> candidates) {
   // A tile holds data in the order of its use, so with tiles the cost of filling them decides between vectors. So do the copies that choose
@@ -95,6 +107,8 @@ std::vector<Lanes> lanes_to_weigh(const CpuNest& nest, const CpuPlan& plan, std:
   if (const CoreUse* first = out[0].core)
     for (const Lanes& lanes : candidates)
       if (lanes.core && lanes.core != first) out.push_back(lanes);
+  if (plan.operands.panels() && out[0].size() == 1 && !out[0].core)
+    for (Lanes& lanes : nearly_as_good(nest, plan, candidates, out[0])) out.push_back(std::move(lanes));
   const auto is_along_reduction = [&](const Lane& l) { return nest.axis(l.axis).is_reduce; };
   if (nest.nest.total_cost < worth_tiling || out[0].core || std::ranges::none_of(out[0], is_along_reduction)) return out;
   // Vectors along a sum load all of its factors as vectors, but only with a tile those along results load the others for several of them.

@@ -211,6 +211,7 @@ std::optional<CpuCost> TileCosts::below(const Tile& t, CpuCost cost, double limi
     cost.store_streams = store_stream_cycles(loops_, t);
   }
   cost.windows = window_cycles(loops_, t);
+  cost.panels = panels_ + panel_line_cycles(loops_, t);
   if (is_over()) return {};
   cost.resident = resident_cycles(loops_, t);
   if (!in.is_joined()) cost.resident += streamed_cycles(loops_, t);

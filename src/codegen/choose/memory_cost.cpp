@@ -13,18 +13,18 @@ namespace tinygrad::codegen {
 
 namespace {
 
+/// Whether an array of `of` bytes comes from memory each time. Half of the last cache is for what else is used, here and by others.
+bool is_far(const CpuNest& in, double of) { return of > double(std::max(in.target.l2_bytes, in.target.l3_bytes / 2)); }
+
 /// The rate at which an array of `of` bytes is read that the second cache does not hold.
-double bytes_a_cycle(const CpuNest& in, double of) {
-  return of > double(std::max(in.target.l2_bytes, in.target.l3_bytes)) ? in.rates.memory : in.rates.l3;
-}
+double bytes_a_cycle(const CpuNest& in, double of) { return is_far(in, of) ? in.rates.memory : in.rates.l3; }
 
 /// The same in runs of so many bytes, each of another one of `rows`. Short runs of more rows than the processor follows as streams are not
 /// fetched ahead from memory, and parts of their first and last line are read in vain.
 double far_rate(const CpuNest& in, double of, double run, double rows) {
   const MemoryCosts& costs = general_costs().memory;
   const double rate = bytes_a_cycle(in, of);
-  const bool from_memory = of > double(std::max(in.target.l2_bytes, in.target.l3_bytes));
-  if (!from_memory || run >= costs.long_run || rows <= costs.streams) return rate;
+  if (!is_far(in, of) || run >= costs.long_run || rows <= costs.streams) return rate;
   return std::min(rate, in.rates.short_runs) / (1 + double(costs.line_bytes) / 2 / run);
 }
 
@@ -115,6 +115,24 @@ double panel_cycles(const PlannedLoops& loops, const NestedWork& w) {
          (bytes > double(in.target.l2_bytes) ? bytes / fill_rate(loops, w, bytes) : 0);
 }
 
+double panel_line_cycles(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  if (!loops.plan.operands.panels()) return 0;
+  double sum = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!loops.is_staged(w) || loops.is_windowed(w)) continue;
+    const double item = double(itemsize(w.node.dtype()));
+    double bytes = item, run = item;
+    for (size_t i = 0; i < in.axes(); ++i) {
+      if (!has_axis(w.depends, int(i))) continue;
+      bytes *= double(in.axis(int(i)).size);
+      if (std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
+    }
+    if (bytes > double(in.target.l2_bytes) && !is_far(in, bytes)) sum += bytes / in.rates.l3 * (double(general_costs().memory.line_bytes) - item) / run;
+  }
+  return sum;
+}
+
 double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis) {
   const auto is_inside = [&](int of) { return std::ranges::find(loops.inside_out, axis) < std::ranges::find(loops.inside_out, of); };
   double sum = 0;
@@ -147,7 +165,7 @@ double first_loads(const PlannedLoops& loops, const Tile& t) {
       else
         rows *= in.axis(int(i)).is_reduce ? size : of_tile(loops, int(i), t);  // all of a sum, before a row goes on
     }
-    if (bytes > double(std::max(in.target.l2_bytes, in.target.l3_bytes)) && run < costs.long_run && rows > costs.streams)
+    if (is_far(in, bytes) && run < costs.long_run && rows > costs.streams)
       sum += bytes / far_rate(in, bytes, run, rows);
   }
   return sum;

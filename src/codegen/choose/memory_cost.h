@@ -12,6 +12,11 @@ namespace tinygrad::codegen {
 double panel_cycles(const PlannedLoops& loops);
 double panel_cycles(const PlannedLoops& loops, const NestedWork& w);
 
+/// What filling panels from the third cache loses because a tile's runs have parts of lines: a line is loaded for each of them.
+///
+///   bytes / (bytes a cycle) * line / bytes of a run
+double panel_line_cycles(const PlannedLoops& loops, const Tile& t);
+
 /// Cycles that one more chunk costs where threads share out this axis: each chunk fills the tiles that do not move with it.
 double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis);
 

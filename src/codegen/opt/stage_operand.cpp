@@ -194,6 +194,19 @@ class OperandStaging {
     std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
   }
 
+  /// The order keys of the loops that fill a tile. A thread's tile is filled as the argument lies, so that neighbours are loaded one after
+  /// another, in whatever order the kernel's loops use them.
+  static std::vector<int32_t> orders_in_fill(const std::vector<WindowAxis>& axes, std::span<const UOp> inside, bool is_taken_apart) {
+    std::vector<int32_t> orders;
+    for (const WindowAxis& a : axes) orders.push_back(a.parts[0].range.arg_as<RangeArg>().order);
+    if (is_taken_apart) return orders;
+    int32_t innermost = 0;
+    for (const UOp& r : inside) innermost = std::max(innermost, r.arg_as<RangeArg>().order);
+    for (size_t i = 0; i < axes.size(); ++i)
+      orders[i] = innermost + int32_t(std::ranges::count_if(axes, [&](const WindowAxis& a) { return a.stride > axes[i].stride; }));
+    return orders;
+  }
+
   /// In a thread's tile, the elements of a lane are stored side by side.
   AxisKind kind_in_fill(const UOp& range) const {
     if (const AxisKind* kind = kinds_in_fill_.find(range)) return *kind;
@@ -230,16 +243,18 @@ class OperandStaging {
     UOp at = index_const(0), valid;
     constexpr int64_t too_many = int64_t{1} << 28;  // for any target; its square, in bytes, does not overflow
     int64_t elements = 1;
-    for (const WindowAxis& a : axes) {
+    const std::vector<int32_t> orders = orders_in_fill(axes, inside, is_taken_apart);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const WindowAxis& a = axes[i];
       if (a.size == 0 || a.size > too_many) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t lanes = vectors_in_fill(a, axes, apart);
       if (a.is_window() || lanes > 1) {
-        const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, inside, fresh, sources, valid);
+        const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, orders[i], inside, fresh, sources, valid);
         const UOp place = a.is_window() ? a.place() : UOp(a.parts[0].range);
         at = phases == 1 ? at * size + place : (at * phases + floor_mod(place, phases)) * size + floor_div(place, phases);
         elements *= size * phases;
       } else {
-        const int64_t size = add_loop(a, inside, fresh, sources, valid);
+        const int64_t size = add_loop(a, orders[i], inside, fresh, sources, valid);
         at = at * size + a.parts[0].range;
         elements *= size;
       }
@@ -385,10 +400,10 @@ class OperandStaging {
     return lanes;
   }
 
-  int64_t add_loop(const WindowAxis& a, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
+  int64_t add_loop(const WindowAxis& a, int32_t order, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
     const UOp &r = a.parts[0].range, n = iterations(r, inside);
     if (n != r.src(0)) require(r < r.src(0), valid);
-    sources.push_back(range(n, {.id = next_range_++, .kind = kind_in_fill(r), .order = r.arg_as<RangeArg>().order}));
+    sources.push_back(range(n, {.id = next_range_++, .kind = kind_in_fill(r), .order = order}));
     fresh[r] = sources.back();
     return a.size;
   }
@@ -409,12 +424,11 @@ class OperandStaging {
   }
 
   /// The elements that a window, or a loop, takes in the tile, in each of its phases: whole vectors.
-  int64_t add_row(const WindowAxis& a, int64_t phases, int64_t lanes, std::span<const UOp> inside, NodeMap<UOp>& fresh, UOps& sources,
-                  UOp& valid) {
+  int64_t add_row(const WindowAxis& a, int64_t phases, int64_t lanes, int32_t order, std::span<const UOp> inside, NodeMap<UOp>& fresh,
+                  UOps& sources, UOp& valid) {
     const UOp& loop = a.parts[0].range;
     const UOp n = a.is_window() ? index_const(a.size) : iterations(loop, inside);
     const int64_t each = (a.size + phases - 1) / phases, elements = (each + lanes - 1) / lanes * lanes;
-    const int32_t order = loop.arg_as<RangeArg>().order;
     UOp phase;
     if (phases > 1) {
       phase = range(index_const(phases), {.id = next_range_++, .kind = AxisKind::upcast, .order = order});
