@@ -105,7 +105,9 @@ constexpr Expected expected[] = {
     {"attention with a boolean mask", {1, 17408}, {1, 17408}},
     {"attention with an additive mask", {1, 20480}, {1, 20480}},
     {"attention of half floats", {1, 8192}, {1, 8192}},  // half the bytes
-    {"attention of few queries to many keys", {1, 132096}, {3, 197632}},  // on a CPU rows would fill half of a vector: the scores are stored
+    {"attention of few queries to many keys",
+     {1, 132096},
+     {3, 197632}},  // on a CPU rows would fill half of a vector: the scores are stored
     {"attention of wide heads", {1, 262144}, {1, 262144}},
     {"attention of grouped queries", {1, 12288}, {1, 12288}},
     {"attention and projection", {2, 28800}, {2, 28800}},

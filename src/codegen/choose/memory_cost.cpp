@@ -128,7 +128,8 @@ double panel_line_cycles(const PlannedLoops& loops, const Tile& t) {
       bytes *= double(in.axis(int(i)).size);
       if (std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
     }
-    if (bytes > double(in.target.l2_bytes) && !is_far(in, bytes)) sum += bytes / in.rates.l3 * (double(general_costs().memory.line_bytes) - item) / run;
+    if (bytes > double(in.target.l2_bytes) && !is_far(in, bytes))
+      sum += bytes / in.rates.l3 * (double(general_costs().memory.line_bytes) - item) / run;
   }
   return sum;
 }
@@ -165,8 +166,7 @@ double first_loads(const PlannedLoops& loops, const Tile& t) {
       else
         rows *= in.axis(int(i)).is_reduce ? size : of_tile(loops, int(i), t);  // all of a sum, before a row goes on
     }
-    if (is_far(in, bytes) && run < costs.long_run && rows > costs.streams)
-      sum += bytes / far_rate(in, bytes, run, rows);
+    if (is_far(in, bytes) && run < costs.long_run && rows > costs.streams) sum += bytes / far_rate(in, bytes, run, rows);
   }
   return sum;
 }
