@@ -9,19 +9,12 @@ typedef int int8 __attribute__((ext_vector_type(8), aligned(4)));
 static inline void run(ushort* out0, const ushort* in1, const ushort* in2) {
   for (int i = 0; i < 8; i++) {
     int n0 = i * 8;
-    uint8 n1 = convert(*(ushort8*)(in1 + n0), uint8);
-    uint8 n2 = n1 & 0x7fffu;
-    uint8 n3 = convert(*(ushort8*)(in2 + n0), uint8);
-    uint8 n4 = n3 & 0x7fffu;
-    float8 y0 = (float8)((n2 < 0x7f81u ? n2 << 16 : 0x7fc00000u) | ((n1 & 0x8000u) << 16)) * (float8)((n4 < 0x7f81u ? n4 << 16 : 0x7fc00000u) | ((n3 & 0x8000u) << 16));
-    uint8 n5 = (uint8)y0;
-    uint8 n6 = n5 & 0x7fffffffu;
-    uint8 n7 = (0x7f800000u < n6 ? 0x7fc0u : (n6 + 0x7fffu + ((n6 >> 16) & 1u)) >> 16) | ((n5 & 0x80000000u) >> 16);
-    uint8 n8 = n7 & 0x7fffu;
-    uint8 n9 = (uint8)((float8)((n8 < 0x7f81u ? n8 << 16 : 0x7fc00000u) | ((n7 & 0x8000u) << 16)) + 1.0f);
-    uint8 n10 = n9 & 0x7fffffffu;
-    ushort8 n11 = convert((0x7f800000u < n10 ? 0x7fc0u : (n10 + 0x7fffu + ((n10 >> 16) & 1u)) >> 16) | ((n9 & 0x80000000u) >> 16), ushort8);
-    *(ushort8*)(out0 + n0) = n11;
+    uint8 n1 = (uint8)((float8)(convert(*(ushort8*)(in1 + n0), uint8) << 16) * (float8)(convert(*(ushort8*)(in2 + n0), uint8) << 16));
+    uint8 n2 = n1 & 0x7fffffffu;
+    float8 y0 = (float8)(((0x7f800000u < n2 ? 0x7fc0u : (n2 + 0x7fffu + ((n2 >> 16) & 1u)) >> 16) | ((n1 & 0x80000000u) >> 16)) << 16) + 1.0f;
+    uint8 n3 = (uint8)y0;
+    uint8 n4 = n3 & 0x7fffffffu;
+    *(ushort8*)(out0 + n0) = convert((0x7f800000u < n4 ? 0x7fc0u : (n4 + 0x7fffu + ((n4 >> 16) & 1u)) >> 16) | ((n3 & 0x80000000u) >> 16), ushort8);
   }
 }
 
