@@ -190,7 +190,7 @@ double resident_cycles(const PlannedLoops& loops, const Tile& t) {
     double loads = w.trips;
     for (size_t i = 0; i < in.axes(); ++i)
       if (has_axis(w.inside & ~w.depends, int(i))) loads /= double(loops.step_of(int(i), t));
-    const double bytes = double(itemsize(w.node.dtype())) * (loops.is_staged(w) ? 1 : lines_of_runs(loops, w, t));
+    const double bytes = double(loops.item_bytes(w)) * (loops.is_staged(w) ? 1 : lines_of_runs(loops, w, t));
     tile += elements_of_tile(loops, w, t) * bytes * (loops.is_staged(w) ? 1 : UsedElements(loops, w, t).in_l1());
     loaded += loads * bytes;
   }

@@ -82,7 +82,7 @@ class Analysis {
       const bool access = u.is(Op::LOAD) || u.is(Op::STORE);
       if (access) note_dtype(u.is(Op::STORE) ? u.src(1).dtype() : u.dtype());
       const bool steps = u.is(Op::REDUCE);
-      if (access || steps || (u.in(Group::alu) && u.dtype() != DType::index)) add_work(u, access, steps);
+      if (access || steps || ((u.in(Group::alu) || u.is(Op::CAST)) && u.dtype() != DType::index)) add_work(u, access, steps);
     }
     note_choices();
     note_gates();
@@ -92,6 +92,7 @@ class Analysis {
       if (w.is_access) note_moves(w);
     for (const NestedWork& w : nest_.works)
       if (w.node.is(Op::LOAD) && is_in_reduce(w)) note_computed(w);
+    note_conversions();
     return std::move(nest_);
   }
 
@@ -248,16 +249,44 @@ class Analysis {
     return false;
   }
 
-  /// Finds values that are computed once for each element that is loaded, if they take more than one operation.
+  /// Finds values that are computed once for each element that is loaded, if they take more than one operation or are converted.
   void note_computed(const NestedWork& load) {
     if (!load.argument || (nest_.computed & load.argument)) return;
     const ComputedValues values = computed_of(load.node, nodes_);
     if (std::ranges::find(values.last, load.node) != values.last.end()) return;
     const auto is_part = [&](const NestedWork& w) { return values.nodes.contains(w.node); };
-    if (std::ranges::count_if(nest_.works, [&](const NestedWork& w) { return is_part(w) && !w.is_access; }) < 2) return;
+    int64_t operations = 0;
+    for (const NestedWork& w : nest_.works)
+      if (is_part(w) && !w.is_access) operations += w.node.is(Op::CAST) ? 2 : 1;  // of scalars, several instructions
+    if (operations < 2) return;
     nest_.computed |= load.argument;
-    for (NestedWork& w : nest_.works)
+    int64_t bytes = 0;
+    for (const UOp& u : values.last) bytes = std::max(bytes, int64_t(itemsize(u.dtype())));
+    for (NestedWork& w : nest_.works) {
       if (is_part(w)) w.computed |= load.argument;
+      if (w.argument == load.argument) w.computed_bytes = bytes;
+    }
+  }
+
+  /// Finds the arguments of sums all of whose elements are converted, by a CAST of each load, before anything else is done with them.
+  void note_conversions() {
+    NodeMap<UOp> only;  // the user of a load; null: there are others
+    for (const UOp& u : nodes_)
+      for (const UOp& s : u.src())
+        if (const auto [user, is_new] = s.is(Op::LOAD) ? only.insert(s, u) : std::pair(nullptr, true); !is_new) *user = UOp();
+    const auto cast_of = [&](const NestedWork& w) {
+      const UOp* user = w.node.is(Op::LOAD) && is_in_reduce(w) ? only.find(w.node) : nullptr;
+      return user && *user && user->is(Op::CAST) ? *user : UOp();
+    };
+    uint64_t others = 0;
+    for (const NestedWork& w : nest_.works)
+      if (w.is_access && !cast_of(w)) others |= w.argument;
+    for (NestedWork& w : nest_.works) {
+      if (!w.argument || (w.argument & others)) continue;
+      w.converted = cast_of(w);
+      for (NestedWork& cast : nest_.works)
+        if (cast.node == w.converted) cast.converts |= w.argument;
+    }
   }
 
   uint64_t bits_of(std::span<const UOp> ranges) const {

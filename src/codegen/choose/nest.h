@@ -45,6 +45,9 @@ struct NestedWork {
   std::vector<int64_t> strides = {};                ///< of an access, along each axis of the nest; 0: it does not depend on the axis
   std::vector<std::vector<AxisStep>> windows = {};  ///< the axes that it depends on; axes that move it in one window are together
   uint64_t computed = 0;                            ///< arguments, as bits: a tile of values computed of their elements includes this work
+  uint64_t converts = 0;                            ///< of such a CAST: the argument, as a bit
+  UOp converted = {};                               ///< of a LOAD that sums need only as a CAST makes it: that CAST
+  int64_t computed_bytes = 0;                       ///< of an access of such an argument: those of a value; 0 of others
   uint64_t gates = 0;                               ///< arguments, as bits: this work only says whether their elements are loaded
 };
 

@@ -43,7 +43,7 @@ class OptList {
     if (plan_.joined_steps > 1) push(OptOp::OUTER, number_of(in_.nest.joined_axis), number_of(followed_axes(in_).front()));
     if (in_.around.is_kernel) choose_threads();
     for (uint64_t left = plan_.operands.panels(); left; left &= left - 1)
-      push(OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left)}.arg());
+      push(OptOp::STAGE, stage_axis(), StageOpt{.slot = std::countr_zero(left), .computed = is_converted(left & -left)}.arg());
     for (const auto& [slot, axis] : window_axes())
       push(OptOp::STAGE, loops_.is_around(axis) ? innermost_around() : number_of(axis),
            StageOpt{.slot = slot, .computed = (plan_.operands.computed >> slot & 1) != 0}.arg());
@@ -52,6 +52,10 @@ class OptList {
 
  private:
   int32_t number_of(int axis) const { return numbers_[size_t(axis)]; }
+
+  bool is_converted(uint64_t argument) const {
+    return std::ranges::any_of(in_.nest.works, [&](const NestedWork& w) { return w.argument == argument && loops_.is_converted(w); });
+  }
 
   /// For each argument whose windows are copied, the axis in whose loop the copy is filled.
   std::map<int, int> window_axes() const {

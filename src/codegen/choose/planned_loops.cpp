@@ -79,8 +79,14 @@ bool PlannedLoops::is_resident(const NestedWork& w) const {
 }
 
 bool PlannedLoops::is_in_fill(const NestedWork& w) const {
-  return ((w.computed & plan.operands.computed) && !is_windowed(w)) ||
+  return ((w.computed & plan.operands.computed) && !is_windowed(w)) || (w.converts & converted_panels()) ||
          (w.gates && !(w.gates & ~(plan.operands.panels() | plan.operands.windows)));
+}
+
+bool PlannedLoops::is_converted(const NestedWork& w) const { return w.converted && (w.argument & converted_panels()); }
+
+int64_t PlannedLoops::item_bytes(const NestedWork& w) const {
+  return int64_t(itemsize(is_converted(w) ? w.converted.dtype() : w.node.dtype()));
 }
 
 int64_t PlannedLoops::trips_around(int i) const {
@@ -152,7 +158,7 @@ int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments)
   int64_t bytes = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!(w.argument & arguments)) continue;
-    int64_t of_one = int64_t(itemsize(w.node.dtype()));
+    int64_t of_one = loops.item_bytes(w);
     for (size_t i = 0; i < in.axes() && of_one <= in.target.l2_bytes; ++i)
       if (has_axis(w.depends, int(i))) of_one *= in.axis(int(i)).is_reduce ? whole_vectors(loops, int(i)) : loops.step_of(int(i), t);
     bytes += of_one;

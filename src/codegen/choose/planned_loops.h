@@ -27,6 +27,11 @@ struct PlannedLoops {
   bool is_staged(const NestedWork& w) const { return (plan.operands.packed && is_resident(w)) || is_windowed(w); }
   /// Whether a work runs only where a tile is filled. The access that reads the tile stands for the rest of it.
   bool is_in_fill(const NestedWork& w) const;
+  /// The panels that hold converted elements, of arguments that are only converted. Tensor cores convert by themselves.
+  uint64_t converted_panels() const { return plan.lanes.core ? 0 : plan.operands.panels() & ~plan.operands.windows; }
+  bool is_converted(const NestedWork& w) const;
+  /// Bytes of an element as the innermost loops load it.
+  int64_t item_bytes(const NestedWork& w) const;
   /// Iterations that a reduced axis in blocks has around the output loops, and inside of them; 1 and all where it is not in blocks.
   int64_t trips_around(int axis) const;
   int64_t trips_inside(int axis) const { return in.axis(axis).size / trips_around(axis); }

@@ -91,8 +91,8 @@ double computing(const PlannedLoops& loops, const NestedWork& load, std::span<co
 
 WindowTile window_tile(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
   const CpuNest& in = loops.in;
-  const double bytes = double(itemsize(w.node.dtype()));
   const bool computed = w.argument & loops.plan.operands.computed;
+  const double bytes = double(computed ? w.computed_bytes : int64_t(itemsize(w.node.dtype())));
   const double copied = copying(loops, w);
   std::vector<double> iterations;
   for (const NestAxis& a : in.nest.axes) iterations.push_back(double(a.size));
