@@ -39,7 +39,7 @@ class Peeling {
       if (u->is(Op::RANGE)) next_id_ = std::max(next_id_, arg_of(*u).id + 1);
   }
 
-  /// The loop without its last iteration, and that; the same where no mask would be saved.
+  /// The loop without its last iteration, and that; the same where some iteration before it would need a mask, too.
   UOp peeled(const UOp& loop) {
     const std::optional<UOp> r = innermost_loop(loop);
     if (!r) return loop;
@@ -62,7 +62,9 @@ class Peeling {
         else if (!u->in(Group::elementwise))
           return loop;
       }
-      saves = saves || (u->is(Op::CMPLT) && const_value(simplify(substitute(*u, rest))) && !const_value(simplify(*u)));
+      if (!u->is(Op::CMPLT) || u->src(0).dtype() != DType::index || const_value(simplify(*u))) continue;
+      if (!const_value(simplify(substitute(*u, rest)))) return loop;
+      saves = true;
     }
     if (!saves) return loop;
     ++next_id_;
