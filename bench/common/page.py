@@ -201,7 +201,7 @@ def whole(run, known):
 def renewed(earlier, now, known):
     """The earlier rows and those of now, which replace those of their groups."""
     new = now["runs"][0]["groups"]
-    runs = [run | {"groups": left} for run in earlier["runs"] if (left := [name for name in run["groups"] if name not in new])]
+    runs = [run | {"groups": left} for run in earlier["runs"] if (left := [name for name in run["groups"] if name in known and name not in new])]
     rows = [row for row in earlier["rows"] if row["group"] not in new] + now["rows"]
     rows = sorted((row for row in rows if row["group"] in known), key=lambda row: known.index(row["group"]))
     measured = {row["group"] for row in rows}

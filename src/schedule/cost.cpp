@@ -17,13 +17,13 @@ constexpr size_t most_nodes = 400;
 
 double own_cost(const UOp& u, const Costs& costs) { return u.in(Group::elementwise) || u.is(Op::REDUCE) ? costs.ops.of(u.op()).fused : 0; }
 
-double elements(const UOp& u) {
+}  // namespace
+
+double most_elements(const UOp& u) {
   double n = 1;
   for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
   return n;
 }
-
-}  // namespace
 
 double joined_accumulators(const Target& target) {
   const int held = std::max(target.vector_registers / 2, 1) * target.lanes(DType::float32);
@@ -51,7 +51,7 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
   std::vector<Item> stack{{&root, 1.0, false}};
   NodeSet seen;
   double cost = 0, leaves = 0;
-  const double outputs = elements(root);
+  const double outputs = most_elements(root);
   while (!stack.empty()) {
     const auto [u, times, in_loop] = stack.back();
     stack.pop_back();
@@ -59,9 +59,9 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
     if (seen.size() > most_nodes) return {1e30, 1};
     if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
       // Outputs that are computed together share what they load.
-      const double reuse = in_loop ? outputs * times / std::max(elements(*u), 1.0) : 1;
+      const double reuse = in_loop ? outputs * times / std::max(most_elements(*u), 1.0) : 1;
       cost += times * costs.memory.loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads);
-      leaves += elements(*u);
+      leaves += most_elements(*u);
       continue;
     }
     double inner = times;
@@ -71,7 +71,7 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
     }
     // What is broadcast is computed once for all elements that share it; in a loop, for those that are computed together.
     if (u->is(Op::EXPAND)) {
-      const double share = elements(u->src(0)) / std::max(elements(*u), 1.0);
+      const double share = most_elements(u->src(0)) / std::max(most_elements(*u), 1.0);
       inner *= in_loop ? std::max(share, 1 / register_tile) : share;
     }
     cost += inner * own_cost(*u, costs);
@@ -81,7 +81,7 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
   }
   InlineCost out{cost, 1};
   if (root.is(Op::REDUCE) && !is_selection(root))
-    out.reuse = elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
+    out.reuse = most_elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
   return out;
 }
 

@@ -22,6 +22,9 @@ namespace tinygrad::schedule {
 inline constexpr double register_tile = 4;     ///< elements of a reducing kernel that are computed together and share what they load
 inline constexpr double enough_parallel = 64;  ///< loops of a kernel that are this wide can use the whole machine
 
+/// How many elements a value of a tensor graph has, at most.
+double most_elements(const UOp& u);
+
 /// Outputs of one joined reduction that are computed together: half of the registers for them, the other for what they are made of. On a
 /// CPU those that registers don't hold are spilled to a cache.
 double joined_accumulators(const Target& target);

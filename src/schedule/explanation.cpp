@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "schedule/cost.h"
 #include "schedule/repeat_kernels.h"
 #include "shape/shape.h"
 #include "uop/build.h"
@@ -39,12 +40,6 @@ std::string value_text(const UOp& stored) {
   const UOp& u = stored.is(Op::STORE) ? stored.src(1) : stored;
   return fmt::format("{} {} {}", repr(u.dtype()).substr(std::string_view("dtypes.").size()), to_string(shape_of(u)),
                      op_text(without_views(u)));
-}
-
-double elements(const UOp& u) {
-  double n = 1;
-  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-  return n;
 }
 
 /// "1.3e6"
@@ -165,7 +160,7 @@ class Text {
     return numbers.empty() ? "" : fmt::format(" for {}", fmt::join(numbers, ", "));
   }
   static std::string evaluations(const ValueNote& v) {
-    const double times = v.evaluations / std::max(elements(v.value), 1.0);
+    const double times = v.evaluations / std::max(most_elements(v.value), 1.0);
     return times > 1 ? fmt::format(" {} times", number_text(times)) : "";
   }
   static bool contains(const std::vector<int>& all, int k) { return std::ranges::find(all, k) != all.end(); }

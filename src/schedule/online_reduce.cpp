@@ -393,19 +393,13 @@ const UOp& below_movement(const UOp& u) {
   return *x;
 }
 
-double elements(const UOp& u) {
-  double n = 1;
-  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-  return n;
-}
-
 /// What `x` is made of by operations on elements, and how many elements of each are needed; at most a few hundred.
 template <class Visit>
 void walk_down(const UOp& x, Visit&& visit) {
   constexpr size_t most = 400;
   NodeMap<double> seen;  // the elements that are needed of each
   std::vector<const UOp*> stack{&x};
-  seen[x] = elements(x);
+  seen[x] = most_elements(x);
   while (!stack.empty() && seen.size() < most) {
     const UOp& u = *stack.back();
     stack.pop_back();
@@ -416,7 +410,7 @@ void walk_down(const UOp& x, Visit&& visit) {
     }
     for (const UOp& s : u.in(Group::movement) ? u.src().first(1) : u.src()) {
       if (seen.contains(s)) continue;
-      seen[s] = std::min(needed, elements(s));
+      seen[s] = std::min(needed, most_elements(s));
       stack.push_back(&s);
     }
   }
@@ -432,7 +426,7 @@ bool has_few_rows(const UOp& x, const Target& target) {
     double factor = 1;  // the largest
     walk_down(scores.src(0), [&](const UOp&, double needed) { factor = std::max(factor, needed); });
     any = true;
-    few = few && 2 * elements(scores.src(0)) <= factor * double(target.lanes(DType::float32));
+    few = few && 2 * most_elements(scores.src(0)) <= factor * double(target.lanes(DType::float32));
   });
   return any && few;
 }

@@ -288,7 +288,7 @@ class Placer {
 
   Demand demand_for(const UOp& u) {
     const auto& uses = value(u).uses;
-    Demand d{.dtype = u.dtype(), .elements = elements(u), .uses = uses.size()};
+    Demand d{.dtype = u.dtype(), .elements = most_elements(u), .uses = uses.size()};
     d.is_carried = std::ranges::all_of(uses, [&](const Use& use) { return joined_ranges(u, use); });
     if (d.is_carried) return d;
     for (const Use& use : uses) d.evaluations += evaluations(use);
@@ -300,12 +300,6 @@ class Placer {
     d.is_hoisted = !stands_in_all_loops(uses[0]);
     d.is_summed = is_summed(u, uses[0]) && !in_one_sum_.contains(u);
     return d;
-  }
-
-  static double elements(const UOp& u) {
-    double n = 1;
-    for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-    return n;
   }
 
   /// A few numbers that a program of many loops or functions one after another would compute again at each place, such as the state of a
@@ -323,7 +317,8 @@ class Placer {
   /// Not products of which a reduction makes less, nor what is little more than what it is made of.
   bool may_be_cut(const UOp& u, const Use& use) const {
     const auto in_memory = [&](const UOp& x) { return value(x).storage || expected_.contains(x); };
-    return (elements(u) <= outputs_of(use) || !broadcasts_.contains(u)) && compile_weight_of(u, least_weight, in_memory) > least_weight;
+    return (most_elements(u) <= outputs_of(use) || !broadcasts_.contains(u)) &&
+           compile_weight_of(u, least_weight, in_memory) > least_weight;
   }
 
   /// Into how many parts a value may be taken apart so that kernels make and use one after another (`repeat_kernels`): its outermost axis

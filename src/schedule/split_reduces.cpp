@@ -59,16 +59,10 @@ bool sizes_are_known(const Shape& shape) {
   return std::ranges::all_of(shape, [](const SInt& s) { return s.known(); });
 }
 
-double elements(const UOp& u) {
-  double n = 1;
-  for (int64_t s : max_sizes(shape_of(u))) n *= double(s);
-  return n;
-}
-
 bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   if (is_general_reduce(u) || is_selection(u) || !sizes_are_known(shape_of(u.src(0)))) return false;
-  const double results = elements(u);
-  if (results >= enough_results || elements(u.src(0)) < launches * most_chunks) return false;
+  const double results = most_elements(u);
+  if (results >= enough_results || most_elements(u.src(0)) < launches * most_chunks) return false;
   const Symbol device = device_of(u);
   if (device.empty()) return false;
   const Target& target = target_of(device);

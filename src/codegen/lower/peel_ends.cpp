@@ -1,8 +1,6 @@
 #include "codegen/lower/peel_ends.h"
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
 #include <utility>
 
 #include "codegen/kernel_axes.h"
@@ -21,15 +19,15 @@ constexpr size_t most_nodes = 600;  // of a body that is written twice
 const RangeArg& arg_of(const UOp& range) { return range.arg_as<RangeArg>(); }
 bool is_lane(const UOp& range) { return arg_of(range).kind == AxisKind::lane; }
 
-/// The innermost loop that an END closes, if it has a known number of iterations.
-std::optional<UOp> innermost_loop(const UOp& loop) {
+/// The innermost loop that an END closes; null if it has no known number of iterations, or is no loop of the kernel's own.
+UOp innermost_loop(const UOp& loop) {
   const auto place = [](const UOp& r) { return std::pair(arg_of(r).order, arg_of(r).id); };
-  std::optional<UOp> out;
+  UOp out;
   for (const UOp& r : closed_ranges(loop))
-    if (!is_lane(r) && (!out || place(*out) < place(r))) out = r;
-  if (!out || constant_size(*out) < 2) return {};
-  const AxisKind kind = arg_of(*out).kind;
-  return kind == AxisKind::loop || kind == AxisKind::reduce ? out : std::nullopt;
+    if (!is_lane(r) && (!out || place(out) < place(r))) out = r;
+  if (!out || constant_size(out) < 2) return {};
+  const AxisKind kind = arg_of(out).kind;
+  return kind == AxisKind::loop || kind == AxisKind::reduce ? out : UOp();
 }
 
 class Peeling {
@@ -41,23 +39,25 @@ class Peeling {
 
   /// The loop without its last iteration, and that; the same where some iteration before it would need a mask, too.
   UOp peeled(const UOp& loop) {
-    const std::optional<UOp> r = innermost_loop(loop);
+    const UOp r = innermost_loop(loop);
     if (!r) return loop;
     const UOp& body = loop.src(0);
-    const UOps ranges{*r};
-    const int64_t size = constant_size(*r);
-    const UOp shorter = range(index_const(size - 1), RangeArg{.id = next_id_, .kind = arg_of(*r).kind, .order = arg_of(*r).order});
+    const UOps ranges{r};
+    const int64_t size = constant_size(r);
+    const UOp shorter = range(index_const(size - 1), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
     NodeMap<UOp> rest, last;
-    rest[*r] = shorter;
-    last[*r] = index_const(size - 1);
-    std::vector<UOp> states;  // of memory, in an iteration
+    rest[r] = shorter;
+    last[r] = index_const(size - 1);
+    std::vector<UOp> states;  // of memory, where an iteration begins
     bool saves = false;
     size_t nodes = 0;
     for (const UOp* u : borrowed_toposort(body)) {
-      if (*u == *r || !is_open_over(*u, ranges)) continue;
+      if (*u == r || !is_open_over(*u, ranges)) continue;
       if (++nodes > most_nodes || u->is(Op::END)) return loop;
-      if (std::ranges::find(u->src(), *r) != u->src().end()) {
-        if (u->is(Op::AFTER))
+      if (std::ranges::find(u->src(), r) != u->src().end()) {
+        const bool is_state =
+            u->is(Op::AFTER) && std::ranges::none_of(u->src(), [&](const UOp& s) { return s != r && is_open_over(s, ranges); });
+        if (is_state)
           states.push_back(*u);
         else if (!u->in(Group::elementwise))
           return loop;
@@ -71,7 +71,7 @@ class Peeling {
 
     UOps inner{shorter}, lanes, around;
     for (const UOp& x : closed_ranges(loop))
-      if (x != *r) (is_lane(x) ? lanes : around).push_back(x);
+      if (x != r) (is_lane(x) ? lanes : around).push_back(x);
     inner.append(lanes.begin(), lanes.end());
     const UOp before = end(substitute_open(std::span(&body, 1), ranges, rest)[0], inner);
     for (const UOp& s : states) last[s] = after(s.src(0), std::span(&before, 1));
