@@ -14,12 +14,13 @@ namespace {
 
 constexpr int64_t line_bytes = 64;
 
-/// One run of whole native vectors, without a mask.
+/// One run of whole native vectors.
 bool is_whole(const UOp& store, const Target& target) {
   const int64_t bytes = store.src(0).arg_as<IndexArg>().width * int64_t(itemsize(store.src(0).dtype()));
-  const bool has_mask = store.src_count() > 2 && !shape_of(store.src(2)).empty();
-  return bytes * 8 % std::max(target.vector_bits, 128) == 0 && !has_mask;
+  return bytes * 8 % std::max(target.vector_bits, 128) == 0;
 }
+
+bool has_mask(const UOp& store) { return store.src_count() > 2 && !shape_of(store.src(2)).empty(); }
 
 /// The bytes that neighbouring stores write together, as runs from a base.
 class WrittenTogether {
@@ -75,7 +76,7 @@ UOp stream_stores(const UOp& sink, const Target& target) {
     reduces = reduces || (u->is(Op::RANGE) && u->arg_as<RangeArg>().kind == AxisKind::reduce);
     if (!u->is(Op::STORE) || memory_bytes(memory_of(u->src(0))) <= most_kept) continue;
     any = true;
-    if (is_whole(*u, target)) together.add(u->src(0));
+    if (is_whole(*u, target) && !has_mask(*u)) together.add(u->src(0));
   }
   if (!any) return sink;
   symbolic::KnownDivisors divisors;
@@ -88,7 +89,7 @@ UOp stream_stores(const UOp& sink, const Target& target) {
     if (!same.is(Op::STORE)) return same;
     const UOp &place = same.src(0), memory = memory_of(place);
     if (memory_bytes(memory) <= most_kept || loaded.contains(memory) || !is_whole(same, target) || !begins_line(place)) return same;
-    if (reduces && !together.fill_lines(place, divisors)) return same;
+    if (reduces && (has_mask(same) || !together.fill_lines(place, divisors))) return same;
     IndexArg arg = place.arg_as<IndexArg>();
     arg.streams = true;
     UOps streaming(sources);

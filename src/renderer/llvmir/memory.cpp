@@ -70,9 +70,8 @@ Value Memory::load(const Address& a, const Value& alternative, MaskPart mask) {
 }
 
 void Memory::store(const Address& a, const Value& x) {
-  if (a.streams) return stream(a, x);
   const std::string stored = to_memory(x), type = memory_type_name(x.dtype, x.lanes);
-  if (!a.per_lane) return out_.line(fmt::format(FMT_COMPILE("store {} {}, ptr {}, {}"), type, stored, a.pointers[0], access(a, x.dtype)));
+  if (!a.per_lane) return store_run(a, fmt::format(FMT_COMPILE("{} {}"), type, stored), "ptr " + a.pointers[0], x.dtype, x.lanes);
   const std::string element = memory_type_name(x.dtype);
   for (int i = 0; i < a.lanes; ++i) {
     const std::string one = out_.define("lane", fmt::format(FMT_COMPILE("extractelement {} {}, i64 {}"), type, stored, i));
@@ -80,22 +79,25 @@ void Memory::store(const Address& a, const Value& x) {
   }
 }
 
+void Memory::store_run(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes) {
+  if (a.streams) return stream(a, stored, to, dtype, lanes);
+  out_.line(fmt::format(FMT_COMPILE("store {}, {}, {}"), stored, to, access(a, dtype)));
+}
+
 /// Only aligned vectors can; views may begin anywhere.
-void Memory::stream(const Address& a, const Value& x) {
+void Memory::stream(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes) {
   streams_ = true;
-  const std::string& to = a.pointers[0];
-  const int64_t bytes = std::min<int64_t>(64, x.lanes * int64_t(itemsize(x.dtype)));
-  const std::string stored = fmt::format("store {} {}, ptr {}", memory_type_name(x.dtype, x.lanes), to_memory(x), to),
-                    label = out_.fresh("stream");
-  const std::string address = out_.define("address", fmt::format("ptrtoint ptr {} to i64", to));
+  const int64_t bytes = std::min<int64_t>(64, lanes * int64_t(itemsize(dtype)));
+  const std::string label = out_.fresh("stream");
+  const std::string address = out_.define("address", fmt::format("ptrtoint {} to i64", to));
   const std::string rest = out_.define("rest", fmt::format("and i64 {}, {}", address, bytes - 1));
   const std::string aligned = out_.define("aligned", fmt::format("icmp eq i64 {}, 0", rest));
   out_.line(fmt::format("br i1 {}, label %{}, label %{}.not", aligned, label, label));
   out_.block(label);
-  out_.line(fmt::format("{}, align {}, !nontemporal !{{i32 1}}{}", stored, bytes, aliases_.suffix(a.memory)));
+  out_.line(fmt::format("store {}, {}, align {}, !nontemporal !{{i32 1}}{}", stored, to, bytes, aliases_.suffix(a.memory)));
   out_.line(fmt::format("br label %{}.end", label));
   out_.block(label + ".not");
-  out_.line(fmt::format("{}, {}", stored, access(a, x.dtype)));
+  out_.line(fmt::format("store {}, {}, {}", stored, to, access(a, dtype)));
   out_.line(fmt::format("br label %{}.end", label));
   out_.block(label + ".end");
 }
@@ -109,6 +111,8 @@ void Memory::prefetch(const Address& a, bool written) {
   out_.call_void("llvm.prefetch.p0", {"ptr " + a.pointers[0], written ? "i32 1" : "i32 0", written ? "i32 3" : "i32 2", "i32 1"});
 }
 
+/// Most vectors are stored whole, which a branch finds out: a masked store takes longer, on Zen much longer, and goes through the caches even
+/// where its neighbours in the line go past them, which takes some hundred cycles.
 void Memory::store(const Address& a, const Value& x, MaskPart mask) {
   const std::string all = to_memory(x), element = memory_type_name(x.dtype), align = alignment(x.dtype);
   const int each = lanes_at_once(a, x.dtype);
@@ -118,9 +122,19 @@ void Memory::store(const Address& a, const Value& x, MaskPart mask) {
     const std::string lanes = mask(first, each);
     if (a.per_lane) {
       out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, each), {stored, pointers(a, first, each), align, lanes});
-    } else {
-      out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, pointer(a, element, first), align, lanes});
+      continue;
     }
+    const std::string to = pointer(a, element, first), label = out_.fresh("store");
+    const std::string bits = out_.define("bits", fmt::format("bitcast {} to i{}", lanes, each));
+    const std::string whole = out_.define("whole", fmt::format("icmp eq i{} {}, -1", each, bits));
+    out_.line(fmt::format("br i1 {}, label %{}, label %{}.part", whole, label, label));
+    out_.block(label);
+    store_run(a, stored, to, x.dtype, each);
+    out_.line(fmt::format("br label %{}.end", label));
+    out_.block(label + ".part");
+    out_.call_void(fmt::format("llvm.masked.store.{}.p0", of), {stored, to, align, lanes});
+    out_.line(fmt::format("br label %{}.end", label));
+    out_.block(label + ".end");
   }
 }
 

@@ -41,7 +41,8 @@ class Memory {
   void finish();
 
  private:
-  void stream(const Address& a, const Value& x);
+  void store_run(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes);
+  void stream(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes);
   int lanes_at_once(const Address& a, DType dtype) const;
   std::string access(const Address& a, DType dtype) const;
   std::string gathered(const Address& a, DType dtype);
