@@ -1,6 +1,7 @@
 #include "codegen/lower/expand_unrolled.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/kernel_axes.h"
 #include "codegen/online_step.h"
@@ -55,11 +56,15 @@ bool moves_vectors(const std::vector<UOp>& nodes, const UOp& range) {
   });
 }
 
-/// Orders ranges so that neighbouring copies share broadcast scalars and differ in their vectors: a step's vectors need fewer registers
-/// than its broadcast scalars would.
+/// Orders ranges so that neighbouring copies share what there is more of, vectors or broadcast scalars, and differ in the others: these a
+/// step holds in registers, and of those one at a time.
 void sort_copies(UOps& ranges, const UOp& body) {
   const std::vector<UOp> nodes = toposort(body);
-  std::stable_partition(ranges.begin(), ranges.end(), [&](const UOp& r) { return !moves_vectors(nodes, r); });
+  const auto vectors = std::stable_partition(ranges.begin(), ranges.end(), [&](const UOp& r) { return !moves_vectors(nodes, r); });
+  const auto count = [](auto first, auto last) {
+    return std::accumulate(first, last, int64_t{1}, [](int64_t n, const UOp& r) { return n * constant_size(r); });
+  };
+  if (count(vectors, ranges.end()) > count(ranges.begin(), vectors)) std::rotate(ranges.begin(), vectors, ranges.end());
 }
 
 }  // namespace
