@@ -17,6 +17,28 @@ constexpr size_t most_nodes = 400;
 
 double own_cost(const UOp& u, const Costs& costs) { return u.in(Group::elementwise) || u.is(Op::REDUCE) ? costs.ops.of(u.op()).fused : 0; }
 
+bool is_loaded(const UOp& u, const std::function<bool(const UOp&)>& is_stored) {
+  return u.is(Op::PARAM) || u.is(Op::AFTER) || is_stored(u);
+}
+
+/// How often a REDUCE uses each element of memory below it, on average.
+double reuse_of(const UOp& reduce, const std::function<bool(const UOp&)>& is_stored) {
+  double leaves = 0;
+  NodeSet seen;
+  for (std::vector<const UOp*> stack{&reduce.src(0)}; !stack.empty();) {
+    const UOp& u = *stack.back();
+    stack.pop_back();
+    if (!seen.insert(u)) continue;
+    if (seen.size() > most_nodes) return 1;
+    if (is_loaded(u, is_stored))
+      leaves += most_elements(u);
+    else
+      for (const UOp& s : u.in(Group::movement) ? u.src().first(1) : u.src())
+        if (s.dtype() != DType::void_ || s.is(Op::TUPLE)) stack.push_back(&s);
+  }
+  return most_elements(reduce.src(0).is(Op::TUPLE) ? reduce.src(0).src(0) : reduce.src(0)) / std::max(leaves, 1.0);
+}
+
 }  // namespace
 
 double most_elements(const UOp& u) {
@@ -47,25 +69,32 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
     const UOp* node;
     double times;  // evaluations for one element of the root
     bool in_loop;  // of a REDUCE below the root: what does not change there is still evaluated each time
+    bool in_product;
   };
-  std::vector<Item> stack{{&root, 1.0, false}};
+  std::vector<Item> stack{{&root, 1.0, false, false}};
   NodeSet seen;
-  double cost = 0, leaves = 0;
+  InlineCost out;
   const double outputs = most_elements(root);
   while (!stack.empty()) {
-    const auto [u, times, in_loop] = stack.back();
+    auto [u, times, in_loop, in_product] = stack.back();
     stack.pop_back();
     if (!seen.insert(*u)) continue;
-    if (seen.size() > most_nodes) return {1e30, 1};
+    if (seen.size() > most_nodes) return {.cost = 1e30};
+    const auto add = [&](double cost) {
+      out.cost += cost;
+      if (in_product) out.products += cost;
+    };
     if (u->is(Op::PARAM) || u->is(Op::AFTER) || (*u != root && is_stored(*u))) {
       // Outputs that are computed together share what they load.
       const double reuse = in_loop ? outputs * times / std::max(most_elements(*u), 1.0) : 1;
-      cost += times * costs.memory.loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads);
-      leaves += most_elements(*u);
+      add(times * costs.memory.loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads));
       continue;
     }
     double inner = times;
     if (u->is(Op::REDUCE) && !is_selection(*u)) {
+      const double reuse = in_product && *u != root ? 1 : reuse_of(*u, is_stored);
+      if (*u == root) out.reuse = reuse;
+      in_product = in_product || reuse >= register_tile;
       const Shape& in = shape_of(u->src(0).is(Op::TUPLE) ? u->src(0).src(0) : u->src(0));
       for (int a : u->arg_as<ReduceArg>().axes) inner *= double(in[size_t(a)].max());
     }
@@ -74,14 +103,11 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
       const double share = most_elements(u->src(0)) / std::max(most_elements(*u), 1.0);
       inner *= in_loop ? std::max(share, 1 / register_tile) : share;
     }
-    cost += inner * own_cost(*u, costs);
+    add(inner * own_cost(*u, costs));
     const size_t sources = u->in(Group::movement) ? 1 : u->src_count();
     for (size_t i = 0; i < sources; ++i)
-      if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE)});
+      if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE), in_product});
   }
-  InlineCost out{cost, 1};
-  if (root.is(Op::REDUCE) && !is_selection(root))
-    out.reuse = most_elements(root.src(0).is(Op::TUPLE) ? root.src(0).src(0) : root.src(0)) / std::max(leaves, 1.0);
   return out;
 }
 
@@ -104,7 +130,9 @@ Decision decide_by_cost(const Demand& d, const InlineCost& one, const Target& ta
   // In the loops of another reduction each is computed by itself, not in a tile with its neighbours.
   if (is_product && (d.is_hoisted || (d.is_summed && 2 * stored < once))) return decided(true, Reason::inner_loop);
   if (d.starves && once > 50 * general_costs().launch(target)) return decided(true, Reason::few_outputs);
-  return stored + once < all ? decided(true, Reason::cheaper_stored) : decided(false, Reason::cheaper_computed);
+  // In the loops of another reduction a product has no tile of neighbours to share loads with.
+  const double again = (d.evaluations - d.elements) * (one.cost + (d.is_scattered ? (register_tile - 1) * one.products : 0));
+  return stored < again ? decided(true, Reason::cheaper_stored) : decided(false, Reason::cheaper_computed);
 }
 
 double compile_weight(const UOp& u) {

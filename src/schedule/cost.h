@@ -33,8 +33,9 @@ double joined_accumulators(const Target& target);
 double store_cost(const Target& target, double elements, double times, DType dtype, double parts = 1);
 
 struct InlineCost {
-  double cost = 0;   ///< arithmetic and loaded bytes of one element
-  double reuse = 1;  ///< how often a REDUCE at the root uses each element of memory below it; its loads are shared by a register tile
+  double cost = 0;      ///< arithmetic and loaded bytes of one element
+  double products = 0;  ///< the part of it that products take
+  double reuse = 1;     ///< how often a REDUCE at the root uses each element of memory below it; its loads are shared by a register tile
 };
 
 /// What one element of `u` costs if everything below it is computed in place, down to memory and to what `is_stored` says is stored. A node
@@ -75,6 +76,7 @@ struct Demand {
   bool starves = false;                  ///< a reduction whose only kernel has few outputs
   bool is_hoisted = false;               ///< a reduction outside of some loops of its only kernel
   bool is_summed = false;                ///< a reduction inside of another one
+  bool is_scattered = false;             ///< in loops of a reduction, which take elements one by one, neighbours apart
   bool is_padding = false;               ///< around something that can be stored and is not
 };
 

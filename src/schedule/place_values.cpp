@@ -283,7 +283,9 @@ class Placer {
     demand.is_padding = inner && can_be_stored(inner) && !in_memory(inner);
     demand.parts = parts_of(u);
     const Target& target = target_of(uses[0]);
-    return decide_by_cost(demand, inline_cost(u, target, in_memory), target);
+    const InlineCost one = inline_cost(u, target, in_memory);
+    demand.is_scattered = one.products > 0 && std::ranges::any_of(uses, [&](const Use& use) { return is_summed(u, use); });
+    return decide_by_cost(demand, one, target);
   }
 
   Demand demand_for(const UOp& u) {
