@@ -44,6 +44,12 @@ double masked_end(const NestedWork& w, int axis, int64_t left_over, int64_t roun
   return 1 + 0.5 / double(is_innermost ? rounds : 1);
 }
 
+/// The vectors for an element of their axis; some of the last one's lanes may be masked.
+double vectors_of(const CpuNest& in, const Lane& l) {
+  const double size = double(in.axis(l.axis).size);
+  return std::ceil(size / double(l.lanes)) / size;
+}
+
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -69,7 +75,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     if (!has_axis(w.inside, l.axis)) continue;
     const NestAxis& a = in.axis(l.axis);
     const int64_t rounds = (a.size + l.lanes - 1) / l.lanes;
-    const double vectors = double(rounds) / double(a.size);
+    const double vectors = vectors_of(in, l);
     if (!w.is_access || !has_axis(w.depends, l.axis) || lies_as_read(w, lanes)) {
       left *= vectors;
     } else if (w.strides[size_t(l.axis)] == 1) {
@@ -89,7 +95,7 @@ double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lan
   if (!loops.is_staged(w)) return share_as_it_lies(loops.in, w, lanes);
   double left = 1;
   for (const Lane& l : lanes)
-    if (has_axis(w.inside, l.axis)) left /= double(l.lanes);
+    if (has_axis(w.inside, l.axis)) left *= vectors_of(loops.in, l);
   return left;
 }
 

@@ -141,8 +141,9 @@ std::vector<Lanes> lane_candidates(const CpuNest& nest) {
   std::vector<Lane> axes;
   for (size_t a = 0; a < nest.axes(); ++a) {
     if (has_axis(nest.taken, int(a)) || nest.meets_vectors(int(a))) continue;
+    const int64_t size = nest.axis(int(a)).size, most = nest.axis(int(a)).is_reduce ? size : 2 * size - 1;  // some lanes may be masked
     for (int64_t n = std::max<int64_t>(1, nest.target.vector_bits / (8 * nest.nest.item_bytes)); n >= 4; n /= 2)
-      if (n <= nest.axis(int(a)).size) axes.push_back({int(a), n});
+      if (n <= most) axes.push_back({int(a), n});
   }
   std::vector<Lanes> out;
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -10,8 +10,11 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// False for an axis with a masked end or with blocks that overlap: its loops share no window with others.
-bool is_split_evenly(const PlannedLoops& loops, int axis, const Tile& t) { return loops.in.axis(axis).size % loops.step_of(axis, t) == 0; }
+/// False for an axis with blocks that overlap: its loops share no window with others. The end of a vector is masked.
+bool is_split_evenly(const PlannedLoops& loops, int axis, const Tile& t) {
+  const int64_t lanes = loops.plan.lanes.along(axis), vectors = (loops.in.axis(axis).size + lanes - 1) / lanes;
+  return vectors % (loops.step_of(axis, t) / lanes) == 0;
+}
 
 /// Elements of a load's tile that is filled by `iterations` of each axis, overlaps of a window counted once.
 double elements_of_window(const PlannedLoops& loops, const NestedWork& w, const Tile& t, std::span<const double> iterations) {

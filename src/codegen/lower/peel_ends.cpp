@@ -1,6 +1,7 @@
 #include "codegen/lower/peel_ends.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "codegen/kernel_axes.h"
@@ -37,50 +38,97 @@ class Peeling {
       if (u->is(Op::RANGE)) next_id_ = std::max(next_id_, arg_of(*u).id + 1);
   }
 
-  /// The loop without its last iteration, and that; the same where some iteration before it would need a mask, too.
+  /// The loop without its first iteration, its last, or both, and these by themselves; the same where iterations between them would need a
+  /// mask, too.
   UOp peeled(const UOp& loop) {
     const UOp r = innermost_loop(loop);
     if (!r) return loop;
     const UOp& body = loop.src(0);
-    const UOps ranges{r};
+    const std::optional<Body> of = look_at(body, r);
+    if (!of) return loop;
+    UOps lanes, around;
+    for (const UOp& x : closed_ranges(loop))
+      if (x != r) (is_lane(x) ? lanes : around).push_back(x);
+
+    UOps parts;  // in their order
+    const auto add = [&](const UOp& iteration, const UOp& inner) {
+      NodeMap<UOp> map;
+      map[r] = iteration;
+      for (const UOp& s : of->states) map[s] = state_behind(s, r, parts, inner);
+      const UOp effect = substitute_open(std::span(&body, 1), UOps{r}, std::move(map))[0];
+      UOps closed;
+      if (inner) closed.push_back(inner);
+      closed.append(lanes.begin(), lanes.end());
+      parts.push_back(closed.empty() ? effect : end(effect, closed));
+    };
     const int64_t size = constant_size(r);
-    const UOp shorter = range(index_const(size - 1), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
-    NodeMap<UOp> rest, last;
-    rest[r] = shorter;
-    last[r] = index_const(size - 1);
-    std::vector<UOp> states;  // of memory, where an iteration begins
+    if (of->peels.first) add(index_const(0), {});
+    const UOp rest = range(index_const(of->peels.left(size)), RangeArg{.id = next_id_++, .kind = arg_of(r).kind, .order = arg_of(r).order});
+    add(of->peels.first ? rest + 1 : rest, rest);
+    if (of->peels.last) add(index_const(size - 1), {});
+    const UOp all = group(parts);
+    return around.empty() ? all : end(all, around);
+  }
+
+ private:
+  struct Peels {
+    bool first = false, last = false;
+    int64_t left(int64_t size) const { return size - first - last; }
+  };
+  struct Body {
+    Peels peels;
+    std::vector<UOp> states;  ///< of memory, where an iteration begins
+  };
+
+  /// Nothing if the loop stays as it is.
+  std::optional<Body> look_at(const UOp& body, const UOp& r) const {
+    Body out;
+    const UOps ranges{r};
+    std::vector<Peels> choices{{.last = true}, {.first = true}, {.first = true, .last = true}};
+    std::erase_if(choices, [&](const Peels& p) { return p.left(constant_size(r)) < 1; });
     bool saves = false;
     size_t nodes = 0;
     for (const UOp* u : borrowed_toposort(body)) {
       if (*u == r || !is_open_over(*u, ranges)) continue;
-      if (++nodes > most_nodes || u->is(Op::END)) return loop;
+      if (++nodes > most_nodes || u->is(Op::END)) return {};
       if (std::ranges::find(u->src(), r) != u->src().end()) {
         const bool is_state =
             u->is(Op::AFTER) && std::ranges::none_of(u->src(), [&](const UOp& s) { return s != r && is_open_over(s, ranges); });
         if (is_state)
-          states.push_back(*u);
+          out.states.push_back(*u);
         else if (!u->in(Group::elementwise))
-          return loop;
+          return {};
       }
       if (!u->is(Op::CMPLT) || u->src(0).dtype() != DType::index || const_value(simplify(*u))) continue;
-      if (!const_value(simplify(substitute(*u, rest)))) return loop;
+      std::erase_if(choices, [&](const Peels& p) { return !is_known_between(*u, r, p); });
+      if (choices.empty()) return {};
       saves = true;
     }
-    if (!saves) return loop;
-    ++next_id_;
-
-    UOps inner{shorter}, lanes, around;
-    for (const UOp& x : closed_ranges(loop))
-      if (x != r) (is_lane(x) ? lanes : around).push_back(x);
-    inner.append(lanes.begin(), lanes.end());
-    const UOp before = end(substitute_open(std::span(&body, 1), ranges, rest)[0], inner);
-    for (const UOp& s : states) last[s] = after(s.src(0), std::span(&before, 1));
-    const UOp end_of_it = substitute_open(std::span(&body, 1), ranges, last)[0];
-    const UOp both = group(UOps{before, lanes.empty() ? end_of_it : end(end_of_it, lanes)});
-    return around.empty() ? both : end(both, around);
+    if (!saves) return {};
+    out.peels = choices.front();
+    return out;
   }
 
- private:
+  bool is_known_between(const UOp& condition, const UOp& r, const Peels& p) const {
+    const UOp rest = range(index_const(p.left(constant_size(r))), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
+    NodeMap<UOp> map;
+    map[r] = p.first ? rest + 1 : rest;
+    return const_value(simplify(substitute(condition, map))) != nullptr;
+  }
+
+  /// A state of memory that the loop carries along, behind the parts before; `loop` of the part that it is for, if that is one.
+  static UOp state_behind(const UOp& state, const UOp& r, const UOps& parts, const UOp& loop) {
+    UOps behind;
+    if (!parts.empty()) {
+      behind.push_back(parts.back());
+    } else {
+      for (const UOp& s : state.src().subspan(1))
+        if (s != r) behind.push_back(s);
+    }
+    if (loop) behind.push_back(loop);
+    return behind.empty() ? UOp(state.src(0)) : after(state.src(0), behind);
+  }
+
   int32_t next_id_ = 0;
 };
 

@@ -227,7 +227,9 @@ class Application {
     }
     if (size == 0 && (outside || opt.arg == 0)) opt_error(opt, "the size of the axis is not known before launch");
     const int64_t arg = opt.arg == 0 ? size : opt.arg;
-    if (arg < 0 || (size != 0 && arg > size)) opt_error(opt, fmt::format("the axis has size {}", size));
+    // Some lanes of a vector may be masked, less than half of them.
+    const int64_t most = kind == AxisKind::lane ? 2 * size - 1 : size;
+    if (arg < 0 || (size != 0 && arg > most)) opt_error(opt, fmt::format("the axis has size {}", size));
     const RangeArg& old = range.arg_as<RangeArg>();
     const RangeArg other{.id = next_range_id(kernel_), .kind = kind, .order = old.order};
 

@@ -188,8 +188,9 @@ class OperandStaging {
       const UOp& r = a.parts[0].range;
       const int* place = as_it_lies ? nullptr : place_.find(r);
       const bool apart = !as_it_lies;
-      return std::tuple(apart && kind_of(r) == AxisKind::element, is_row(a) || kind_of(r) == AxisKind::lane,
-                        place ? *place - int(place_.size()) : 0, -a.stride, r.arg_as<RangeArg>().id);
+      const int last = kind_of(r) == AxisKind::lane ? 2 : is_row(a) ? 1 : 0;
+      return std::tuple(apart && kind_of(r) == AxisKind::element, last, place ? *place - int(place_.size()) : 0, -a.stride,
+                        r.arg_as<RangeArg>().id);
     };
     std::sort(axes.begin(), axes.end(), [&](const WindowAxis& a, const WindowAxis& b) { return key(a) < key(b); });
   }
