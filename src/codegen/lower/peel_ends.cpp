@@ -38,7 +38,7 @@ class Peeling {
       if (u->is(Op::RANGE)) next_id_ = std::max(next_id_, arg_of(*u).id + 1);
   }
 
-  /// The loop without its first iteration, its last, or both, and these by themselves; the same where iterations between them would need a
+  /// The loop without its first iteration or its last ones, and these by themselves; the same where iterations between them would need a
   /// mask, too.
   UOp peeled(const UOp& loop) {
     const UOp r = innermost_loop(loop);
@@ -62,17 +62,19 @@ class Peeling {
       parts.push_back(closed.empty() ? effect : end(effect, closed));
     };
     const int64_t size = constant_size(r);
-    if (of->peels.first) add(index_const(0), {});
-    const UOp rest = range(index_const(of->peels.left(size)), RangeArg{.id = next_id_++, .kind = arg_of(r).kind, .order = arg_of(r).order});
-    add(of->peels.first ? rest + 1 : rest, rest);
-    if (of->peels.last) add(index_const(size - 1), {});
+    for (int64_t i = 0; i < of->peels.first; ++i) add(index_const(i), {});
+    if (const int64_t left = of->peels.left(size)) {
+      const UOp rest = range(index_const(left), RangeArg{.id = next_id_++, .kind = arg_of(r).kind, .order = arg_of(r).order});
+      add(rest + of->peels.first, rest);
+    }
+    for (int64_t i = of->peels.last; i > 0; --i) add(index_const(size - i), {});
     const UOp all = group(parts);
     return around.empty() ? all : end(all, around);
   }
 
  private:
   struct Peels {
-    bool first = false, last = false;
+    int64_t first = 0, last = 0;  ///< iterations
     int64_t left(int64_t size) const { return size - first - last; }
   };
   struct Body {
@@ -84,8 +86,8 @@ class Peeling {
   std::optional<Body> look_at(const UOp& body, const UOp& r) const {
     Body out;
     const UOps ranges{r};
-    std::vector<Peels> choices{{.last = true}, {.first = true}, {.first = true, .last = true}};
-    std::erase_if(choices, [&](const Peels& p) { return p.left(constant_size(r)) < 1; });
+    std::vector<Peels> choices{{0, 1}, {1, 0}, {1, 1}, {0, 2}, {1, 2}};  // those that write the least first
+    std::erase_if(choices, [&](const Peels& p) { return p.left(constant_size(r)) < 0; });
     bool saves = false;
     size_t nodes = 0;
     for (const UOp* u : borrowed_toposort(body)) {
@@ -110,9 +112,10 @@ class Peeling {
   }
 
   bool is_known_between(const UOp& condition, const UOp& r, const Peels& p) const {
+    if (p.left(constant_size(r)) == 0) return true;
     const UOp rest = range(index_const(p.left(constant_size(r))), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
     NodeMap<UOp> map;
-    map[r] = p.first ? rest + 1 : rest;
+    map[r] = rest + p.first;
     return const_value(simplify(substitute(condition, map))) != nullptr;
   }
 

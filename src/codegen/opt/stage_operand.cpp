@@ -17,6 +17,7 @@
 #include "codegen/simplify.h"
 #include "codegen/split_range.h"
 #include "shape/ranges.h"
+#include "symbolic/gated.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -54,7 +55,7 @@ class OperandStaging {
     for (size_t i = 0; i < axes.size(); ++i) place_[axes[i]] = int(i);
     axis_place_ = axis ? *place_.find(axis) : int(axes.size());
     for (const UOp& u : toposort(sink))
-      if (u.is(Op::STORE)) stored_.push_back(u.src(0).src(0));
+      if (u.is(Op::STORE)) note_store(u.src(0));
     for (const UOp& u : toposort(sink, Scopes::enter))
       if (u.is(Op::WMMA) && !target.has_groups && has_rows_in_lanes(*find_tensor_core(u.arg_as<WmmaArg>().name))) lanes_are_rows_ = true;
   }
@@ -231,17 +232,19 @@ class OperandStaging {
     NodeMap<UOp> digits;
     NodeMap<int64_t> taken_together;
     const bool is_taken_apart = stage_.scope == Scope::group || operand;
-    const UOp apart =
+    UOp apart =
         is_taken_apart || (lanes_are_rows_ && !stage_.computed) ? in_digits(value, load, operand, inside, digits, taken_together) : value;
     const UOp& moved = stage_.computed ? load : argument_load(apart);
-    std::vector<WindowAxis> axes = is_taken_apart || stage_.computed ? loops_of_tile(moved, inside) : window_axes(moved, inside);
+    std::vector<WindowAxis> axes = is_taken_apart || stage_.computed ? loops_of_tile(moved, inside) : window_axes(moved, inside, masks_);
     if (stage_.computed) join_rows(value, axes);
     sort_tile(axes, is_taken_apart);
     if (operand && stage_.scope != Scope::group) choose_vectors(axes, taken_together);
 
     NodeMap<UOp> fresh;
-    UOps sources{apart};
+    UOps sources{UOp()};
     UOp at = index_const(0), valid;
+    const std::vector<UOp> bounds = is_taken_apart || stage_.computed ? std::vector<UOp>(axes.size()) : take_bounds(axes, apart);
+    sources[0] = apart;
     constexpr int64_t too_many = int64_t{1} << 28;  // for any target; its square, in bytes, does not overflow
     int64_t elements = 1;
     const std::vector<int32_t> orders = orders_in_fill(axes, inside, is_taken_apart);
@@ -250,7 +253,7 @@ class OperandStaging {
       if (a.size == 0 || a.size > too_many) opt_error(opt_, "the size of a loop inside is not known before launch");
       const int64_t lanes = vectors_in_fill(a, axes, apart);
       if (a.is_window() || lanes > 1) {
-        const int64_t phases = phases_of(a), size = add_row(a, phases, lanes, orders[i], inside, fresh, sources, valid);
+        const int64_t phases = phases_of(a), size = add_row(a, bounds[i], phases, lanes, orders[i], inside, fresh, sources, valid);
         const UOp place = a.is_window() ? a.place() : UOp(a.parts[0].range);
         at = phases == 1 ? at * size + place : (at * phases + floor_mod(place, phases)) * size + floor_div(place, phases);
         elements *= size * phases;
@@ -414,6 +417,16 @@ class OperandStaging {
     return is_open_over(range.src(0), inside) ? index_const(most_iterations(range)) : UOp(range.src(0));
   }
 
+  /// Memory that is stored to, and the clauses without which nothing is stored.
+  void note_store(const UOp& place) {
+    const std::vector<UOp> clauses = place.src_count() > 2 ? symbolic::clauses_of(place.src(2)) : std::vector<UOp>();
+    if (stored_.empty())
+      masks_ = clauses;
+    else
+      std::erase_if(masks_, [&](const UOp& c) { return std::ranges::find(clauses, c) == clauses.end(); });
+    stored_.push_back(place.src(0));
+  }
+
   static void require(const UOp& condition, UOp& valid) { valid = valid ? valid & condition : condition; }
 
   /// The stride of a vector's lanes along a row. With a stride of n the tile has n rows, in each of which every n-th element is contiguous.
@@ -424,8 +437,31 @@ class OperandStaging {
     return 1;
   }
 
+  /// Masks that bound windows, in the fill, instead of gating the load: the window has elements behind its bound, which no store uses. Gives
+  /// the bounds of the axes, null for those without.
+  std::vector<UOp> take_bounds(const std::vector<WindowAxis>& axes, UOp& load) const {
+    std::vector<UOp> bounds(axes.size());
+    const UOp& index = load.src(0);
+    if (index.src_count() < 3) return bounds;
+    UOp gate;
+    for (const UOp& clause : symbolic::clauses_of(index.src(2))) {
+      bool is_bound = false;
+      for (size_t i = 0; i < axes.size() && std::ranges::find(masks_, clause) != masks_.end(); ++i)
+        if (const UOp bound = axes[i].is_window() ? bound_of(clause, axes[i]) : UOp()) {
+          bounds[i] = bounds[i] ? min(bounds[i], bound) : bound;
+          is_bound = true;
+        }
+      if (!is_bound) require(clause, gate);
+    }
+    UOps s(load.src().begin(), load.src().end());
+    s[0] = index.with_src(index.src().first(2));
+    if (gate) s[0] = mask_index(s[0], gate);
+    load = load.with_src(s);
+    return bounds;
+  }
+
   /// The elements that a window, or a loop, takes in the tile, in each of its phases: whole vectors.
-  int64_t add_row(const WindowAxis& a, int64_t phases, int64_t lanes, int32_t order, std::span<const UOp> inside, NodeMap<UOp>& fresh,
+  int64_t add_row(const WindowAxis& a, const UOp& bound, int64_t phases, int64_t lanes, int32_t order, std::span<const UOp> inside, NodeMap<UOp>& fresh,
                   UOps& sources, UOp& valid) {
     const UOp& loop = a.parts[0].range;
     const UOp n = a.is_window() ? index_const(a.size) : iterations(loop, inside);
@@ -444,7 +480,10 @@ class OperandStaging {
     }
     if (phases > 1) at = at * phases + phase;
     if (!a.is_window() && n != loop.src(0)) require(loop < loop.src(0), valid);
-    if (!is_const(n, elements * phases)) require(at < n, valid);
+    if (bound)
+      require(at < bound, valid);
+    else if (!is_const(n, elements * phases))
+      require(at < n, valid);
     for (size_t i = 0; i < a.parts.size(); ++i) fresh[a.parts[i].range] = i == 0 ? (at + a.first) * a.parts[0].ratio : index_const(0);
     return elements;
   }
@@ -480,6 +519,7 @@ class OperandStaging {
   NodeMap<UOps> around_;
   NodeMap<AxisKind> kinds_in_fill_;  // of digits
   std::vector<UOp> made_, stored_;   // values of tiles; memories that the kernel stores to
+  std::vector<UOp> masks_;           // clauses that all stores have
 };
 
 }  // namespace

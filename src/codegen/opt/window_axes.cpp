@@ -5,6 +5,7 @@
 
 #include "codegen/kernel_axes.h"
 #include "shape/ranges.h"
+#include "symbolic/gated.h"
 #include "symbolic/linear.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -40,8 +41,14 @@ bool gate_follows(const UOp& gate, const std::vector<WindowAxis::Part>& parts) {
   });
 }
 
+bool gate_allows(const UOp& gate, const WindowAxis& window, std::span<const UOp> masks) {
+  return std::ranges::all_of(symbolic::clauses_of(gate), [&](const UOp& clause) {
+    return gate_follows(clause, window.parts) || (std::ranges::find(masks, clause) != masks.end() && bound_of(clause, window));
+  });
+}
+
 /// The window of both, if it has fewer elements than the two axes apart.
-std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const WindowAxis& narrow) {
+std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const WindowAxis& narrow, std::span<const UOp> masks) {
   if (wide.stride == 0 || narrow.stride == 0 || wide.size < 2 || narrow.size < 2 || wide.stride % narrow.stride != 0) return std::nullopt;
   const int64_t times = wide.stride / narrow.stride;
   if (times >= narrow.size) return std::nullopt;
@@ -50,15 +57,15 @@ std::optional<WindowAxis> joined(const UOp& load, const WindowAxis& wide, const 
   out.first += wide.first * times;
   out.size += (wide.size - 1) * times;
   const UOp& index = load.src(0);
-  if (!follows(symbolic::linear(index.src(1)), out.parts) || (index.src_count() > 2 && !gate_follows(index.src(2), out.parts)))
+  if (!follows(symbolic::linear(index.src(1)), out.parts) || (index.src_count() > 2 && !gate_allows(index.src(2), out, masks)))
     return std::nullopt;
   return out;
 }
 
-bool join_two(const UOp& load, std::vector<WindowAxis>& axes) {
+bool join_two(const UOp& load, std::vector<WindowAxis>& axes, std::span<const UOp> masks) {
   for (size_t i = 0; i < axes.size(); ++i)
     for (size_t k = 0; k < axes.size(); ++k)
-      if (const auto both = i == k ? std::nullopt : joined(load, axes[i], axes[k])) {
+      if (const auto both = i == k ? std::nullopt : joined(load, axes[i], axes[k], masks)) {
         axes[k] = *both;
         axes.erase(axes.begin() + std::ptrdiff_t(i));
         return true;
@@ -82,7 +89,36 @@ UOp WindowAxis::place() const {
   return at;
 }
 
-std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside) {
+UOp bound_of(const UOp& clause, const WindowAxis& window) {
+  if (!clause.is(Op::CMPLT) || !compares_indices(clause) || gate_follows(clause, window.parts)) return {};
+  const auto sum = symbolic::difference(clause.src(0), clause.src(1));  // below 0
+  if (!sum) return {};
+  symbolic::Linear others;
+  others.offset = sum->offset;
+  std::vector<const WindowAxis::Part*> bounded;
+  int64_t steps = 0;  // of the window, for each that the sum goes on
+  for (const symbolic::Term& t : sum->terms) {
+    const auto part = std::ranges::find(window.parts, t.node, &WindowAxis::Part::range);
+    if (part == window.parts.end()) {
+      for (const WindowAxis::Part& p : window.parts)
+        if (is_open_over(t.node, std::span(&p.range, 1))) return {};
+      if (!others.add(t.node, t.factor)) return {};
+      continue;
+    }
+    if (t.factor < 1 || part->ratio < 1 || part->ratio % t.factor != 0) return {};
+    const int64_t each = part->ratio / t.factor;
+    if (steps != 0 && each != steps) return {};
+    steps = each;
+    bounded.push_back(&*part);
+  }
+  if (bounded.empty()) return {};
+  int64_t rest = 1 - window.first;  // behind the last place of the other loops
+  for (const WindowAxis::Part& p : window.parts)
+    if (std::ranges::find(bounded, &p) == bounded.end()) rest += std::max<int64_t>(0, p.ratio) * (constant_size(p.range) - 1);
+  return index_const(rest - steps) - others.build() * steps;
+}
+
+std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks) {
   std::vector<WindowAxis> axes;
   for (const UOp& r : inside) {
     WindowAxis a{.parts = {{r}}, .size = constant_size(r)};
@@ -91,7 +127,7 @@ std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside
     if (stride < 0) a.parts[0].ratio = -1, a.first = 1 - a.size;
     axes.push_back(std::move(a));
   }
-  while (join_two(load, axes)) {}
+  while (join_two(load, axes, masks)) {}
   return axes;
 }
 

@@ -27,7 +27,12 @@ struct WindowAxis {
 bool moves_along(const UOp& value, const std::vector<WindowAxis::Part>& parts);
 
 /// The loops `inside` on which the load depends, each in one axis. Several loops are one window only if the load's gate, too, depends on
-/// them by the window's place alone.
-std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside);
+/// them by the window's place alone. Where a clause of `masks` does not hold, what is loaded is not used: those of the gate that are masks
+/// may only bound the window (bound_of).
+std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks = {});
+
+/// A window has no place from this number on that is used where the clause holds, a bound on a part of its loops. Null: the clause does
+/// not say so, or it depends on the window's place alone.
+UOp bound_of(const UOp& clause, const WindowAxis& window);
 
 }  // namespace tinygrad::codegen
