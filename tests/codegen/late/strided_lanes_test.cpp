@@ -2,8 +2,12 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <tinygrad/errors.h>
+
 #include "codegen/opt/parse_opts.h"
+#include "codegen/split_range.h"
 #include "program/run_kernel.h"
+#include "shape/shape.h"
 
 namespace tinygrad::codegen {
 namespace {
@@ -85,6 +89,49 @@ TEST(StridedLanes, WindowsLieByTheirPhases) {
     if (!u.is(Op::LOAD) || !u.src(0).src(0).is(Op::BUFFER)) continue;
     EXPECT_EQ(u.src(0).arg_as<IndexArg>().width, 16) << print_expr(u);
   }
+}
+
+/// out[c, y, x] = sum over j and k of a[c, stride * y + j - taps / 2, stride * x + k - taps / 2] * w[c, j, k], where `a` has such elements.
+UOp padded_windows(int64_t channels, int64_t side, int64_t taps, int64_t stride) {
+  const int64_t n = (side + 2 * (taps / 2) - taps) / stride + 1;
+  const UOp c = loop(channels, 0), y = loop(n, 1), x = loop(n, 2), j = reduce_loop(taps, 3), k = reduce_loop(taps, 4);
+  const UOp row = y * stride + j - taps / 2, column = x * stride + k - taps / 2, first = index_const(-1), end = index_const(side);
+  const UOp valid = (first < row) & (row < end) & (first < column) & (column < end);
+  const UOp a = load(mask_index(index(arg(1, channels * side * side), (c * side + row) * side + column), valid));
+  const UOp product = a * read(arg(2, channels * taps * taps), (c * taps + j) * taps + k);
+  return kernel({ended(write(arg(0, channels * n * n), (c * n + y) * n + x, reduce_over(Op::ADD, product, {j, k})), {c, y, x})});
+}
+
+TEST(StridedLanes, WindowsOfMaskedVectorsAreShared) {
+  for (const int64_t side : {9, 14})
+    for (const int64_t stride : {1, 2})
+      for (const char* opts : {"LANE(2,4) STAGE(0,1,thread,1)", "LANE(2,4) UPCAST(1,2) UNROLL(4,3) STAGE(1,1,thread,1)"}) {
+        SCOPED_TRACE(fmt::format("side {}, stride {}", side, stride));
+        expect_same(padded_windows(2, side, 3, stride), opts);
+      }
+  expect_same(padded_windows(2, 14, 3, 1), "LANE(2,4) UPCAST(2,3) STAGE(0,1,thread,1)");
+  expect_same(padded_windows(1, 13, 5, 2), "LANE(2,8) STAGE(0,1,thread,1)");
+  // Nothing behind the argument is read where no padding says so.
+  for (const int64_t n : {5, 13, 21}) expect_same(strided_convolution(2, n, 2, 5, 2), "LANE(1,8) STAGE(0,1,thread,1)");
+
+  // A row is filled once for all taps: the two phases of each channel, by whole vectors.
+  const auto elements = [](int64_t n) {
+    const UOp linear = lowered(strided_convolution(2, n, 2, 5, 2), "LANE(1,8) STAGE(0,1,thread,1)");
+    int64_t most = 0;
+    for (const UOp& u : linear.src())
+      if (u.is(Op::BUFFER)) most = std::max(most, shape_of(u)[0].value());
+    return most;
+  };
+  EXPECT_LE(elements(13), elements(16));
+  EXPECT_EQ(elements(16), 2 * 2 * 32);
+}
+
+TEST(StridedLanes, ShortRowsAreMaskedVectors) {
+  for (const int64_t n : {5, 6, 7}) {
+    expect_same(matmul(6, n, 9), "LANE(1,8)");
+    expect_same(strided(n, 2, {0, 1}), "LANE(0,8)");
+  }
+  EXPECT_THROW(lowered(matmul(6, 4, 9), "LANE(1,8)"), ValueError);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The last iteration of a loop is written by itself where it alone needs masks.
+// The first and the last iterations of a loop are written by themselves where they alone need masks.
 #include <gtest/gtest.h>
 
+#include "codegen/split_range.h"
 #include "program/run_kernel.h"
 #include "shape/ranges.h"
 
@@ -20,6 +21,14 @@ UOp scaled_by_sums(int64_t rows, int64_t columns, bool updates) {
   const UOp i = loop(rows, 0), j = loop(columns, 1), k = reduce_loop(columns, 2), from = arg(updates ? 0 : 1, rows * columns);
   const UOp other = arg(updates ? 1 : 2, rows * columns), sum = reduce_over(Op::ADD, read(other, i * columns + k), {k});
   return kernel({ended(write(arg(0, rows * columns), i * columns + j, read(from, i * columns + j) * sum), {i, j})});
+}
+
+/// The same of rows with zeros before and behind them.
+UOp padded_row_sums(int64_t rows, int64_t columns, int64_t before, int64_t behind) {
+  const UOp i = loop(rows, 0), k = reduce_loop(before + columns + behind, 1), at = k - before;
+  const UOp valid = (index_const(-1) < at) & (at < index_const(columns));
+  const UOp x = load(mask_index(index(arg(1, rows * columns), i * columns + at), valid));
+  return kernel({ended(write(arg(0, rows), i, reduce_over(Op::ADD, x, {k})), {i})});
 }
 
 /// Masked accesses in loops that have no loops inside.
@@ -43,6 +52,22 @@ TEST(PeelEnds, LoopsHaveNoMasks) {
   EXPECT_EQ(masked_in_loops(lowered(row_sums(6, 75), "LANE(1,8) UNROLL(1,4)")), 0u);
   EXPECT_EQ(masked_in_loops(lowered(scaled_by_sums(6, 75, false), "LANE(1,8) LANE(2,8)")), 0u);
   EXPECT_EQ(masked_in_loops(lowered(elementwise(1001), "LANE(0,8) UPCAST(0,4)")), 0u);
+}
+
+TEST(PeelEnds, AtBothEnds) {
+  EXPECT_EQ(masked_in_loops(lowered(padded_row_sums(6, 64, 3, 0), "LANE(1,8) UPCAST(0,2)")), 0u);
+  EXPECT_EQ(masked_in_loops(lowered(padded_row_sums(6, 64, 3, 3), "LANE(1,8) UPCAST(0,2)")), 0u);
+  EXPECT_EQ(masked_in_loops(lowered(padded_row_sums(6, 64, 2, 14), "LANE(1,8)")), 0u);
+  EXPECT_GT(masked_in_loops(lowered(padded_row_sums(6, 64, 11, 11), "LANE(1,8)")), 0u);
+  EXPECT_EQ(count(lowered(padded_row_sums(6, 12, 2, 2), "LANE(1,8)"), Op::RANGE), 1u);  // nothing is left of two iterations
+  for (const auto& [before, behind] : {std::pair(3, 0), {0, 3}, {3, 3}, {2, 14}, {5, 11}, {11, 11}})
+    for (const int64_t columns : {10, 16, 40, 64, 77})
+      for (const char* opts : {"LANE(1,8)", "LANE(1,8) UPCAST(0,3)", "LANE(1,4) UNROLL(1,2)", "LANE(0,4) UPCAST(0,2)"}) {
+        SCOPED_TRACE(std::string(opts) + ", " + std::to_string(columns) + " columns behind " + std::to_string(before));
+        const UOp kernel = padded_row_sums(8, columns, before, behind);
+        EXPECT_EQ(difference_on_interp(kernel, parse_opts(opts), cpu_target("x86-64-v3")), "");
+        EXPECT_EQ(difference_on_cpu(kernel, parse_opts(opts)), "");
+      }
 }
 
 TEST(PeelEnds, OnlyWhereThatSavesMasks) {
