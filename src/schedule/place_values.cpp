@@ -284,7 +284,8 @@ class Placer {
     demand.parts = parts_of(u);
     const Target& target = target_of(uses[0]);
     const InlineCost one = inline_cost(u, target, in_memory);
-    demand.is_scattered = one.products > 0 && std::ranges::any_of(uses, [&](const Use& use) { return is_summed(u, use); });
+    const auto is_apart = [&](const Use& use) { return is_summed(u, use); };
+    demand.is_scattered = one.products > 0 && !in_one_sum_.contains(u) && std::ranges::any_of(uses, is_apart);
     return decide_by_cost(demand, one, target);
   }
 

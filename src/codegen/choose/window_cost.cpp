@@ -10,9 +10,12 @@ namespace tinygrad::codegen {
 
 namespace {
 
-/// False for an axis with blocks that overlap: its loops share no window with others. The end of a vector is masked.
+/// False for an axis with blocks that overlap, and for masked terms of a sum: their loops share no window with others. Masked results only
+/// bound it.
 bool is_split_evenly(const PlannedLoops& loops, int axis, const Tile& t) {
-  const int64_t lanes = loops.plan.lanes.along(axis), vectors = (loops.in.axis(axis).size + lanes - 1) / lanes;
+  const NestAxis& a = loops.in.axis(axis);
+  const int64_t lanes = loops.plan.lanes.along(axis), vectors = (a.size + lanes - 1) / lanes;
+  if (a.is_reduce && a.size % lanes != 0) return false;
   return vectors % (loops.step_of(axis, t) / lanes) == 0;
 }
 
@@ -29,7 +32,8 @@ double elements_of_window(const PlannedLoops& loops, const NestedWork& w, const 
         apart *= std::ceil(i / n) * n;
         continue;
       }
-      window += double(s.size) * (i - 1);
+      const double each = double(loops.plan.lanes.along(s.axis));
+      window += double(s.size) * (std::ceil(i / each) * each - 1);
       is_row = is_row || std::abs(w.strides[size_t(s.axis)]) == 1;
     }
     elements *= apart * (is_row && steps.size() > 1 ? std::ceil(window / lanes) * lanes : window);
