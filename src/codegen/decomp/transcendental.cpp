@@ -1,5 +1,7 @@
 #include "codegen/decomp/transcendental.h"
 
+#include <algorithm>
+
 #include "codegen/decomp/float_layout.h"
 #include "codegen/decomp/reduce_angle.h"
 
@@ -23,19 +25,31 @@ UOp exp2_polynomial(const UOp& f) {
 /// Adding and taking off 1.5 * 2^mantissa leaves the nearest integer, in the low bits of the sum.
 UOp integer_shifter(const FloatLayout& l) { return l.num(std::ldexp(1.5, l.mantissa)); }
 
-/// 2 to the power x + rest, where the rest is far below an ulp of x.
+/// The powers of two that are infinite or zero from these exponents on, for whatever is near them.
+double top_exponent(const FloatLayout& l) { return l.bias + 2; }
+double bottom_exponent(const FloatLayout& l) { return -(l.bias + l.mantissa + 2); }
+
+/// A NaN passes.
+UOp clamped(const UOp& x, double bottom, double top) {
+  const FloatLayout l = float_layout(x.dtype());
+  const UOp below = where(l.num(top) < x, l.num(top), x);
+  return where(below < l.num(bottom), l.num(bottom), below);
+}
+
+/// 2 to the power x + rest, where the rest is far below an ulp of x, and x is clamped so that n stays small; whatever n a NaN has, it
+/// stays one.
 UOp exp2_of_sum(const UOp& x, const UOp& rest) {
   const FloatLayout l = float_layout(x.dtype());
-  const double top = l.bias + 2, bottom = -(l.bias + l.mantissa + 2);
-  // Clamped to where the result is infinite or zero anyway, so that n stays small. A NaN passes: whatever n it has, it stays one.
-  const UOp below = where(l.num(top) < x, l.num(top), x), in = where(below < l.num(bottom), l.num(bottom), below);
-  const UOp shifter = integer_shifter(l), shifted = in + shifter, n = l.to_bits(shifted) - l.to_bits(shifter);
+  // The lowest bits of the sum are n and twice the bias: its halves are the exponents of two factors, each a normal number. The second
+  // product alone may round, to a denormal.
+  const UOp shifter = l.num(std::ldexp(1.5, l.mantissa) + 2 * l.bias), shifted = x + shifter;
+  const UOp n = l.to_bits(shifted) - l.to_bits(shifter);
   // A float32 is made of n anew: compilers that may reassociate, as those of WGSL, take what was added and is taken off for nothing.
   const UOp nearest = x.dtype() == DType::float64 ? shifted - shifter : cast(n, x.dtype());
-  const UOp p = exp2_polynomial(in - nearest + rest);
-  // Two factors, each a normal number; the second product alone may round, to a denormal.
-  const UOp half = n >> l.bits(1);
-  return p * l.power_of_two(half) * l.power_of_two(n - half);
+  const UOp p = exp2_polynomial(x - nearest + rest);
+  const UOp both = bitcast(shifted, l.unsigned_bits), half = both >> constant(l.unsigned_bits, 1);
+  const auto factor = [&](const UOp& exponent) { return l.to_float(exponent << constant(l.unsigned_bits, l.mantissa)); };
+  return p * factor(half) * factor(both - half);
 }
 
 /// LDEXP takes any n. Numbers too large for the shifter (from 2^22, 2^51 on) have some n near them and p above 0, whatever f is, since the
@@ -136,18 +150,26 @@ constexpr double cos_float64[] = {0.0416666666666666667,  -0.0013888888888888887
 
 }  // namespace
 
-UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) { return has_ldexp ? exp2_by_ldexp(x) : exp2_of_sum(x, constant(x.dtype(), 0)); }
+UOp exp2_by_arithmetic(const UOp& x, bool has_ldexp) {
+  if (has_ldexp) return exp2_by_ldexp(x);
+  const FloatLayout l = float_layout(x.dtype());
+  return exp2_of_sum(clamped(x, bottom_exponent(l), top_exponent(l)), constant(x.dtype(), 0));
+}
 
 UOp exp2_of_product(const UOp& x, const UOp& factor, bool has_ldexp) {
   const FloatLayout l = float_layout(x.dtype());
-  const UOp product = x * factor, low = l.num(rest_of_factor(const_value(factor)->as_double(), x.dtype()));
-  // The product less `from`, a number near it, with what rounding took from the product where multiplications and additions are fused.
-  const auto less = [&](const UOp& from) { return alu(Op::MULACC, {x, low, alu(Op::MULACC, {x, factor, -from})}); };
+  const double c = const_value(factor)->as_double();
+  const UOp low = l.num(rest_of_factor(c, x.dtype()));
+  // The product of v less `from`, a number near it, with what rounding took from the product where multiplications and additions are fused.
+  const auto less = [&](const UOp& v, const UOp& from) { return alu(Op::MULACC, {v, low, alu(Op::MULACC, {v, factor, -from})}); };
   if (!has_ldexp) {
-    const UOp usable = l.abs(product) < l.num(2000);
-    return exp2_of_sum(product, where(usable, less(product), l.num(0)));
+    const auto [bottom, top] = std::minmax({bottom_exponent(l) / c, top_exponent(l) / c});
+    const auto is_some = [&](double bound) { return std::abs(Scalar::from_double(bound, x.dtype()).as_double()) < INFINITY; };
+    if (!is_some(bottom) || !is_some(top)) return exp2_by_arithmetic(x * factor, false);  // by next to nothing, or by none
+    const UOp in = clamped(x, bottom, top), product = in * factor;
+    return exp2_of_sum(product, less(in, product));
   }
-  const UOp shifter = integer_shifter(l), nearest = product + shifter - shifter, f = less(nearest);
+  const UOp product = x * factor, shifter = integer_shifter(l), nearest = product + shifter - shifter, f = less(x, nearest);
   // Of a large product f is all that was rounded, and means nothing.
   const UOp below = where(f < l.num(0.625), f, l.num(0.625)), bounded = where(l.num(-0.625) < below, below, l.num(-0.625));
   return alu(Op::LDEXP, {exp2_polynomial(bounded), nearest});
@@ -185,7 +207,7 @@ UOp pow_by_arithmetic(const UOp& x, const UOp& y, bool has_float64) {
     const UOp sum = main.hi + (main.lo + log.lo * y), rest = (main.hi - sum) + (main.lo + log.lo * y);
     const UOp plain = log2_special(magnitude, log.hi) * y;
     const UOp usable = l.abs(plain) < l.num(2000);
-    value = exp2_of_sum(where(usable, sum, plain), where(usable, rest, zero));
+    value = exp2_of_sum(clamped(where(usable, sum, plain), bottom_exponent(l), top_exponent(l)), where(usable, rest, zero));
   } else {
     value = exp2_by_arithmetic(log2_by_arithmetic(magnitude) * y);
   }
