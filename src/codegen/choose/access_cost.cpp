@@ -7,18 +7,43 @@
 #include "codegen/kernel_axes.h"
 #include "codegen/late/vectorize_lanes.h"
 #include "shape/ranges.h"
+#include "symbolic/gated.h"
+#include "symbolic/linear.h"
 #include "target/costs.h"
+#include "uop/build.h"
 
 namespace tinygrad::codegen {
 
 namespace {
+
+/// The part of an axis' vectors in which some lanes are masked by a clause: those around the places where a bound on the axis may lie.
+double masked_part(const CpuNest& in, UOp clause, const Lane& l) {
+  const NestAxis& a = in.axis(l.axis);
+  if (clause.is(Op::CMPNE) && is_const(clause.src(1), 1)) clause = UOp(clause.src(0));
+  if (!clause.is(Op::CMPLT) || clause.src(0).dtype() != DType::index) return 1;
+  const auto sum = symbolic::difference(clause.src(0), clause.src(1));
+  if (!sum) return 1;
+  int64_t factor = 0;
+  symbolic::Linear rest;
+  for (const symbolic::Term& t : sum->terms)
+    if (t.node == a.range)
+      factor = std::abs(t.factor);
+    else if (is_open_over(t.node, std::span(&a.range, 1)) || !rest.add(t.node, t.factor))
+      return 1;
+  if (factor == 0) return 1;
+  const symbolic::Bounds places = rest.bounds();
+  const double vectors = std::ceil(double(a.size) / double(l.lanes)), apart = (double(places.max) - double(places.min)) / double(factor);
+  return std::min(1.0, (1 + apart / double(l.lanes)) / vectors);
+}
+
+constexpr double gate_branch = 2, gate_mask = 4;
 
 /// Cycles of an access's gate. A gate that differs between lanes is a mask.
 double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
   if (!w.is_access || w.node.src(0).src_count() < 3) return 1;
   const UOp& gate = w.node.src(0).src(2);
   const auto moves = [&](const Lane& l) { return is_open_over(gate, std::span(&in.axis(l.axis).range, 1)); };
-  return std::any_of(lanes.begin(), lanes.end(), moves) ? 4 : 2;
+  return std::any_of(lanes.begin(), lanes.end(), moves) ? gate_mask : gate_branch;
 }
 
 /// True if each lane along the axis is stored to a cache line of its own, and the first cache has evicted the line before the next
@@ -50,6 +75,14 @@ double vectors_of(const CpuNest& in, const Lane& l) {
   return std::ceil(size / double(l.lanes)) / size;
 }
 
+/// The terms of a sum that lie in one run, which its accesses load once.
+double taps_of_row(const CpuNest& in, const NestedWork& w) {
+  constexpr int64_t most_taps = 8;
+  for (size_t i = 0; i < in.axes(); ++i)
+    if (in.axis(int(i)).is_reduce && in.axis(int(i)).size <= most_taps && w.strides[i] == 1) return double(in.axis(int(i)).size);
+  return 1;
+}
+
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -69,6 +102,15 @@ bool is_every_few(const NestedWork& w, const Lane& l) {
   return stride > 1 && stride <= most_apart;
 }
 
+double share_of_known_masks(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
+  if (!w.node.is(Op::LOAD) || w.node.src(0).src_count() < 3) return 1;
+  double masked = 0;
+  for (const UOp& clause : symbolic::clauses_of(w.node.src(0).src(2)))
+    for (const Lane& l : lanes)
+      if (is_open_over(clause, std::span(&in.axis(l.axis).range, 1))) masked += masked_part(in, clause, l);
+  return masked > 0 && masked < 1 ? (1 + masked) / gate_mask : 1;
+}
+
 double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
   double left = gate_cost(in, w, lanes);
   for (const Lane& l : lanes) {
@@ -81,7 +123,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * masked_end(w, l.axis, a.size % l.lanes, rounds);
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
-      left *= vectors * double(1 + w.strides[size_t(l.axis)]);  // accesses of the run, and a shuffle
+      left *= vectors * (1 + double(w.strides[size_t(l.axis)]) / taps_of_row(in, w));  // accesses of the run, and a shuffle
     } else {
       left *= stores_to_lines(in, w, a) ? 4 : 2;  // one access a lane, and shuffles
     }

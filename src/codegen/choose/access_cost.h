@@ -14,10 +14,13 @@ bool is_every_few(const NestedWork& w, const Lane& l);
 /// The part for a work that is not staged: a vector operation counts as one of its lanes. Accesses besides:
 ///
 ///   lanes are neighbours           vectors, half as many again where the end of a row is masked
-///   lanes are every n-th element   n accesses of the run, and a shuffle, for each vector (n of 2 to 4)
+///   lanes are every n-th element   n accesses of the run, which terms of a sum in one row share, and a shuffle, for each vector (n of 2 to 4)
 ///   lanes are anywhere             2 for each element: an access a lane, and shuffles; 4 for a STORE to a cache line a lane
 ///   a gate                         2 times as much; 4 times, if lanes have gates of their own, which are masks
 double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lanes);
+
+/// The factor of this for a load whose masks bound rows, as padding does, where each vector's mask is known: most vectors have none.
+double share_of_known_masks(const CpuNest& in, const NestedWork& w, const Lanes& lanes);
 
 /// The part for a work of these loops. What is staged lies as vectors; tensor cores include some casts.
 double share_of(const PlannedLoops& loops, const NestedWork& w, const Lanes& lanes);

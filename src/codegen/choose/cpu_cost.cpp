@@ -38,6 +38,11 @@ bool is_known(const CpuNest& in, const NestedWork& w, const Tile& t, int i) {
   return has_axis(w.chosen, t.axis[i]) && t.count[i] == in.axis(t.axis[i]).size;
 }
 
+/// True if a tile has all vectors along an axis, or half of them: which of their lanes are masked is known where they are written out.
+bool has_whole_rows(const PlannedLoops& loops, const Tile& t) {
+  return std::ranges::all_of(loops.plan.lanes, [&](const Lane& l) { return 2 * loops.step_of(l.axis, t) >= loops.in.axis(l.axis).size; });
+}
+
 /// How often the loops around a resident tile read an element of it.
 double uses(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
   double n = 1;
@@ -97,6 +102,7 @@ TileCosts::TileCosts(const PlannedLoops& loops)
       panels_(panel_cycles(loops)),
       partial_results_(partial_result_cycles(loops)) {
   const CpuNest& in = loops.in;
+  uint64_t known_gates = 0;  // arguments whose masks may be known
   for (const WorkPart& p : in.parts) {
     const NestedWork& w = *p.work;
     const double share = share_of(loops, w, loops.plan.lanes);
@@ -107,9 +113,13 @@ TileCosts::TileCosts(const PlannedLoops& loops)
     part.cost = part.cycles * part.share;
     const auto is_strided = [&](const Lane& l) { return has_axis(w.depends, l.axis) && is_every_few(w, l); };
     part.may_fill_runs = !in_front && w.node.is(Op::STORE) && std::ranges::any_of(loops.plan.lanes, is_strided);
+    if (w.is_access && !in.is_joined() && !loops.is_staged(w)) part.known_masks = share_of_known_masks(in, w, loops.plan.lanes);
+    if (part.known_masks < 1) known_gates |= w.argument;
     if (w.is_access) note_lines(part);
     parts_.push_back(part);
   }
+  for (Part& p : parts_)
+    if (const uint64_t gates = p.part->work->gates; gates && !(gates & ~known_gates)) p.known_masks = 0;
   if (in.is_joined()) joins_ = joins(in, loops.plan.lanes);
 }
 
@@ -169,6 +179,7 @@ double TileCosts::work(const Tile& t, bool least) const {
     const bool inside[2] = {(w.inside & axes[0]) != 0, (w.inside & axes[1]) != 0};
     c *= inside[0] ? inside[1] ? both_ends : ends[0] : inside[1] ? ends[1] : 1;
     c *= bounded.of(w);
+    if (p.known_masks < 1 && has_whole_rows(loops_, t)) c *= p.known_masks;
     for (int i = 0; i < 2; ++i)
       if (inside[i] && (!(w.depends & axes[i]) || is_known(in, w, t, i))) c /= double(t.count[i]);
     if (w.node.is(Op::REDUCE)) {

@@ -70,6 +70,7 @@ class TileCosts {
     Lines lines = Lines::any;
     double cost = 0;  ///< cycles * share
     double line_cost = 1, vectors_a_line = 1;
+    double known_masks = 1;  ///< the factor of a load's cost, and of its gate's, where it is known which lanes are masked
   };
 
   void note_lines(Part& p);
