@@ -75,14 +75,6 @@ double vectors_of(const CpuNest& in, const Lane& l) {
   return std::ceil(size / double(l.lanes)) / size;
 }
 
-/// The terms of a sum that lie in one run, which its accesses load once.
-double taps_of_row(const CpuNest& in, const NestedWork& w) {
-  constexpr int64_t most_taps = 8;
-  for (size_t i = 0; i < in.axes(); ++i)
-    if (in.axis(int(i)).is_reduce && in.axis(int(i)).size <= most_taps && w.strides[i] == 1) return double(in.axis(int(i)).size);
-  return 1;
-}
-
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -123,7 +115,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     } else if (w.strides[size_t(l.axis)] == 1) {
       left *= vectors * masked_end(w, l.axis, a.size % l.lanes, rounds);
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
-      left *= vectors * (1 + double(w.strides[size_t(l.axis)]) / taps_of_row(in, w));  // accesses of the run, and a shuffle
+      left *= vectors * double(2 + w.strides[size_t(l.axis)]);  // accesses of the run, and shuffles
     } else {
       left *= stores_to_lines(in, w, a) ? 4 : 2;  // one access a lane, and shuffles
     }

@@ -7,6 +7,7 @@
 #include "codegen/choose/access_cost.h"
 #include "codegen/choose/cache_sets.h"
 #include "codegen/choose/window_cost.h"
+#include "codegen/late/vectorize_lanes.h"
 #include "target/costs.h"
 
 namespace tinygrad::codegen {
@@ -161,8 +162,8 @@ double first_loads(const PlannedLoops& loops, const Tile& t) {
       const double size = double(in.axis(int(i)).size);
       if (!has_axis(w.depends, int(i))) continue;
       bytes *= size;
-      if (std::abs(w.strides[i]) == 1)
-        run *= of_tile(loops, int(i), t);
+      if (const auto stride = std::abs(w.strides[i]); stride >= 1 && stride <= most_apart)
+        run += item * double(stride) * (of_tile(loops, int(i), t) - 1);
       else
         rows *= in.axis(int(i)).is_reduce ? size : of_tile(loops, int(i), t);  // all of a sum, before a row goes on
     }
