@@ -191,8 +191,8 @@ Roofline higher(const Roofline& a, const Roofline& b) {
 
 int compute_threads() {
   const char* text = std::getenv("NUM_CPU_THREADS");
-  const int asked = text ? std::atoi(text) : 0;
-  return asked > 0 ? asked : int(allowed_cpus().size());
+  const int asked = text ? std::atoi(text) : 0, cpus = int(allowed_cpus().size());
+  return asked > 0 ? std::min(asked, cpus) : cpus;  // more would only take turns
 }
 
 }  // namespace tinygrad::apps

@@ -47,20 +47,24 @@ bool is_float_sum(const UOp& reduce) {
 }
 
 /// Whether each term of each result loads an element of its own, so that loading outweighs the additions. False for sums of exponentials:
-/// they outweigh loading, and the loop over a softmax's results must have the steps of its sum to read the terms (`keep_terms`).
+/// they outweigh loading, and the loop over a softmax's results must have the steps of its sum to read the terms (`keep_terms`). Equal terms,
+/// which no load tells apart, have errors that do not cancel each other, and are taken as such, too.
 bool streams(const UOp& reduce) {
   UOps all(ranges_of(reduce));
   const auto closed = closed_ranges(reduce);
   all.append(closed.begin(), closed.end());
   bool loads = false, every = false;
+  std::vector<UOp> equal(closed.begin(), closed.end());
   for (const UOp& u : toposort_where(std::span(&reduce, 1), [&](const UOp& v) { return v == reduce || !v.is(Op::REDUCE); })) {
     if (u.is(Op::EXP2)) return false;
     if (!u.is(Op::LOAD)) continue;
     loads = true;
     const OpenRanges open = ranges_of(u);
-    every = every || std::ranges::all_of(all, [&](const UOp& r) { return std::find(open.begin(), open.end(), r) != open.end(); });
+    const auto moves = [&](const UOp& r) { return std::find(open.begin(), open.end(), r) != open.end(); };
+    every = every || std::ranges::all_of(all, moves);
+    std::erase_if(equal, moves);
   }
-  return every || !loads;
+  return every || !loads || std::ranges::any_of(equal, is_loop);
 }
 
 double iterations_of(const UOps& loops) {

@@ -44,6 +44,20 @@ void expect_near(const Tensor& got, const std::vector<double>& want, const std::
 class LongSums : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Opts, LongSums, testing::Bool(), [](const auto& p) { return p.param ? "Without" : "With"; });
 
+// What is repeated along the axis is one number again and again, however many results share it.
+TEST_P(LongSums, OfExpandedAxes) {
+  const Context options{{.noopt = GetParam()}};
+  Floats x(16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f + 0.05f * float(i);
+  for (const int64_t count : {256, 999, 2047, 4093, 4097}) {
+    std::vector<double> want(x.begin(), x.end());
+    for (double& w : want) w *= double(count);
+    const Tensor column = Tensor(x).reshape({16, 1}).realize();
+    expect_near(column.expand({16, count}).sum(1), want, std::to_string(count) + " copies");
+    expect_near((column * Tensor::ones({16, count}).contiguous().realize()).sum(1), want, std::to_string(count) + " times 1");
+  }
+}
+
 TEST_P(LongSums, OfAllElements) {
   const Context options{{.noopt = GetParam()}};
   for (const bool same : {false, true})
