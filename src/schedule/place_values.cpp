@@ -285,7 +285,7 @@ class Placer {
     const Target& target = target_of(uses[0]);
     const InlineCost one = inline_cost(u, target, in_memory);
     const auto is_apart = [&](const Use& use) { return is_summed(u, use); };
-    demand.is_scattered = one.products > 0 && !in_one_sum_.contains(u) && std::ranges::any_of(uses, is_apart);
+    demand.is_scattered = one.products > 0 && !target.has_groups && !in_one_sum_.contains(u) && std::ranges::any_of(uses, is_apart);
     return decide_by_cost(demand, one, target);
   }
 

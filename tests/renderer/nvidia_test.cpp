@@ -131,7 +131,7 @@ TEST(Nvidia, MultiplyAddsAreCalls) {
   for (const DType d : {DType::float32, DType::float64}) {
     const UOp factor = constant(d, d == DType::float32 ? double(1.4426950408889634f) : 1.4426950408889634);
     const std::string cuda = render(kernel({ended(write(arg(0, 64, d), i, alu(Op::EXP2, {read(arg(1, 64, d), i) * factor})), {i})})).cuda;
-    EXPECT_TRUE(has(cuda, "fma(x0, ")) << cuda;
+    EXPECT_TRUE(has(cuda, "fma(y1, ")) << cuda;
   }
 }
 

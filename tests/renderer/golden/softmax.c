@@ -1,5 +1,7 @@
 typedef float float8 __attribute__((ext_vector_type(8), aligned(4)));
 typedef int int8 __attribute__((ext_vector_type(8), aligned(4)));
+typedef unsigned int uint;
+typedef uint uint8 __attribute__((ext_vector_type(8), aligned(4)));
 typedef float float4 __attribute__((ext_vector_type(4), aligned(4)));
 typedef int int4 __attribute__((ext_vector_type(4), aligned(4)));
 typedef float float2 __attribute__((ext_vector_type(2), aligned(4)));
@@ -25,7 +27,8 @@ inlined float maximum(float a, float b) {  // a NaN wins, and 0 is more than -0
   return y != y ? y : y > x ? y : x;
 }
 inlined int as_int(float x) { int y; __builtin_memcpy(&y, &x, sizeof y); return y; }
-inlined float as_float(int x) { float y; __builtin_memcpy(&y, &x, sizeof y); return y; }
+inlined uint as_uint(float x) { uint y; __builtin_memcpy(&y, &x, sizeof y); return y; }
+inlined float as_float(uint x) { float y; __builtin_memcpy(&y, &x, sizeof y); return y; }
 
 static inline void run(float* out0, const float* in1) {
   for (int i = 0; i < 4; i++) {
@@ -42,25 +45,27 @@ static inline void run(float* out0, const float* in1) {
       float8 y3 = *(float8*)(in1 + n0 + j * 8) - y2;
       float8 y4 = 129.0f < y3 ? 129.0f : y3;
       float8 y5 = y4 < -152.0f ? -152.0f : y4;
-      int8 n1 = (int8)(y5 + 12582912.0f) - 1262485504;
-      float8 y6 = y5 - convert(n1, float8) + 0.0f;
-      float8 y7 = y6 * (((((y6 * 0.00015453163f + 0.0013390863f) * y6 + 0.009618083f) * y6 + 0.05550357f) * y6 + 0.2402265f) * y6 + 0.6931472f);
-      int8 n2 = n1 >> 1;
-      acc1 += (y7 + 1.0f) * (float8)((n2 + 127) << 23) * (float8)((n1 - n2 + 127) << 23);
+      float8 y6 = y5 + 12583166.0f;
+      float8 y7 = y5 - convert((int8)y6 - 1262485758, float8) + 0.0f;
+      float8 y8 = y7 * (((((y7 * 0.00015453163f + 0.0013390863f) * y7 + 0.009618083f) * y7 + 0.05550357f) * y7 + 0.2402265f) * y7 + 0.6931472f);
+      uint8 n1 = (uint8)y6;
+      uint8 n2 = n1 >> 1;
+      acc1 += (y8 + 1.0f) * (float8)(n2 << 23) * (float8)((n1 - n2) << 23);
     }
-    float4 y8 = acc1.lo + acc1.hi;
-    float2 y9 = y8.lo + y8.hi;
-    float y10 = y9.s0 + y9.s1;
+    float4 y9 = acc1.lo + acc1.hi;
+    float2 y10 = y9.lo + y9.hi;
+    float y11 = y10.s0 + y10.s1;
     for (int j = 0; j < 32; j++) {
       int n3 = n0 + j;
-      float y11 = in1[n3] - y2;
-      float y12 = 129.0f < y11 ? 129.0f : y11;
-      float y13 = y12 < -152.0f ? -152.0f : y12;
-      int n4 = as_int(y13 + 12582912.0f) - 1262485504;
-      float y14 = y13 - (float)n4 + 0.0f;
-      float y15 = ((((y14 * 0.00015453163f + 0.0013390863f) * y14 + 0.009618083f) * y14 + 0.05550357f) * y14 + 0.2402265f) * y14 + 0.6931472f;
-      int n5 = n4 >> 1;
-      out0[n3] = (y14 * y15 + 1.0f) * as_float((n5 + 127) << 23) * as_float((n4 - n5 + 127) << 23) / y10;
+      float y12 = in1[n3] - y2;
+      float y13 = 129.0f < y12 ? 129.0f : y12;
+      float y14 = y13 < -152.0f ? -152.0f : y13;
+      float y15 = y14 + 12583166.0f;
+      float y16 = y14 - (float)(as_int(y15) - 1262485758) + 0.0f;
+      float y17 = ((((y16 * 0.00015453163f + 0.0013390863f) * y16 + 0.009618083f) * y16 + 0.05550357f) * y16 + 0.2402265f) * y16 + 0.6931472f;
+      uint n4 = as_uint(y15);
+      uint n5 = n4 >> 1;
+      out0[n3] = (y16 * y17 + 1.0f) * as_float(n5 << 23) * as_float((n4 - n5) << 23) / y11;
     }
   }
 }

@@ -18,21 +18,23 @@ __kernel __attribute__((reqd_work_group_size(4, 1, 1))) void kernel_k(__global f
   float y0 = x0 - acc0;
   float y1 = 129.0f < y0 ? 129.0f : y0;
   float y2 = y1 < -152.0f ? -152.0f : y1;
-  int n2 = (int)((uint)as_int(y2 + 12582912.0f) + 0xb4c00000u);
-  float y3 = y2 - (float)n2 + 0.0f;
-  float y4 = y3 * (((((y3 * 0.00015453163f + 0.0013390863f) * y3 + 0.009618083f) * y3 + 0.05550357f) * y3 + 0.2402265f) * y3 + 0.6931472f);
-  int n3 = n2 >> 1;
-  float y5 = (y4 + 1.0f) * as_float((n3 + 127) << 23) * as_float((int)((uint)(int)((uint)n2 - (uint)n3) + 127u) << 23);
+  float y3 = y2 + 12583166.0f;
+  float y4 = y2 - (float)(int)((uint)as_int(y3) + 0xb4bfff02u) + 0.0f;
+  float y5 = y4 * (((((y4 * 0.00015453163f + 0.0013390863f) * y4 + 0.009618083f) * y4 + 0.05550357f) * y4 + 0.2402265f) * y4 + 0.6931472f);
+  uint n2 = as_uint(y3);
+  uint n3 = n2 >> 1;
+  float y6 = (y5 + 1.0f) * as_float(n3 << 23) * as_float((n2 - n3) << 23);
   float acc1 = 0.0f;
   for (int i = 0; i < 32; i++) {
-    float y6 = in1[i + n0] - acc0;
-    float y7 = 129.0f < y6 ? 129.0f : y6;
-    float y8 = y7 < -152.0f ? -152.0f : y7;
-    int n4 = (int)((uint)as_int(y8 + 12582912.0f) + 0xb4c00000u);
-    float y9 = y8 - (float)n4 + 0.0f;
-    float y10 = y9 * (((((y9 * 0.00015453163f + 0.0013390863f) * y9 + 0.009618083f) * y9 + 0.05550357f) * y9 + 0.2402265f) * y9 + 0.6931472f);
-    int n5 = n4 >> 1;
-    acc1 += (y10 + 1.0f) * as_float((n5 + 127) << 23) * as_float((int)((uint)(int)((uint)n4 - (uint)n5) + 127u) << 23);
+    float y7 = in1[i + n0] - acc0;
+    float y8 = 129.0f < y7 ? 129.0f : y7;
+    float y9 = y8 < -152.0f ? -152.0f : y8;
+    float y10 = y9 + 12583166.0f;
+    float y11 = y9 - (float)(int)((uint)as_int(y10) + 0xb4bfff02u) + 0.0f;
+    float y12 = ((((y11 * 0.00015453163f + 0.0013390863f) * y11 + 0.009618083f) * y11 + 0.05550357f) * y11 + 0.2402265f) * y11 + 0.6931472f;
+    uint n4 = as_uint(y10);
+    uint n5 = n4 >> 1;
+    acc1 += (y11 * y12 + 1.0f) * as_float(n5 << 23) * as_float((n4 - n5) << 23);
   }
-  out0[n1] = y5 / acc1;
+  out0[n1] = y6 / acc1;
 }

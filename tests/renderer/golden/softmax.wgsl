@@ -40,27 +40,29 @@ fn kernel_k(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
   let y0 = x0 - acc0;
   let y1 = select(y0, 129.0f, 129.0f < y0);
   let y2 = select(y1, -152.0f, y1 < -152.0f);
-  let n2 = bitcast<i32>(y2 + 12582912.0f) + -1262485504;
-  let y3 = y2 - f32(n2) + 0.0f;
-  let y4 = y3 * (((((y3 * 0.00015453163f + 0.0013390863f) * y3 + 0.009618083f) * y3 + 0.05550357f) * y3 + 0.2402265f) * y3 + 0.6931472f);
+  let y3 = y2 + 12583166.0f;
+  let y4 = y2 - f32(bitcast<i32>(y3) + -1262485758) + 0.0f;
+  let y5 = y4 * (((((y4 * 0.00015453163f + 0.0013390863f) * y4 + 0.009618083f) * y4 + 0.05550357f) * y4 + 0.2402265f) * y4 + 0.6931472f);
+  let n2 = bitcast<u32>(y3);
   let n3 = n2 >> 1u;
-  let y5 = (y4 + 1.0f) * bitcast<f32>((n3 + 127) << 23u) * bitcast<f32>((n2 - n3 + 127) << 23u);
+  let y6 = (y5 + 1.0f) * bitcast<f32>(n3 << 23u) * bitcast<f32>((n2 - n3) << 23u);
   acc2 = 0.0f;
   acc3 = 0.0f;
   for (var i = 0; i < 4; i++) {
-    let y6 = in1[first1 + (n0 + i * 8 + item_x)] - acc0;
-    let y7 = select(y6, 129.0f, 129.0f < y6);
-    let y8 = select(y7, -152.0f, y7 < -152.0f);
-    let n4 = bitcast<i32>(y8 + 12582912.0f) + -1262485504;
-    let y9 = y8 - f32(n4) + 0.0f;
-    let y10 = y9 * (((((y9 * 0.00015453163f + 0.0013390863f) * y9 + 0.009618083f) * y9 + 0.05550357f) * y9 + 0.2402265f) * y9 + 0.6931472f);
+    let y7 = in1[first1 + (n0 + i * 8 + item_x)] - acc0;
+    let y8 = select(y7, 129.0f, 129.0f < y7);
+    let y9 = select(y8, -152.0f, y8 < -152.0f);
+    let y10 = y9 + 12583166.0f;
+    let y11 = y9 - f32(bitcast<i32>(y10) + -1262485758) + 0.0f;
+    let y12 = ((((y11 * 0.00015453163f + 0.0013390863f) * y11 + 0.009618083f) * y11 + 0.05550357f) * y11 + 0.2402265f) * y11 + 0.6931472f;
+    let n4 = bitcast<u32>(y10);
     let n5 = n4 >> 1u;
-    acc3 = acc3 + (y10 + 1.0f) * bitcast<f32>((n5 + 127) << 23u) * bitcast<f32>((n4 - n5 + 127) << 23u);
+    acc3 = acc3 + (y11 * y12 + 1.0f) * bitcast<f32>(n5 << 23u) * bitcast<f32>((n4 - n5) << 23u);
   }
   tile1[item_x] = acc3;
   workgroupBarrier();
   for (var i = 0; i < 8; i++) {
     acc2 = acc2 + tile1[i];
   }
-  if (c0) { out0[first0 + n1] = y5 / acc2; }
+  if (c0) { out0[first0 + n1] = y6 / acc2; }
 }
