@@ -106,7 +106,8 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
     add(inner * own_cost(*u, costs));
     const size_t sources = u->in(Group::movement) ? 1 : u->src_count();
     for (size_t i = 0; i < sources; ++i)
-      if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE)) stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE), in_product});
+      if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE))
+        stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE), in_product});
   }
   return out;
 }

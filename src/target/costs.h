@@ -43,6 +43,7 @@ struct MemoryCosts {
   double long_run = 1024;      ///< contiguous bytes from which on the processor fetches ahead
   double streams = 32;         ///< of these runs that it follows at once
   int64_t line_bytes = 64;     ///< of a cache
+  int64_t page_bytes = 4096;   ///< lines at this distance are in the same set of a first cache
   double copied_vector = 12;   ///< to copy a vector of a row that begins anywhere
   double copied_element = 3;   ///< to copy elements one by one
   double stream_store = 8;     ///< that a vector's store takes longer where several rows are written at once

@@ -46,12 +46,15 @@ double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
   return std::any_of(lanes.begin(), lanes.end(), moves) ? gate_mask : gate_branch;
 }
 
-/// True if each lane along the axis is stored to a cache line of its own, and the first cache has evicted the line before the next
-/// element of it is stored.
-bool stores_to_lines(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
-  if (!w.node.is(Op::STORE)) return false;
+/// Cycles for each element where each lane along the axis is another access, and shuffles. If each is stored to a cache line of its own,
+/// the first cache has evicted the line before the next element of it is stored; lines of other pages are in the same of its sets, too.
+double apart(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
+  constexpr double anywhere = 2, to_lines = 4, to_pages = 12;
+  if (!w.node.is(Op::STORE)) return anywhere;
+  const MemoryCosts& costs = general_costs().memory;
   const auto stride = stride_of(w.node.src(0).src(1), along.range);
-  return stride && std::abs(*stride) * in.nest.item_bytes >= general_costs().memory.line_bytes;
+  const int64_t bytes = stride ? std::abs(*stride) * in.nest.item_bytes : 0;
+  return bytes >= costs.page_bytes ? to_pages : bytes >= costs.line_bytes ? to_lines : anywhere;
 }
 
 /// True for a factor that lies as a tensor core reads it: the terms that it adds at once, for one column behind the other.
@@ -117,7 +120,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
       left *= vectors * double(2 + w.strides[size_t(l.axis)]);  // accesses of the run, and shuffles
     } else {
-      left *= stores_to_lines(in, w, a) ? 4 : 2;  // one access a lane, and shuffles
+      left *= apart(in, w, a);
     }
   }
   return left;

@@ -15,7 +15,7 @@ bool is_every_few(const NestedWork& w, const Lane& l);
 ///
 ///   lanes are neighbours           vectors, half as many again where the end of a row is masked
 ///   lanes are every n-th element   n accesses of the run, and two shuffles, for each vector (n of 2 to 4)
-///   lanes are anywhere             2 for each element: an access a lane, and shuffles; 4 for a STORE to a cache line a lane
+///   lanes are anywhere             2 for each element: an access a lane, and shuffles; 4 for a STORE to a cache line a lane, 12 to a page
 ///   a gate                         2 times as much; 4 times, if lanes have gates of their own, which are masks
 double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lanes);
 

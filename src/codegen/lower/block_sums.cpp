@@ -47,8 +47,8 @@ bool is_float_sum(const UOp& reduce) {
 }
 
 /// Whether each term of each result loads an element of its own, so that loading outweighs the additions. False for sums of exponentials:
-/// they outweigh loading, and the loop over a softmax's results must have the steps of its sum to read the terms (`keep_terms`). Equal terms,
-/// which no load tells apart, have errors that do not cancel each other, and are taken as such, too.
+/// they outweigh loading, and the loop over a softmax's results must have the steps of its sum to read the terms (`keep_terms`). Equal
+/// terms, which no load tells apart, have errors that do not cancel each other, and are taken as such, too.
 bool streams(const UOp& reduce) {
   UOps all(ranges_of(reduce));
   const auto closed = closed_ranges(reduce);

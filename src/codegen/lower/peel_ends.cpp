@@ -113,7 +113,8 @@ class Peeling {
 
   bool is_known_between(const UOp& condition, const UOp& r, const Peels& p) const {
     if (p.left(constant_size(r)) == 0) return true;
-    const UOp rest = range(index_const(p.left(constant_size(r))), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
+    const UOp rest =
+        range(index_const(p.left(constant_size(r))), RangeArg{.id = next_id_, .kind = arg_of(r).kind, .order = arg_of(r).order});
     NodeMap<UOp> map;
     map[r] = rest + p.first;
     return const_value(simplify(substitute(condition, map))) != nullptr;

@@ -437,8 +437,8 @@ class OperandStaging {
     return 1;
   }
 
-  /// Masks that bound windows, in the fill, instead of gating the load: the window has elements behind its bound, which no store uses. Gives
-  /// the bounds of the axes, null for those without.
+  /// Masks that bound windows, in the fill, instead of gating the load: the window has elements behind its bound, which no store uses.
+  /// Gives the bounds of the axes, null for those without.
   std::vector<UOp> take_bounds(const std::vector<WindowAxis>& axes, UOp& load) const {
     std::vector<UOp> bounds(axes.size());
     const UOp& index = load.src(0);
@@ -461,8 +461,8 @@ class OperandStaging {
   }
 
   /// The elements that a window, or a loop, takes in the tile, in each of its phases: whole vectors.
-  int64_t add_row(const WindowAxis& a, const UOp& bound, int64_t phases, int64_t lanes, int32_t order, std::span<const UOp> inside, NodeMap<UOp>& fresh,
-                  UOps& sources, UOp& valid) {
+  int64_t add_row(const WindowAxis& a, const UOp& bound, int64_t phases, int64_t lanes, int32_t order, std::span<const UOp> inside,
+                  NodeMap<UOp>& fresh, UOps& sources, UOp& valid) {
     const UOp& loop = a.parts[0].range;
     const UOp n = a.is_window() ? index_const(a.size) : iterations(loop, inside);
     const int64_t each = (a.size + phases - 1) / phases, elements = (each + lanes - 1) / lanes * lanes;

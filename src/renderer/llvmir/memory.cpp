@@ -111,8 +111,8 @@ void Memory::prefetch(const Address& a, bool written) {
   out_.call_void("llvm.prefetch.p0", {"ptr " + a.pointers[0], written ? "i32 1" : "i32 0", written ? "i32 3" : "i32 2", "i32 1"});
 }
 
-/// Most vectors are stored whole, which a branch finds out: a masked store takes longer, on Zen much longer, and goes through the caches even
-/// where its neighbours in the line go past them, which takes some hundred cycles.
+/// Most vectors are stored whole, which a branch finds out: a masked store takes longer, on Zen much longer, and goes through the caches
+/// even where its neighbours in the line go past them, which takes some hundred cycles.
 void Memory::store(const Address& a, const Value& x, MaskPart mask) {
   const std::string all = to_memory(x), element = memory_type_name(x.dtype), align = alignment(x.dtype);
   const int each = lanes_at_once(a, x.dtype);
