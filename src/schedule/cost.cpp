@@ -17,9 +17,8 @@ constexpr size_t most_nodes = 400;
 
 double own_cost(const UOp& u, const Costs& costs) { return u.in(Group::elementwise) || u.is(Op::REDUCE) ? costs.ops.of(u.op()).fused : 0; }
 
-bool is_loaded(const UOp& u, const std::function<bool(const UOp&)>& is_stored) {
-  return u.is(Op::PARAM) || u.is(Op::AFTER) || is_stored(u);
-}
+
+double terms_of(const UOp& reduce) { return most_elements(reduce.src(0).is(Op::TUPLE) ? reduce.src(0).src(0) : reduce.src(0)); }
 
 /// How often a REDUCE uses each element of memory below it, on average.
 double reuse_of(const UOp& reduce, const std::function<bool(const UOp&)>& is_stored) {
@@ -30,13 +29,13 @@ double reuse_of(const UOp& reduce, const std::function<bool(const UOp&)>& is_sto
     stack.pop_back();
     if (!seen.insert(u)) continue;
     if (seen.size() > most_nodes) return 1;
-    if (is_loaded(u, is_stored))
+    if (u.is(Op::PARAM) || u.is(Op::AFTER) || is_stored(u))
       leaves += most_elements(u);
     else
       for (const UOp& s : u.in(Group::movement) ? u.src().first(1) : u.src())
         if (s.dtype() != DType::void_ || s.is(Op::TUPLE)) stack.push_back(&s);
   }
-  return most_elements(reduce.src(0).is(Op::TUPLE) ? reduce.src(0).src(0) : reduce.src(0)) / std::max(leaves, 1.0);
+  return terms_of(reduce) / std::max(leaves, 1.0);
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ double store_cost(const Target& target, double elements, double times, DType dty
          costs.launch(target);
 }
 
-InlineCost inline_cost(const UOp& root, const Target& target, const std::function<bool(const UOp&)>& is_stored) {
+InlineCost inline_cost(const UOp& root, const Target& target, const std::function<bool(const UOp&)>& is_stored, bool with_products) {
   const Costs& costs = general_costs();
   const double shared_loads = target.has_groups ? 1 : register_tile;
   struct Item {
@@ -74,6 +73,7 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
   std::vector<Item> stack{{&root, 1.0, false, false}};
   NodeSet seen;
   InlineCost out;
+  double leaves = 0;
   const double outputs = most_elements(root);
   while (!stack.empty()) {
     auto [u, times, in_loop, in_product] = stack.back();
@@ -88,13 +88,12 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
       // Outputs that are computed together share what they load.
       const double reuse = in_loop ? outputs * times / std::max(most_elements(*u), 1.0) : 1;
       add(times * costs.memory.loaded_byte * itemsize(u->dtype()) / std::clamp(reuse, 1.0, shared_loads));
+      leaves += most_elements(*u);
       continue;
     }
     double inner = times;
     if (u->is(Op::REDUCE) && !is_selection(*u)) {
-      const double reuse = in_product && *u != root ? 1 : reuse_of(*u, is_stored);
-      if (*u == root) out.reuse = reuse;
-      in_product = in_product || reuse >= register_tile;
+      in_product = in_product || (with_products && reuse_of(*u, is_stored) >= register_tile);
       const Shape& in = shape_of(u->src(0).is(Op::TUPLE) ? u->src(0).src(0) : u->src(0));
       for (int a : u->arg_as<ReduceArg>().axes) inner *= double(in[size_t(a)].max());
     }
@@ -109,6 +108,7 @@ InlineCost inline_cost(const UOp& root, const Target& target, const std::functio
       if (u->src(i).dtype() != DType::void_ || u->src(i).is(Op::TUPLE))
         stack.push_back({&u->src(i), inner, in_loop || u->is(Op::REDUCE), in_product});
   }
+  if (root.is(Op::REDUCE) && !is_selection(root)) out.reuse = terms_of(root) / std::max(leaves, 1.0);
   return out;
 }
 

@@ -34,13 +34,13 @@ double store_cost(const Target& target, double elements, double times, DType dty
 
 struct InlineCost {
   double cost = 0;      ///< arithmetic and loaded bytes of one element
-  double products = 0;  ///< the part of it that products take
+  double products = 0;  ///< the part of it that products take, where it is asked for
   double reuse = 1;     ///< how often a REDUCE at the root uses each element of memory below it; its loads are shared by a register tile
 };
 
 /// What one element of `u` costs if everything below it is computed in place, down to memory and to what `is_stored` says is stored. A node
 /// that is reached twice counts once: equal places are shared. Gives up, with a large cost, past a few hundred nodes.
-InlineCost inline_cost(const UOp& u, const Target& target, const std::function<bool(const UOp&)>& is_stored);
+InlineCost inline_cost(const UOp& u, const Target& target, const std::function<bool(const UOp&)>& is_stored, bool with_products = false);
 
 /// Why a value is stored, or computed at each place that needs it.
 enum class Reason : uint8_t {

@@ -283,10 +283,17 @@ class Placer {
     demand.is_padding = inner && can_be_stored(inner) && !in_memory(inner);
     demand.parts = parts_of(u);
     const Target& target = target_of(uses[0]);
-    const InlineCost one = inline_cost(u, target, in_memory);
-    const auto is_apart = [&](const Use& use) { return is_summed(u, use); };
-    demand.is_scattered = one.products > 0 && !target.has_groups && !in_one_sum_.contains(u) && std::ranges::any_of(uses, is_apart);
-    return decide_by_cost(demand, one, target);
+    const Decision decision = decide_by_cost(demand, inline_cost(u, target, in_memory), target);
+    if (decision.stores || decision.storing >= decision.computing * register_tile || !is_scattered(u, demand)) return decision;
+    demand.is_scattered = true;
+    return decide_by_cost(demand, inline_cost(u, target, in_memory, true), target);
+  }
+
+  /// Whether elements that are computed several times are in loops of a reduction, other than the one that they are a part of.
+  bool is_scattered(const UOp& u, const Demand& d) const {
+    const auto& uses = value(u).uses;
+    return d.evaluations > d.elements && !target_of(uses[0]).has_groups && !in_one_sum_.contains(u) &&
+           std::ranges::any_of(uses, [&](const Use& use) { return is_summed(u, use); });
   }
 
   Demand demand_for(const UOp& u) {
