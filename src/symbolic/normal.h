@@ -17,8 +17,8 @@ UOp normal_equal(const UOp& u);
 /// AND and OR of bools.
 UOp normal_logic(const UOp& u);
 
-/// `after`, if it surely has the shape of `before`: `before` is scalar, or everything below it that may have a shape is still there.
-/// Else null. A rule that may drop an operand gives its result through this.
+/// `after`, if it surely has the shape of `before`: `before` is scalar, or all that decides on its shape, below its elementwise nodes, does
+/// so still. Else null. A rule that may drop an operand gives its result through this.
 UOp same_shape(const UOp& before, UOp after);
 
 }  // namespace tinygrad::symbolic

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "symbolic/linear.h"
 #include "symbolic/normal.h"
 #include "uop/build.h"
@@ -5,20 +7,35 @@
 
 namespace tinygrad::symbolic {
 
-UOp same_shape(const UOp& before, UOp after) {
-  if (!after || before->scalar || after == before) return after;
-  SmallVector<UOp, 16> stack{before};
+namespace {
+
+using Parts = SmallVector<UOp, 16>;
+
+/// What decides on the shape of a value: the nodes below its elementwise ones that may have one. False if these are too many to look at.
+bool add_shaped(const UOp& value, Parts& out) {
+  constexpr int most_steps = 64;
+  Parts stack{value};
   for (int steps = 0; !stack.empty(); ++steps) {
     const UOp u = stack.back();
     stack.pop_back();
-    if (steps == 64) return {};
+    if (steps == most_steps) return false;
     if (u->scalar) continue;
     if (u.in(Group::elementwise))
       for (const UOp& s : u.src()) stack.push_back(s);
-    else if (!reaches(after, u))
-      return {};
+    else if (std::find(out.begin(), out.end(), u) == out.end())
+      out.push_back(u);
   }
-  return after;
+  return true;
+}
+
+}  // namespace
+
+UOp same_shape(const UOp& before, UOp after) {
+  if (!after || before->scalar || after == before) return after;
+  Parts needed, there;
+  if (!add_shaped(before, needed) || !add_shaped(after, there)) return {};
+  const auto is_there = [&](const UOp& u) { return std::find(there.begin(), there.end(), u) != there.end(); };
+  return std::all_of(needed.begin(), needed.end(), is_there) ? after : UOp();
 }
 
 namespace {

@@ -202,6 +202,10 @@ TEST_F(DataRules, ShapesAreKept) {
   const UOp t = reshape(param(i32, 12, {.slot = 0}), {3, 4});
   check_kept(data_rules(), {t * 0, t - t, ne(t, t), where(t < 3, i, i), where(bool_const(true), i, t)});
   check(data_rules(), {{t * 1, t}, {(t + 1) + 2, t + 3}});
+  // A sum of t is computed of it, and has no shape.
+  const UOp sum(Op::REDUCE, i32, {t}, ReduceArg{Op::ADD, {0, 1}});
+  check_kept(data_rules(), {where(t < 3, sum, sum), t * 0 + sum, where(bool_const(true), sum, t)});
+  check(data_rules(), {{where(t < 3, t, t), t}, {where(t < 3, t + sum, t + sum), t + sum}});
 }
 
 TEST_F(DataRules, IndexIsLeftAlone) {
