@@ -17,7 +17,6 @@ constexpr size_t most_nodes = 400;
 
 double own_cost(const UOp& u, const Costs& costs) { return u.in(Group::elementwise) || u.is(Op::REDUCE) ? costs.ops.of(u.op()).fused : 0; }
 
-
 double terms_of(const UOp& reduce) { return most_elements(reduce.src(0).is(Op::TUPLE) ? reduce.src(0).src(0) : reduce.src(0)); }
 
 /// How often a REDUCE uses each element of memory below it, on average.

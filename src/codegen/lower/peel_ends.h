@@ -4,8 +4,8 @@
 
 namespace tinygrad::codegen {
 
-/// On a CPU, the first iteration of an innermost loop and the last one or two are taken out of it and stand before and behind it, where masks
-/// are needed in these alone: the others load and store whole vectors. Loops that need masks elsewhere stay as they are.
+/// On a CPU, the first iteration of an innermost loop and the last one or two are taken out of it, where masks are needed in these alone:
+/// the others load and store whole vectors. Loops that need masks elsewhere stay as they are.
 UOp peel_ends(const UOp& sink, const Target& target);
 
 }  // namespace tinygrad::codegen
