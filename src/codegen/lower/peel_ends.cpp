@@ -8,6 +8,7 @@
 #include "codegen/rebuild.h"
 #include "codegen/simplify.h"
 #include "shape/ranges.h"
+#include "target/costs.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 
@@ -15,7 +16,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr size_t most_nodes = 600;  // of a body that is written twice
+constexpr double most_weight = 1200;  // of all copies of a body, in operations of a target that has few
 
 const RangeArg& arg_of(const UOp& range) { return range.arg_as<RangeArg>(); }
 bool is_lane(const UOp& range) { return arg_of(range).kind == AxisKind::lane; }
@@ -76,6 +77,7 @@ class Peeling {
   struct Peels {
     int64_t first = 0, last = 0;  ///< iterations
     int64_t left(int64_t size) const { return size - first - last; }
+    int64_t copies() const { return first + 1 + last; }
   };
   struct Body {
     Peels peels;
@@ -89,10 +91,13 @@ class Peeling {
     std::vector<Peels> choices{{0, 1}, {1, 0}, {1, 1}, {0, 2}, {1, 2}};  // those that write the least first
     std::erase_if(choices, [&](const Peels& p) { return p.left(constant_size(r)) < 0; });
     bool saves = false;
-    size_t nodes = 0;
+    double weight = 0;
     for (const UOp* u : borrowed_toposort(body)) {
       if (*u == r || !is_open_over(*u, ranges)) continue;
-      if (++nodes > most_nodes || u->is(Op::END)) return {};
+      if (u->is(Op::END)) return {};
+      weight += u->in(Group::alu) ? general_costs().ops.of(u->op()).compiled : 1;
+      std::erase_if(choices, [&](const Peels& p) { return weight * double(p.copies()) > most_weight; });
+      if (choices.empty()) return {};
       if (std::ranges::find(u->src(), r) != u->src().end()) {
         const bool is_state =
             u->is(Op::AFTER) && std::ranges::none_of(u->src(), [&](const UOp& s) { return s != r && is_open_over(s, ranges); });
@@ -103,10 +108,9 @@ class Peeling {
       }
       if (!u->is(Op::CMPLT) || u->src(0).dtype() != DType::index || const_value(simplify(*u))) continue;
       std::erase_if(choices, [&](const Peels& p) { return !is_known_between(*u, r, p); });
-      if (choices.empty()) return {};
       saves = true;
     }
-    if (!saves) return {};
+    if (!saves || choices.empty()) return {};
     out.peels = choices.front();
     return out;
   }
