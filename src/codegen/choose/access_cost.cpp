@@ -32,8 +32,8 @@ double masked_part(const CpuNest& in, UOp clause, const Lane& l) {
       return 1;
   if (factor == 0) return 1;
   const symbolic::Bounds places = rest.bounds();
-  const double vectors = std::ceil(double(a.size) / double(l.lanes)), apart = (double(places.max) - double(places.min)) / double(factor);
-  return std::min(1.0, (1 + apart / double(l.lanes)) / vectors);
+  const double vectors = std::ceil(double(a.size) / double(l.lanes)), spread = (double(places.max) - double(places.min)) / double(factor);
+  return std::min(1.0, (1 + spread / double(l.lanes)) / vectors);
 }
 
 constexpr double gate_branch = 2, gate_mask = 4;
@@ -48,7 +48,7 @@ double gate_cost(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
 
 /// Cycles for each element where each lane along the axis is another access, and shuffles. If each is stored to a cache line of its own,
 /// the first cache has evicted the line before the next element of it is stored; lines of other pages are in the same of its sets, too.
-double apart(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
+double one_a_lane(const CpuNest& in, const NestedWork& w, const NestAxis& along) {
   constexpr double anywhere = 2, to_lines = 4, to_pages = 12;
   if (!w.node.is(Op::STORE)) return anywhere;
   const MemoryCosts& costs = general_costs().memory;
@@ -120,7 +120,7 @@ double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lan
     } else if (w.node.is(Op::LOAD) && is_every_few(w, l)) {
       left *= vectors * double(2 + w.strides[size_t(l.axis)]);  // accesses of the run, and shuffles
     } else {
-      left *= apart(in, w, a);
+      left *= one_a_lane(in, w, a);
     }
   }
   return left;

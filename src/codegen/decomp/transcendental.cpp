@@ -165,7 +165,7 @@ UOp exp2_of_product(const UOp& x, const UOp& factor, bool has_ldexp) {
   if (!has_ldexp) {
     const auto [bottom, top] = std::minmax({bottom_exponent(l) / c, top_exponent(l) / c});
     const auto is_some = [&](double bound) { return std::abs(Scalar::from_double(bound, x.dtype()).as_double()) < INFINITY; };
-    if (!is_some(bottom) || !is_some(top)) return exp2_by_arithmetic(x * factor, false);  // by next to nothing, or by none
+    if (std::isinf(c) || !is_some(bottom) || !is_some(top)) return exp2_by_arithmetic(x * factor, false);  // by no usual number
     const UOp in = clamped(x, bottom, top), product = in * factor;
     return exp2_of_sum(product, less(in, product));
   }

@@ -240,11 +240,10 @@ class OperandStaging {
     sort_tile(axes, is_taken_apart);
     if (operand && stage_.scope != Scope::group) choose_vectors(axes, taken_together);
 
-    NodeMap<UOp> fresh;
-    UOps sources{UOp()};
-    UOp at = index_const(0), valid;
     const std::vector<UOp> bounds = is_taken_apart || stage_.computed ? std::vector<UOp>(axes.size()) : take_bounds(axes, apart);
-    sources[0] = apart;
+    NodeMap<UOp> fresh;
+    UOps sources{apart};
+    UOp at = index_const(0), valid;
     constexpr int64_t too_many = int64_t{1} << 28;  // for any target; its square, in bytes, does not overflow
     int64_t elements = 1;
     const std::vector<int32_t> orders = orders_in_fill(axes, inside, is_taken_apart);

@@ -118,7 +118,9 @@ UOp bound_of(const UOp& clause, const WindowAxis& window) {
   return index_const(rest - steps) - others.build() * steps;
 }
 
-std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks) {
+namespace {
+
+std::vector<WindowAxis> joined_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks) {
   std::vector<WindowAxis> axes;
   for (const UOp& r : inside) {
     WindowAxis a{.parts = {{r}}, .size = constant_size(r)};
@@ -129,6 +131,23 @@ std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside
   }
   while (join_two(load, axes, masks)) {}
   return axes;
+}
+
+/// True if a mask that bounds a window also depends on loops of another one, whose places say nothing of these loops by themselves.
+bool mix_windows(const std::vector<WindowAxis>& axes, std::span<const UOp> masks) {
+  const auto depends = [](const UOp& mask, const WindowAxis& a) {
+    return std::ranges::any_of(a.parts, [&](const WindowAxis::Part& p) { return is_open_over(mask, std::span(&p.range, 1)); });
+  };
+  return std::ranges::any_of(masks, [&](const UOp& mask) {
+    return std::ranges::count_if(axes, [&](const WindowAxis& a) { return a.is_window() && depends(mask, a); }) > 1;
+  });
+}
+
+}  // namespace
+
+std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks) {
+  const std::vector<WindowAxis> axes = joined_axes(load, inside, masks);
+  return mix_windows(axes, masks) ? joined_axes(load, inside, {}) : axes;
 }
 
 }  // namespace tinygrad::codegen

@@ -31,8 +31,8 @@ bool moves_along(const UOp& value, const std::vector<WindowAxis::Part>& parts);
 /// may only bound the window (bound_of).
 std::vector<WindowAxis> window_axes(const UOp& load, std::span<const UOp> inside, std::span<const UOp> masks = {});
 
-/// A window has no place from this number on that is used where the clause holds, a bound on a part of its loops. Null: the clause does
-/// not say so, or it depends on the window's place alone.
+/// The number of a window's places up to the last that is used where the clause holds, a bound on some of its loops and on others. Null:
+/// the clause says no such thing, or it depends on the window's place alone.
 UOp bound_of(const UOp& clause, const WindowAxis& window);
 
 }  // namespace tinygrad::codegen
