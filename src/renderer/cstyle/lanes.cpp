@@ -19,6 +19,10 @@ std::string for_each_lane(int lanes, std::string_view separator, F text) {
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string all_of_gate(int width) {
+  return for_each_lane(width, " & ", [](int i) { return element("gate", i); });
+}
+
 Expr call(std::string_view function, std::string_view pointer, std::initializer_list<const Expr*> arguments) {
   std::string text = fmt::format("{}({}", function, pointer);
   for (const Expr* a : arguments)
@@ -92,13 +96,15 @@ Expr gather(Prelude& prelude, DType dtype, const std::string& memory, const Valu
   return call("gather", memory, {&at.expr, &mask, &other->expr});
 }
 
-Expr load_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& gate, const Value& other) {
+Expr load_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& gate, const Value& other,
+              bool may_be_whole) {
   const std::string type = prelude.type(dtype, width);
   const std::string lanes =
       for_each_lane(width, ", ", [](int i) { return fmt::format("{} ? p[{}] : {}", element("gate", i), i, element("other", i)); });
+  const std::string whole = may_be_whole ? fmt::format("  if ({}) return *({}*)p;\n", all_of_gate(width), type) : "";
   const Expr mask = as_mask(prelude, gate, bitsize(dtype));
-  prelude.function(fmt::format("{0} load(const {1}* p, {2} gate, {0} other) {{\n  return ({0}){{{3}}};\n}}", type, prelude.type(dtype),
-                               prelude.type(signed_of_bits(bitsize(dtype)), width), lanes));
+  prelude.function(fmt::format("{0} load(const {1}* p, {2} gate, {0} other) {{\n{3}  return ({0}){{{4}}};\n}}", type, prelude.type(dtype),
+                               prelude.type(signed_of_bits(bitsize(dtype)), width), whole, lanes));
   return call("load", without_parentheses(pointer), {&mask, &other.expr});
 }
 
@@ -115,12 +121,15 @@ std::string scatter(Prelude& prelude, DType dtype, const std::string& memory, co
   return call("scatter", memory, {&at.expr, &x.expr, gate ? &mask : nullptr}).text + ";";
 }
 
-std::string store_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& x, const Value& gate) {
+std::string store_run(Prelude& prelude, DType dtype, const std::string& pointer, int width, const Value& x, const Value& gate,
+                      std::string_view whole) {
   const auto statement = [](int i) { return fmt::format("  if ({}) p[{}] = {};", element("gate", i), i, element("x", i)); };
-  prelude.function(fmt::format("void store({}* p, {} x, {} gate) {{\n{}\n}}", prelude.type(dtype), prelude.type(dtype, width),
-                               prelude.type(signed_of_bits(bitsize(dtype)), width), for_each_lane(width, "\n", statement)));
+  const std::string at_once = whole.empty() ? "" : fmt::format("  if ({}) {{\n    {}\n    return;\n  }}\n", all_of_gate(width), whole);
+  const std::string_view name = whole.starts_with("stream") ? "stream" : "store";
+  prelude.function(fmt::format("void {}({}* p, {} x, {} gate) {{\n{}{}\n}}", name, prelude.type(dtype), prelude.type(dtype, width),
+                               prelude.type(signed_of_bits(bitsize(dtype)), width), at_once, for_each_lane(width, "\n", statement)));
   const Expr mask = as_mask(prelude, gate, bitsize(dtype));
-  return call("store", without_parentheses(pointer), {&x.expr, &mask}).text + ";";
+  return call(name, without_parentheses(pointer), {&x.expr, &mask}).text + ";";
 }
 
 }  // namespace tinygrad::renderer::cstyle

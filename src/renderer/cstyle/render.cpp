@@ -404,7 +404,7 @@ class Renderer : public ExpressionWalk {
     if (gated && gate->lanes > 1 && !gate->splatted) {
       const Value other = write_cast(prelude_, value(u.src(1)), stored);
       out.expr = a.at.lanes > 1 ? gather(prelude_, stored, a.memory, a.at, gate, &other)
-                                : load_run(prelude_, stored, pointer(a), a.width, *gate, other);
+                                : load_run(prelude_, stored, pointer(a), a.width, *gate, other, !groups_);
       return write_cast(prelude_, out, a.dtype);
     }
     out.expr = a.at.lanes > 1 ? gather(prelude_, stored, a.memory, a.at, nullptr, nullptr) : place(a, stored);
@@ -429,10 +429,10 @@ class Renderer : public ExpressionWalk {
     const std::string declared = std::exchange(declared_by_store_, {});
     if (gate && gate->lanes > 1 && !gate->splatted) {
       return line(a.at.lanes > 1 ? scatter(prelude_, stored, a.memory, a.at, bytes, gate)
-                                 : store_run(prelude_, stored, pointer(a), a.width, bytes, *gate));
+                                 : store_run(prelude_, stored, pointer(a), a.width, bytes, *gate, whole_store(u, stored, a.width)));
     }
     const std::string guard = gate ? fmt::format("if ({}) ", condition(*gate).text) : "";
-    if (u.src(0).arg_as<IndexArg>().streams) return line(guard + stream(u, a, bytes));
+    if (u.src(0).arg_as<IndexArg>().streams) return line(guard + stream(u, pointer(a), bytes));
     if (a.at.lanes > 1) return line(guard + scatter(prelude_, stored, a.memory, a.at, bytes, nullptr));
     if (!a.row.empty()) return line(guard + groups_->write_texel(a.memory, a.at.expr.text, a.row, bytes.expr.text));
     if (groups_ && groups_->store_vector && a.width > 1) return line(guard + groups_->store_vector(pointer(a), a.width, bytes.expr.text));
@@ -450,9 +450,14 @@ class Renderer : public ExpressionWalk {
     return value.is(Op::LOAD) ? tiles_->load(to.src(0), pointer(addresses_.of(value.src(0)))) : tiles_->clear(to.src(0));
   }
 
-  std::string stream(const UOp& u, const Address& a, const Value& x) {
+  std::string stream(const UOp& u, const std::string& to, const Value& x) {
     streams_ = true;
-    return hinting(u).stream(prelude_, pointer(a), x);
+    return hinting(u).stream(prelude_, to, x);
+  }
+  /// Of all lanes of x to p, in a function that does so where a gate lets them through. Memory of groups has its own ways.
+  std::string whole_store(const UOp& u, DType dtype, int width) {
+    if (u.src(0).arg_as<IndexArg>().streams) return stream(u, "p", {.expr = {"x"}, .dtype = dtype, .lanes = width});
+    return groups_ ? "" : fmt::format("*({}*)p = x;", prelude_.type(dtype, width));
   }
   void prefetch(const UOp& u) override { line(hinting(u).prefetch(pointer(addresses_.of(u.src(0))), stores_to(info_, u.src(0)))); }
   const Dialect& hinting(const UOp& u) const {
