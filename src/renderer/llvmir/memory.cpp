@@ -50,6 +50,30 @@ int Memory::lanes_at_once(const Address& a, DType dtype) const {
   return std::gcd(a.lanes, std::max(2, target_.vector_bits / int(itemsize(dtype) * 8)));
 }
 
+/// Other targets load lane by lane, behind a branch each.
+bool Memory::has_masked_loads(DType dtype) const { return target_.vector_bits >= (itemsize(dtype) < sizeof(float) ? 512 : 256); }
+
+std::string Memory::opened_if_whole(const std::string& lanes, int count, const std::string& name) {
+  const std::string label = out_.fresh(name);
+  const std::string bits = out_.define("bits", fmt::format("bitcast {} to i{}", lanes, count));
+  const std::string whole = out_.define("whole", fmt::format("icmp eq i{} {}, -1", count, bits));
+  out_.line(fmt::format("br i1 {}, label %{}, label %{}.part", whole, label, label));
+  out_.block(label);
+  return label;
+}
+
+std::string Memory::whole_or(const std::string& lanes, int count, const std::string& type, const std::string& from,
+                             const std::string& access, FunctionRef<std::string()> masked) {
+  const std::string label = opened_if_whole(lanes, count, "load");
+  const std::string whole = out_.define("load", fmt::format("load {}, {}, {}", type, from, access));
+  out_.line(fmt::format("br label %{}.end", label));
+  out_.block(label + ".part");
+  const std::string part = masked();
+  out_.line(fmt::format("br label %{}.end", label));
+  out_.block(label + ".end");
+  return out_.define("load", fmt::format("phi {} [ {}, %{} ], [ {}, %{}.part ]", type, whole, label, part, label));
+}
+
 Value Memory::load(const Address& a, const Value& alternative, MaskPart mask) {
   const DType dtype = alternative.dtype;
   const std::string other = to_memory(alternative), element = memory_type_name(dtype);
@@ -63,7 +87,9 @@ Value Memory::load(const Address& a, const Value& alternative, MaskPart mask) {
       parts.push_back(
           out_.call("gather", type, fmt::format("llvm.masked.gather.{}.v{}p0", of, each), {pointers(a, first, each), align, lanes, kept}));
     } else {
-      parts.push_back(out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {pointer(a, element, first), align, lanes, kept}));
+      const std::string from = pointer(a, element, first);
+      const auto masked = [&] { return out_.call("load", type, fmt::format("llvm.masked.load.{}.p0", of), {from, align, lanes, kept}); };
+      parts.push_back(has_masked_loads(dtype) ? masked() : whole_or(lanes, each, type, from, access(a, dtype), masked));
     }
   }
   return {.ref = from_memory(concatenated(out_, element, std::move(parts), each), dtype, a.lanes), .dtype = dtype, .lanes = a.lanes};
@@ -124,11 +150,7 @@ void Memory::store(const Address& a, const Value& x, MaskPart mask) {
       out_.call_void(fmt::format("llvm.masked.scatter.{}.v{}p0", of, each), {stored, pointers(a, first, each), align, lanes});
       continue;
     }
-    const std::string to = pointer(a, element, first), label = out_.fresh("store");
-    const std::string bits = out_.define("bits", fmt::format("bitcast {} to i{}", lanes, each));
-    const std::string whole = out_.define("whole", fmt::format("icmp eq i{} {}, -1", each, bits));
-    out_.line(fmt::format("br i1 {}, label %{}, label %{}.part", whole, label, label));
-    out_.block(label);
+    const std::string to = pointer(a, element, first), label = opened_if_whole(lanes, each, "store");
     store_run(a, stored, to, x.dtype, each);
     out_.line(fmt::format("br label %{}.end", label));
     out_.block(label + ".part");

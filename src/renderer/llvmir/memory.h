@@ -41,6 +41,13 @@ class Memory {
   void finish();
 
  private:
+  bool has_masked_loads(DType dtype) const;
+  /// Opens the block of a branch on whether all lanes of a mask are set, and gives its label; its other side is LABEL.part.
+  std::string opened_if_whole(const std::string& lanes, int count, const std::string& name);
+  /// All lanes, where a mask has them, or what `masked` loads.
+  std::string whole_or(const std::string& lanes, int count, const std::string& type, const std::string& from, const std::string& access,
+                       FunctionRef<std::string()> masked);
+  /// What is stored is "TYPE VALUE", and where to "ptr PLACE".
   void store_run(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes);
   void stream(const Address& a, const std::string& stored, const std::string& to, DType dtype, int lanes);
   int lanes_at_once(const Address& a, DType dtype) const;

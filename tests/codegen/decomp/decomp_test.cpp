@@ -60,6 +60,25 @@ TEST(Transcendental, Exp2) {
   EXPECT_LE(worst_error(exp2_by_arithmetic(x64, true), x64, exact, count()), 1.5);
 }
 
+// Also of a multiple by no usual number: all or nothing, and NaN of 0 times infinity.
+TEST(Transcendental, Exp2OfAProduct) {
+  for (const bool has_ldexp : {false, true})
+    for (const UOp& x : {x32, x64})
+      for (const double c : {1.4426950408889634, -1.0, 3e38, -3e38, 1e-38, 0.0, double(INFINITY), -double(INFINITY), std::nan("")}) {
+        SCOPED_TRACE(c);
+        const Scalar factor = Scalar::from_double(c, x.dtype());
+        test::ScalarProgram program(exp2_of_product(x, constant(factor), has_ldexp), {x});
+        for (const double v :
+             {-double(INFINITY), -200.0, -2.0, -1e-30, -0.0, 0.0, 1e-30, 0.5, 2.0, 200.0, double(INFINITY), std::nan("")}) {
+          const Scalar in = Scalar::from_double(v, x.dtype());
+          const double got = program.run({in}).as_double(), want = std::exp2(in.as_double() * factor.as_double());
+          EXPECT_EQ(std::isnan(got), std::isnan(want)) << v;
+          if (std::isnan(want)) continue;
+          EXPECT_LE(ulps(got, want, x.dtype()), 200) << v;  // what is expected is of a rounded product
+        }
+      }
+}
+
 TEST(Transcendental, Log2) {
   const Exact exact = [](long double v) { return std::log2(v); };
   EXPECT_LE(worst_error(log2_by_arithmetic(x32), x32, exact, count()), 2.5);

@@ -47,6 +47,7 @@ class ScalarProgram {
       case Op::FDIV: return scalar::fdiv(at(0), at(1));
       case Op::RECIPROCAL: return scalar::reciprocal(at(0));
       case Op::TRUNC: return scalar::trunc(at(0));
+      case Op::MULACC: return scalar::mulacc(at(0), at(1), at(2));
       case Op::LDEXP: return scalar::ldexp(at(0), at(1));
       case Op::CDIV: return scalar::cdiv(at(0), at(1));
       case Op::CMOD: return scalar::cmod(at(0), at(1));

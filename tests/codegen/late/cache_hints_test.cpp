@@ -142,6 +142,8 @@ TEST(CacheHints, WholeVectorsOfLargeResultsGoPastTheCaches) {
   EXPECT_EQ(streams(lowered(product_and_sum(16, 56, 40), 1 << 10, 1 << 12)), 0u);        // rows begin within a line
   EXPECT_EQ(streams(lowered(elementwise(1 << 12), 1 << 10, 1 << 12, "znver4", "LANE(0,16)")), 1u);
   EXPECT_EQ(streams(lowered(elementwise(1 << 12), 1 << 10, 1 << 12, "znver4", "LANE(0,4)")), 0u);  // parts of a line
+  // Also where the end is masked, or a line would go one way in part and the other way in part.
+  EXPECT_EQ(streams(lowered(elementwise((1 << 12) - 3), 1 << 10, 1 << 12, "znver4", "LANE(0,16) THREAD(0,256)")), 1u);
 }
 
 }  // namespace

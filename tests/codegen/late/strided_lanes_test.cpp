@@ -126,9 +126,25 @@ TEST(StridedLanes, WindowsOfMaskedVectorsAreShared) {
   EXPECT_EQ(elements(16), 2 * 2 * 32);
 }
 
+/// Windows of rows and of columns, of which a mask of the stores bounds both loops together.
+UOp cut_windows(int64_t side, int64_t taps) {
+  const int64_t n = side - taps + 1;
+  const UOp y = loop(n, 0), x = loop(n, 1), j = reduce_loop(taps, 2), k = reduce_loop(taps, 3), valid = x + y < n + 2;
+  const UOp a = load(mask_index(index(arg(1, side * side), (y + j) * side + x + k), valid));
+  const UOp sum = reduce_over(Op::ADD, a * read(arg(2, taps * taps), j * taps + k), {j, k});
+  return kernel({ended(store(mask_index(index(arg(0, n * n), y * n + x), valid), sum), {y, x})});
+}
+
+TEST(StridedLanes, MasksOfTwoWindowsBoundNeither) {
+  for (const char* opts :
+       {"LANE(1,8) STAGE(0,1,thread,1)", "LANE(1,8) UPCAST(0,3) STAGE(0,1,thread,1)", "LANE(1,8) UPCAST(0,9) STAGE(1,1,thread,1)"})
+    expect_same(cut_windows(11, 3), opts);
+}
+
 TEST(StridedLanes, ShortRowsAreMaskedVectors) {
   for (const int64_t n : {5, 6, 7}) {
     expect_same(matmul(6, n, 9), "LANE(1,8)");
+    expect_same(matmul(5, 8, n), "LANE(2,8)");
     expect_same(strided(n, 2, {0, 1}), "LANE(0,8)");
   }
   EXPECT_THROW(lowered(matmul(6, 4, 9), "LANE(1,8)"), ValueError);
