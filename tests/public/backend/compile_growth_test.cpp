@@ -48,19 +48,25 @@ double seconds_to_compile(int64_t steps) {
   return processor_seconds() - start;
 }
 
-/// Both sides do the same work and take turns: the machine's speed changes while they run.
+/// Both sides do the same work and take turns: the machine's speed changes while they run. Graphs of either size are larger
+/// than the second cache.
 double growth() {
-  const double before = seconds_to_compile(250) + seconds_to_compile(250);
-  const double many = seconds_to_compile(1000);
-  const double after = seconds_to_compile(250) + seconds_to_compile(250);
+  const double before = seconds_to_compile(1000) + seconds_to_compile(1000);
+  const double many = seconds_to_compile(4000);
+  const double after = seconds_to_compile(1000) + seconds_to_compile(1000);
   return 4 * many / (before + after);
 }
 
+/// Instructions grow by 4, and seconds, as the larger graph leaves the last cache too, by 4.7 to 5.2. A part whose time
+/// is quadratic and that takes a fifth of the shorter program's would be found.
 TEST(CompileGrowth, UnrolledRnn) {
   const Context context{{.dev = "NULL", .parallel = 0, .spec = 0}};
-  std::array<double, 3> rounds = {growth(), growth(), growth()};
-  std::sort(rounds.begin(), rounds.end());
-  EXPECT_LE(rounds[1], 2.3 * 2.3) << "of " << rounds[0] << " to " << rounds[2];
+  constexpr double kMost = 2.5 * 2.5;
+  // The median of three rounds is known as soon as two of them are within the bound.
+  std::array<double, 3> rounds = {growth(), growth(), 0};
+  rounds[2] = std::ranges::max(rounds[0], rounds[1]) > kMost ? growth() : rounds[0];
+  std::ranges::sort(rounds);
+  EXPECT_LE(rounds[1], kMost) << "of " << rounds[0] << " to " << rounds[2];
 }
 
 /// Each step of `width` columns reads a row of blocks of its own.
