@@ -39,14 +39,18 @@ Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const in
   const double fill = with_tiles ? 0 : refill_cycles(loops, t, axis);
   const int64_t worth = fill > 0 ? std::max<int64_t>(2, int64_t(std::sqrt(work / fill))) : most_chunks;
   const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills, worth});
-  // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk.
+  // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk, or if its vectors are masked anyway, and
+  // nothing else is in it, the last chunk is shorter: masks are taken out of what is in front of its end.
   int64_t count = most;
   while (size % count != 0) --count;
   if (!with_tiles && count < most)
     for (int64_t more = most + 1; more * count < most * most; ++more)
       if (size % more == 0) return {axis, more};
-  if (count * 4 < std::min(with_tiles ? wanted : most, size)) count = size;
-  return {axis, count};
+  if (count * 4 >= std::min(with_tiles ? wanted : most, size)) return {axis, count};
+  const bool is_masked = in.axis(axis).size % loops.step_of(axis, t) != 0;
+  const bool is_alone = std::ranges::count_if(left, [](int64_t n) { return n > 1; }) == 1;
+  const int64_t steps = is_masked && is_alone ? (size + most - 1) / most : 1;
+  return {axis, (size + steps - 1) / steps};
 }
 
 }  // namespace

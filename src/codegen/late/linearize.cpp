@@ -184,17 +184,17 @@ class Linearizer {
     return std::span(next_).subspan(first, last - first);
   }
 
-  /// A LOAD reads the state that its memory names. A LOAD of memory without a state stands before all stores to it, but for those that it
-  /// waits for.
+  /// A LOAD reads the state that its memory names, so it stands before the stores to that state. A LOAD of memory without a state stands
+  /// before all stores to it, but for those that it waits for.
   void order_loads_before_stores() {
+    const auto state = [&](int access) { return nodes_[size_t(access)].src(0).src(0); };
     std::vector<int> loads, stores;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].is(Op::LOAD) && nodes_[i].src(0).src(0).is(Op::PARAM)) loads.push_back(int(i));
-      if (nodes_[i].is(Op::STORE) && memory_of(nodes_[i].src(0)).is(Op::PARAM)) stores.push_back(int(i));
-    }
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if ((nodes_[i].is(Op::LOAD) || nodes_[i].is(Op::STORE)) && memory_of(nodes_[i].src(0)).is(Op::PARAM))
+        (nodes_[i].is(Op::LOAD) ? loads : stores).push_back(int(i));
     for (int s : stores)
       for (int l : loads)
-        if (memory_of(nodes_[size_t(s)].src(0)) == nodes_[size_t(l)].src(0).src(0)) add_edge(l, s);
+        if (state(l) == state(s) || state(l) == memory_of(nodes_[size_t(s)].src(0))) add_edge(l, s);
   }
 
   /// Priorities of items that are ready: computation and asynchronous copies first, then loops and barriers, then stores.

@@ -70,6 +70,40 @@ TEST(PeelEnds, AtBothEnds) {
       }
 }
 
+/// Innermost loops, and those of them with masked accesses.
+std::pair<size_t, size_t> loops_and_masked(const UOp& linear) {
+  std::pair<size_t, size_t> out;
+  bool innermost = false, masked = false;
+  for (const UOp& u : linear.src()) {
+    if (u.is(Op::RANGE)) innermost = true, masked = false;
+    if (u.is(Op::LOAD) || u.is(Op::STORE)) masked = masked || u.src_count() == 3;
+    if (u.is(Op::END) && innermost) ++out.first, out.second += masked, innermost = false;
+  }
+  return out;
+}
+
+TEST(PeelEnds, InFrontOfTheEndOfAChunk) {
+  EXPECT_EQ(loops_and_masked(lowered(elementwise(100003), "LANE(0,8) THREAD(0,90)")), std::pair(size_t{2}, size_t{1}));
+  EXPECT_EQ(loops_and_masked(lowered(elementwise(100003), "LANE(0,8) UPCAST(0,4) THREAD(0,90)")), std::pair(size_t{2}, size_t{1}));
+  EXPECT_EQ(loops_and_masked(lowered(elementwise(100000), "LANE(0,8) THREAD(0,90)")), std::pair(size_t{2}, size_t{1}));
+  EXPECT_EQ(loops_and_masked(lowered(elementwise(8 * 90 * 7), "LANE(0,8) THREAD(0,90)")), std::pair(size_t{1}, size_t{0}));
+  for (const int64_t n : {57, 63, 64, 65, 999, 1000, 1001, 1007, 1023})
+    for (const char* opts : {"LANE(0,8) THREAD(0,2)", "LANE(0,8) THREAD(0,7)", n < 999 ? "THREAD(0,7)" : "LANE(0,8) THREAD(0,90)",
+                             "LANE(0,4) UPCAST(0,3) THREAD(0,5)", "LANE(0,8) UPCAST(0,2) THREAD(0,3)", "THREAD(0,4)"}) {
+      SCOPED_TRACE(std::string(opts) + ", " + std::to_string(n) + " elements");
+      const UOp kernel = elementwise(n);
+      EXPECT_EQ(difference_on_interp(kernel, parse_opts(opts), cpu_target("x86-64-v3")), "");
+      for (const char* device : {"CPU:LLVM", "CPU:CLANG"}) EXPECT_EQ(difference_on_cpu(kernel, parse_opts(opts), device), "");
+    }
+  for (const bool updates : {false, true})
+    for (const char* opts : {"LANE(1,8) THREAD(0,4)", "LANE(1,8) LANE(2,8) THREAD(1,3)", "LANE(0,4) THREAD(0,2)"}) {
+      SCOPED_TRACE(std::string(opts) + ", " + (updates ? "in place" : "apart"));
+      const UOp kernel = scaled_by_sums(6, 75, updates);
+      EXPECT_EQ(difference_on_interp(kernel, parse_opts(opts), cpu_target("x86-64-v3")), "");
+      EXPECT_EQ(difference_on_cpu(kernel, parse_opts(opts)), "");
+    }
+}
+
 TEST(PeelEnds, OnlyWhereThatSavesMasks) {
   const auto loops = [](const UOp& kernel, const char* opts) { return count(lowered(kernel, opts), Op::RANGE); };
   const auto stores = [](const UOp& kernel, const char* opts) { return count(lowered(kernel, opts), Op::STORE); };
