@@ -41,7 +41,7 @@ struct MemoryCosts {
   // In opts, in cycles of a core.
 
   double long_run = 1024;      ///< contiguous bytes from which on the processor fetches ahead
-  double streams = 32;         ///< of these runs that it follows at once
+  double streams = 16;         ///< of these runs that it follows at once
   int64_t line_bytes = 64;     ///< of a cache
   int64_t page_bytes = 4096;   ///< lines at this distance are in the same set of a first cache
   double copied_vector = 12;   ///< to copy a vector of a row that begins anywhere

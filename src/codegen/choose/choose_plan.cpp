@@ -7,6 +7,7 @@
 
 #include "codegen/choose/access_cost.h"
 #include "codegen/choose/cpu_candidates.h"
+#include "codegen/choose/memory_cost.h"
 
 namespace tinygrad::codegen {
 
@@ -152,8 +153,16 @@ CostedPlan with_best_operands(const CpuNest& nest) {
   const AroundNest& around = nest.around;
   const bool may_overlap = around.is_kernel && !around.updates_in_place && nest.nest.reduces > 0 && nest.nest.total_cost >= worth_tiling;
   const std::vector<Lanes> lanes = lane_candidates(nest);
-  CostedPlan best = PlansOfOperands(nest, {}, lanes, may_overlap).with_best_lanes({});
+  const PlansOfOperands streaming(nest, {}, lanes, may_overlap);
+  CostedPlan best = streaming.with_best_lanes({});
   if (!around.is_kernel) return best;
+  // Few rows of a far operand at once are read as the streams that they are.
+  if (first_loads(PlannedLoops(nest, best.plan), best.plan.tile) > 0)
+    for (const CacheBlocks& blocks : block_candidates(nest)) {
+      if (blocks.block == 0 || double(blocks.block) > general_costs().memory.streams) continue;
+      CostedPlan found = streaming.with_best_lanes(blocks);
+      if (found.cost < best.cost && fits_cache(PlannedLoops(nest, found.plan), found.plan.tile)) best = std::move(found);
+    }
   for (const Operands& operands : operand_candidates(nest)) {
     if (!operands.resident && !operands.windows) continue;  // is what `best` begins with
     const PlansOfOperands plans(nest, operands, lanes, may_overlap);

@@ -18,7 +18,7 @@ constexpr int64_t most_refills = 16;  // chunks that may each fill the same tile
 Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, bool with_tiles) {
   constexpr int64_t enough_steps = 16;
   const CpuNest& in = loops.in;
-  uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : ~uint64_t{0};
+  uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : loops.plan.blocks.axes ? far_axes(loops) : ~uint64_t{0};
   // A transpose reads its rows to their ends.
   if (loops.plan.transposes && left[size_t(loops.plan.lanes[0].axis)] >= enough_steps) moves &= ~(uint64_t{1} << loops.plan.tile.axis[0]);
   // Each chunk of results that follow a joined loop would take all of its steps.
@@ -38,6 +38,7 @@ Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const in
   if (!in.axis(axis).is_known) return {axis, size};
   const double fill = with_tiles ? 0 : refill_cycles(loops, t, axis);
   const int64_t worth = fill > 0 ? std::max<int64_t>(2, int64_t(std::sqrt(work / fill))) : most_chunks;
+  wanted = std::min(wanted, chunks_of_long_runs(loops, axis));
   const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills, worth});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk, or if its vectors are masked anyway, and
   // nothing else is in it, the last chunk is shorter: masks are taken out of what is in front of its end.

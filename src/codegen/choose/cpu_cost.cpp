@@ -237,8 +237,11 @@ void TileCosts::share_out(const Tile& t, CpuCost& cost) const {
   for (int i = 0; i < 2; ++i)
     if (t.count[i] > 1) left[size_t(t.axis[i])] = (left[size_t(t.axis[i])] + t.count[i] - 1) / t.count[i];
   const Chunks chunks = chunks_of(loops_, t, left, wanted_chunks_, work_);
-  cost.waiting = leaves_threads_idle(chunks.count) ? 1 / double(chunks.count) : std::min(0.05, 0.5 / double(chunks.count));
-  if (chunks.axis >= 0) cost.refills = double(chunks.count - 1) * refill_cycles(loops_, t, chunks.axis);
+  const bool is_idle = leaves_threads_idle(chunks.count) || (chunks.count == 1 && wanted_chunks_ > 1);
+  cost.waiting = is_idle ? 1 / double(chunks.count) : std::min(0.05, 0.5 / double(chunks.count));
+  if (chunks.axis < 0) return;
+  cost.refills = double(chunks.count - 1) * refill_cycles(loops_, t, chunks.axis);
+  cost.first_loads += short_run_cycles(loops_, chunks.axis, chunks.count);
 }
 
 CpuCost cost_of(const CpuNest& nest, const CpuPlan& plan) { return TileCosts(PlannedLoops(nest, plan)).of(plan.tile); }

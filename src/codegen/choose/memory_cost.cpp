@@ -69,11 +69,17 @@ class UsedElements {
 /// The factor by which lines of the cache hold more than a tile: of runs that begin anywhere, parts of the first and the last line.
 double lines_of_runs(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
   if (loops.is_dense(w, t)) return 1;
-  const double item = double(itemsize(w.node.dtype()));
+  const double item = double(itemsize(w.node.dtype())), line = double(general_costs().memory.line_bytes);
   double run = item;
-  for (size_t i = 0; i < loops.in.axes(); ++i)
-    if (has_axis(w.depends, int(i)) && std::abs(w.strides[i]) == 1) run *= of_tile(loops, int(i), t);
-  return 1 + (double(general_costs().memory.line_bytes) - item) / run;
+  bool is_aligned = true;
+  for (size_t i = 0; i < loops.in.axes(); ++i) {
+    if (!has_axis(w.depends, int(i))) continue;
+    if (std::abs(w.strides[i]) == 1)
+      run *= of_tile(loops, int(i), t);
+    else
+      is_aligned = is_aligned && std::fmod(double(w.strides[i]) * item, line) == 0;
+  }
+  return is_aligned && std::fmod(run, line) == 0 ? 1 : 1 + (line - item) / run;
 }
 
 /// The rate at which panels of an array of `of` bytes are filled from beyond the second cache. Each has a short run of many rows, unless
@@ -91,6 +97,54 @@ double fill_rate(const PlannedLoops& loops, const NestedWork& w, double of) {
       run *= double(loops.plan.lanes.along(int(i)));
   }
   return far_rate(in, of, run, rows);
+}
+
+/// Bytes of all elements that a load reads.
+double bytes_of(const CpuNest& in, const NestedWork& w) {
+  double bytes = double(itemsize(w.node.dtype()));
+  for (size_t i = 0; i < in.axes(); ++i)
+    if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
+  return bytes;
+}
+
+/// Whether a load reads far memory as it lies along this axis.
+bool is_far_row(const PlannedLoops& loops, const NestedWork& w, int axis) {
+  return loops.in.is_reduced_load(w) && !loops.is_staged(w) && std::abs(w.strides[size_t(axis)]) == 1 &&
+         is_far(loops.in, bytes_of(loops.in, w));
+}
+
+/// A load inside of a reduction of what is neither copied nor computed into a tile.
+bool is_read_in_place(const PlannedLoops& loops, const NestedWork& w) {
+  return loops.in.is_reduced_load(w) && !loops.is_staged(w) && !loops.is_in_fill(w);
+}
+
+/// What a tile reads of an array in place: so many rows, each a run of contiguous bytes.
+struct TileRows {
+  double rows = 1, run = 0;
+  double bytes = 0;  ///< of all of the array that is read
+};
+TileRows rows_of(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+  const double item = double(itemsize(w.node.dtype()));
+  TileRows out{.run = item, .bytes = bytes_of(loops.in, w)};
+  for (size_t i = 0; i < loops.in.axes(); ++i) {
+    if (!has_axis(w.depends, int(i))) continue;
+    if (const auto stride = std::abs(w.strides[i]); stride >= 1 && stride <= most_apart)
+      out.run += item * double(stride) * (of_tile(loops, int(i), t) - 1);
+    else
+      out.rows *= of_tile(loops, int(i), t);  // all terms of a sum, or of its block, before a row goes on
+  }
+  return out;
+}
+
+/// What the lines that a tile reads in place take of the first cache.
+double bytes_in_l1(const PlannedLoops& loops, const Tile& t) {
+  double sum = 0;
+  for (const NestedWork& w : loops.in.nest.works) {
+    if (!is_read_in_place(loops, w)) continue;
+    const TileRows r = rows_of(loops, w, t);
+    sum += r.rows * std::max(r.run, double(general_costs().memory.line_bytes)) * UsedElements(loops, w, t).in_l1();
+  }
+  return sum;
 }
 
 }  // namespace
@@ -140,6 +194,8 @@ double refill_cycles(const PlannedLoops& loops, const Tile& t, int axis) {
   double sum = 0;
   for (const NestedWork& w : loops.in.nest.works) {
     if (!w.is_access || has_axis(w.depends, axis)) continue;
+    if (loops.plan.blocks.axes && loops.in.is_reduced_load(w) && !loops.is_staged(w) && is_far(loops.in, bytes_of(loops.in, w)))
+      sum += bytes_of(loops.in, w) / loops.in.rates.memory;
     if (!loops.is_windowed(w)) {
       sum += loops.is_staged(w) && !has_axis(loops.resident_axes, axis) ? panel_cycles(loops, w) : 0;
     } else if (const WindowTile tile = window_tile(loops, w, t); is_inside(tile.axis)) {
@@ -155,20 +211,40 @@ double first_loads(const PlannedLoops& loops, const Tile& t) {
   const MemoryCosts& costs = general_costs().memory;
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
-    if (!in.is_reduced_load(w) || loops.is_staged(w) || loops.is_in_fill(w)) continue;
-    const double item = double(itemsize(w.node.dtype()));
-    double bytes = item, run = item, rows = 1;
-    for (size_t i = 0; i < in.axes(); ++i) {
-      const double size = double(in.axis(int(i)).size);
-      if (!has_axis(w.depends, int(i))) continue;
-      bytes *= size;
-      if (const auto stride = std::abs(w.strides[i]); stride >= 1 && stride <= most_apart)
-        run += item * double(stride) * (of_tile(loops, int(i), t) - 1);
-      else
-        rows *= in.axis(int(i)).is_reduce ? size : of_tile(loops, int(i), t);  // all of a sum, before a row goes on
-    }
-    if (is_far(in, bytes) && run < costs.long_run && rows > costs.streams) sum += bytes / far_rate(in, bytes, run, rows);
+    if (!is_read_in_place(loops, w)) continue;
+    const TileRows r = rows_of(loops, w, t);
+    if (!is_far(in, r.bytes) || r.run >= costs.long_run) continue;
+    const double cycles = r.bytes / far_rate(in, r.bytes, r.run, std::max(r.rows, costs.streams + 1));
+    // Partial results of each copy are streams, too.
+    const double streams = r.rows + (loops.plan.blocks.axes ? double(t.copies()) : 0);
+    sum += streams > costs.streams ? cycles : cycles * evicted_from_l1(in.target, bytes_in_l1(loops, t));
   }
+  return sum;
+}
+
+uint64_t far_axes(const PlannedLoops& loops) {
+  uint64_t axes = 0;
+  for (const NestedWork& w : loops.in.nest.works)
+    if (loops.in.is_reduced_load(w) && is_far(loops.in, bytes_of(loops.in, w))) axes |= w.depends;
+  return axes;
+}
+
+int64_t chunks_of_long_runs(const PlannedLoops& loops, int axis) {
+  int64_t most = loops.in.axis(axis).size;
+  const CacheBlocks& blocks = loops.plan.blocks;
+  if (blocks.block == 0 || double(blocks.block) > general_costs().memory.streams) return most;
+  const int64_t page = general_costs().memory.page_bytes;
+  for (const NestedWork& w : loops.in.nest.works)
+    if (is_far_row(loops, w, axis))
+      most = std::min(most, std::max<int64_t>(2, loops.in.axis(axis).size * int64_t(itemsize(w.node.dtype())) / page));
+  return most;
+}
+
+double short_run_cycles(const PlannedLoops& loops, int axis, int64_t chunks) {
+  double sum = 0;
+  if (chunks > chunks_of_long_runs(loops, axis))
+    for (const NestedWork& w : loops.in.nest.works)
+      if (is_far_row(loops, w, axis)) sum += bytes_of(loops.in, w) / loops.in.rates.short_runs;
   return sum;
 }
 

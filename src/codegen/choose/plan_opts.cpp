@@ -153,6 +153,7 @@ class OptList {
   // Short loops of reductions are written out. A long loop with few accumulators is written out in part, with an accumulator for each step.
 
   void unroll() {
+    if (!plan_.operands.resident && plan_.blocks.axes) return;                              // compilers write a block out
     if (plan_.operands.resident && double(plan_.tile.copies()) >= in_.independent) return;  // one loop over all of the tile
     uint64_t seen = 0, ended = 0;                                                           // reduced axes, and those that are still a loop
     std::vector<int64_t> steps(in_.axes(), 1);

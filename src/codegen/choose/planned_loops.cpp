@@ -6,6 +6,7 @@
 
 #include "base/small_vector.h"
 #include "codegen/choose/cache_sets.h"
+#include "codegen/choose/memory_cost.h"
 #include "codegen/choose/window_cost.h"
 
 namespace tinygrad::codegen {
@@ -169,8 +170,11 @@ int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments)
 int64_t partial_result_bytes(const PlannedLoops& loops, const Tile& t) {
   const CpuNest& in = loops.in;
   int64_t bytes = in.nest.item_bytes;
-  for (size_t i = 0; i < in.axes() && bytes <= in.target.l2_bytes; ++i)
-    if (!in.axis(int(i)).is_reduce) bytes *= has_axis(loops.resident_axes, int(i)) ? loops.step_of(int(i), t) : in.axis(int(i)).size;
+  for (size_t i = 0; i < in.axes() && bytes <= in.target.l2_bytes; ++i) {
+    if (in.axis(int(i)).is_reduce) continue;
+    const int64_t size = in.axis(int(i)).size, chunks = std::min(size, chunks_of_long_runs(loops, int(i)));
+    bytes *= has_axis(loops.resident_axes, int(i)) ? loops.step_of(int(i), t) : chunks < size ? (size + chunks - 1) / chunks : size;
+  }
   return bytes;
 }
 

@@ -56,6 +56,26 @@ TEST(CpuPlan, TermsAreOfWhatThePlanHas) {
   });
 }
 
+CostedPlan plan_for(const UOp& kernel, const char* arch) {
+  const UOp simple = simplified_kernel(kernel);
+  const Nest nest = analyze_nest(simple, simple.src(0));
+  const Target target = cpu_target(arch);
+  return choose_plan(CpuNest(nest, target, {.updates_in_place = false}));
+}
+
+TEST(CpuPlan, FewRowsReadAMatrixInStreams) {
+  for (const char* arch : {"x86-64-v3", "znver3", "znver4", "neoverse-n1"})
+    for (const int64_t rows : {1, 2, 4, 8}) {
+      SCOPED_TRACE(std::string(arch) + ", " + std::to_string(rows) + " rows");
+      const CostedPlan few = plan_for(test::matmul(rows, 4096, 4096), arch);
+      EXPECT_GT(few.plan.blocks.axes, 0u);
+      EXPECT_EQ(few.plan.operands.resident, 0u);
+      EXPECT_LE(few.plan.blocks.block + few.plan.tile.copies(), 16);
+    }
+  // One whose rows the caches hold is no stream.
+  EXPECT_EQ(plan_for(test::matmul(4, 512, 512), "znver3").plan.blocks.axes, 0u);
+}
+
 /// Calls use(plan without cache blocks, cache blocks, tile) for a sample of a nest's plans.
 template <class Use>
 void for_plans(const CpuNest& nest, Use&& use) {
