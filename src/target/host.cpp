@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
+#include "base/cpu.h"
+#include "base/options.h"
 #include "target/host_core.h"
 #include "target/host_tiles.h"
 #include "target/target.h"
@@ -166,6 +168,7 @@ Target detect() {
   if (l3.bytes > 0) t.l3_bytes = l3.bytes;
   if (l1.ways > 0) t.core.l1_ways = l1.ways;
   if (l2.ways > 0) t.core.l2_ways = l2.ways;
+  t.threads = int(cpu_thread_count(current_options()));
   if (const auto kept = kept_core(t)) t.core = *kept;
   return t;
 }

@@ -140,7 +140,7 @@ ContentKey Target::key() const {
       .add(memory_alignment)
       .add(async_copy_bytes)
       .add(has_cache_hints);
-  h.add(has_threads).add(has_groups).add(max_group_items);
+  h.add(has_threads).add(threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);
   h.add(group_memory_bytes).add(declared_group_bytes).add(max_buffers).add(has_buffer_offsets);
