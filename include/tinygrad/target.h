@@ -88,8 +88,8 @@ struct TINYGRAD_EXPORT Target {
   CpuCore core = {};  ///< of a CPU
 
   bool has_threads = false;  ///< kernels take a chunk range (AxisKind::thread)
-  int threads =
-      0;  ///< that run the chunks of a host's kernels; 0: not known. No result depends on it, only into how many chunks they are cut
+  /// That run the chunks of a host's kernels; 0: not known. Only how many chunks there are may depend on it, no plan and no result.
+  int threads = 0;
   bool has_groups = false;  ///< kernels run as a grid of work-groups (SPECIAL), with group memory and barriers
   int64_t max_group_items = 0;
   int64_t full_group = 256;  ///< work-items that hide each other's waiting: what heuristics put into a group at most

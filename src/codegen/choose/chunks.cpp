@@ -15,7 +15,8 @@ constexpr int64_t most_chunks = 256;
 constexpr int64_t most_refills = 16;  // chunks that may each fill the same tile for themselves
 
 /// Among the axes that move resident tiles (`with_tiles`), or among the others.
-Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, bool with_tiles) {
+Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, int threads,
+                    bool with_tiles) {
   constexpr int64_t enough_steps = 16;
   const CpuNest& in = loops.in;
   uint64_t moves = loops.plan.operands.resident ? loops.resident_axes : loops.plan.blocks.axes ? far_axes(loops) : ~uint64_t{0};
@@ -38,7 +39,7 @@ Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const in
   if (!in.axis(axis).is_known) return {axis, size};
   const double fill = with_tiles ? 0 : refill_cycles(loops, t, axis);
   const int64_t worth = fill > 0 ? std::max<int64_t>(2, int64_t(std::sqrt(work / fill))) : most_chunks;
-  wanted = std::min(wanted, chunks_of_long_runs(loops, axis));
+  wanted = std::min(wanted, chunks_of_long_runs(loops, axis, threads));
   const int64_t most = std::min({wanted, size, with_tiles ? most_chunks : most_refills, worth});
   // A divisor, so that no end is masked; without a good one, every step of the loop is a chunk, or if its vectors are masked anyway, and
   // nothing else is in it, the last chunk is shorter: masks are taken out of what is in front of its end.
@@ -56,11 +57,11 @@ Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const in
 
 }  // namespace
 
-Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work) {
+Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, int threads) {
   if (wanted < 2 || !loops.in.target.has_threads) return {};
-  const Chunks with_tiles = chunks_along(loops, t, left, wanted, work, true);
+  const Chunks with_tiles = chunks_along(loops, t, left, wanted, work, threads, true);
   if (with_tiles.axis >= 0 && !leaves_threads_idle(with_tiles.count)) return with_tiles;
-  const Chunks others = chunks_along(loops, t, left, wanted, work, false);
+  const Chunks others = chunks_along(loops, t, left, wanted, work, threads, false);
   if (with_tiles.axis < 0) return others;
   return others.count <= most_refills && others.count % 2 == 0 ? others : with_tiles;
 }

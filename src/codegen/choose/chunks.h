@@ -18,8 +18,8 @@ struct Chunks {
 ///
 ///   (n - 1) * fill + work / n
 ///
-/// as n threads at most work at once, which is least for the square root of work / fill.
-Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work);
+/// as n threads at most work at once, which is least for the square root of work / fill. `threads` is as in chunks_of_long_runs.
+Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, int threads = 0);
 
 /// As many as have enough cycles each of this work.
 int64_t wanted_chunks(const CpuNest& in, double work);

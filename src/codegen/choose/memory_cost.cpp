@@ -229,11 +229,11 @@ uint64_t far_axes(const PlannedLoops& loops) {
   return axes;
 }
 
-int64_t chunks_of_long_runs(const PlannedLoops& loops, int axis) {
+int64_t chunks_of_long_runs(const PlannedLoops& loops, int axis, int threads) {
   int64_t most = loops.in.axis(axis).size;
   const CacheBlocks& blocks = loops.plan.blocks;
   if (blocks.block == 0 || double(blocks.block) > general_costs().memory.streams) return most;
-  const int64_t page = general_costs().memory.page_bytes, least = std::max(2, loops.in.target.threads);
+  const int64_t page = general_costs().memory.page_bytes, least = std::max(2, threads);
   for (const NestedWork& w : loops.in.nest.works)
     if (is_far_row(loops, w, axis))
       most = std::min(most, std::max(least, loops.in.axis(axis).size * int64_t(itemsize(w.node.dtype())) / page));

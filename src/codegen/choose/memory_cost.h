@@ -29,8 +29,8 @@ double first_loads(const PlannedLoops& loops, const Tile& t);
 /// The axes along which far memory is loaded.
 uint64_t far_axes(const PlannedLoops& loops);
 /// The most chunks of an output axis that leave a page of each row of far memory to a chunk, where a block of rows is read side by side;
-/// but one for each thread.
-int64_t chunks_of_long_runs(const PlannedLoops& loops, int axis);
+/// but one for each of so many threads. Costs know of no threads: the plan, and with it the order of sums, is the same for any number.
+int64_t chunks_of_long_runs(const PlannedLoops& loops, int axis, int threads = 0);
 /// Reading such rows where there are more chunks than that.
 double short_run_cycles(const PlannedLoops& loops, int axis, int64_t chunks);
 

@@ -220,7 +220,7 @@ class OptList {
 
   void choose_threads() {
     const double work = work_of(loops_, plan_.lanes);
-    if (const Chunks c = chunks_of(loops_, plan_.tile, left_, wanted_chunks(in_, work), work); c.axis >= 0)
+    if (const Chunks c = chunks_of(loops_, plan_.tile, left_, wanted_chunks(in_, work), work, in_.target.threads); c.axis >= 0)
       push(OptOp::THREAD, number_of(c.axis), in_.axis(c.axis).is_known ? c.count : 0);
   }
 

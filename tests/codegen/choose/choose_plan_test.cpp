@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/choose/cpu_candidates.h"
+#include "codegen/choose/plan_opts.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_axes.h"
 #include "codegen/kernels.h"
@@ -74,6 +75,29 @@ TEST(CpuPlan, FewRowsReadAMatrixInStreams) {
     }
   // One whose rows the caches hold is no stream.
   EXPECT_EQ(plan_for(test::matmul(4, 512, 512), "znver3").plan.blocks.axes, 0u);
+}
+
+TEST(CpuPlan, ThreadsSayOnlyIntoHowManyChunks) {
+  const auto opts_for = [](const UOp& kernel, int threads) {
+    Target target = cpu_target("znver3");
+    target.threads = threads;
+    const UOp simple = simplified_kernel(kernel);
+    const Nest nest = analyze_nest(simple, simple.src(0));
+    const CpuNest in(nest, target, {.updates_in_place = false});
+    std::vector<Opt> opts = opts_of(in, choose_plan(in).plan);
+    const auto is_thread = [](const Opt& o) { return o.op == OptOp::THREAD; };
+    const auto chunks = std::ranges::find_if(opts, is_thread);
+    const int32_t count = chunks == opts.end() ? 1 : chunks->arg;
+    opts.erase(std::remove_if(opts.begin(), opts.end(), is_thread), opts.end());
+    return std::pair(to_string(opts), count);
+  };
+  for (const int64_t rows : {1, 4, 16, 64, 96})
+    for (const int64_t columns : {4096, 11008}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(columns) + " columns");
+      const UOp kernel = test::matmul(rows, columns, 4096);
+      for (const int threads : {1, 2, 16, 64}) EXPECT_EQ(opts_for(kernel, threads).first, opts_for(kernel, 0).first) << threads;
+    }
+  EXPECT_LT(opts_for(test::matmul(4, 4096, 4096), 2).second, opts_for(test::matmul(4, 4096, 4096), 16).second);
 }
 
 /// Calls use(plan without cache blocks, cache blocks, tile) for a sample of a nest's plans.
