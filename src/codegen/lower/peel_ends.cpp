@@ -7,6 +7,7 @@
 #include "codegen/kernel_axes.h"
 #include "codegen/rebuild.h"
 #include "codegen/simplify.h"
+#include "codegen/split_range.h"
 #include "kernel/accessed_memory.h"
 #include "shape/ranges.h"
 #include "target/costs.h"
@@ -60,10 +61,14 @@ class Peeling {
       for (const UOp& mask : known) map[mask] = constant(DType::bool_, true);
       if (of->whole && !parts.empty())
         for (const UOp& memory : of->updated) map[memory] = after(memory, parts);
-      for (const UOp& s : of->states) map[s] = state_behind(s, r, parts, inner);
-      const UOp effect = substitute_open(std::span(&body, 1), UOps{r}, std::move(map))[0];
+      const bool at_most_once = inner && most_iterations(inner) <= 1;
+      for (const UOp& s : of->states) map[s] = state_behind(s, r, parts, at_most_once ? UOp() : inner);
+      UOp effect = substitute_open(std::span(&body, 1), UOps{r}, std::move(map))[0];
       UOps closed;
-      if (inner) closed.push_back(inner);
+      if (at_most_once)
+        effect = if_any(effect, inner);
+      else if (inner)
+        closed.push_back(inner);
       closed.append(lanes.begin(), lanes.end());
       parts.push_back(closed.empty() ? effect : end(effect, closed));
     };
@@ -175,6 +180,11 @@ class Peeling {
     NodeMap<UOp> map;
     map[r] = rest + p.first;
     return const_value(simplify(substitute(condition, map))) != nullptr;
+  }
+
+  /// What a loop of at most one iteration does, masked where there is none: its index is always 0, so nothing would stay in the loop.
+  static UOp if_any(const UOp& effect, const UOp& r) {
+    return apply_split(effect, {.range = r, .parts = {}, .value = index_const(0), .valid = index_const(0) < r.src(0)});
   }
 
   /// A state of memory that the loop carries along, behind the parts before; `loop` of the part that it is for, if that is one.

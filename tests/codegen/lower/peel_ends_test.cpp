@@ -31,6 +31,19 @@ UOp padded_row_sums(int64_t rows, int64_t columns, int64_t before, int64_t behin
   return kernel({ended(write(arg(0, rows), i, reduce_over(Op::ADD, x, {k})), {i})});
 }
 
+/// A convolution in groups of every second element of rows, with zeros around them.
+UOp padded_windows(int64_t batch, int64_t groups, int64_t outputs, int64_t results, int64_t inputs, int64_t window, int64_t before) {
+  const int64_t columns = results + window - 1 - 2 * before;
+  const UOp n = loop(batch, 0), g = loop(groups, 1), o = loop(outputs, 2), i = loop(results, 3);
+  const UOp c = reduce_loop(inputs, 4), k = reduce_loop(window, 5), at = i + k - before;
+  const UOp valid = logical_not(at < index_const(0)) & (at < index_const(columns)), row = (n * groups + g) * inputs + c;
+  const UOp x = load(mask_index(index(arg(1, batch * groups * inputs * columns * 2), row * (columns * 2) + at * 2), valid));
+  const UOp factor = read(arg(2, groups * outputs * inputs * window), ((g * outputs + o) * inputs + c) * window + k);
+  const UOp place = ((n * groups + g) * outputs + o) * results + i;
+  const UOp result = write(arg(0, batch * groups * outputs * results), place, reduce_over(Op::ADD, x * factor, {c, k}));
+  return kernel({ended(result, {n, g, o, i})});
+}
+
 /// Masked accesses in loops that have no loops inside.
 size_t masked_in_loops(const UOp& linear) {
   size_t masked = 0, since = 0;
@@ -52,6 +65,19 @@ TEST(PeelEnds, LoopsHaveNoMasks) {
   EXPECT_EQ(masked_in_loops(lowered(row_sums(6, 75), "LANE(1,8) UNROLL(1,4)")), 0u);
   EXPECT_EQ(masked_in_loops(lowered(scaled_by_sums(6, 75, false), "LANE(1,8) LANE(2,8)")), 0u);
   EXPECT_EQ(masked_in_loops(lowered(elementwise(1001), "LANE(0,8) UPCAST(0,4)")), 0u);
+}
+
+// Of a chunk's fill, the first elements may be masked: in the first chunk, and in no other.
+TEST(PeelEnds, FillsOfChunks) {
+  for (const int64_t before : {1, 2})
+    for (const char* opts : {"LANE(3,8) UPCAST(0,3) BLOCK(2,3) UPCAST(3,3) SWAP(0,1) SWAP(1,2) THREAD(4,6) STAGE(0,1,thread,1)",
+                             "LANE(3,8) UPCAST(0,3) SWAP(0,1) SWAP(1,2) THREAD(3,6) STAGE(0,1,thread,1)",
+                             "LANE(3,8) THREAD(3,4) STAGE(0,1,thread,1)", "UPCAST(0,3) SWAP(0,1) THREAD(3,19) STAGE(0,1,thread,1)"}) {
+      SCOPED_TRACE(std::string(opts) + ", " + std::to_string(before) + " before");
+      const UOp kernel = padded_windows(3, 2, 4, 94, 2, 1 + before, before);
+      EXPECT_EQ(difference_on_interp(kernel, parse_opts(opts), cpu_target("x86-64-v3")), "");
+      EXPECT_EQ(difference_on_cpu(kernel, parse_opts(opts)), "");
+    }
 }
 
 TEST(PeelEnds, AtBothEnds) {
