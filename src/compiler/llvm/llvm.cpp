@@ -19,7 +19,7 @@ namespace {
 
 // Part of every cache key: to be changed with the passes or the code generator's options. It stands for the version of LLVM too, which
 // a warm start does not know.
-constexpr std::string_view kVersion = "llvm-3";
+constexpr std::string_view kVersion = "llvm-4";
 // Kernels are one function whose vectors, unrolling and fusion are decided, so what is left is cleaning up and keeping addresses cheap:
 // half the time of default<O2> for code that is as fast. The SLP vectorizer alone took a third of that, and made vectors of index
 // arithmetic.
@@ -29,11 +29,10 @@ constexpr const char* kPasses =
     // Accumulators become registers.
     "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,"
     // What does not change leaves its loop; indices become as wide as addresses; short loops unroll.
-    "loop-mssa(loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),"
-    "sroa,vector-combine,gvn,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),simplifycfg,loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa,vector-combine,gvn,loop-mssa(licm),early-cse,simplifycfg,"
     // Loops for which no vector axis was chosen.
-    "loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg,vector-combine,loop-unroll,"
-    "sroa,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-sink,instsimplify,simplifycfg)";
+    "loop-vectorize,loop-unroll,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-sink,simplifycfg)";
 
 // What the default level adds is scheduling after register allocation, a tenth of the time of code generation, which processors that
 // reorder instructions do not need.
@@ -58,20 +57,20 @@ void collect_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
 class Compilation {
  public:
   Compilation(const LlvmApi& llvm, const std::string& source, std::string_view arch)
-      : llvm_(llvm), source_(source), processor_(processor_names(arch)), context_(llvm.ContextCreate(), llvm.ContextDispose) {
+      : llvm_(llvm), source_(source), arch_(arch), context_(llvm.ContextCreate(), llvm.ContextDispose) {
     llvm_.ContextSetDiagnosticHandler(context_.get(), collect_diagnostic, &diagnostics_);
   }
 
   std::string object() {
     const Owned<LLVMModuleRef> module = parse();
-    const Owned<LLVMTargetMachineRef> machine = target_machine();
-    const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine.get()), llvm_.DisposeTargetData);
+    const LLVMTargetMachineRef machine = target_machine();
+    const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine), llvm_.DisposeTargetData);
     llvm_.SetModuleDataLayout(module.get(), layout.get());
     if (current_options().spec > 0) verify(module.get());
     check_interrupt();
-    optimize(module.get(), machine.get());
+    optimize(module.get(), machine);
     check_interrupt();
-    return emit(module.get(), machine.get());
+    return emit(module.get(), machine);
   }
 
  private:
@@ -84,14 +83,20 @@ class Compilation {
     return {module, llvm_.DisposeModule};
   }
 
-  Owned<LLVMTargetMachineRef> target_machine() {
-    const auto& [triple, cpu, features] = processor_;
+  /// The machine of the last processor that this thread compiled for: what it looks up about one, it keeps.
+  LLVMTargetMachineRef target_machine() {
+    thread_local std::string arch;
+    thread_local Owned<LLVMTargetMachineRef> machine(nullptr, nullptr);
+    if (machine && arch == arch_) return machine.get();
+    const auto& [triple, cpu, features] = processor_names(arch_);
     need_processors_of(triple);
     LLVMTargetRef target = nullptr;
     char* message = nullptr;
     if (llvm_.GetTargetFromTriple(triple, &target, &message)) refuse(fmt::format("finding the target {}", triple), take(message), source_);
-    return {llvm_.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(), kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
-            llvm_.DisposeTargetMachine};
+    machine = {llvm_.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(), kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
+               llvm_.DisposeTargetMachine};
+    arch = arch_;
+    return machine.get();
   }
 
   void verify(LLVMModuleRef module) {
@@ -133,7 +138,7 @@ class Compilation {
 
   const LlvmApi& llvm_;
   const std::string& source_;
-  const ProcessorNames processor_;
+  const std::string_view arch_;
   std::string diagnostics_;
   Owned<LLVMContextRef> context_;
 };
