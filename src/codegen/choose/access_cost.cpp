@@ -78,6 +78,12 @@ double vectors_of(const CpuNest& in, const Lane& l) {
   return std::ceil(size / double(l.lanes)) / size;
 }
 
+/// Registers of a vector of these values: two for wide ones where lanes are chosen for narrower ones.
+double registers_of(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
+  if (lanes.core || in.target.vector_bits == 0 || !is_wide(w)) return 1;
+  return std::max(1.0, double(lanes.widest() * 64) / double(in.target.vector_bits));
+}
+
 double join_cost(const CpuNest& in, const Lane& l) {
   double outputs = 0;
   for (const NestedWork& w : in.nest.works)
@@ -107,7 +113,7 @@ double share_of_known_masks(const CpuNest& in, const NestedWork& w, const Lanes&
 }
 
 double share_as_it_lies(const CpuNest& in, const NestedWork& w, const Lanes& lanes) {
-  double left = gate_cost(in, w, lanes);
+  double left = gate_cost(in, w, lanes) * registers_of(in, w, lanes);
   for (const Lane& l : lanes) {
     if (!has_axis(w.inside, l.axis)) continue;
     const NestAxis& a = in.axis(l.axis);

@@ -167,7 +167,7 @@ CostedPlan with_best_operands(const CpuNest& nest) {
     if (!operands.resident && !operands.windows) continue;  // is what `best` begins with
     const PlansOfOperands plans(nest, operands, lanes, may_overlap);
     if (plans.least() >= best.cost) continue;
-    const bool in_blocks = operands.resident != 0 && operands.windows == operands.computed;
+    const bool in_blocks = operands.resident != 0 && !operands.whole && operands.windows == operands.computed;
     for (const CacheBlocks& blocks : in_blocks ? block_candidates(nest) : std::vector<CacheBlocks>{{}}) {
       CostedPlan found = plans.with_best_lanes(blocks);
       if (!fits_cache(PlannedLoops(nest, found.plan), found.plan.tile)) continue;
@@ -206,7 +206,7 @@ std::vector<CostedPlan> cheapest_plans(const CpuNest& nest, size_t count) {
   const std::vector<Lanes> candidates = lane_candidates(nest);
   std::vector<CostedPlan> plans;
   for (const Operands& operands : operand_candidates(nest)) {
-    const bool in_blocks = operands.resident != 0 && !operands.windows;
+    const bool in_blocks = operands.resident != 0 && !operands.whole && !operands.windows;
     for (const Lanes& lanes : cheapest_lanes(nest, {.operands = operands}, candidates)) {
       for (const CacheBlocks& blocks : in_blocks ? block_candidates(nest) : std::vector<CacheBlocks>{{}}) {
         CpuPlan plan{.lanes = lanes, .operands = operands, .blocks = blocks};

@@ -37,6 +37,7 @@ Chunks chunks_along(const PlannedLoops& loops, const Tile& t, std::span<const in
   if (axis < 0) return {};
   const int64_t size = left[size_t(axis)];
   if (!in.axis(axis).is_known) return {axis, size};
+  if (loops.plan.operands.whole) return axis == 0 ? Chunks{axis, size} : Chunks{};
   const double fill = with_tiles ? 0 : refill_cycles(loops, t, axis);
   const int64_t worth = fill > 0 ? std::max<int64_t>(2, int64_t(std::sqrt(work / fill))) : most_chunks;
   wanted = std::min(wanted, chunks_of_long_runs(loops, axis, threads));
@@ -64,6 +65,10 @@ Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64
   const Chunks others = chunks_along(loops, t, left, wanted, work, threads, false);
   if (with_tiles.axis < 0) return others;
   return others.count <= most_refills && others.count % 2 == 0 ? others : with_tiles;
+}
+
+int64_t fills_of(const PlannedLoops& loops, const Chunks& chunks) {
+  return loops.plan.operands.whole ? std::min(chunks.count, most_refills) : chunks.count;
 }
 
 int64_t wanted_chunks(const CpuNest& in, double work) {

@@ -21,6 +21,9 @@ struct Chunks {
 /// as n threads at most work at once, which is least for the square root of work / fill. `threads` is as in chunks_of_long_runs.
 Chunks chunks_of(const PlannedLoops& loops, const Tile& t, std::span<const int64_t> left, int64_t wanted, double work, int threads = 0);
 
+/// How often chunks fill tiles that all of them use: each of them, or where tiles are whole all those that a thread takes at once.
+int64_t fills_of(const PlannedLoops& loops, const Chunks& chunks);
+
 /// As many as have enough cycles each of this work.
 int64_t wanted_chunks(const CpuNest& in, double work);
 

@@ -61,6 +61,21 @@ std::vector<uint64_t> reused_arguments(const CpuNest& nest) {
   return alone;
 }
 
+/// Whether the second cache holds all of these arguments, and the outermost loop, which threads share, needs all of them.
+bool may_be_whole(const CpuNest& nest, uint64_t arguments) {
+  if (nest.axes() == 0 || nest.axis(0).is_reduce || !nest.axis(0).is_known) return false;
+  int64_t bytes = 0;
+  for (const NestedWork& w : nest.nest.works) {
+    if (!(w.argument & arguments)) continue;
+    if (has_axis(w.depends, 0)) return false;
+    double of_one = double(itemsize(w.node.dtype()));
+    for (size_t i = 0; i < nest.axes(); ++i)
+      if (has_axis(w.depends, int(i))) of_one *= double(nest.axis(int(i)).size);
+    bytes += int64_t(std::min(of_one, double(nest.target.l2_bytes)));
+  }
+  return bytes < nest.target.l2_bytes;
+}
+
 /// Counts of copies along an axis.
 std::vector<int64_t> tile_counts(const PlannedLoops& loops, int axis, bool may_overlap) {
   const CpuNest& in = loops.in;
@@ -90,6 +105,14 @@ int contiguous_axis(const Nest& nest, Op op, int other) {
   return -1;
 }
 
+/// Bytes of the values for which vectors are made: the widest ones, unless most of the work is on half as many.
+int64_t vector_item_bytes(const CpuNest& in) {
+  if (in.nest.item_bytes <= 4 || in.nest.reduces > 0) return in.nest.item_bytes;
+  double wide = 0, narrow = 0;
+  for (const NestedWork& w : in.nest.works) (is_wide(w) ? wide : narrow) += w.cost * w.trips;
+  return narrow > wide ? 4 : in.nest.item_bytes;
+}
+
 }  // namespace
 
 std::vector<Operands> operand_candidates(const CpuNest& nest) {
@@ -100,6 +123,7 @@ std::vector<Operands> operand_candidates(const CpuNest& nest) {
   if (computed) out.push_back({.windows = computed, .computed = computed});
   for (const uint64_t arguments : reused_arguments(nest)) {
     for (const bool packed : {true, false}) out.push_back({arguments, packed});
+    if (may_be_whole(nest, arguments)) out.push_back({.resident = arguments, .whole = true});
     if (windows & ~arguments)
       for (const bool packed : {true, false}) out.push_back({arguments, packed, windows & ~arguments});
     // A tile is filled with what is computed of other arguments, not of other tiles.
@@ -142,7 +166,7 @@ std::vector<Lanes> lane_candidates(const CpuNest& nest) {
   for (size_t a = 0; a < nest.axes(); ++a) {
     if (has_axis(nest.taken, int(a)) || nest.meets_vectors(int(a))) continue;
     const int64_t size = nest.axis(int(a)).size, most = nest.axis(int(a)).is_reduce ? size : 2 * size - 1;  // some lanes may be masked
-    for (int64_t n = std::max<int64_t>(1, nest.target.vector_bits / (8 * nest.nest.item_bytes)); n >= 4; n /= 2)
+    for (int64_t n = std::max<int64_t>(1, nest.target.vector_bits / (8 * vector_item_bytes(nest))); n >= 4; n /= 2)
       if (n <= most) axes.push_back({int(a), n});
   }
   std::vector<Lanes> out;

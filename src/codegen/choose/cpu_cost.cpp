@@ -14,7 +14,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double compile_cycles = 4;  // of an operation, spread over tens of thousands of runs
+constexpr double compile_cycles = 16;  // of an operation, spread over tens of thousands of runs
 
 /// The factor of a strided STORE's cost if the tile's copies store what lies between its lanes, so that whole runs are written.
 double share_of_run(const Lanes& lanes, const NestedWork& w, const Tile& t) {
@@ -85,12 +85,12 @@ double share_of_staying(const PlannedLoops& loops, const NestedWork& w) {
 }
 
 /// Operations that the copies of a tile have besides those of the first.
-int64_t more_operations(const CpuNest& in, const Tile& t) {
+double more_operations(const CpuNest& in, const Tile& t) {
   if (t.axis[0] < 0) return 0;
-  const int64_t first = in.operations_along(t.axis[0], t.axis[0]) * (t.count[0] - 1);
+  const double first = in.operations_along(t.axis[0], t.axis[0]) * double(t.count[0] - 1);
   if (t.axis[1] < 0) return first;
-  const int64_t second = in.operations_along(t.axis[1], t.axis[1]) * (t.count[1] - 1);
-  return first + second + in.operations_along(t.axis[0], t.axis[1]) * (t.count[0] - 1) * (t.count[1] - 1);
+  const double second = in.operations_along(t.axis[1], t.axis[1]) * double(t.count[1] - 1);
+  return first + second + in.operations_along(t.axis[0], t.axis[1]) * double(t.count[0] - 1) * double(t.count[1] - 1);
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ double TileCosts::work(const Tile& t, bool least) const {
 CpuCost TileCosts::begin(const Tile& t) const {
   return {.work = work(t, true),
           .loops = most_trips_ / double(t.copies()),
-          .compile = compile_cycles * double(more_operations(loops_.in, t)),
+          .compile = compile_cycles * more_operations(loops_.in, t),
           .panels = panels_,
           .partial_results = partial_results_};
 }
@@ -225,6 +225,8 @@ std::optional<CpuCost> TileCosts::below(const Tile& t, CpuCost cost, double limi
   cost.panels = panels_ + panel_line_cycles(loops_, t);
   if (is_over()) return {};
   cost.resident = resident_cycles(loops_, t);
+  // Each block of rows reads all of a whole tile anew.
+  if (loops_.plan.operands.whole) cost.traffic += cost.resident / 4;
   if (!in.is_joined()) cost.resident += streamed_cycles(loops_, t);
   if (is_over()) return {};
   if (in.nest.total_cost >= worth_tiling && in.target.has_threads) share_out(t, cost);
@@ -240,7 +242,7 @@ void TileCosts::share_out(const Tile& t, CpuCost& cost) const {
   const bool is_idle = leaves_threads_idle(chunks.count) || (chunks.count == 1 && wanted_chunks_ > 1);
   cost.waiting = is_idle ? 1 / double(chunks.count) : std::min(0.05, 0.5 / double(chunks.count));
   if (chunks.axis < 0) return;
-  cost.refills = double(chunks.count - 1) * refill_cycles(loops_, t, chunks.axis);
+  cost.refills = double(fills_of(loops_, chunks) - 1) * refill_cycles(loops_, t, chunks.axis);
   cost.first_loads += short_run_cycles(loops_, chunks.axis, chunks.count);
 }
 

@@ -10,6 +10,7 @@
 #include "codegen/lower/bound_loops.h"
 #include "codegen/lower/repeated_terms.h"
 #include "shape/ranges.h"
+#include "target/costs.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -23,19 +24,23 @@ uint64_t reduce_axes_of(const Nest& nest) {
   return bits;
 }
 
+/// Operations that one of a nest is written by.
+double operations_of(const NestedWork& w) { return w.node.in(Group::alu) ? general_costs().ops.of(w.node.op()).compiled : 1; }
+
 std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
   std::vector<WorkPart> out;
-  std::map<std::array<uint64_t, 5>, size_t> alike;
+  std::map<std::array<uint64_t, 6>, size_t> alike;
   for (const NestedWork& w : nest.works) {
     const bool alone = w.is_access || w.node.is(Op::REDUCE) || w.node.is(Op::CAST);  // tensor cores do without some of the casts
     const auto [at, is_new] =
-        alone ? std::pair(alike.end(), true) : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates}, out.size());
+        alone ? std::pair(alike.end(), true)
+              : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates, uint64_t(is_wide(w))}, out.size());
     if (!is_new) {
       out[at->second].cost += w.cost;
-      ++out[at->second].count;
+      out[at->second].compiled += operations_of(w);
       continue;
     }
-    WorkPart p{.work = &w, .cost = w.cost, .count = 1, .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
+    WorkPart p{.work = &w, .cost = w.cost, .compiled = operations_of(w), .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
     if (w.is_access && has_axis(w.depends, p.innermost)) {
       const auto stride = stride_of(w.node.src(0).src(1), nest.axes[size_t(p.innermost)].range);
       p.is_close = stride && std::abs(*stride) <= 1;
@@ -48,12 +53,12 @@ std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
   return out;
 }
 
-std::vector<int64_t> operations_along_axes(const std::vector<WorkPart>& parts, size_t axes) {
-  std::vector<int64_t> out(axes * axes);
+std::vector<double> operations_along_axes(const std::vector<WorkPart>& parts, size_t axes) {
+  std::vector<double> out(axes * axes);
   for (const WorkPart& p : parts)
     for (size_t a = 0; a < axes; ++a)
       for (size_t b = 0; b < axes; ++b)
-        if (has_axis(p.work->depends, int(a)) && has_axis(p.work->depends, int(b))) out[a * axes + b] += p.count;
+        if (has_axis(p.work->depends, int(a)) && has_axis(p.work->depends, int(b))) out[a * axes + b] += p.compiled;
   return out;
 }
 

@@ -63,6 +63,7 @@ struct Operands {
   bool packed = true;     ///< these tiles are panels: copied in front of the loops that use them, in the order in which they will be read
   uint64_t windows = 0;   ///< windows of them are copied, in which the innermost output loops move
   uint64_t computed = 0;  ///< of those, the ones whose copies hold values that are computed of the elements
+  bool whole = false;     ///< the resident tiles are all of their arguments: each thread copies them once, in front of all loops
 
   uint64_t panels() const { return packed ? resident : 0; }
 };

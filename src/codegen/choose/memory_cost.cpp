@@ -44,7 +44,10 @@ double of_tile(const PlannedLoops& loops, int axis, const Tile& t) {
 double elements_of_tile(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
   double elements = 1;
   for (size_t i = 0; i < loops.in.axes(); ++i)
-    if (has_axis(w.depends, int(i))) elements *= of_tile(loops, int(i), t);
+    if (has_axis(w.depends, int(i)))
+      elements *= loops.in.axis(int(i)).is_reduce
+                      ? of_tile(loops, int(i), t)
+                      : std::min(double(loops.in.axis(int(i)).size), double(loops.elements_along(w, int(i), t)));
   return elements;
 }
 

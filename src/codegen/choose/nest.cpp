@@ -364,6 +364,12 @@ class Analysis {
 
 }  // namespace
 
+bool is_wide(const NestedWork& work) {
+  if (work.node.is(Op::THREEFRY)) return false;  // works on the halves of its values
+  const bool has_result_elsewhere = work.node.is(Op::STORE) || work.node.in(Group::comparison);
+  return itemsize((has_result_elsewhere ? work.node.src().back() : work.node).dtype()) > 4;
+}
+
 uint64_t argument_bit(const UOp& memory) {
   const int slot = memory.is(Op::PARAM) ? memory.arg_as<ParamArg>().slot : -1;
   return slot >= 0 && slot < 64 ? uint64_t{1} << slot : 0;

@@ -64,6 +64,9 @@ struct Nest {
   uint64_t computed = 0;  ///< arguments, as bits, whose elements a REDUCE needs only through values computed of them (computed_values.h)
 };
 
+/// True for work on values of eight bytes.
+bool is_wide(const NestedWork& work);
+
 /// The argument, as a bit of a set; 0 for other memory.
 uint64_t argument_bit(const UOp& memory);
 

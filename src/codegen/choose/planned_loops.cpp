@@ -15,7 +15,7 @@ namespace {
 
 uint64_t axes_of_resident(const PlannedLoops& loops) {
   uint64_t bits = 0;
-  if (loops.plan.operands.resident == 0) return bits;
+  if (loops.plan.operands.resident == 0 || loops.plan.operands.whole) return bits;
   for (const NestedWork& w : loops.in.nest.works)
     if (loops.is_resident(w)) bits |= w.depends;
   return bits;
@@ -97,6 +97,11 @@ int64_t PlannedLoops::trips_around(int i) const {
   return block && axes >> i == 1 ? size / block : size;
 }
 
+int64_t PlannedLoops::elements_along(const NestedWork& w, int axis, const Tile& t) const {
+  const int64_t step = step_of(axis, t);
+  return plan.operands.whole && is_resident(w) ? (in.axis(axis).size + step - 1) / step * step : step;
+}
+
 int64_t PlannedLoops::steps_at_once(const NestedWork& reduce, const Tile& t) const {
   int innermost = -1;
   for (size_t i = 0; i < in.axes(); ++i)
@@ -161,7 +166,8 @@ int64_t tile_bytes(const PlannedLoops& loops, const Tile& t, uint64_t arguments)
     if (!(w.argument & arguments)) continue;
     int64_t of_one = loops.item_bytes(w);
     for (size_t i = 0; i < in.axes() && of_one <= in.target.l2_bytes; ++i)
-      if (has_axis(w.depends, int(i))) of_one *= in.axis(int(i)).is_reduce ? whole_vectors(loops, int(i)) : loops.step_of(int(i), t);
+      if (has_axis(w.depends, int(i)))
+        of_one *= in.axis(int(i)).is_reduce ? whole_vectors(loops, int(i)) : loops.elements_along(w, int(i), t);
     bytes += of_one;
   }
   return bytes;

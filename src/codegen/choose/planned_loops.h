@@ -13,7 +13,7 @@ struct PlannedLoops {
 
   const CpuNest& in;
   const CpuPlan& plan;     ///< lives longer. Its tile does not count, but in a transpose
-  uint64_t resident_axes;  ///< the axes that resident arguments depend on: their loops move the tiles of these
+  uint64_t resident_axes;  ///< the axes that resident arguments depend on: their loops move the tiles of these, unless those are whole
   /// Iterations of each axis that vectors leave as a loop.
   std::vector<int64_t> left;
   /// The loops around the register tile, from the inside out: output loops along which the resident tiles are used again, then loops of
@@ -38,6 +38,8 @@ struct PlannedLoops {
   bool is_around(int axis) const { return has_axis(plan.blocks.axes, axis); }
   /// Elements of an axis that one step of the register tile takes.
   int64_t step_of(int axis, const Tile& t) const { return plan.lanes.along(axis) * t.along(axis); }
+  /// Elements along an output axis that a tile of an argument has: those of such a step, or all.
+  int64_t elements_along(const NestedWork& w, int axis, const Tile& t) const;
   /// Steps of the innermost loop of a REDUCE that are written out, so that its accumulators are independent.
   int64_t steps_at_once(const NestedWork& reduce, const Tile& t) const;
   /// True if the elements of a resident argument that one register tile uses are contiguous in memory, in some order.

@@ -77,6 +77,14 @@ TEST(CpuPlan, FewRowsReadAMatrixInStreams) {
   EXPECT_EQ(plan_for(test::matmul(4, 512, 512), "znver3").plan.blocks.axes, 0u);
 }
 
+TEST(CpuPlan, AFactorOfFewColumnsIsCopiedWhole) {
+  const CpuPlan few = plan_for(test::matmul(4809, 66, 1432), "znver3").plan;
+  EXPECT_TRUE(few.operands.whole);
+  EXPECT_EQ(few.blocks.axes, 0u);
+  // The second cache does not hold that.
+  EXPECT_FALSE(plan_for(test::matmul(4809, 132, 1432), "znver3").plan.operands.whole);
+}
+
 TEST(CpuPlan, ThreadsSayOnlyIntoHowManyChunks) {
   const auto opts_for = [](const UOp& kernel, int threads) {
     Target target = cpu_target("znver3");
@@ -109,7 +117,7 @@ void for_plans(const CpuNest& nest, Use&& use) {
     for (const Lanes& lanes : all) {
       const CpuPlan plan{.lanes = lanes, .operands = operands};
       const std::vector<Tile> tiles = tile_candidates(PlannedLoops(nest, plan), true);
-      for (const CacheBlocks& blocks : operands.resident ? block_candidates(nest) : std::vector<CacheBlocks>{{}})
+      for (const CacheBlocks& blocks : operands.resident && !operands.whole ? block_candidates(nest) : std::vector<CacheBlocks>{{}})
         for (size_t i = 0; i < tiles.size(); i += 7) use(plan, blocks, tiles[i]);
     }
 }
