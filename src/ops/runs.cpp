@@ -36,8 +36,8 @@ UOp count_at_most(const UOp& sorted, const UOp& value) {
 }
 
 Runs ordered_runs(const UOp& index, int64_t n) {
-  if (std::max(n, shape_of(index).back().value()) > std::numeric_limits<int32_t>::max())  // positions are int32
-    throw ValueError(fmt::format("a list of indices that name {} positions; expects fewer than 2^31 of both", n));
+  if (const int64_t count = shape_of(index).back().value(); std::max(n, count) > std::numeric_limits<int32_t>::max())  // they are int32
+    throw ValueError(fmt::format("a write by {} indices into {} positions; expects fewer than 2^31 of both", count, n));
   const UOp inside = bitwise_and(ge(index, 0), lt(index, n));
   const UOp keys = tinygrad::cast(ops::where(inside, index, n), DType::uint32);
   auto [sorted, order] = sorted_keys(keys, int(std::bit_width(uint64_t(n))));

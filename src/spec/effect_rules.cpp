@@ -93,6 +93,29 @@ Verdict ends_each_range_once(const Match& m, Graph& graph) {
   return {};
 }
 
+/// The first store of an effect that is not inside of a loop; null: there is none.
+UOp outside_of(const UOp& effect, const UOp& loop) {
+  std::vector<UOp> left{effect};
+  while (!left.empty()) {
+    const UOp u = left.back();
+    left.pop_back();
+    if (u.is(Op::STORE) && !is_open_over(u, std::span(&loop, 1))) return u;
+    if (u.is(Op::GROUP)) left.insert(left.end(), u.src().begin(), u.src().end());
+    if (u.is(Op::END)) left.push_back(u.src(0));
+  }
+  return {};
+}
+
+/// What does not depend on a loop is done in front of it, and so it is where a loop runs no iteration.
+Verdict stays_in_loops(const Match& m) {
+  for (const UOp& r : closed_ranges(m.root())) {
+    if (!r.is(Op::RANGE) || r.src(0).dtype() != DType::index || SInt(r.src(0)).min() > 0) continue;
+    if (const UOp u = outside_of(m.root().src(0), r))
+      return Violation{fmt::format("{} outside of {}", print_expr(u), print_expr(r)), "stores inside of a loop that may have no iteration"};
+  }
+  return {};
+}
+
 Verdict has_no_open_ranges(const Match& m, Graph& graph) {
   const UOp& u = m.root();
   if (u != graph.root) return {};
@@ -117,6 +140,7 @@ const BorderRules<Graph>& effect_rules() {
       {pat(INDEX), indexes_one_axis, "indexed"},
       {pat({END, REDUCE, STAGE}), closes_ranges, "closed ranges"},
       {pat(END), ends_each_range_once, "closed once"},
+      {pat(END), stays_in_loops, "loops of no iteration"},
       {pat(SINK), has_no_open_ranges, "open ranges"},
   };
   return table;

@@ -147,17 +147,18 @@ inline UOp attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts 
 }
 
 /// The same as the scheduler makes it: a maximum with each of two sums. With the mask no i sees a k behind it.
-inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}, bool masked = false) {
+inline UOp joined_attention(int64_t m, int64_t n, int64_t width, std::vector<Opt> opts = {}, bool masked = false, int64_t channels = 0) {
   const auto f = DType::float32;
-  const UOp i = loop(m, 0), d = loop(width, 1), c = reduce_loop(width, 2), k = reduce_loop(n, 3);
+  const int64_t wide = channels ? channels : width;
+  const UOp i = loop(m, 0), d = loop(wide, 1), c = reduce_loop(width, 2), k = reduce_loop(n, 3);
   const UOp product = reduce_over(Op::ADD, read(arg(1, m * width), i * width + c) * read(arg(2, n * width), k * width + c), {c});
   const UOp score = masked ? where(cast(i, DType::int32) < cast(k, DType::int32), constant(min_value(f)), product) : product;
   const UOp weight(Op::EXP2, f, {score - reduce_over(Op::MAX, score, {k})});
   const auto sum = [&](const UOp& x) { return reduce_over(Op::ADD, x, {k}); };
-  std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * width), k * width + d)), sum(weight)})};
+  std::vector<UOp> stored{UOp(Op::FDIV, f, {sum(weight * read(arg(3, n * wide), k * wide + d)), sum(weight)})};
   int32_t next_range = schedule::next_range_of(stored);
   schedule::join_reduces(stored, Target{}, next_range);
-  return kernel({ended(write(arg(0, m * width), i * width + d, stored[0]), {i, d})}, std::move(opts));
+  return kernel({ended(write(arg(0, m * wide), i * wide + d, stored[0]), {i, d})}, std::move(opts));
 }
 
 /// out[i, j] = sum over k from j to i + ahead of a[i, k] * b[k, j]: a product of triangles

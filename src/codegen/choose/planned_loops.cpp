@@ -66,6 +66,22 @@ int64_t vectors_of_step(const PlannedLoops& loops, const Tile& t) {
   return along ? along : std::min(t.count[0], t.count[1]);
 }
 
+/// Steps of the loops that are written out in a joined reduction's step, in all copies of the tile.
+int64_t written_out_steps(const PlannedLoops& loops, const Tile& t) {
+  const CpuNest& in = loops.in;
+  int64_t most = 0;
+  for (const NestedWork& w : in.nest.works) {
+    if (!w.node.is(Op::REDUCE)) continue;
+    int64_t steps = 0;
+    for (size_t i = 0; i < in.axes(); ++i)
+      if (has_axis(w.inside, int(i)) && is_written_out(in, loops.left, int(i))) steps = std::max<int64_t>(steps, 1) * loops.left[i];
+    for (int i = 0; i < 2; ++i)
+      if (t.axis[i] >= 0 && has_axis(w.depends, t.axis[i])) steps *= t.count[i];
+    most = std::max(most, steps);
+  }
+  return most;
+}
+
 }  // namespace
 
 PlannedLoops::PlannedLoops(const CpuNest& nest, const CpuPlan& p)
@@ -203,7 +219,8 @@ bool fits_cache(const PlannedLoops& loops, const Tile& t) {
 }
 
 bool fits_registers(const PlannedLoops& loops, const Tile& t) {
-  if (loops.in.is_joined()) return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2);  // spills have a price
+  if (loops.in.is_joined())  // spills have a price
+    return t.copies() <= (t.axis[1] < 0 ? most_kept_results : most_kept_results / 2) && written_out_steps(loops, t) <= most_written_out;
   const int64_t each = loops.registers_each();
   const int64_t more = loops.plan.lanes.core ? loops.plan.lanes.core->temporaries : 0;
   return (accumulators(loops.in, t) + vectors_of_step(loops, t) + more) * each + 1 <= loops.in.registers();

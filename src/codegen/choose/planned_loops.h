@@ -59,6 +59,9 @@ bool is_written_out(const CpuNest& in, std::span<const int64_t> left, int axis);
 
 inline constexpr int64_t most_accumulators = 8;  ///< accumulators of one result, where steps of a long reduction are written out
 
+/// Steps of a joined reduction's inner loops that are written out, all copies together: compilers take longer the more there are.
+inline constexpr int64_t most_written_out = 1024;
+
 inline constexpr double l2_share = 0.75;  ///< the part of the second cache in which a panel stays while other data passes through
 
 /// The factor by which so many elements of a load along each axis of the nest take more of a cache than their bytes: those that lie far

@@ -85,6 +85,15 @@ TEST(CpuPlan, AFactorOfFewColumnsIsCopiedWhole) {
   EXPECT_FALSE(plan_for(test::matmul(4809, 132, 1432), "znver3").plan.operands.whole);
 }
 
+// What is written out of attention's step, each copy anew, is bounded: of a few channels a tile would have all of many rows.
+TEST(CpuPlan, FewChannelsOfAttentionAreNoLongerProgram) {
+  for (const int64_t channels : {1, 2, 3, 4, 8, 16})
+    for (const int64_t rows : {40, 120, 256}) {
+      const Tile tile = plan_for(test::joined_attention(rows, 120, 128, {}, false, channels), "znver3").plan.tile;
+      EXPECT_LE(tile.along(0) * 128, 1024) << rows << " rows, " << channels << " channels";
+    }
+}
+
 TEST(CpuPlan, ThreadsSayOnlyIntoHowManyChunks) {
   const auto opts_for = [](const UOp& kernel, int threads) {
     Target target = cpu_target("znver3");
