@@ -1,7 +1,11 @@
 #include "compiler/llvm/llvm.h"
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -42,6 +46,37 @@ constexpr LLVMCodeGenOptLevel kLevel = LLVMCodeGenLevelLess;
 template <class Ref>
 using Owned = std::unique_ptr<std::remove_pointer_t<Ref>, void (*)(Ref)>;
 
+/// Machines between compilations, each used by one thread at a time: what one has looked up about its processor, it keeps.
+class Machines {
+ public:
+  /// Null if there is none for the processor.
+  Owned<LLVMTargetMachineRef> take(std::string_view arch) {
+    std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(kept_, arch, &Kept::first);
+    if (found == kept_.end()) return {nullptr, nullptr};
+    Owned<LLVMTargetMachineRef> machine = std::move(found->second);
+    kept_.erase(found);
+    return machine;
+  }
+  void keep(std::string_view arch, Owned<LLVMTargetMachineRef> machine) {
+    std::lock_guard lock(mutex_);
+    kept_.emplace_back(arch, std::move(machine));
+    if (kept_.size() > most) kept_.erase(kept_.begin());
+  }
+
+ private:
+  static constexpr size_t most = 64;
+  using Kept = std::pair<std::string, Owned<LLVMTargetMachineRef>>;
+  std::mutex mutex_;
+  std::vector<Kept> kept_;
+};
+
+/// Never destroyed: kernels may be compiled until the last moment.
+Machines& machines() {
+  static Machines& all = *new Machines;
+  return all;
+}
+
 void collect_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
   const LlvmApi& llvm = llvm_api();
   if (llvm.GetDiagInfoSeverity(info) != LLVMDSError) return;
@@ -63,14 +98,16 @@ class Compilation {
 
   std::string object() {
     const Owned<LLVMModuleRef> module = parse();
-    const LLVMTargetMachineRef machine = target_machine();
-    const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine), llvm_.DisposeTargetData);
+    Owned<LLVMTargetMachineRef> machine = target_machine();
+    const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine.get()), llvm_.DisposeTargetData);
     llvm_.SetModuleDataLayout(module.get(), layout.get());
     if (current_options().spec > 0) verify(module.get());
     check_interrupt();
-    optimize(module.get(), machine);
+    optimize(module.get(), machine.get());
     check_interrupt();
-    return emit(module.get(), machine);
+    std::string object = emit(module.get(), machine.get());
+    machines().keep(arch_, std::move(machine));
+    return object;
   }
 
  private:
@@ -83,20 +120,15 @@ class Compilation {
     return {module, llvm_.DisposeModule};
   }
 
-  /// The machine of the last processor that this thread compiled for: what it looks up about one, it keeps.
-  LLVMTargetMachineRef target_machine() {
-    thread_local std::string arch;
-    thread_local Owned<LLVMTargetMachineRef> machine(nullptr, nullptr);
-    if (machine && arch == arch_) return machine.get();
+  Owned<LLVMTargetMachineRef> target_machine() {
+    if (Owned<LLVMTargetMachineRef> kept = machines().take(arch_)) return kept;
     const auto& [triple, cpu, features] = processor_names(arch_);
     need_processors_of(triple);
     LLVMTargetRef target = nullptr;
     char* message = nullptr;
     if (llvm_.GetTargetFromTriple(triple, &target, &message)) refuse(fmt::format("finding the target {}", triple), take(message), source_);
-    machine = {llvm_.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(), kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
-               llvm_.DisposeTargetMachine};
-    arch = arch_;
-    return machine.get();
+    return {llvm_.CreateTargetMachine(target, triple, cpu.c_str(), features.c_str(), kLevel, LLVMRelocPIC, LLVMCodeModelSmall),
+            llvm_.DisposeTargetMachine};
   }
 
   void verify(LLVMModuleRef module) {
