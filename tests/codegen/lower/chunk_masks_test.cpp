@@ -1,4 +1,5 @@
 // Random kernels whose loads are masked around rows, with random opts: pads, flips, rows put together, windows, pooling.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <tinygrad/errors.h>
