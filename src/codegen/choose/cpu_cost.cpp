@@ -14,7 +14,7 @@ namespace tinygrad::codegen {
 
 namespace {
 
-constexpr double compile_cycles = 16;  // of an operation, spread over tens of thousands of runs
+constexpr double compile_cycles = 4;  // of an operation, spread over tens of thousands of runs
 
 /// The factor of a strided STORE's cost if the tile's copies store what lies between its lanes, so that whole runs are written.
 double share_of_run(const Lanes& lanes, const NestedWork& w, const Tile& t) {

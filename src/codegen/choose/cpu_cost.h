@@ -22,7 +22,7 @@ struct CpuCost {
   double work = 0;
   double joins = 0;    ///< joining the lanes of reductions (access_cost.h)
   double loops = 0;    ///< a cycle for each iteration of the innermost loop: trips / copies
-  double compile = 0;  ///< copies that share no code take time to compile: 16 cycles an operation, spread over tens of thousands of runs
+  double compile = 0;  ///< copies that share no code take time to compile: 4 cycles an operation, spread over tens of thousands of runs
 
   // Caches and memory (memory_cost.h, window_cost.h).
 

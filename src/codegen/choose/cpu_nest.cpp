@@ -10,7 +10,6 @@
 #include "codegen/lower/bound_loops.h"
 #include "codegen/lower/repeated_terms.h"
 #include "shape/ranges.h"
-#include "target/costs.h"
 #include "uop/graph.h"
 
 namespace tinygrad::codegen {
@@ -24,9 +23,6 @@ uint64_t reduce_axes_of(const Nest& nest) {
   return bits;
 }
 
-/// Operations that one of a nest is written by.
-double operations_of(const NestedWork& w) { return w.node.in(Group::alu) ? general_costs().ops.of(w.node.op()).compiled : 1; }
-
 std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
   std::vector<WorkPart> out;
   std::map<std::array<uint64_t, 6>, size_t> alike;
@@ -37,10 +33,10 @@ std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
               : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates, uint64_t(is_wide(w))}, out.size());
     if (!is_new) {
       out[at->second].cost += w.cost;
-      out[at->second].compiled += operations_of(w);
+      out[at->second].compiled += 1;
       continue;
     }
-    WorkPart p{.work = &w, .cost = w.cost, .compiled = operations_of(w), .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
+    WorkPart p{.work = &w, .cost = w.cost, .compiled = 1, .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
     if (w.is_access && has_axis(w.depends, p.innermost)) {
       const auto stride = stride_of(w.node.src(0).src(1), nest.axes[size_t(p.innermost)].range);
       p.is_close = stride && std::abs(*stride) <= 1;

@@ -23,7 +23,7 @@ constexpr bool has_axis(uint64_t bits, int axis) { return axis >= 0 && (bits >> 
 struct WorkPart {
   const NestedWork* work;  ///< the first one
   double cost = 0;         ///< cycles of all of them, done once
-  double compiled = 0;     ///< operations that they are written by
+  double compiled = 0;     ///< how many there are
   int64_t beside = 0;      ///< for a REDUCE: how many REDUCEs run in its loops, itself included
   int innermost = -1;      ///< the innermost loop around it
   bool is_close = false;   ///< an access that moves by an element at most from step to step of that loop
