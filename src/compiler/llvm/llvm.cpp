@@ -1,11 +1,7 @@
 #include "compiler/llvm/llvm.h"
 
-#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -46,37 +42,6 @@ constexpr LLVMCodeGenOptLevel kLevel = LLVMCodeGenLevelLess;
 template <class Ref>
 using Owned = std::unique_ptr<std::remove_pointer_t<Ref>, void (*)(Ref)>;
 
-/// Machines between compilations, each used by one thread at a time: what one has looked up about its processor, it keeps.
-class Machines {
- public:
-  /// Null if there is none for the processor.
-  Owned<LLVMTargetMachineRef> take(std::string_view arch) {
-    std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(kept_, arch, &Kept::first);
-    if (found == kept_.end()) return {nullptr, nullptr};
-    Owned<LLVMTargetMachineRef> machine = std::move(found->second);
-    kept_.erase(found);
-    return machine;
-  }
-  void keep(std::string_view arch, Owned<LLVMTargetMachineRef> machine) {
-    std::lock_guard lock(mutex_);
-    kept_.emplace_back(arch, std::move(machine));
-    if (kept_.size() > most) kept_.erase(kept_.begin());
-  }
-
- private:
-  static constexpr size_t most = 64;
-  using Kept = std::pair<std::string, Owned<LLVMTargetMachineRef>>;
-  std::mutex mutex_;
-  std::vector<Kept> kept_;
-};
-
-/// Never destroyed: kernels may be compiled until the last moment.
-Machines& machines() {
-  static Machines& all = *new Machines;
-  return all;
-}
-
 void collect_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
   const LlvmApi& llvm = llvm_api();
   if (llvm.GetDiagInfoSeverity(info) != LLVMDSError) return;
@@ -92,22 +57,20 @@ void collect_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
 class Compilation {
  public:
   Compilation(const LlvmApi& llvm, const std::string& source, std::string_view arch)
-      : llvm_(llvm), source_(source), arch_(arch), context_(llvm.ContextCreate(), llvm.ContextDispose) {
+      : llvm_(llvm), source_(source), processor_(processor_names(arch)), context_(llvm.ContextCreate(), llvm.ContextDispose) {
     llvm_.ContextSetDiagnosticHandler(context_.get(), collect_diagnostic, &diagnostics_);
   }
 
   std::string object() {
     const Owned<LLVMModuleRef> module = parse();
-    Owned<LLVMTargetMachineRef> machine = target_machine();
+    const Owned<LLVMTargetMachineRef> machine = target_machine();
     const Owned<LLVMTargetDataRef> layout(llvm_.CreateTargetDataLayout(machine.get()), llvm_.DisposeTargetData);
     llvm_.SetModuleDataLayout(module.get(), layout.get());
     if (current_options().spec > 0) verify(module.get());
     check_interrupt();
     optimize(module.get(), machine.get());
     check_interrupt();
-    std::string object = emit(module.get(), machine.get());
-    machines().keep(arch_, std::move(machine));
-    return object;
+    return emit(module.get(), machine.get());
   }
 
  private:
@@ -121,8 +84,7 @@ class Compilation {
   }
 
   Owned<LLVMTargetMachineRef> target_machine() {
-    if (Owned<LLVMTargetMachineRef> kept = machines().take(arch_)) return kept;
-    const auto& [triple, cpu, features] = processor_names(arch_);
+    const auto& [triple, cpu, features] = processor_;
     need_processors_of(triple);
     LLVMTargetRef target = nullptr;
     char* message = nullptr;
@@ -170,7 +132,7 @@ class Compilation {
 
   const LlvmApi& llvm_;
   const std::string& source_;
-  const std::string_view arch_;
+  const ProcessorNames processor_;
   std::string diagnostics_;
   Owned<LLVMContextRef> context_;
 };
