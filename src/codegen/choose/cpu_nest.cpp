@@ -33,10 +33,10 @@ std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
               : alike.try_emplace({w.inside, w.depends, w.chosen, w.computed, w.gates, uint64_t(is_wide(w))}, out.size());
     if (!is_new) {
       out[at->second].cost += w.cost;
-      out[at->second].compiled += 1;
+      ++out[at->second].count;
       continue;
     }
-    WorkPart p{.work = &w, .cost = w.cost, .compiled = 1, .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
+    WorkPart p{.work = &w, .cost = w.cost, .count = 1, .innermost = w.inside ? int(std::bit_width(w.inside)) - 1 : -1};
     if (w.is_access && has_axis(w.depends, p.innermost)) {
       const auto stride = stride_of(w.node.src(0).src(1), nest.axes[size_t(p.innermost)].range);
       p.is_close = stride && std::abs(*stride) <= 1;
@@ -49,12 +49,12 @@ std::vector<WorkPart> work_parts(const Nest& nest, uint64_t reduce_axes) {
   return out;
 }
 
-std::vector<double> operations_along_axes(const std::vector<WorkPart>& parts, size_t axes) {
-  std::vector<double> out(axes * axes);
+std::vector<int64_t> operations_along_axes(const std::vector<WorkPart>& parts, size_t axes) {
+  std::vector<int64_t> out(axes * axes);
   for (const WorkPart& p : parts)
     for (size_t a = 0; a < axes; ++a)
       for (size_t b = 0; b < axes; ++b)
-        if (has_axis(p.work->depends, int(a)) && has_axis(p.work->depends, int(b))) out[a * axes + b] += p.compiled;
+        if (has_axis(p.work->depends, int(a)) && has_axis(p.work->depends, int(b))) out[a * axes + b] += p.count;
   return out;
 }
 

@@ -23,10 +23,10 @@ constexpr bool has_axis(uint64_t bits, int axis) { return axis >= 0 && (bits >> 
 struct WorkPart {
   const NestedWork* work;  ///< the first one
   double cost = 0;         ///< cycles of all of them, done once
-  double compiled = 0;     ///< how many there are
-  int64_t beside = 0;      ///< for a REDUCE: how many REDUCEs run in its loops, itself included
-  int innermost = -1;      ///< the innermost loop around it
-  bool is_close = false;   ///< an access that moves by an element at most from step to step of that loop
+  int64_t count = 0;
+  int64_t beside = 0;     ///< for a REDUCE: how many REDUCEs run in its loops, itself included
+  int innermost = -1;     ///< the innermost loop around it
+  bool is_close = false;  ///< an access that moves by an element at most from step to step of that loop
 };
 
 /// REDUCEs that run in the same loops of reductions and depend on the same axes.
@@ -76,7 +76,7 @@ class CpuNest {
   /// Whether a work depends on the axis and on one along which another nest has vectors.
   bool meets_vectors(int a) const;
   /// Operations and accesses that depend on both axes.
-  double operations_along(int a, int b) const { return operations_[size_t(a) * axes() + size_t(b)]; }
+  int64_t operations_along(int a, int b) const { return operations_[size_t(a) * axes() + size_t(b)]; }
   /// True for the axes of terms that stay in registers until the results use them, which need the same number of steps (keep_terms.h).
   bool reuses_terms(int axis) const;
   /// Whether a load may be staged: the loops of tiles have known sizes, and its index needs no load and no reduction.
@@ -86,7 +86,7 @@ class CpuNest {
   double unmasked_part(const NestAxis& loop, int64_t at_once) const;
 
  private:
-  const std::vector<double> operations_;                                    ///< of operations_along()
+  const std::vector<int64_t> operations_;                                   ///< of operations_along()
   mutable std::map<std::pair<const NestAxis*, int64_t>, double> unmasked_;  ///< the answers of unmasked_part()
 };
 
