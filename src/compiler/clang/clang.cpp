@@ -34,6 +34,8 @@ std::vector<std::string> processor_flags(const Target& target) {
     add(fmt::format("-mcpu={}", cpu), fmt::format("-mhvx={}", target.arch.str()), std::string("-mhvx-length=128B"));
     add(std::string("-G0"));  // no small data at a place of its own
     if (target.vector_floats) add(std::string("-mhvx-ieee-fp"));
+    // The software pipeliner loses values that loops carry (github.com/llvm/llvm-project/issues/209946): sums come out wrong.
+    add(std::string("-mllvm"), std::string("-enable-pipeliner=false"));
   } else {
     add(cpu == "generic" ? fmt::format("-march={}", target.arch.str()) : fmt::format("-mcpu={}", cpu));
   }

@@ -169,6 +169,8 @@ TEST_P(Kernels, AsTheHeuristicsChoose) {
         Case{"softmax", softmax(64, 64), ""}, Case{"convolution", convolution(8, 16, 32, 3), ""}, Case{"argmax", argmax(8, 512), ""}}) {
     expect_right({c.name, c.kernel, to_string(heuristic_opts(c.kernel, codegen::choices(device().target(), {}))).c_str()});
   }
+  // Of these copies a compiler for Hexagon lost a part of the first row's sum.
+  expect_right({"softmax", softmax(8, 64), "UPCAST(0,2) UPCAST(1,8) UNROLL(2,8)"});
 }
 
 }  // namespace
