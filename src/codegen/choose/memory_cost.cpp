@@ -41,14 +41,37 @@ double of_tile(const PlannedLoops& loops, int axis, const Tile& t) {
   return a.is_reduce ? double(loops.trips_inside(axis)) : std::min(double(a.size), double(loops.step_of(axis, t)));
 }
 
-double elements_of_tile(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+using Counts = SmallVector<double, 8>;  ///< iterations of each axis
+
+/// How many elements of memory a load reads in so many iterations. Those of a window overlap: rows that lie a stride apart, and taps that
+/// move it by the same stride, are as many rows as both together.
+double distinct_elements(const NestedWork& w, const Counts& counts) {
+  SmallVector<std::pair<int64_t, double>, 8> moves;  // by how much, how often
   double elements = 1;
-  for (size_t i = 0; i < loops.in.axes(); ++i)
-    if (has_axis(w.depends, int(i)))
-      elements *= loops.in.axis(int(i)).is_reduce
-                      ? of_tile(loops, int(i), t)
-                      : std::min(double(loops.in.axis(int(i)).size), double(loops.elements_along(w, int(i), t)));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (!has_axis(w.depends, int(i)) || counts[i] <= 1) continue;
+    if (const int64_t stride = std::abs(w.strides[i]); stride > 0)
+      moves.push_back({stride, counts[i]});
+    else
+      elements *= counts[i];
+  }
+  std::ranges::sort(moves);
+  for (size_t i = 0; i < moves.size();) {
+    const auto step = double(moves[i].first);
+    double run = moves[i].second;
+    for (++i; i < moves.size() && double(moves[i].first) < run * step; ++i) run += (moves[i].second - 1) * double(moves[i].first) / step;
+    elements *= run;
+  }
   return elements;
+}
+
+double elements_of_tile(const PlannedLoops& loops, const NestedWork& w, const Tile& t) {
+  Counts counts;
+  for (size_t i = 0; i < loops.in.axes(); ++i)
+    counts.push_back(loops.in.axis(int(i)).is_reduce
+                         ? of_tile(loops, int(i), t)
+                         : std::min(double(loops.in.axis(int(i)).size), double(loops.elements_along(w, int(i), t))));
+  return distinct_elements(w, counts);
 }
 
 /// The elements of a load that loops use together, of each axis; they grow from the inside out.
@@ -58,6 +81,7 @@ class UsedElements {
     for (size_t i = 0; i < in_.axes(); ++i) counts_.push_back(has_axis(w.depends, int(i)) ? of_tile(loops, int(i), t) : 1);
   }
   void grow(int axis, double times) { counts_[size_t(axis)] *= times; }
+  double count() const { return distinct_elements(w_, counts_); }
   /// The factor by which they take more of a cache than their bytes, as they fall into some of its sets.
   double crowding(int64_t cache_bytes, int ways) const { return crowding_of(in_, w_, counts_, cache_bytes, ways); }
   double in_l1() const { return crowding(in_.target.l1_bytes, in_.target.core.l1_ways); }
@@ -66,7 +90,7 @@ class UsedElements {
  private:
   const CpuNest& in_;
   const NestedWork& w_;
-  SmallVector<double, 8> counts_;
+  Counts counts_;
 };
 
 /// The factor by which lines of the cache hold more than a tile: of runs that begin anywhere, parts of the first and the last line.
@@ -104,10 +128,9 @@ double fill_rate(const PlannedLoops& loops, const NestedWork& w, double of) {
 
 /// Bytes of all elements that a load reads.
 double bytes_of(const CpuNest& in, const NestedWork& w) {
-  double bytes = double(itemsize(w.node.dtype()));
-  for (size_t i = 0; i < in.axes(); ++i)
-    if (has_axis(w.depends, int(i))) bytes *= double(in.axis(int(i)).size);
-  return bytes;
+  Counts sizes;
+  for (size_t i = 0; i < in.axes(); ++i) sizes.push_back(double(in.axis(int(i)).size));
+  return double(itemsize(w.node.dtype())) * distinct_elements(w, sizes);
 }
 
 /// Whether a load reads far memory as it lies along this axis.
@@ -288,17 +311,18 @@ double streamed_cycles(const PlannedLoops& loops, const Tile& t) {
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!in.is_reduced_load(w) || loops.is_windowed(w) || loops.is_resident(w)) continue;
-    double bytes = double(itemsize(w.node.dtype())) * elements_of_tile(loops, w, t) * lines_of_runs(loops, w, t), times = 1;
+    const double each = double(itemsize(w.node.dtype())) * lines_of_runs(loops, w, t);
+    double times = 1;
     UsedElements used(loops, w, t);
     for (int i : loops.inside_out) {
       const double left =
           loops.is_around(i) ? double(loops.trips_around(i)) : std::ceil(double(in.axis(i).size) / double(loops.step_of(i, t)));
       if (has_axis(w.depends, i))
-        bytes *= left, used.grow(i, left);
+        used.grow(i, left);
       else if (left > 1)
-        times *= 1 + (left - 1) * evicted_from_l1(in.target, bytes * used.in_l1());
+        times *= 1 + (left - 1) * evicted_from_l1(in.target, each * used.count() * used.in_l1());
     }
-    if (times > 1) sum += bytes * times / in.rates.l2;
+    if (times > 1) sum += each * used.count() * times / in.rates.l2;
   }
   return sum;
 }
@@ -309,25 +333,21 @@ double traffic_cycles(const PlannedLoops& loops, const Tile& t) {
   double sum = 0;
   for (const NestedWork& w : in.nest.works) {
     if (!in.is_reduced_load(w) || loops.is_windowed(w)) continue;
-    double bytes = double(itemsize(w.node.dtype())), times = 1;
+    double times = 1, rate = in.rates.l3;
     const auto size = [&](int i) { return double(in.axis(i).size); };
     const auto step = [&](int i) { return double(loops.step_of(i, t)); };
-    for (size_t i = 0; i < in.axes(); ++i)
-      if (has_axis(w.depends, int(i)))
-        bytes *= in.axis(int(i)).is_reduce ? double(loops.trips_inside(int(i))) : std::min(size(int(i)), step(int(i)));
-    double rate = in.rates.l3;
     UsedElements used(loops, w, t);
+    const auto bytes = [&] { return double(itemsize(w.node.dtype())) * used.count(); };
     for (int i : loops.inside_out) {
       const double left = loops.is_around(i) ? double(loops.trips_around(i)) : std::max(1.0, size(i) / step(i));
       if (has_axis(w.depends, i)) {
-        bytes *= left;
         used.grow(i, left);
-      } else if (left > 1 && bytes * (loops.is_staged(w) ? 1 : used.in_l2()) > double(in.target.l2_bytes)) {
+      } else if (left > 1 && bytes() * (loops.is_staged(w) ? 1 : used.in_l2()) > double(in.target.l2_bytes)) {
         times *= left;
-        rate = bytes_a_cycle(in, bytes);
+        rate = bytes_a_cycle(in, bytes());
       }
     }
-    sum += bytes * (times - 1) / rate;
+    sum += bytes() * (times - 1) / rate;
   }
   return sum;
 }

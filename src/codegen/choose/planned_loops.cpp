@@ -58,8 +58,11 @@ double crowding_in_l2(const PlannedLoops& loops, const NestedWork& w, const Tile
 /// The rows of a tensor core are loaded for one after another.
 bool is_along_vectors(const Lanes& lanes, int axis) { return lanes.core ? axis == lanes.core->n.axis : lanes.along(axis) > 1; }
 
-/// Vectors that stay in registers while one step of all copies runs. Scalars that are broadcast are loaded where they are used.
+/// Vectors that stay in registers while one step of all copies runs. Scalars that are broadcast are loaded where they are used; along a sum
+/// all factors are vectors, and compilers load those of the longer side of a tile first.
 int64_t vectors_of_step(const PlannedLoops& loops, const Tile& t) {
+  if (std::ranges::any_of(loops.plan.lanes, [&](const Lane& l) { return loops.in.axis(l.axis).is_reduce; }) && !loops.plan.lanes.core)
+    return std::max(t.count[0], t.count[1]);
   int64_t along = 0;
   for (int i = 0; i < 2; ++i)
     if (is_along_vectors(loops.plan.lanes, t.axis[i])) along = t.count[i];
