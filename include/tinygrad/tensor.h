@@ -32,8 +32,10 @@
 namespace tinygrad {
 
 class Context;
+class Mesh;
 class Tensor;
 class UOp;
+struct MeshCut;
 enum class Op : uint8_t;
 namespace detail {
 struct TensorCell;
@@ -283,7 +285,12 @@ class TINYGRAD_EXPORT Tensor {
   Sizes max_shape() const;
   int64_t max_numel() const;
   DType dtype() const;
+  /// Of a tensor on several devices their list, "CPU,CPU:1", which wherever a device is named means all of them.
   std::string device() const;
+  /// The devices of the shards, one for each.
+  std::vector<std::string> devices() const;
+  /// How it is divided among devices: a line a shard, with what it has.
+  std::string placement() const;
   int64_t element_size() const { return static_cast<int64_t>(itemsize(dtype())); }
   int64_t nbytes() const { return numel() * element_size(); }
   bool is_floating_point() const { return is_float(dtype()); }
@@ -333,8 +340,19 @@ class TINYGRAD_EXPORT Tensor {
   /// A copy with memory of its own, and with a copy of its gradient.
   Tensor clone() const;
   Tensor to(std::string_view device) const;
+  /// The list of several devices, "CPU,CPU:1", puts a copy on each.
   Tensor& to_(std::string_view device) &;
   Tensor to_(std::string_view device) && { return to_(device); }
+  /// On several devices: cut into as many equal parts along an axis, the last ones padded, or a copy on each. Everything else stays as for
+  /// one device: what is computed of such tensors is divided as they are, and moves between devices where it has to. A tensor that is on
+  /// one of the devices may be used beside those on all of them.
+  Tensor shard(const std::vector<std::string>& devices, std::optional<int> axis = {}) const;
+  /// Cut along directions of a mesh, and copied along the others.
+  Tensor shard(const Mesh& mesh, const std::vector<MeshCut>& cuts) const;
+  /// As another tensor is.
+  Tensor shard_like(const Tensor& y) const;
+  Tensor& shard_(const std::vector<std::string>& devices, std::optional<int> axis = {}) &;
+  Tensor& shard_(const Mesh& mesh, const std::vector<MeshCut>& cuts) &;
   Tensor contiguous() const;
   Tensor contiguous_backward() const;
 

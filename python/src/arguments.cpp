@@ -28,6 +28,41 @@ bool is_numpy_scalar(nb::handle x) {
 
 }  // namespace
 
+bool to_device(nb::handle x, DeviceName& out) {
+  out = DeviceName();
+  if (x.is_none()) return true;
+  if (nb::isinstance<nb::str>(x)) {
+    out.emplace(nb::cast<std::string>(x));
+    return true;
+  }
+  if (!nb::isinstance<nb::tuple>(x) && !nb::isinstance<nb::list>(x)) return false;
+  std::string names;
+  for (nb::handle name : nb::iter(x)) {
+    if (!nb::isinstance<nb::str>(name)) return false;
+    names += (names.empty() ? "" : ",") + nb::cast<std::string>(name);
+  }
+  out.emplace(std::move(names));
+  return true;
+}
+
+std::vector<std::string> to_list(const DeviceName& devices) {
+  std::vector<std::string> out;
+  const std::string list = devices.value_or("");
+  for (size_t at = 0; !list.empty() && at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    out.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+nb::object to_object(const std::vector<std::string>& devices) {
+  if (devices.size() == 1) return nb::str(devices[0].c_str(), devices[0].size());
+  nb::list out;
+  for (const std::string& d : devices) out.append(nb::str(d.c_str(), d.size()));
+  return nb::tuple(out);
+}
+
 bool to_int(nb::handle x, int64_t& out) {
   if (PyBool_Check(x.ptr()) || (!PyLong_Check(x.ptr()) && !PyIndex_Check(x.ptr()))) return false;
   if (nb::isinstance<Tensor>(x)) return false;

@@ -106,6 +106,15 @@ std::vector<Tensor> to_tensors(const nb::args& args, const char* function);
 std::vector<Tensor> to_tensors(nb::handle self, const nb::args& args, const char* function);
 /// A tensor of any data that Python has: see Tensor.__init__.
 Tensor make_tensor(nb::handle data, const std::optional<std::string>& device, std::optional<DType> dtype);
+/// The name of a device; of several, given as a tuple or list, all of them with commas.
+struct DeviceName : std::optional<std::string> {
+  using std::optional<std::string>::optional;
+};
+bool to_device(nb::handle x, DeviceName& out);
+std::vector<std::string> to_list(const DeviceName& devices);
+/// A string, or a tuple of several.
+nb::object to_object(const std::vector<std::string>& devices);
+
 inline TensorOptions to_options(const std::optional<std::string>& device, const OptionalDType& dtype) {
   return {.dtype = get(dtype), .device = device.value_or("")};
 }
@@ -247,6 +256,14 @@ struct type_caster<tinygrad::python::Value> {
   NB_TYPE_CASTER(tinygrad::python::Value, const_name("Tensor | float | int | bool"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
     return tinygrad::python::converts([&] { return tinygrad::python::to_value(src, value); });
+  }
+};
+
+template <>
+struct type_caster<tinygrad::python::DeviceName> {
+  NB_TYPE_CASTER(tinygrad::python::DeviceName, const_name("str | Sequence[str] | None"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return tinygrad::python::converts([&] { return tinygrad::python::to_device(src, value); });
   }
 };
 

@@ -103,7 +103,6 @@ void bind_steps(nb::class_<C, B>& type) {
 }
 
 #define TG_COMMON_ARGUMENTS "device"_a = nb::none(), "fused"_a = nb::none()
-using Device = std::optional<std::string>;
 using Fused = std::optional<bool>;
 
 /// A setting that is not to be changed.
@@ -127,7 +126,7 @@ void bind_momentum(nb::module_& m) {
           "__init__",
           [](LARS* self, nb::handle params, double lr, double momentum, double weight_decay, int64_t ns_steps,
              const std::optional<std::vector<double>>& ns_coefficients, bool nesterov, bool classic, bool pre_wd, double tcoef,
-             const Device& device, Fused fused) {
+             const DeviceName& device, Fused fused) {
             construct(self, params,
                       LARSOptions{.lr = lr,
                                   .momentum = momentum,
@@ -147,7 +146,7 @@ void bind_momentum(nb::module_& m) {
       .def(
           "__init__",
           [](SGD* self, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov, bool classic,
-             const Device& device, Fused fused) {
+             const DeviceName& device, Fused fused) {
             construct(self, params,
                       SGDOptions{.lr = lr,
                                  .momentum = momentum,
@@ -163,7 +162,7 @@ void bind_momentum(nb::module_& m) {
       .def(
           "__init__",
           [](Muon* self, nb::handle params, double lr, double momentum, double weight_decay, int64_t ns_steps,
-             const std::vector<double>& ns_coefficients, bool nesterov, const Device& device, Fused fused) {
+             const std::vector<double>& ns_coefficients, bool nesterov, const DeviceName& device, Fused fused) {
             construct(self, params,
                       MuonOptions{.lr = lr,
                                   .momentum = momentum,
@@ -192,7 +191,7 @@ void bind_adaptive(nb::module_& m) {
       .def(
           "__init__",
           [](LAMB* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, bool adam,
-             const Device& device, Fused fused) {
+             const DeviceName& device, Fused fused) {
             construct(self, params,
                       LAMBOptions{.lr = lr,
                                   .b1 = b1,
@@ -208,7 +207,7 @@ void bind_adaptive(nb::module_& m) {
   nb::class_<AdamW, LAMB>(m, "AdamW", nb::dynamic_attr())
       .def(
           "__init__",
-          [](AdamW* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, const Device& device,
+          [](AdamW* self, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay, const DeviceName& device,
              Fused fused) {
             construct(
                 self, params,
@@ -219,7 +218,7 @@ void bind_adaptive(nb::module_& m) {
   nb::class_<Adam, LAMB>(m, "Adam", nb::dynamic_attr())
       .def(
           "__init__",
-          [](Adam* self, nb::handle params, double lr, double b1, double b2, double eps, const Device& device, Fused fused) {
+          [](Adam* self, nb::handle params, double lr, double b1, double b2, double eps, const DeviceName& device, Fused fused) {
             construct(self, params, AdamOptions{.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .device = device.value_or(""), .fused = fused});
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, TG_COMMON_ARGUMENTS);
@@ -346,7 +345,7 @@ void bind_optim(nb::module_& m) {
   optimizer
       .def(
           "__init__",
-          [](Optimizer* self, nb::handle params, double lr, const Device& device, Fused fused) {
+          [](Optimizer* self, nb::handle params, double lr, const DeviceName& device, Fused fused) {
             void* place = self;  // there is no object yet
             construct(static_cast<OwnOptimizer*>(place), params, LARSOptions{.lr = lr, .device = device.value_or(""), .fused = fused});
           },

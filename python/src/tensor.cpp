@@ -5,13 +5,11 @@ namespace tinygrad::python {
 
 namespace {
 
-using Device = std::optional<std::string>;
-
 void bind_constants(TensorClass& tensor) {
 #define TG_CREATE(name, to_shape)                                                   \
   tensor.def_static(                                                                \
       #name,                                                                        \
-      [](const nb::args& shape, const Device& device, const OptionalDType& dtype) { \
+      [](const nb::args& shape, const DeviceName& device, const OptionalDType& dtype) { \
         return Tensor::name(to_shape(shape, #name), to_options(device, dtype));     \
       },                                                                            \
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none())
@@ -22,7 +20,7 @@ void bind_constants(TensorClass& tensor) {
 #define TG_CREATE(name, to_shape, memory)                                                 \
   tensor.def_static(                                                                      \
       #name,                                                                              \
-      [](const nb::args& shape, const Device& device, const OptionalDType& dtype, bool) { \
+      [](const nb::args& shape, const DeviceName& device, const OptionalDType& dtype, bool) { \
         return Tensor::name(to_shape(shape, #name), to_options(device, dtype));           \
       },                                                                                  \
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), memory = true)
@@ -35,7 +33,7 @@ void bind_constants(TensorClass& tensor) {
 #define TG_LIKE(name, memory)                                                       \
   tensor.def(                                                                       \
       #name,                                                                        \
-      [](const Tensor& t, const OptionalDType& dtype, const Device& device, bool) { \
+      [](const Tensor& t, const OptionalDType& dtype, const DeviceName& device, bool) { \
         return t.name({.dtype = get(dtype), .device = device.value_or("")});        \
       },                                                                            \
       "dtype"_a = nb::none(), "device"_a = nb::none(), memory = true)
@@ -47,17 +45,17 @@ void bind_constants(TensorClass& tensor) {
   tensor
       .def(
           "empty_like",
-          [](const Tensor& t, const OptionalDType& dtype, const Device& device) { return t.empty_like(to_options(device, dtype)); },
+          [](const Tensor& t, const OptionalDType& dtype, const DeviceName& device) { return t.empty_like(to_options(device, dtype)); },
           "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(
           "full",
-          [](nb::handle shape, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
+          [](nb::handle shape, const Value& value, const OptionalDType& dtype, const DeviceName& device, bool) {
             return Tensor::full(to_extents(nb::borrow<nb::args>(nb::make_tuple(shape)), "full"), value, to_options(device, dtype));
           },
           "shape"_a, "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
       .def(
           "full_like",
-          [](const Tensor& t, const Value& value, const OptionalDType& dtype, const Device& device, bool) {
+          [](const Tensor& t, const Value& value, const OptionalDType& dtype, const DeviceName& device, bool) {
             return t.full_like(value, to_options(device, dtype));
           },
           "fill_value"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "buffer"_a = true)
@@ -69,7 +67,7 @@ void bind_constants(TensorClass& tensor) {
           "b"_a, "dtype"_a = nb::none())
       .def_static(
           "arange",
-          [](nb::handle start, nb::handle stop, nb::handle step, const OptionalDType& dtype, const Device& device) {
+          [](nb::handle start, nb::handle stop, nb::handle step, const OptionalDType& dtype, const DeviceName& device) {
             const nb::object zero = nb::int_(0);
             const nb::handle first = stop.is_none() ? nb::handle(zero) : start, last = stop.is_none() ? start : stop;
             Sizes whole;
@@ -83,13 +81,13 @@ void bind_constants(TensorClass& tensor) {
           "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(
           "linspace",
-          [](double start, double stop, int64_t steps, const OptionalDType& dtype, const Device& device) {
+          [](double start, double stop, int64_t steps, const OptionalDType& dtype, const DeviceName& device) {
             return Tensor::linspace(start, stop, steps, to_options(device, dtype));
           },
           "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = nb::none())
       .def_static(
           "eye",
-          [](int64_t n, std::optional<int64_t> m, const OptionalDType& dtype, const Device& device) {
+          [](int64_t n, std::optional<int64_t> m, const OptionalDType& dtype, const DeviceName& device) {
             return Tensor::eye(n, m, to_options(device, dtype));
           },
           "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none());
@@ -105,7 +103,7 @@ struct Distribution {
   void bind(TensorClass& tensor, const Arguments&... numbers) const {
     tensor.def_static(
         name,
-        [*this](const nb::args& shape, Numbers... values, const OptionalDType& dtype, const Device& device, bool) {
+        [*this](const nb::args& shape, Numbers... values, const OptionalDType& dtype, const DeviceName& device, bool) {
           return draw(to_sizes(shape, name), values..., to_options(device, dtype));
         },
         "shape"_a, numbers..., "dtype"_a = nb::none(), "device"_a = nb::none(), "contiguous"_a = true);
@@ -143,7 +141,7 @@ void bind_random(TensorClass& tensor) {
       .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
       .def_static(
           "randperm",
-          [](int64_t n, const Device& device, const OptionalDType& dtype, bool) { return Tensor::randperm(n, to_options(device, dtype)); },
+          [](int64_t n, const DeviceName& device, const OptionalDType& dtype, bool) { return Tensor::randperm(n, to_options(device, dtype)); },
           "n"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
       .def("multinomial", &Tensor::multinomial, "num_samples"_a = 1, "replacement"_a = false)
       .def("dropout", &Tensor::dropout, "p"_a = 0.5);
@@ -201,7 +199,7 @@ void bind_running(TensorClass& tensor) {
           "x"_a)
       .def(
           "clone",
-          [](const Tensor& t, const Device& device) {
+          [](const Tensor& t, const DeviceName& device) {
             if (!device) return t.clone();
             const Tensor out = t.clone().to(*device);
             if (const Tensor g = t.grad(); g.defined()) out.set_grad(g.clone().to(*device));
@@ -209,10 +207,10 @@ void bind_running(TensorClass& tensor) {
           },
           "device"_a = nb::none())
       .def(
-          "to", [](const Tensor& t, const Device& device) { return t.to(device.value_or("")); }, "device"_a.none())
+          "to", [](const Tensor& t, const DeviceName& device) { return t.to(device.value_or("")); }, "device"_a.none())
       .def(
           "to_",
-          [](nb::handle self, const Device& device) {
+          [](nb::handle self, const DeviceName& device) {
             nb::inst_ptr<Tensor>(self)->to_(device.value_or(""));
             return nb::borrow(self);
           },
@@ -233,12 +231,19 @@ void bind_running(TensorClass& tensor) {
         construct(&t, Tensor(std::as_bytes(std::span(bytes.c_str(), bytes.size())), parse_dtype(dtype), shape, {.device = device}));
         t.is_param_(is_param);
       });
-  const auto missing = [](const char* name) -> Tensor {
-    throw DeviceError(std::string(name) + ": tensors on several devices are not there yet");
-  };
-  for (const char* name : {"shard", "shard_"})
-    tensor.def(name, [=](const Tensor&, nb::handle, std::optional<int>) { return missing(name); }, "devices"_a, "axis"_a = nb::none());
-  tensor.def("shard_like", [=](const Tensor&, const Tensor&) { return missing("shard_like"); }, "y"_a);
+  tensor
+      .def(
+          "shard", [](const Tensor& t, const DeviceName& devices, std::optional<int> axis) { return t.shard(to_list(devices), axis); },
+          "devices"_a, "axis"_a = nb::none())
+      .def(
+          "shard_",
+          [](nb::handle self, const DeviceName& devices, std::optional<int> axis) {
+            nb::inst_ptr<Tensor>(self)->shard_(to_list(devices), axis);
+            return nb::borrow(self);
+          },
+          "devices"_a, "axis"_a = nb::none())
+      .def("shard_like", &Tensor::shard_like, "y"_a)
+      .def("placement", &Tensor::placement);
 }
 
 void bind_gradients(TensorClass& tensor) {
@@ -287,14 +292,14 @@ void bind_creation(TensorClass& tensor) {
   tensor
       .def_static(
           "from_url",
-          [](const std::string& url, bool gunzip, const Device& device, const OptionalDType& dtype) {
+          [](const std::string& url, bool gunzip, const DeviceName& device, const OptionalDType& dtype) {
             return make_tensor(nb::module_::import_("tinygrad_cpp.helpers").attr("fetch")(url, "gunzip"_a = gunzip), device, get(dtype));
           },
           "url"_a, "gunzip"_a = false, "device"_a = nb::none(), "dtype"_a = nb::none(),
           "The bytes of a file from the network: see helpers.fetch.")
       .def(
           "__init__",
-          [](Tensor* self, nb::handle data, const Device& device, const OptionalDType& dtype) {
+          [](Tensor* self, nb::handle data, const DeviceName& device, const OptionalDType& dtype) {
             construct(self, make_tensor(data, device, get(dtype)));
           },
           "data"_a.none(), "device"_a = nb::none(), "dtype"_a = nb::none(),
@@ -307,7 +312,7 @@ void bind_creation(TensorClass& tensor) {
       .def("__bool__",
            [](const Tensor&) -> bool { throw nb::type_error("a Tensor is neither true nor false; use item(), any() or all()"); })
       .def_prop_ro("dtype", [](const Tensor& t) { return DTypeArg{t.dtype()}; })
-      .def_prop_ro("device", &Tensor::device)
+      .def_prop_ro("device", [](const Tensor& t) { return to_object(t.devices()); })
       .def("element_size", &Tensor::element_size)
       .def("nbytes", &Tensor::nbytes)
       .def("is_floating_point", &Tensor::is_floating_point);

@@ -222,6 +222,13 @@ std::string Buffer::describe() const {
   return fmt::format("a {} of {} elements of {} on {}", base_ ? "view" : "buffer", size_, repr(dtype_), device_.name().str());
 }
 
+SmallVector<Buffer*, 1> buffers_of(const UOp& memory) {
+  if (!memory.is(Op::MSTACK)) return {&buffer_of(memory)};
+  SmallVector<Buffer*, 1> out;
+  for (const UOp& part : memory.src()) out.push_back(&buffer_of(part));
+  return out;
+}
+
 Buffer& buffer_of(const UOp& node) {
   if (node.is(Op::BUFFER)) {
     if (auto* buffer = dynamic_cast<Buffer*>(node.arg_as<BufferArg>().resource.get())) return *buffer;

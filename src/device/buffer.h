@@ -112,5 +112,7 @@ class Buffer final : public Resource {
 
 /// The buffer that a BUFFER node of device scope hangs on; InternalError for any other node.
 Buffer& buffer_of(const UOp& node);
+/// Of memory on several devices, an MSTACK, those of its parts, and of a BUFFER its own.
+SmallVector<Buffer*, 1> buffers_of(const UOp& memory);
 
 }  // namespace tinygrad

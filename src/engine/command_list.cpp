@@ -68,6 +68,7 @@ void CommandList::add_step(const RecordedCall& call, std::shared_ptr<const Progr
   if (!program) {
     step.to = call.slots[0];
     step.from = call.slots[1];
+    step.range = schedule::range_of_copy(call.body);
     has_copies_ = true;
     return;
   }
@@ -238,8 +239,22 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
   for (const Known& k : known_) count_launches(*k.device, k.kernels, k.ops, k.bytes);
 }
 
+namespace {
+
+BufferPtr part_of(Buffer& memory, int64_t begin, int64_t count) {
+  const bool is_all = begin == 0 && count == memory.size();
+  return is_all ? BufferPtr(&memory) : memory.view(begin * int64_t(itemsize(memory.dtype())), count, memory.dtype());
+}
+
+}  // namespace
+
+void CommandList::copy(const Step& s, const Binding& binding) {
+  const BufferPtr to = part_of(*binding.buffers[s.to], s.range.to, s.range.count);
+  to->copy_from(*part_of(*binding.buffers[s.from], s.range.from, s.range.count));
+}
+
 void CommandList::run_step(const Step& s, Binding& binding, bool timed) const {
-  if (!s.kernel) return binding.buffers[s.to]->copy_from(*binding.buffers[s.from]);
+  if (!s.kernel) return copy(s, binding);
   const auto handles = handles_of(s, binding);
   const auto values = variables_of(s, binding);
   if (timed || !s.dims_known)

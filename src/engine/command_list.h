@@ -14,6 +14,7 @@
 #include "device/buffer.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
+#include "schedule/kernel_calls.h"
 
 namespace tinygrad::engine {
 
@@ -98,6 +99,7 @@ class CommandList {
     bool dims_known = true;
     LaunchDims dims;
     uint32_t to = 0, from = 0;  ///< slots of a copy
+    schedule::CopyRange range;  ///< of it
     uint32_t part = 0;
   };
   /// A value to be put in a list for each run: at `index`, number `source`.
@@ -125,6 +127,7 @@ class CommandList {
   void place_looks();
   bool writes(const Step& step, FunctionRef<bool(uint32_t slot)> which) const;
   void run_steps(Binding& binding, size_t lasting_from, FunctionRef<void(size_t number)> look) const;
+  static void copy(const Step& step, const Binding& binding);
   void run_step(const Step& step, Binding& binding, bool timed) const;
   void run_batch(Binding& binding, const Batch& batch, BoundGraph& bound) const;
   static void make_graph(Binding& binding, std::span<const Step> steps, BoundGraph& bound);

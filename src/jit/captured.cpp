@@ -29,7 +29,7 @@ using engine::Capture;
 
 namespace {
 
-uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
+uint64_t id_of(const UOp& memory) { return parts_of(memory)[0].arg_as<BufferArg>().id; }
 
 /// The name of an option that graphs or kernels depend on and that differs; empty if none does.
 std::string_view changed_option(const Options& a, const Options& b) {
@@ -55,7 +55,7 @@ void add_variable(std::vector<std::pair<Symbol, int64_t>>& variables, Symbol nam
 CallArguments::Value prepare_argument(const Tensor& t) {
   if (!t.defined()) return {};
   CallArguments::Value out{.node = t.uop(), .buffer = {}, .is_param = t.is_param()};
-  out.buffer = whole_buffer(out.node);
+  out.buffer = whole_memory(out.node);
   if (out.buffer) return out;
   const Shape& shape = shape_of(out.node);
   if (is_empty(shape)) return out;
@@ -65,7 +65,7 @@ CallArguments::Value prepare_argument(const Tensor& t) {
   }
   out.copied_from = state_of_view(out.node);
   out.node = wrap(UOp(Op::CONTIGUOUS, out.node.dtype(), {out.node})).realize().uop();
-  out.buffer = whole_buffer(out.node);
+  out.buffer = whole_memory(out.node);
   return out;
 }
 
@@ -77,7 +77,7 @@ namespace {
 UOp view_form(const UOp& node, const UOp& buffer, std::span<const Symbol> variables) {
   if (whole_buffer(node)) return {};
   NodeMap<UOp> map;
-  map[buffer] = param(buffer.dtype(), buffer.arg_as<BufferArg>().size, {.slot = 0});
+  map[buffer] = param(buffer.dtype(), buffers_of(buffer)[0]->size(), {.slot = 0});
   const UOp view = plain_view(node);
   for (const UOp& u : toposort(view))
     if (u.is(Op::BIND) && std::find(variables.begin(), variables.end(), u.src(0).arg_as<VarArg>().name) != variables.end())
@@ -96,7 +96,7 @@ CallForm form_of(const CallArguments& arguments) {
     if (!v.node) continue;
     f.dtype = v.node.dtype();
     if (v.buffer) {
-      f.device = v.buffer.arg_as<BufferArg>().device;
+      f.device = devices_of(v.buffer).first();
       f.view = view_form(v.node, v.buffer, variables);
     }
     if (!f.view) f.shape = shape_of(v.node);
@@ -107,7 +107,7 @@ CallForm form_of(const CallArguments& arguments) {
 CallArguments prepare_arguments(const detail::JitArguments& arguments) {
   std::vector<Tensor> lazy;
   for (const Tensor& t : arguments.tensors)
-    if (t.defined() && !state_of_view(t.uop()).is(Op::BUFFER)) lazy.push_back(t);
+    if (t.defined() && !is_plain_memory(state_of_view(t.uop()))) lazy.push_back(t);
   if (!lazy.empty()) Tensor::realize(lazy);
   CallArguments out{.values = {}, .variables = {}, .layout = arguments.layout};
   for (const Variable& v : arguments.variables) add_variable(out.variables, Symbol(v.name()), v.value().value());
@@ -149,31 +149,42 @@ UOp CapturedCall::node_of(const UOp& form, const UOp& buffer, const Shape& shape
 
 void CapturedCall::check_argument(size_t i, const CallArguments::Value& value) const {
   const Argument& a = arguments_[i];
-  if (!a.slot) return;
-  if (value.copied_from && capture_->written(*a.slot))
+  if (a.slots.empty()) return;
+  if (value.copied_from && is_written(a))
     throw JitError(
         fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole tensor, "
                     "or a clone()",
                     i));
-  const auto address = reinterpret_cast<uintptr_t>(buffer_of(value.buffer).handle());
-  if (const uint16_t alignment = capture_->alignment(*a.slot); address % alignment != 0)
-    throw JitError(
-        fmt::format("jit: argument {} is at the address {:#x}, the captured call expects one aligned to {} bytes; pass a clone()", i,
-                    address, alignment));
+  const auto parts = buffers_of(value.buffer);
+  for (size_t p = 0; p < a.slots.size(); ++p) {
+    const auto address = reinterpret_cast<uintptr_t>(parts[p]->handle());
+    if (const uint16_t alignment = capture_->alignment(a.slots[p]); address % alignment != 0)
+      throw JitError(
+          fmt::format("jit: argument {} is at the address {:#x}, the captured call expects one aligned to {} bytes; pass a clone()", i,
+                      address, alignment));
+  }
+}
+
+bool CapturedCall::is_written(const Argument& a) const {
+  return std::ranges::any_of(a.slots, [&](size_t s) { return capture_->written(s); });
 }
 
 void CapturedCall::check_aliases(const CallArguments& arguments) const {
   const auto memory = [](const Buffer& b) { return &b.origin(); };
+  const auto is_part = [&](const Buffer* whose, const UOp& of) {
+    return of && std::ranges::any_of(buffers_of(of), [&](const Buffer* b) { return memory(*b) == whose; });
+  };
   const auto is_in = [&](const Buffer* whose, size_t i) {
     const CallArguments::Value& v = arguments.values[i];
-    return memory(buffer_of(v.buffer)) == whose || (v.copied_from && memory(buffer_of(v.copied_from)) == whose);
+    return is_part(whose, v.buffer) || is_part(whose, v.copied_from);
   };
   for (size_t i = 0; i < arguments_.size(); ++i) {
-    if (!arguments_[i].slot) continue;
-    const Buffer* mine = memory(buffer_of(arguments.values[i].buffer));
-    const bool written = capture_->written(*arguments_[i].slot);
+    if (arguments_[i].slots.empty()) continue;
+    const auto mine = buffers_of(arguments.values[i].buffer);
+    const auto shares = [&](size_t j) { return std::ranges::any_of(mine, [&](const Buffer* b) { return is_in(memory(*b), j); }); };
+    const bool written = is_written(arguments_[i]);
     for (size_t j = 0; j < arguments_.size(); ++j)
-      if (written && j != i && arguments_[j].slot && is_in(mine, j))
+      if (written && j != i && !arguments_[j].slots.empty() && shares(j))
         throw JitError(fmt::format("jit: arguments {} and {} share memory, and the function assigns to one of them; pass a clone()", i, j));
     for (size_t s : fixed_slots_)
       if ((written || capture_->written(s)) && is_in(memory(*slots_[s].buffer), i))
@@ -263,7 +274,8 @@ void CapturedCall::check_readable(const CallArguments& arguments) const {
   for (size_t s : fixed_slots_)
     if (capture_->read(s)) slots_[s].buffer->check_readable();
   for (size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].slot && capture_->read(*arguments_[i].slot)) buffer_of(arguments.values[i].buffer).check_readable();
+    for (size_t p = 0; p < arguments_[i].slots.size(); ++p)
+      if (capture_->read(arguments_[i].slots[p])) buffers_of(arguments.values[i].buffer)[p]->check_readable();
 }
 
 Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, const CallArguments& arguments) const {
@@ -274,9 +286,13 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
     case Result::Kind::argument: memory = arguments.values[r.number].buffer; break;
     case Result::Kind::fixed:
     case Result::Kind::made: {
-      const BufferPtr& b = r.kind == Result::Kind::made ? made[r.number] : slots_[r.number].buffer;
-      const uint64_t id = r.kind == Result::Kind::made ? next_buffer_id() : r.id;
-      memory = buffer(r.dtype, {.id = id, .size = b->size(), .device = r.device, .resource = b, .weak = r.weak});
+      UOps parts;
+      for (size_t p = 0; p < r.slots.size(); ++p) {
+        const BufferPtr& b = r.kind == Result::Kind::made ? made[r.slots[p]] : slots_[r.slots[p]].buffer;
+        const uint64_t id = r.kind == Result::Kind::made ? next_buffer_id() : r.ids[p];
+        parts.push_back(buffer(r.dtype, {.id = id, .size = b->size(), .device = b->device().name(), .resource = b, .weak = r.weak}));
+      }
+      memory = r.parts.are_several() ? UOp(Op::MSTACK, r.dtype, parts, ShardingArg{r.parts, {}}) : parts[0];
     }
   }
   return wrap_view(node_of(r.form, memory, r.shape, arguments)).is_param_(r.is_param);
@@ -284,17 +300,16 @@ Tensor CapturedCall::result(const Result& r, std::span<const BufferPtr> made, co
 
 void CapturedCall::find_uses() {
   for (size_t s : fixed_slots_) uses_.add(*slots_[s].buffer, capture_->written(s));
-  const auto written = [&](const Argument& a) { return a.slot && capture_->written(*a.slot); };
-  writes_any_ = uses_.writes_any() || std::ranges::any_of(arguments_, written);
+  writes_any_ = uses_.writes_any() || std::ranges::any_of(arguments_, [&](const Argument& a) { return is_written(a); });
 }
 
 detail::JitResults CapturedCall::replay(const CallArguments& arguments) {
   check_interrupt();  // before it takes random positions
   Claims used;
   used.add(uses_);
-  for (size_t i = 0; i < arguments_.size(); ++i)
-    if (const Argument& argument = arguments_[i]; argument.slot && writes_any_)
-      used.add(buffer_of(arguments.values[i].buffer), capture_->written(*argument.slot));
+  for (size_t i = 0; i < arguments_.size() && writes_any_; ++i)
+    for (size_t p = 0; p < arguments_[i].slots.size(); ++p)
+      used.add(*buffers_of(arguments.values[i].buffer)[p], capture_->written(arguments_[i].slots[p]));
   const Claims held = settle(std::move(used));
   engine::CommandList::Failed failed;
   try {
@@ -315,7 +330,7 @@ void CapturedCall::rethrow_failed(const engine::CommandList::Failed& failed) con
 detail::JitResults CapturedCall::run(const CallArguments& arguments, engine::CommandList::Failed& failed) {
   std::vector<Buffer*> buffers(slots_.size());
   for (size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].slot) buffers[*arguments_[i].slot] = &buffer_of(arguments.values[i].buffer);
+    for (size_t p = 0; p < arguments_[i].slots.size(); ++p) buffers[arguments_[i].slots[p]] = buffers_of(arguments.values[i].buffer)[p];
   std::vector<BufferPtr> made(slots_.size());
   for (size_t s : made_slots_) {
     made[s] = Buffer::make(capture_->device(s), slots_[s].size, slots_[s].dtype);

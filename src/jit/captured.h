@@ -22,8 +22,8 @@ namespace tinygrad::jitted {
 struct CallArguments {
   struct Value {
     UOp node;              ///< a view of `buffer`; null for no tensor
-    UOp buffer;            ///< null for an empty tensor
-    UOp copied_from = {};  ///< the BUFFER of which a part was copied to `buffer`; null where that is the caller's memory
+    UOp buffer;            ///< a BUFFER or MSTACK; null for an empty tensor
+    UOp copied_from = {};  ///< the memory of which a part was copied to `buffer`; null where that is the caller's memory
     bool is_param = true;
   };
   std::vector<Value> values;
@@ -82,17 +82,19 @@ class CapturedCall {
  private:
   CapturedCall() = default;
   struct Argument {
-    std::optional<size_t> slot;
+    std::vector<size_t> slots;  ///< of its memory, part by part
     bool defined = false;
   };
   struct Result {
     enum class Kind : uint8_t { undefined, empty, argument, fixed, made } kind = Kind::undefined;
-    size_t number = 0;  ///< argument, or slot
-    UOp form;           ///< as that of an argument
+    size_t number = 0;          ///< argument
+    std::vector<size_t> slots;  ///< of its memory, part by part
+    Devices parts = {};         ///< of memory on several devices
+    UOp form;                   ///< as that of an argument
     Shape shape;
     DType dtype = DType::void_;
     Symbol device = {};
-    uint64_t id = 0;  ///< of a fixed one
+    std::vector<uint64_t> ids;  ///< of a fixed one, part by part
     bool is_param = true;
     bool weak = false;
   };
@@ -104,7 +106,7 @@ class CapturedCall {
   /// A tensor that the function finds outside of its arguments: a view of a BUFFER, or a value without memory that must stay as it is.
   struct Found {
     std::weak_ptr<detail::TensorCell> cell;
-    std::optional<uint64_t> buffer_id;
+    std::optional<uint64_t> buffer_id;  ///< of its first part
     uint64_t version;
     bool is_same() const;
   };
@@ -117,6 +119,7 @@ class CapturedCall {
   class Writer;
   class Reader;
 
+  bool is_written(const Argument& a) const;
   void check_argument(size_t i, const CallArguments::Value& value) const;
   void check_aliases(const CallArguments& arguments) const;
   void check_limits(const CallArguments& arguments) const;

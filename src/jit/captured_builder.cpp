@@ -24,7 +24,7 @@ using engine::written_arguments;
 
 namespace {
 
-uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
+uint64_t id_of(const UOp& memory) { return parts_of(memory)[0].arg_as<BufferArg>().id; }
 
 /// Handles that the call has on each cell: the results twice, in the list here and as the function gave them.
 std::unordered_map<const TensorCell*, uint32_t> count_handles(const detail::JitResults& results) {
@@ -54,23 +54,26 @@ void CapturedCall::Builder::find_kept(const detail::JitResults& results) {
   const auto handles = count_handles(results);
   for (const detail::CellPtr& cell : detail::live_cells()) {
     const UOp state = state_of_view(cell->node());
-    if (!state.is(Op::BUFFER)) continue;
+    if (!is_plain_memory(state)) continue;
     const auto of_call = handles.find(cell.get());
     const bool is_kept = cell->handles() > (of_call == handles.end() ? 0 : of_call->second);
     for (size_t i = 0; i < recorder_.arguments().size(); ++i)
       if (is_kept && recorder_.arguments()[i].buffer == state)
         throw JitError(fmt::format("jit: something keeps argument {} after the call, where a replay would not put it; keep a clone()", i));
     if (!recorder_.made_in_call(id_of(state)) || !is_kept) continue;
-    kept_[id_of(state)] = BufferPtr(&buffer_of(state));
-    recorder_.place_of(state);
+    for (const UOp& part : parts_of(state)) {
+      kept_[id_of(part)] = BufferPtr(&buffer_of(part));
+      recorder_.place_of(part);
+    }
   }
 }
 
 void CapturedCall::Builder::add_arguments(const CallArguments& arguments) {
   for (const auto& v : arguments.variables) out_.variables_.push_back(v.first);
-  for (const CallArguments::Value& v : arguments.values) out_.arguments_.push_back({.slot = {}, .defined = bool(v.node)});
+  for (const CallArguments::Value& v : arguments.values) out_.arguments_.push_back({.slots = {}, .defined = bool(v.node)});
   for (size_t i = 0; i < out_.arguments_.size(); ++i)
-    if (const UOp& b = recorder_.arguments()[i].buffer) out_.arguments_[i].slot = recorder_.place_of(b);
+    if (const UOp& memory = recorder_.arguments()[i].buffer)
+      for (const UOp& part : parts_of(memory)) out_.arguments_[i].slots.push_back(recorder_.place_of(part));
 }
 
 CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
@@ -82,21 +85,24 @@ CapturedCall::Result CapturedCall::Builder::result_of(const Tensor& t) {
   r.is_param = t.is_param();
   r.weak = node.is_weak();
   const UOp memory = state_of_view(node);
-  if (!memory.is(Op::BUFFER)) {
+  if (!is_plain_memory(memory)) {
     if (!is_empty(r.shape)) throw InternalError("jit: a result of the function has no memory");
     r.kind = Result::Kind::empty;
-    const Symbol device = device_of(node);
+    const Symbol device = devices_of(node).first();
     r.device = device.empty() ? Device::default_name() : device;
     return r;
   }
   r.form = out_.form_of(node, memory);
-  r.device = memory.arg_as<BufferArg>().device;
-  r.id = id_of(memory);
-  r.number = recorder_.place_of(memory);
-  const RecordedBuffer& b = recorder_.recording().buffers[r.number];
+  r.device = devices_of(memory).first();
+  r.parts = devices_of(memory);
+  for (const UOp& part : parts_of(memory)) {
+    r.ids.push_back(id_of(part));
+    r.slots.push_back(recorder_.place_of(part));
+  }
+  const RecordedBuffer& b = recorder_.recording().buffers[r.slots[0]];
   r.kind = b.origin == Origin::argument ? Result::Kind::argument : b.origin == Origin::state ? Result::Kind::fixed : Result::Kind::made;
   if (r.kind == Result::Kind::argument) r.number = b.number;
-  if (r.kind == Result::Kind::made) returned_.insert(r.id);
+  if (r.kind == Result::Kind::made) returned_.insert(r.ids.begin(), r.ids.end());
   return r;
 }
 
@@ -199,16 +205,19 @@ void CapturedCall::Builder::add_calls() {
 void CapturedCall::Builder::add_result_copies() {
   std::unordered_map<uint64_t, uint32_t> copies;
   for (Result& r : out_.results_) {
-    if (r.kind != Result::Kind::made || !kept_.contains(r.id)) continue;
-    auto [copy, is_new] = copies.try_emplace(r.id, 0);
-    if (is_new) {
-      const CapturedSlot& kept = out_.slots_[r.number];
-      const auto from = uint32_t(r.number);
-      copy->second = add_slot({.kind = SlotKind::call, .dtype = kept.dtype, .size = kept.size, .device = kept.device});
-      out_.made_slots_.push_back(copy->second);
-      add_copy(copy->second, from);
+    if (r.kind != Result::Kind::made) continue;
+    for (size_t p = 0; p < r.slots.size(); ++p) {
+      if (!kept_.contains(r.ids[p])) continue;
+      auto [copy, is_new] = copies.try_emplace(r.ids[p], 0);
+      if (is_new) {
+        const CapturedSlot& kept = out_.slots_[r.slots[p]];
+        const auto from = uint32_t(r.slots[p]);
+        copy->second = add_slot({.kind = SlotKind::call, .dtype = kept.dtype, .size = kept.size, .device = kept.device});
+        out_.made_slots_.push_back(copy->second);
+        add_copy(copy->second, from);
+      }
+      r.slots[p] = copy->second;
     }
-    r.number = copy->second;
   }
 }
 

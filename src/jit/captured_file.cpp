@@ -83,6 +83,8 @@ class CapturedCall::Writer {
     out_.put(uint32_t(call_.arguments_.size()));
     for (size_t i = 0; i < call_.arguments_.size(); ++i) put_argument(call_.arguments_[i], call_.form_.values[i]);
     out_.put_each(call_.calls_, [&](const engine::RecordedCall& c) {
+      if (c.body.is(Op::COPY) && (c.body.src(0).is(Op::SHRINK) || c.body.arg_as<DeviceArg>().begin != 0))
+        throw ValueError("save: a call with tensors on several devices cannot be saved");
       out_.put_node(c.body);
       out_.put_each(c.slots, [&](uint32_t s) { out_.put(s); });
       out_.put_each(c.bound, [&](const UOp& b) { out_.put_node(b); });
@@ -118,19 +120,26 @@ class CapturedCall::Writer {
 
   void put_slot_number(const std::optional<size_t>& slot) { out_.put(slot ? uint32_t(*slot + 1) : uint32_t{0}); }
 
+  /// The slot of what is on one device.
+  static std::optional<size_t> only_slot(const std::vector<size_t>& slots) {
+    if (slots.size() > 1) throw ValueError("save: a call with tensors on several devices cannot be saved");
+    return slots.empty() ? std::nullopt : std::optional(slots[0]);
+  }
+
   void put_argument(const Argument& a, const CallForm::Value& v) {
-    if (v.view && !is_safe_view(v.view, call_.slots_[*a.slot].size))
+    const std::optional<size_t> slot = only_slot(a.slots);
+    if (v.view && !is_safe_view(v.view, call_.slots_[*slot].size))
       throw ValueError("save: only the values of its variables keep an argument inside of its memory; pass a clone()");
     out_.put(uint8_t(a.defined));
     put_form(v.view, v.shape);
     out_.put(v.dtype);
     out_.put_text(v.device.str());
-    put_slot_number(a.slot);
+    put_slot_number(slot);
   }
 
   void put_result(const Result& r) {
     out_.put(r.kind);
-    out_.put(uint64_t(r.number));
+    out_.put(uint64_t(r.kind == Result::Kind::argument ? r.number : only_slot(r.slots).value_or(0)));
     put_form(r.form, r.shape);
     out_.put(r.dtype);
     out_.put_text(r.device.str());
@@ -283,10 +292,10 @@ class CapturedCall::Reader {
     read_form(v.view, v.shape);
     v.dtype = in_.take_dtype();
     v.device = Symbol(in_.take_text());
-    a.slot = take_slot();
-    if (a.slot) {
-      const CapturedSlot& s = out_.slots_[*a.slot];
-      need(a.defined && s.kind == SlotKind::call && s.device == v.device && taken_.insert(*a.slot).second, "an argument");
+    if (const auto slot = take_slot()) {
+      a.slots.push_back(*slot);
+      const CapturedSlot& s = out_.slots_[*slot];
+      need(a.defined && s.kind == SlotKind::call && s.device == v.device && taken_.insert(*slot).second, "an argument");
       check_form(v.view, v.shape, v.dtype, s);
     } else {
       need(!v.view && (!a.defined || count(v.shape) == 0), "an argument without memory");
@@ -319,7 +328,7 @@ class CapturedCall::Reader {
       c.body = guarded(c.body);
       spec::verify_kernel(c.body);
     } else {
-      need(c.body.is(Op::COPY) && c.slots.size() == 2, "a call that is neither a kernel nor a copy");
+      need(c.body.is(Op::COPY) && c.slots.size() == 2 && c.body.src(0).is(Op::PARAM), "a call that is neither a kernel nor a copy");
       const CapturedSlot &to = out_.slots_[c.slots[0]], &from = out_.slots_[c.slots[1]];
       need(to.size == from.size && to.dtype == from.dtype, "a copy between memories of different sizes");
     }
@@ -370,21 +379,22 @@ class CapturedCall::Reader {
     Result r;
     r.kind = in_.take_up_to<Result::Kind>(uint64_t(Result::Kind::made));
     r.number = size_t(in_.take<uint64_t>());
+    r.slots.push_back(r.number);
     read_form(r.form, r.shape);
     r.dtype = in_.take_dtype();
     r.device = Symbol(in_.take_text());
     r.is_param = in_.take<bool>();
     using Kind = Result::Kind;
     if (r.kind == Kind::argument) {
-      need(r.number < out_.arguments_.size() && out_.arguments_[r.number].slot, "a result that is no argument");
-      check_form(r.form, r.shape, r.dtype, out_.slots_[*out_.arguments_[r.number].slot]);
+      need(r.number < out_.arguments_.size() && !out_.arguments_[r.number].slots.empty(), "a result that is no argument");
+      check_form(r.form, r.shape, r.dtype, out_.slots_[out_.arguments_[r.number].slots[0]]);
     } else if (r.kind == Kind::fixed || r.kind == Kind::made) {
       need(r.number < out_.slots_.size(), "a slot that is not there");
       const CapturedSlot& s = out_.slots_[r.number];
       need(s.device == r.device && s.kind == (r.kind == Kind::fixed ? SlotKind::fixed : SlotKind::call), "the memory of a result");
       check_form(r.form, r.shape, r.dtype, s);
       if (r.kind == Kind::fixed) {
-        r.id = next_buffer_id();
+        r.ids.push_back(next_buffer_id());
       } else {
         taken_.insert(r.number);
         made_.insert(r.number);

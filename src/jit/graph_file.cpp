@@ -57,7 +57,7 @@ void GraphWriter::put_arg(const UOp& u) {
     put(p->slot);
     put(p->align);
     put(p->alias);
-    put_text(p->device.str());
+    put_text(p->device.only().str());
   } else if (const auto* i = std::get_if<IndexArg>(&u.arg())) {
     put(i->width);
     put(i->state);

@@ -122,15 +122,23 @@ JitCore::~JitCore() = default;
 
 namespace {
 
+/// The same memory as other nodes.
+UOp renamed(const UOp& memory) {
+  if (memory.is(Op::MSTACK)) {
+    UOps parts;
+    for (const UOp& part : memory.src()) parts.push_back(renamed(part));
+    return memory.with_src(parts);
+  }
+  const auto& b = memory.arg_as<BufferArg>();
+  return buffer(memory.dtype(), {.id = next_buffer_id(), .size = b.size, .device = b.device, .resource = b.resource});
+}
+
 /// The arguments' memory under names of its own.
 std::vector<RecordedArgument> rename(const CallArguments& arguments) {
   std::vector<RecordedArgument> out;
   for (const CallArguments::Value& v : arguments.values) {
     RecordedArgument& r = out.emplace_back();
-    if (!v.buffer) continue;
-    const auto& b = v.buffer.arg_as<BufferArg>();
-    r = {buffer(v.buffer.dtype(), {.id = next_buffer_id(), .size = b.size, .device = b.device, .resource = b.resource}), v.buffer,
-         v.copied_from};
+    if (v.buffer) r = {renamed(v.buffer), v.buffer, v.copied_from};
   }
   return out;
 }
@@ -152,7 +160,7 @@ void realize_results(const Recorder& recorder, const JitResults& results) {
   std::vector<CellPtr> cells = recorder.changed_cells();
   for (const Tensor& t : results.tensors)
     if (t.defined() && recorder.is_outside(cell_of(t))) cells.push_back(cell_of(t).shared_from_this());
-  std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
+  std::erase_if(cells, [](const CellPtr& c) { return is_plain_memory(state_of_view(c->node())); });
   if (!cells.empty()) realize(cells);
 }
 
@@ -161,7 +169,7 @@ void give_arguments_back(const Recorder& recorder) {
   for (const CellPtr& c : recorder.changed_cells()) {
     UOp node = c->node();
     const UOp state = state_of_view(node);
-    if (!state.is(Op::BUFFER)) continue;
+    if (!is_plain_memory(state)) continue;
     if (history_of_view(node)) c->set_node(node = view_of(node, state));
     for (const RecordedArgument& a : recorder.arguments())
       if (a.buffer == state) {

@@ -17,7 +17,11 @@ using namespace tensor;
 
 namespace {
 
-uint64_t id_of(const UOp& buffer) { return buffer.arg_as<BufferArg>().id; }
+uint64_t id_of(const UOp& memory) { return parts_of(memory)[0].arg_as<BufferArg>().id; }
+
+bool is_part_of(const UOp& buffer, const UOp& memory) {
+  return memory && std::ranges::find(parts_of(memory), buffer) != parts_of(memory).end();
+}
 
 RecordedBuffer describe(const UOp& buffer, Origin origin, size_t number) {
   const auto& b = buffer.arg_as<BufferArg>();
@@ -36,7 +40,8 @@ void Recording::drop_memory() {
 Recorder::Recorder(std::vector<RecordedArgument> arguments, std::vector<Symbol> variables, bool strict)
     : arguments_(std::move(arguments)), variables_(std::move(variables)), strict_(strict) {
   for (size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].buffer) known_[id_of(arguments_[i].buffer)] = describe(arguments_[i].buffer, Origin::argument, i);
+    if (const UOp& memory = arguments_[i].buffer)
+      for (const UOp& part : parts_of(memory)) known_[id_of(part)] = describe(part, Origin::argument, i);
 }
 
 void Recorder::made(const UOp& buffer) { made_.insert(id_of(buffer)); }
@@ -98,8 +103,11 @@ void Recorder::check(const UOp& sink) {
     if (!u.is(Op::STORE)) continue;
     const UOp state = state_of_view(u.src(0));
     if (!state) continue;
-    written.insert(buffer_of_state(state));
-    stored_to_.insert(id_of(buffer_of_state(state)));
+    const UOp memory = buffer_of_state(state);
+    for (const UOp& part : parts_of(memory)) {
+      written.insert(part);
+      stored_to_.insert(id_of(part));
+    }
   }
   const auto note_access = [&](const UOp& memory, const UOp& as, bool is_written) {
     Access& access = accesses_.try_emplace(&buffer_of(memory).origin(), Access{id_of(as)}).first->second;
@@ -115,8 +123,8 @@ void Recorder::check(const UOp& sink) {
     if (made_in_call(id_of(b))) continue;
     note_access(b, b, written.contains(b));
     for (size_t i = 0; i < arguments_.size(); ++i) {
-      if (arguments_[i].buffer != b || !arguments_[i].copied_from) continue;
-      note_access(arguments_[i].copied_from, b, false);
+      if (!is_part_of(b, arguments_[i].buffer) || !arguments_[i].copied_from) continue;
+      for (const UOp& part : parts_of(arguments_[i].copied_from)) note_access(part, b, false);
       if (written.contains(b))
         throw JitError(
             fmt::format("jit: the function assigns to argument {}, which is a view of a part of a tensor's memory; pass the whole "

@@ -70,9 +70,9 @@ std::string difference(const Recording& before, const Recording& now);
 
 /// An argument of a call as its recording knows it.
 struct RecordedArgument {
-  UOp buffer;            ///< the BUFFER that the function sees; null for an empty tensor
+  UOp buffer;            ///< the BUFFER or MSTACK that the function sees; null for an empty tensor
   UOp original;          ///< the caller's, which has the same memory
-  UOp copied_from = {};  ///< where the original is a copy of a part of the caller's memory: that memory's BUFFER
+  UOp copied_from = {};  ///< where the original is a copy of a part of the caller's memory: that memory
 };
 
 /// Records what the thread does until it goes out of scope.

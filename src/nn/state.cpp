@@ -73,7 +73,7 @@ std::vector<Match> match(const Module& module, StateDict& state, LoadReport& rep
   return matches;
 }
 
-bool in_memory(const Tensor& t) { return tensor::state_of_view(t.uop()).is(Op::BUFFER); }
+bool in_memory(const Tensor& t) { return tensor::is_plain_memory(tensor::state_of_view(t.uop())); }
 const void* memory_of(const Tensor& t) { return &buffer_of(tensor::state_of_view(t.uop())).origin(); }
 
 /// Whether the value is written into the target's memory, so that captured calls and views of it see it. A target that was never computed

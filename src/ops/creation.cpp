@@ -86,7 +86,10 @@ UOp zeros(const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx)
 UOp ones(const Shape& shape, std::optional<DType> dtype, const OpsContext& ctx) { return full(shape, 1.0, dtype, ctx); }
 
 UOp full_like(const UOp& x, const Operand& value, std::optional<DType> dtype) {
-  return full(shape_of(x), value, dtype.value_or(x.dtype()), OpsContext{.device = device_of(x)});
+  const Devices devices = devices_of(x);
+  const OpsContext ctx{.device = devices.are_several() ? Symbol() : devices.only()};
+  const UOp out = full(shape_of(x), value, dtype.value_or(x.dtype()), ctx);
+  return devices.are_several() ? UOp(Op::SHARD, out.dtype(), {out}, ShardingArg{devices, {}}) : out;
 }
 UOp zeros_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 0, dtype); }
 UOp ones_like(const UOp& x, std::optional<DType> dtype) { return full_like(x, 1, dtype); }

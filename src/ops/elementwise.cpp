@@ -438,6 +438,6 @@ UOp contiguous(const UOp& x) {
 
 UOp contiguous_backward(const UOp& x) { return UOp(Op::CONTIGUOUS_BACKWARD, x.dtype(), {x}); }
 
-UOp copy_to(const UOp& x, Symbol device) { return device_of(x) == device ? x : UOp(Op::COPY, x.dtype(), {x}, DeviceArg{device}); }
+UOp copy_to(const UOp& x, Symbol device) { return devices_of(x) == Devices(device) ? x : UOp(Op::COPY, x.dtype(), {x}, DeviceArg{device}); }
 
 }  // namespace tinygrad::ops

@@ -171,6 +171,13 @@ UOps stack_rule(const UOp& u, const Expr& g) {
 
 Rule rule_of(Op op);
 
+/// A gradient where the value is.
+UOp on_devices_of(const UOp& value, const UOp& g) {
+  const Devices to = devices_of(value);
+  if (to.empty() || to == devices_of(g)) return g;
+  return to.are_several() ? UOp(Op::SHARD, g.dtype(), {g}, ShardingArg{to, {}}) : copy_to(g, to.only());
+}
+
 /// Memory without what is known of its history.
 const UOp& memory_under(const UOp& state) {
   const UOp* u = &state;
@@ -180,7 +187,7 @@ const UOp& memory_under(const UOp& state) {
 
 /// A gradient of the memory under a view as one of the view: the same elements of it.
 UOp through_view(const UOp& view, const UOp& memory, const UOp& g) {
-  if (memory_under(view) == memory) return g;
+  if (memory_under(view) == memory || view.is(Op::UNSHARD)) return g;
   UOps sources(view.src().begin(), view.src().end());
   sources[0] = through_view(view.src(0), memory, g);
   return UOp(view.op(), g.dtype(), sources, view.arg());
@@ -198,7 +205,7 @@ UOp outside_of_view(const UOp& view, const UOp& memory, const UOp& g) {
 
 bool shows_all(const UOp& view, const UOp& memory) {
   const UOp* u = &view;
-  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP)) u = &u->src(0);
+  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::UNSHARD)) u = &u->src(0);
   return memory_under(*u) == memory;
 }
 
@@ -312,7 +319,9 @@ Rule rule_of(Op op) {
     case Op::PERMUTE: return permute_rule;
     case Op::FLIP: return [](const UOp& u, const Expr& g) { return UOps{ops::flip(g, u.arg_as<AxesArg>().axes)}; };
     case Op::STACK: return stack_rule;
-    case Op::COPY: return [](const UOp& u, const Expr& g) { return UOps{copy_to(g, device_of(u.src(0)))}; };
+    case Op::COPY:
+    case Op::SHARD: return [](const UOp& u, const Expr& g) { return UOps{on_devices_of(u.src(0), g)}; };
+    case Op::UNSHARD: return [](const UOp& u, const Expr& g) { return to_first(u, g); };
     case Op::WEAK:
     case Op::CONTIGUOUS:
     case Op::TENSOR: return [](const UOp&, const Expr& g) { return UOps{g}; };
@@ -333,9 +342,16 @@ std::span<const UOp> gradient_sources(const UOp& u) {
   return u.is(Op::REALIZED) ? u.src().subspan(1) : scope_sources(u);
 }
 
+/// Memory on several devices, whose gradient is that of all that its parts are parts of.
+bool is_memory_of_shards(const UOp& u) {
+  const UOp* x = &u;
+  while (x->is(Op::AFTER) || x->is(Op::REALIZED)) x = &x->src(0);
+  return x->is(Op::MSTACK);
+}
+
 /// A gradient with the shape of its value: axes that were broadcast are summed.
 UOp fitted(const UOp& g, const UOp& value) {
-  if (value.dtype() == DType::void_) return g;  // of a STORE or a TUPLE
+  if (value.dtype() == DType::void_ || is_memory_of_shards(value)) return g;  // of a STORE or a TUPLE, too
   const Shape &have = shape_of(g), &want = shape_of(value);
   if (have == want) return g;
   if (have.empty()) return broadcast_to(g, want);
@@ -418,7 +434,7 @@ GradientRule::GradientRule()
       }()) {}
 
 UOp param_like(const UOp& u, int32_t slot) {
-  return UOp(Op::PARAM, u.dtype(), size_nodes(shape_of(u)), ParamArg{.slot = slot, .device = device_of(u)});
+  return UOp(Op::PARAM, u.dtype(), size_nodes(shape_of(u)), ParamArg{.slot = slot, .device = devices_of(u)});
 }
 
 UOp call_function(const UOp& body, std::span<const UOp> args, Symbol name, const IntrusivePtr<GradientRule>& rule) {

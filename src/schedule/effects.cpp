@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/kernel_calls.h"
 #include "uop/graph.h"
 
 namespace tinygrad::schedule {
@@ -103,7 +104,7 @@ std::vector<UOp> Effects::hazards(const std::vector<UOp>& order) const {
       f.needs.add(self);
       f.reads.clear();
     }
-    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) f.reads.clear();
+    if (u.is(Op::CONTIGUOUS) || is_transfer(u)) f.reads.clear();
     if (u.is(Op::PARAM) || u.is(Op::AFTER)) f.reads = read_state(u);
     facts[u] = std::move(f);
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "schedule/cost.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/repeat_kernels.h"
 #include "shape/shape.h"
 #include "uop/build.h"
@@ -32,7 +33,7 @@ std::string op_text(const UOp& u) {
   if (u.is(Op::PARAM) || u.is(Op::AFTER)) return "an input";
   const UOp& source = u.src_count() > 0 ? without_views(u.src(0)) : u;
   if (u.is(Op::REDUCE)) return fmt::format("REDUCE({}) of {}", name(u.arg_as<ReduceArg>().op), name(source.op()));
-  const bool is_wrapped = u.is(Op::CONTIGUOUS) || u.is(Op::COPY) || u.is(Op::CAST);
+  const bool is_wrapped = u.is(Op::CONTIGUOUS) || is_transfer(u) || u.is(Op::CAST);
   return is_wrapped ? fmt::format("{} of {}", name(u.op()), op_text(source)) : std::string(name(u.op()));
 }
 
@@ -52,7 +53,7 @@ std::string number_text(double n) {
 std::string reason_text(const ValueNote& note) {
   switch (note.decision.reason) {
     case Reason::result: return "it is a result";
-    case Reason::asked_for: return note.value.is(Op::COPY) ? "it moves to another device" : "contiguous() asks for it";
+    case Reason::asked_for: return is_transfer(note.value) ? "it moves to another device" : "contiguous() asks for it";
     case Reason::long_reduce: return "a long reduction is cut into chunks, which run side by side";
     case Reason::overwritten: return "what it is made of is written over before all of its users have run";
     case Reason::overlap: return "the kernel would read elements that it has written over";

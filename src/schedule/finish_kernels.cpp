@@ -163,7 +163,7 @@ UOp finish_kernels(const UOp& linear, const TargetOf& target_of) {
     if (is_loop(step))
       out.push_back(loop_around(finish_kernels(step.src(0), target_of).src(), step.src(1)));
     else
-      out.push_back(is_copy(step) ? step : finished(step, target_of(device_of_call(step))));
+      out.push_back(is_copy(step) ? step : finished(step, target_of(devices_of_call(step).first())));
   }
   return linear_of(out);
 }

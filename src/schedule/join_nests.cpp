@@ -73,13 +73,13 @@ class Joiner {
       out_.push_back(loop_around(join_nests(step.src(0), target_of_).src(), step.src(1)));
       return;
     }
-    const Symbol device = device_of_call(step);
-    const Target& target = target_of_(device);
+    const Devices devices = devices_of_call(step);
+    const Target& target = target_of_(devices.first());
     const Costs& costs = general_costs();
     const Use use = use_of(step, costs);
     const double most = most_work * costs.memory.launch;
     const bool small = !is_copy(step) && !target.has_groups && use.work <= most;
-    const bool fits = waiting_.empty() || (device_of_call(waiting_[0]) == device && together_.work + use.work <= most &&
+    const bool fits = waiting_.empty() || (devices_of_call(waiting_[0]) == devices && together_.work + use.work <= most &&
                                            together_.weight + use.weight <= most_joined_weight &&
                                            together_.all.size() + use.all.size() <= size_t(target.max_buffers));
     if (together_.conflicts(use) || (small && !fits)) flush();

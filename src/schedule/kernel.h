@@ -9,8 +9,8 @@ namespace tinygrad::schedule {
 
 /// One kernel or copy, its index expressions written out, over the PARAMs of the whole schedule, with what its order depends on.
 struct Kernel {
-  UOp root;  ///< the STORE, stored value or COPY it computes
-  Symbol device;
+  UOp root;  ///< the STORE, stored value, COPY or COLLECTIVE it computes
+  Devices devices;
   UOp target;               ///< PARAM that is written
   UOp target_index, value;  ///< STORE(INDEX(target, target_index), value); null for a copy
   UOps ranges;              ///< over which that happens, outermost first

@@ -18,9 +18,25 @@ UOp kernel_of(std::span<const UOp> nests, std::span<const UOp> binds) {
   return UOp(Op::CALL, DType::void_, sources);
 }
 
-UOp copy_between(const UOp& target, const UOp& source) {
+UOp copy_between(const UOp& transfer, const UOp& target, const UOp& source) {
   const UOp from(Op::PARAM, source.dtype(), source.src(), ParamArg{.slot = 1, .device = source.arg_as<ParamArg>().device});
-  const UOp body(Op::COPY, target.dtype(), {from}, DeviceArg{target.arg_as<ParamArg>().device});
+  const UOp body(transfer.op(), target.dtype(), {from}, transfer.arg());
+  return UOp(Op::CALL, DType::void_, {body, target, source});
+}
+
+CopyRange range_of_copy(const UOp& copy) {
+  const UOp& from = copy.src(0);
+  const int64_t to = copy.arg_as<DeviceArg>().begin;
+  if (!from.is(Op::SHRINK)) return {to, 0, const_value(from.src(0))->as_int()};
+  const int64_t begin = const_value(from.src(1))->as_int(), end = const_value(from.src(2))->as_int();
+  return {to, begin, end - begin};
+}
+
+UOp copy_of_range(const UOp& target, const UOp& source, const CopyRange& range) {
+  const UOp from(Op::PARAM, source.dtype(), source.src(), ParamArg{.slot = 1, .device = source.arg_as<ParamArg>().device});
+  const bool is_all = range.count == const_value(source.src(0))->as_int();
+  const UOp part = is_all ? from : shrink(from, {range.from, range.from + range.count});
+  const UOp body(Op::COPY, target.dtype(), {part}, DeviceArg{target.arg_as<ParamArg>().device.only(), range.to});
   return UOp(Op::CALL, DType::void_, {body, target, source});
 }
 
@@ -35,7 +51,7 @@ std::span<const UOp> stores_of(const UOp& nest) {
 
 UOp stored(const UOp& target, const UOp& place, const UOp& value) { return store(index(target, place), value); }
 
-Symbol device_of_call(const UOp& call) {
+Devices devices_of_call(const UOp& call) {
   const UOp& target = is_copy(call) ? copied_to(call) : stored_to(stores_of(only_nest(call))[0]);
   return target.arg_as<ParamArg>().device;
 }

@@ -73,7 +73,7 @@ void plan_memory(std::span<const UOp> calls, std::span<const UOp> temporaries, i
   for (size_t t = 0; t < temporaries.size(); ++t) {
     const int64_t size = const_value(temporaries[t].src(0))->as_int();
     lives[t].bytes = (size * itemsize(temporaries[t].dtype()) + alignment - 1) / alignment * alignment;
-    plan.temporaries[t] = {temporaries[t].dtype(), size, arena_of(temporaries[t].arg_as<ParamArg>().device, plan), 0};
+    plan.temporaries[t] = {temporaries[t].dtype(), size, arena_of(temporaries[t].arg_as<ParamArg>().device.only(), plan), 0};
     if (lives[t].first == SIZE_MAX) continue;
     if (!reuse) lives[t].first = 0, lives[t].last = calls.size();
     order.push_back(t);

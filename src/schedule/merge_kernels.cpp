@@ -169,7 +169,7 @@ class Merger {
   /// in another order, that decides; else the orders are equal.
   static std::optional<UOps> loops_for(Group& a, const Group& b) {
     const UOps &ra = a.loops, &rb = b.loops;
-    if (a.copy || device_of_group(a) != device_of_group(b) || ra.size() != rb.size()) return {};
+    if (a.copy || devices_of_group(a) != devices_of_group(b) || ra.size() != rb.size()) return {};
     std::vector<size_t> order(ra.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto same_sizes = [&] {
@@ -233,7 +233,7 @@ class Merger {
     return s == g.stores.end() ? nullptr : &*s;
   }
   static const UOp& first_target(const Group& g) { return g.copy ? copied_to(g.copy) : stored_to(g.stores[0]); }
-  static Symbol device_of_group(const Group& g) { return first_target(g).arg_as<ParamArg>().device; }
+  static Devices devices_of_group(const Group& g) { return first_target(g).arg_as<ParamArg>().device; }
 
   /// Takes `b`, one kernel, into the `loops` of `a`, if that is possible and worth it.
   Verdict merge(Group& a, const Group& b, const UOps& loops) {
@@ -262,7 +262,7 @@ class Merger {
     }
     const bool is_small = most_elements <= small_kernel;
     if (!takes_result && !before && !shares_reads && !is_small) return {Merge::nothing_saved};
-    const auto most_arguments = size_t(target_of_(device_of_group(a)).max_buffers);
+    const auto most_arguments = size_t(target_of_(devices_of_group(a).first()).max_buffers);
     if (const size_t n = buffers(a, f); n > most_arguments) return {Merge::arguments, double(n), double(most_arguments)};
     if (const double w = weight(a, value); w > most) return {Merge::weight, w, most};
     take_in(a, stored(target, at, value), std::move(f));

@@ -444,7 +444,7 @@ std::vector<const UOp*> joinable_reduces(const std::vector<UOp>& order, const Ta
   for (size_t i = 0; i < order.size(); ++i) {
     const UOp& u = order[i];
     if (const auto e = exponential(u, below_movement); e && below_movement(e->max.src(0)) == e->x) {
-      if (const Symbol device = device_of(u); !device.empty() && has_few_rows(e->x, target_of(device))) continue;
+      if (const Symbol device = devices_of(u).first(); !device.empty() && has_few_rows(e->x, target_of(device))) continue;
       factor[u] = &order[*numbers.find(e->max)];
       continue;
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schedule/cost.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/prepare.h"
 #include "schedule/reduce_ranges.h"
 #include "schedule/value_forms.h"
@@ -60,7 +61,7 @@ class Placer {
   size_t number(const UOp& u) const { return size_t(*out_.numbers.find(u)); }
   Kernel& kernel_of(const Use& use) { return out_.kernels[size_t(use.kernel)]; }
   const Kernel& kernel_of(const Use& use) const { return out_.kernels[size_t(use.kernel)]; }
-  const Target& target_of(const Use& use) const { return target_of_(kernel_of(use).device); }
+  const Target& target_of(const Use& use) const { return target_of_(kernel_of(use).devices.first()); }
   /// An output that only has to be placed yet: it has its storage and no kernel.
   static bool is_due(const Value& v) { return v.storage && !v.kernel; }
 
@@ -147,11 +148,11 @@ class Placer {
 
   // From users to sources.
 
-  int new_kernel(const UOp& root, const Shape& shape, Symbol device) {
+  int new_kernel(const UOp& root, const Shape& shape, const Devices& devices) {
     const int number = int(out_.kernels.size());
     Kernel k;
     k.root = root;
-    k.device = device;
+    k.devices = devices;
     Loops::Ids outer;
     for (const SInt& n : shape) {
       const UOp r = out_.loops.open(number, n, AxisKind::loop, outer);
@@ -165,9 +166,9 @@ class Placer {
     weights_.push_back(0);
     return number;
   }
-  Use root_use(const UOp& root, const Shape& shape, Symbol device) {
+  Use root_use(const UOp& root, const Shape& shape, const Devices& devices) {
     root_place_.clear();
-    Use use{.kernel = new_kernel(root, shape, device)};
+    Use use{.kernel = new_kernel(root, shape, devices)};
     use.place.at = root_place_;
     return use;
   }
@@ -219,7 +220,7 @@ class Placer {
     if (elided_.contains(u)) return;
     const Shape& shape = shape_of(u.src(1));
     const UOp memory = memory_of(u.src(0));
-    Use use = root_use(u, shape_of(u.src(0)), device_of(memory));
+    Use use = root_use(u, shape_of(u.src(0)), devices_of(memory));
     Kernel& k = kernel_of(use);
     k.store = effects_.number(u);
     k.target = memory;
@@ -246,22 +247,22 @@ class Placer {
   void place_stored(const UOp& u) {
     Value& v = value(u);
     const Shape& shape = shape_of(u);
-    Symbol device = device_of(u);
-    if (v.storage) device = device_of(v.storage);
-    if (device.empty()) device = kernel_of(v.uses[0]).device;
+    Devices devices = devices_of(u).by_device();
+    if (v.storage) devices = devices_of(v.storage);
+    if (devices.empty()) devices = kernel_of(v.uses[0]).devices;
     if (!v.storage) {
       int64_t size = 1;
       for (int64_t n : max_sizes(shape)) size *= n;
-      v.storage = param(u.dtype(), std::max<int64_t>(size, 1), {.slot = next_slot_++, .device = device});
+      v.storage = param(u.dtype(), std::max<int64_t>(size, 1), {.slot = next_slot_++, .device = devices});
     }
-    Use use = root_use(u, shape, device);
+    Use use = root_use(u, shape, devices);
     v.kernel = use.kernel;
     Kernel& k = kernel_of(use);
     k.target = v.storage;
     if (const int* s = store_of_.find(u)) k.store = *s;
     k.target_index = flat_index(u, use.place);
-    if (u.is(Op::COPY))
-      use.source_uses.push_back(add_use(u.src(0), use.kernel, use.place));
+    if (is_transfer(u))  // of all of what is stored, wherever an element of it goes
+      use.source_uses.push_back(add_use(u.src(0), use.kernel, Place{UOps(shape_of(u.src(0)).size(), index_const(0)), {}}));
     else if (!u.is(Op::PARAM) && !u.is(Op::AFTER))
       pass_on(u, use);
     out_.roots[u] = std::move(use);
@@ -270,7 +271,7 @@ class Placer {
   Decision decide(const UOp& u) {
     if (const Reason* why = forced_.find(u)) return {true, *why};
     if (is_due(value(u))) return {true, Reason::result};
-    if (u.is(Op::CONTIGUOUS) || u.is(Op::COPY)) return {true, Reason::asked_for};
+    if (u.is(Op::CONTIGUOUS) || is_transfer(u)) return {true, Reason::asked_for};
     if (!can_be_stored(u) || u.is(Op::STACK) || u.is(Op::IOTA) || is_test_of_place(u)) return {false, Reason::at_hand};
     const auto& uses = value(u).uses;
     // What is carried along in a loop of the kernel anyway is at hand, too.

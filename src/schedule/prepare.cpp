@@ -1,6 +1,7 @@
 #include "schedule/prepare.h"
 
 #include "rewrite/rewrite.h"
+#include "schedule/kernel_calls.h"
 #include "shape/device.h"
 #include "shape/shape.h"
 #include "symbolic/simplify.h"
@@ -34,30 +35,32 @@ UOp of_nothing(const Match& m) {
 /// General reductions carry several values.
 bool is_by_one_op(const UOp& reduce) { return reduce.src_count() == 1 && reduce.arg_as<ReduceArg>().op != Op::FUNCTION; }
 
-bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS) || u.is(Op::COPY); }
+bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS) || is_transfer(u); }
 
 const Rules<void>& rules() {
-  static const Rules<void>& table =
-      *new Rules<void>(Rules<void>{
-                           {pat(Op::DETACH, {x}), x},
-                           {pat(Op::KNOWN, {x}, rest), x},
-                           {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
-                           {pat(Op::WEAK, {x}), x},
-                           {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
-                           {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
-                           {pat(Op::REDUCE, {Pat(x).where(has_no_elements)}).where(is_by_one_op).named(all), of_nothing},
-                           {pat(Op::PAD, {Pat(x).where(has_no_elements)}, rest).named(all), of_nothing},
-                           {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),
-                            [](const Match& m) { return UOp(Op::STORE, DType::void_, {m[target], m[x]}); }},
-                           {pat(Op::COPY, {x}).named(copy),
-                            [](const Match& m) {
-                              const Symbol from = device_of(m[x]);
-                              if (from.empty() || from == m[copy].arg_as<DeviceArg>().device) return m[x];
-                              if (is_stored(m[x])) return UOp();
-                              return m[copy].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})});
-                            }},
-                       } +
-                       symbolic::data_rules() + symbolic::movement_rules());
+  static const Rules<void>& table = *new Rules<void>(
+      Rules<void>{
+          {pat(Op::DETACH, {x}), x},
+          {pat(Op::KNOWN, {x}, rest), x},
+          {pat(Op::CONTIGUOUS_BACKWARD, {x}), x},
+          {pat(Op::WEAK, {x}), x},
+          {pat(Op::CONTIGUOUS, {Pat(x).where(is_stored)}), x},
+          {pat(Op::CONTIGUOUS, {Pat(x).where(has_no_elements)}), x},
+          {pat(Op::REDUCE, {Pat(x).where(has_no_elements)}).where(is_by_one_op).named(all), of_nothing},
+          {pat(Op::PAD, {Pat(x).where(has_no_elements)}, rest).named(all), of_nothing},
+          {pat(Op::STORE, {target, pat(Op::CONTIGUOUS, {x})}),
+           [](const Match& m) { return UOp(Op::STORE, DType::void_, {m[target], m[x]}); }},
+          {pat(Op::COPY, {x}).named(copy),
+           [](const Match& m) {
+             const Symbol from = device_of(m[x]);
+             if (from.empty() || from == m[copy].arg_as<DeviceArg>().device) return m[x];
+             if (is_stored(m[x])) return UOp();
+             return m[copy].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})});
+           }},
+          {pat(Op::COLLECTIVE, {x}).named(all),
+           [](const Match& m) { return is_stored(m[x]) ? UOp() : m[all].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})}); }},
+      } +
+      symbolic::data_rules() + symbolic::movement_rules());
   return table;
 }
 

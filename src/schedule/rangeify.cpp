@@ -82,7 +82,7 @@ bool force_more(const PlacedGraph& graph, const Round& round, NodeMap<Reason>& f
   const NodeSet stored = nodes_of(graph, round.stored);
   for (const Kernel& k : round.kernels.kernels) {
     if (overlaps_itself(k, graph.effects)) force(k.root.is(Op::STORE) ? k.root.src(1) : k.root, Reason::overlap);
-    const auto most = size_t(graph.target_of(k.device).max_buffers);
+    const auto most = size_t(graph.target_of(k.devices.first()).max_buffers);
     if (!has_too_many_arguments(k, most)) continue;
     for (const UOp& u : argument_cuts(k.root, most - 1, stored)) force(u, Reason::arguments);
   }
@@ -93,7 +93,7 @@ bool force_more(const PlacedGraph& graph, const Round& round, NodeMap<Reason>& f
 }
 
 UOp call_of(const Kernel& k) {
-  if (k.copied) return copy_between(k.target, k.copied);
+  if (k.copied) return copy_between(k.root, k.target, k.copied);
   const UOp store = stored(k.target, k.target_index, k.value), nest = nest_of(std::span(&store, 1), k.ranges);
   return kernel_of(std::span(&nest, 1));
 }

@@ -127,7 +127,7 @@ class Repeater {
 
  private:
   static double near_bytes(const Target& target) { return double(std::max(target.l2_bytes, target.l3_bytes / 2)); }
-  const Target& target_of(const UOp& memory) const { return target_of_(memory.arg_as<ParamArg>().device); }
+  const Target& target_of(const UOp& memory) const { return target_of_(memory.arg_as<ParamArg>().device.first()); }
 
   std::vector<size_t> users_of(const UOp& memory) const {
     std::vector<size_t> out;
@@ -185,7 +185,7 @@ class Repeater {
       std::ranges::sort(numbers);
       numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
       const auto may = [&](size_t n) {
-        return items_[n].may_repeat() && device_of_call(items_[n].step) == device_of_call(items_[numbers[0]].step);
+        return items_[n].may_repeat() && devices_of_call(items_[n].step) == devices_of_call(items_[numbers[0]].step);
       };
       if (numbers.size() > most_members || !std::ranges::all_of(numbers, may)) return false;
     } while (add_between(numbers));
@@ -317,7 +317,7 @@ class Repeater {
           if (items_[i].written.contains(a.memory)) return {};
       }
     }
-    const UOp again = new_temporary(memory.dtype(), elements(memory), device_of_call(item.step));
+    const UOp again = new_temporary(memory.dtype(), elements(memory), devices_of_call(item.step));
     own_.push_back(again);
     is_own_.insert(again);
     copies.push_back(with_memory(copy, memory, again));
@@ -417,7 +417,7 @@ class Repeater {
     for (const UOp& r : loops) at = at * size_of(r) + r, count *= size_of(r);
     NodeMap<UOp> in_memory;
     for (const UOp& sum : sums) {
-      const UOp memory = new_temporary(sum.dtype(), count, device_of_call(kernel));
+      const UOp memory = new_temporary(sum.dtype(), count, devices_of_call(kernel));
       add(memory, symbolic::simplify_index(at), sum);
       in_memory[sum] = load(index(memory, symbolic::simplify_index(at)));
     }
@@ -428,7 +428,9 @@ class Repeater {
     return nest_of(added, loops);
   }
 
-  UOp new_temporary(DType dtype, int64_t size, Symbol device) { return param(dtype, size, {.slot = next_slot_++, .device = device}); }
+  UOp new_temporary(DType dtype, int64_t size, const Devices& device) {
+    return param(dtype, size, {.slot = next_slot_++, .device = device});
+  }
 
   /// The loop in place of its kernels: others between them that wait for one of them run behind it and its ends, the rest before it.
   void put(const Group& g, Item loop, std::vector<Item> ends) {

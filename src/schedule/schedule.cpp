@@ -18,6 +18,8 @@
 #include "schedule/prepare.h"
 #include "schedule/rangeify.h"
 #include "schedule/repeat_kernels.h"
+#include "schedule/select_shards.h"
+#include "schedule/shard.h"
 #include "schedule/share_kernels.h"
 #include "schedule/split_reduces.h"
 #include "schedule/split_sums.h"
@@ -68,6 +70,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   plan->input_count = n.inputs.size();
 
   rewrite::Pipeline p("schedule", n.sink, options.spec >= 2 ? verify_step : rewrite::Pipeline::Check());
+  p.step("shard", shard(p.graph()));
   p.step("prepare", prepare(p.graph()));
   p.step("split sums", split_sums(p.graph()));
   if (options.split_reduces) p.step("split reduces", split_reduces(p.graph(), target_of, explainer ? &explainer->cuts : nullptr));
@@ -79,6 +82,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   p.step("unroll loops", unroll_loops(p.graph()));
   p.step("share kernels", share_kernels(p.graph(), target_of));
   if (explainer) plan->explanation = std::make_shared<Explanation>(explainer->explain(p.graph()));
+  p.step("select shards", select_shards(p.graph(), first_temporary));
   p.step("number temporaries", number_temporaries(p.graph(), first_temporary));
   if (options.spec >= 1) verify_kernels(p.graph());
   plan->linear = p.graph();

@@ -183,7 +183,7 @@ UOp share_kernels(const UOp& linear, const TargetOf& target_of) {
   for (const UOp& c : calls) {
     const UOp& body = c.src(0);
     if (!may_share(c)) continue;
-    const bool has_items = target_of(c.src(1).arg_as<ParamArg>().device).has_groups;
+    const bool has_items = target_of(c.src(1).arg_as<ParamArg>().device.first()).has_groups;
     if (const size_t* known = group_of.find(body)) {
       groups[*known].has_items = groups[*known].has_items || has_items;
       continue;

@@ -63,7 +63,7 @@ bool is_worth_cutting(const UOp& u, const TargetOf& target_of) {
   if (is_general_reduce(u) || is_selection(u) || !sizes_are_known(shape_of(u.src(0)))) return false;
   const double results = most_elements(u);
   if (results >= enough_results || most_elements(u.src(0)) < launches * most_chunks) return false;
-  const Symbol device = device_of(u);
+  const Symbol device = devices_of(u).first();
   if (device.empty()) return false;
   const Target& target = target_of(device);
   if (!target.has_threads && !target.has_groups) return false;

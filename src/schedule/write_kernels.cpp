@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schedule/idle_terms.h"
+#include "schedule/kernel_calls.h"
 #include "schedule/recognize_reduces.h"
 #include "shape/ranges.h"
 #include "shape/shape.h"
@@ -104,7 +105,7 @@ class KernelWriter {
   void write_stored(const UOp& u, Value& v) {
     Kernel& k = kernel(*v.kernel);
     const Use& root = *placed_.roots.find(u);
-    if (u.is(Op::COPY)) {
+    if (is_transfer(u)) {
       const UOp* s = &u.src(0);
       while (s->is(Op::RESHAPE)) s = &s->src(0);
       const Value& source = value(*s);

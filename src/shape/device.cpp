@@ -1,8 +1,5 @@
 #include "shape/device.h"
 
-#include <mutex>
-#include <set>
-
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
 
@@ -23,28 +20,48 @@ Devices stored(const UOp& u) { return static_cast<const DeviceFact*>(u->fact(Fac
 /// Nothing is computed in files, and this room knows of devices no more than their names.
 bool holds_files(const Devices& devices) { return devices.size() == 1 && devices.only().str().starts_with("DISK:"); }
 
+bool has(const Devices& devices, Symbol name) {
+  for (size_t s = 0; s < devices.size(); ++s)
+    if (devices[s] == name) return true;
+  return false;
+}
+
 Devices common(const UOp& u, std::span<const UOp> sources) {
   Devices found;
   for (const UOp& s : sources) {
     const Devices d = stored(s);
     if (d.empty() || d == found) continue;
-    if (!found.empty())
+    if (found.empty() || (d.are_several() && !found.are_several() && has(d, found.only()))) {
+      found = d;
+    } else if (found.has_same_shards(d)) {
+      found = Devices::common_parts(found, d);
+    } else if (!(found.are_several() && !d.are_several() && has(found, d.only()))) {
       throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), to_string(found),
                                     to_string(d), to_string(holds_files(found) ? d : found)));
-    found = d;
+    }
   }
   return found;
 }
 
-Devices joined(std::span<const UOp> shards) {
-  std::vector<Symbol> names;
-  for (const UOp& s : shards) names.push_back(stored(s).only());
-  return Devices::of(names);
+/// Shards that see the same of what they combine, on one device, have one result.
+Devices collective_rule(const UOp& u) {
+  const CollectiveArg& arg = u.arg_as<CollectiveArg>();
+  const Devices from = stored(u.src(0));
+  switch (arg.kind) {
+    case Collective::scatter: return arg.devices.parted([&](size_t s) { return uint64_t(arg.at(s)); }).by_device();
+    case Collective::gather: return arg.devices;
+    case Collective::allreduce:
+    case Collective::allgather: return from.parted([&](size_t s) { return uint64_t(from.part_of(arg.line(s)[0])); }).by_device();
+    case Collective::reducescatter:
+      return from.parted([&](size_t s) { return uint64_t(from.part_of(arg.line(s)[0])) << 32 | uint64_t(arg.at(s)); }).by_device();
+  }
+  return from;
 }
 
 Devices call_rule(const UOp& u) {
   const UOp& body = u.src(0);
   if (body.is(Op::COPY)) return body.arg_as<DeviceArg>().device;
+  if (body.is(Op::COLLECTIVE)) return stored(u.src(1));
   if (body.is(Op::FUNCTION) && !stored(body).empty()) return stored(body);
   return common(u, u.src().subspan(1));
 }
@@ -57,8 +74,11 @@ Devices infer(const UOp& u) {
     case Op::IOTA:
     case Op::COPY: return u.arg_as<DeviceArg>().device;
     case Op::CALL: return call_rule(u);
-    case Op::MSTACK: return joined(u.src());
-    case Op::MSELECT: return stored(u.src(0))[size_t(u.arg_as<TupleArg>().index)];
+    case Op::VAR: return u.arg_as<VarArg>().devices;
+    case Op::MSTACK: return u.arg_as<ShardingArg>().devices;
+    case Op::SHARD:
+    case Op::UNSHARD: return u.arg_as<ShardingArg>().devices.apart();
+    case Op::COLLECTIVE: return collective_rule(u);
     case Op::REALIZED:
     case Op::AFTER: return stored(u.src(0));
     case Op::GETTUPLE:
@@ -77,34 +97,6 @@ Devices infer(const UOp& u) {
 std::span<const UOp> device_sources(const UOp& u) { return u.is(Op::CALL) && !u.src(0).is(Op::FUNCTION) ? u.src().subspan(1) : u.src(); }
 
 }  // namespace
-
-Devices Devices::of(std::span<const Symbol> names) {
-  // Never destroyed: facts of nodes may be asked for until the last moment.
-  static std::mutex& mutex = *new std::mutex;
-  static std::set<std::vector<Symbol>>& sets = *new std::set<std::vector<Symbol>>;
-  Devices out;
-  if (names.size() == 1) out.only_ = names[0];
-  if (names.size() < 2) return out;
-  std::lock_guard lock(mutex);
-  out.several_ = &*sets.emplace(names.begin(), names.end()).first;
-  return out;
-}
-
-Symbol Devices::operator[](size_t shard) const {
-  if (shard >= size()) throw DeviceError(fmt::format("no shard {} of a value that lives on {} only", shard, to_string(*this)));
-  return several_ ? (*several_)[shard] : only_;
-}
-
-Symbol Devices::only() const {
-  if (several_) throw DeviceError(fmt::format("a value lives on {}, where one device is expected", to_string(*this)));
-  return only_;
-}
-
-std::string to_string(const Devices& devices) {
-  std::string out;
-  for (size_t i = 0; i < devices.size(); ++i) out += (i == 0 ? "" : ", ") + std::string(devices[i].str());
-  return out;
-}
 
 Devices devices_of(const UOp& u) {
   const CachedFact* f = shape::fact_bottom_up(u, FactSlot::device, device_sources, [](const UOp& n) { return new DeviceFact(infer(n)); });

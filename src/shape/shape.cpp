@@ -223,12 +223,54 @@ Boxed stage_rule(const UOp& u) {
   return box(std::move(out));
 }
 
+void check_sharded(const UOp& u, const Shape& shape) {
+  const ShardingArg& arg = u.arg_as<ShardingArg>();
+  const auto shards = int64_t(arg.devices.size());
+  for (const ShardedAxis& a : arg.axes) {
+    if (a.axis < 0 || size_t(a.axis) >= shape.size())
+      fail(u, "axis {} is not one of the {} axes of {}", a.axis, shape.size(), to_string(shape));
+    if (!shape[size_t(a.axis)].known()) fail(u, "axis {} of {} has no size that is known before launch", a.axis, to_string(shape));
+    if (a.mesh.count < 1 || a.mesh.stride < 1 || shards % (int64_t(a.mesh.count) * a.mesh.stride) != 0)
+      fail(u, "{} shards are no mesh with a direction of {} of stride {}", shards, a.mesh.count, a.mesh.stride);
+  }
+}
+
+Boxed shard_rule(const UOp& u) {
+  check_sharded(u, done_shape(u.src(0)));
+  return box_of(u.src(0));
+}
+
 Boxed unshard_rule(const UOp& u) {
-  Shape out = done_shape(u.src(0));
-  const Axes& axes = u.arg_as<AxesArg>().axes;
-  check_axes(u, axes, out.size());
-  for (int a : axes) out[size_t(a)] *= int64_t(devices_of(u.src(0)).size());
+  Shape out = trailing_sizes(u, 1);
+  check_sharded(u, out);
+  Shape local = out;
+  for (const ShardedAxis& a : u.arg_as<ShardingArg>().axes) {
+    SInt& n = local[size_t(a.axis)];
+    n = ceil_div(n.value(), a.mesh.count);
+  }
+  const SInt have = numel(done_shape(u.src(0))), needed = numel(local);
+  if (surely_differ(have, needed))
+    fail(u, "parts of {} elements for {}, which has parts of {}", to_string(have), to_string(out), to_string(local));
   return box(std::move(out));
+}
+
+Boxed collective_rule(const UOp& u) {
+  const CollectiveArg& arg = u.arg_as<CollectiveArg>();
+  const Shape& in = done_shape(u.src(0));
+  switch (arg.kind) {
+    case Collective::allreduce: return box_of(u.src(0));
+    case Collective::allgather:
+    case Collective::gather: {
+      Shape out{SInt(arg.count())};
+      out.append(in.begin(), in.end());
+      return box(std::move(out));
+    }
+    case Collective::reducescatter:
+    case Collective::scatter:
+      if (in.empty() || surely_differ(in[0], arg.count())) fail(u, "{} are no parts for {} shards", to_string(in), arg.count());
+      return box(Shape(in.begin() + 1, in.end()));
+  }
+  return box_of(u.src(0));
 }
 
 /// The shape of a FUNCTION's value with its index PARAMs replaced by the call's arguments.
@@ -275,12 +317,13 @@ Boxed infer(const UOp& u) {
     case Op::STORE: return store_rule(u);
     case Op::STAGE: return stage_rule(u);
     case Op::STACK: return stack_rule(u);
+    case Op::SHARD: return shard_rule(u);
     case Op::UNSHARD: return unshard_rule(u);
+    case Op::COLLECTIVE: return collective_rule(u);
     case Op::GETTUPLE: return tuple_element(u);
     case Op::CALL: return u.src(0).is(Op::FUNCTION) ? in_call(u, box_of(u.src(0))) : scalar_box();
     case Op::WMMA: return box_of(u.src(2));
     case Op::MSTACK: return common(u, u.src());
-    case Op::ALLREDUCE:
     case Op::COPY:
     case Op::CONTIGUOUS:
     case Op::CONTIGUOUS_BACKWARD:
@@ -291,8 +334,7 @@ Boxed infer(const UOp& u) {
     case Op::KNOWN:
     case Op::WEIGHT:
     case Op::AFTER:
-    case Op::FUNCTION:
-    case Op::MSELECT: return box_of(u.src(0));
+    case Op::FUNCTION: return box_of(u.src(0));
     default: return u.in(Group::elementwise) ? common(u, u.src()) : scalar_box();
   }
 }

@@ -70,7 +70,7 @@ struct Evaluation {
 /// - Elements that a LOAD does not read are 0, or the alternative.
 ///
 /// Errors: IndexError for an access out of bounds, ValueError for memory or variables without a value, ShapeError for sizes that do not
-/// fit, InternalError for what no evaluator runs: linear programs of instructions, WMMA, ALLREDUCE, and a loop that carries
+/// fit, InternalError for what no evaluator runs: linear programs of instructions, WMMA, COLLECTIVE, and a loop that carries
 /// memory of a group once work-items are launch dimensions.
 Evaluation evaluate(std::span<const UOp> roots, EvalInputs& inputs, const EvalOptions& options = {});
 Array evaluate(const UOp& root, EvalInputs& inputs);

@@ -9,7 +9,7 @@ namespace tinygrad::spec {
 bool is_memory(const UOp& u) {
   const UOp* at = &u;
   while (at->in(Group::movement) || at->is(Op::AFTER)) at = &at->src(0);
-  return at->is(Op::BUFFER) || (at->is(Op::PARAM) && !at->src().empty());
+  return at->is(Op::BUFFER) || at->is(Op::MSTACK) || (at->is(Op::PARAM) && !at->src().empty());
 }
 
 namespace {

@@ -17,8 +17,8 @@ namespace {
 
 OpSet tensor_ops() {
   using enum Op;
-  return ops({CONST,  VAR,      BIND,  IOTA, REDUCE, ALLREDUCE, BUFFER, PARAM,    STORE, COPY,   CONTIGUOUS, CONTIGUOUS_BACKWARD,
-              DETACH, AFTER,    GROUP, SINK, CALL,   FUNCTION,  TUPLE,  GETTUPLE, STACK, MSTACK, MSELECT,    UNSHARD,
+  return ops({CONST,  VAR,      BIND,  IOTA, REDUCE, BUFFER,   PARAM, STORE,    COPY,  CONTIGUOUS, CONTIGUOUS_BACKWARD,
+              DETACH, AFTER,    GROUP, SINK, CALL,   FUNCTION, TUPLE, GETTUPLE, STACK, MSTACK,     SHARD,
               TENSOR, REALIZED, KNOWN, WEAK}) |
          ops(Group::movement) | ops(Group::elementwise);
 }
@@ -75,12 +75,24 @@ Verdict calls_a_function(const Match& m) {
   return verdict(body.is(Op::FUNCTION), name(body.op()), "a FUNCTION as body");
 }
 
-Verdict is_on_one_device(const Match& m) {
+/// A BUFFER for each part, on its device.
+Verdict has_its_parts(const Match& m) {
+  const UOp& u = m.root();
+  const Devices devices = u.arg_as<ShardingArg>().devices;
+  if (u.src_count() != devices.part_count())
+    return Violation{fmt::format("{} sources", u.src_count()), fmt::format("one for each of {} parts", devices.part_count())};
+  for (size_t p = 0; p < u.src_count(); ++p)
+    if (!u.src(p).is(Op::BUFFER) || device_of(u.src(p)) != devices[devices.first_shard(p)])
+      return Violation{print_expr(u.src(p)), fmt::format("a BUFFER on {}", devices[devices.first_shard(p)].str())};
+  return {};
+}
+
+Verdict has_its_devices(const Match& m) {
   try {
-    device_of(m.root());
+    devices_of(m.root());
     return {};
   } catch (const DeviceError& e) {
-    return Violation{e.what(), "sources on one device"};
+    return Violation{e.what(), "sources on the same devices"};
   }
 }
 
@@ -102,12 +114,9 @@ const BorderRules<TensorGraph>& tensor_rules() {
       {pat(STORE), stores_to_a_view, "store target"},
       {pat(AFTER), follows_its_own_stores, "state of memory"},
       {pat(CALL), calls_a_function, "call"},
-      {pat({COPY, ALLREDUCE}),
-       [](const Match& m) {
-         return verdict(m.root().is(ALLREDUCE) || !m.root().arg_as<DeviceArg>().device.empty(), "no device", "a device");
-       },
-       "copy"},
-      {any_node(), is_on_one_device, "device"},
+      {pat(COPY), [](const Match& m) { return verdict(!m.root().arg_as<DeviceArg>().device.empty(), "no device", "a device"); }, "copy"},
+      {pat(MSTACK), has_its_parts, "parts"},
+      {any_node(), has_its_devices, "device"},
   };
   return table;
 }

@@ -61,8 +61,8 @@ Verdict has_arg(const Match& m) {
 /// Ops whose arg is not NoArg.
 OpSet ops_with_arg() {
   using enum Op;
-  return ops({CONST,  VAR,      IOTA,     PERMUTE, FLIP,    REDUCE, ALLREDUCE, BUFFER,  PARAM, INDEX,  COPY,     STAGE, SINK,
-              LINEAR, FUNCTION, GETTUPLE, RANGE,   SPECIAL, WMMA,   MSELECT,   UNSHARD, WAIT,  TENSOR, REALIZED, KNOWN, AFTER});
+  return ops({CONST,    VAR,      IOTA,  PERMUTE, FLIP, REDUCE, COLLECTIVE, BUFFER,  PARAM, INDEX,  COPY,     STAGE, SINK, LINEAR,
+              FUNCTION, GETTUPLE, RANGE, SPECIAL, WMMA, MSTACK, SHARD,      UNSHARD, WAIT,  TENSOR, REALIZED, KNOWN, AFTER});
 }
 
 bool is_number_of_index(DType d) { return d == DType::index || d == DType::int32 || d == DType::int64; }
@@ -201,8 +201,10 @@ const BorderRules<void>& typed_rules() {
 
       {pat(CONST), has_arg<ConstArg>, "arg"},
       {pat(VAR), has_arg<VarArg>, "arg"},
-      {pat({PERMUTE, FLIP, UNSHARD}), has_arg<AxesArg>, "arg"},
-      {pat({REDUCE, ALLREDUCE}), has_arg<ReduceArg>, "arg"},
+      {pat({PERMUTE, FLIP}), has_arg<AxesArg>, "arg"},
+      {pat(REDUCE), has_arg<ReduceArg>, "arg"},
+      {pat({MSTACK, SHARD, UNSHARD}), has_arg<ShardingArg>, "arg"},
+      {pat(COLLECTIVE), has_arg<CollectiveArg>, "arg"},
       {pat(BUFFER), has_arg<BufferArg>, "arg"},
       {pat(PARAM), has_arg<ParamArg>, "arg"},
       {pat(INDEX), has_arg<IndexArg>, "arg"},
@@ -212,7 +214,7 @@ const BorderRules<void>& typed_rules() {
       {pat(LINEAR), has_arg<LinearArg>, "arg"},
       {pat(KNOWN), has_arg<TextArg>, "arg"},
       {pat(FUNCTION), has_arg<FunctionArg>, "arg"},
-      {pat({GETTUPLE, MSELECT}), has_arg<TupleArg>, "arg"},
+      {pat(GETTUPLE), has_arg<TupleArg>, "arg"},
       {pat(RANGE), has_arg<RangeArg>, "arg"},
       {pat(SPECIAL), has_arg<SpecialArg>, "arg"},
       {pat(WMMA), has_arg<WmmaArg>, "arg"},
@@ -241,7 +243,7 @@ const BorderRules<void>& typed_rules() {
       {pat(LOAD), [](const Match& m) { return is_bool_source(m.root(), 2, "a gate"); }, "condition"},
       {pat(STORE), [](const Match& m) { return is_bool_source(m.root(), 2, "a gate"); }, "condition"},
       {pat(IF), [](const Match& m) { return is_bool_source(m.root(), 0, "a condition"); }, "condition"},
-      {pat({REDUCE, ALLREDUCE}), reduces, "reduce op"},
+      {pat(REDUCE), reduces, "reduce op"},
       {pat(REDUCE), is_general_form, "general reduce"},
       {pat(CALL), calls, "call"},
       {pat(GETTUPLE), gets_an_element, "element"},

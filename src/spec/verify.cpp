@@ -35,7 +35,7 @@ Graph::Graph(const UOp& r) : root(r) {
 }
 
 void Graph::enter(const UOp& u) {
-  if (u.is(Op::BUFFER) || (u.is(Op::PARAM) && u.src_count() > 0)) {
+  if (u.is(Op::BUFFER) || u.is(Op::MSTACK) || (u.is(Op::PARAM) && u.src_count() > 0)) {
     memory[u] = u;
   } else if (u.in(Group::movement) || u.is(Op::AFTER) || u.is(Op::REALIZED)) {
     if (const UOp base = memory_of(u.src(0))) memory[u] = base;
@@ -258,8 +258,9 @@ class ScheduleCheck {
   }
 
   void call(const UOp& call) {
-    if (!call.is(Op::CALL) || call.src_count() == 0 || !(call.src(0).is(Op::SINK) || call.src(0).is(Op::COPY)))
-      fail(step_, "step", call, {print_expr(call), "a CALL of a kernel or a copy, or a loop around such"});
+    if (!call.is(Op::CALL) || call.src_count() == 0 ||
+        !(call.src(0).is(Op::SINK) || call.src(0).is(Op::COPY) || call.src(0).is(Op::COLLECTIVE)))
+      fail(step_, "step", call, {print_expr(call), "a CALL of a kernel or a transfer, or a loop around such"});
     for (const UOp& a : call.src().subspan(1))
       if (!is_argument(a)) fail(step_, "argument", call, {print_expr(a), "memory, a variable, or one with a value or an open loop"});
     if (bodies_.insert(call.src(0)) && call.src(0).is(Op::SINK)) verify_between(call.src(0), step_);

@@ -119,7 +119,7 @@ Tensor Tensor::cast(DType dtype, bool saturate) const {
 }
 Tensor Tensor::bitcast(DType dtype) const {
   const UOp x = uop();
-  return wrap_view(is_storage(device_of(x)) ? storage_bitcast(x, of_values(dtype)) : ops::bitcast(x, of_values(dtype)));
+  return wrap_view(is_storage(x) ? storage_bitcast(x, of_values(dtype)) : ops::bitcast(x, of_values(dtype)));
 }
 
 namespace {

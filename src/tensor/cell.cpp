@@ -49,7 +49,7 @@ void file(Shard& shard, TensorCell& cell, bool finished) {
 bool is_finished(const UOp& node) {
   const UOp* u = &node;
   for (int i = 0; i < 16 && (u->in(Group::movement) || u->is(Op::DETACH) || u->is(Op::TENSOR) || u->is(Op::REALIZED)); ++i) u = &u->src(0);
-  return u->is(Op::BUFFER) && (u == &node || tensor::state_of_view(node));
+  return tensor::is_plain_memory(*u) && (u == &node || tensor::state_of_view(node));
 }
 
 const tensor::TensorValue& value_of(const UOp& tensor) {

@@ -17,6 +17,17 @@ namespace tinygrad::tensor {
 ops::OpsContext context();
 ops::OpsContext context_on(std::string_view device);
 
+/// The devices of a list with commas, by the names they have; the default one for an empty list.
+Devices named_devices(std::string_view list);
+/// A value put there.
+UOp placed(const UOp& x, const ShardingArg& where);
+/// The same of what a builder makes for a device, or for a list of several of which it need not know.
+template <class Build>
+UOp built_on(std::string_view devices, Build&& build) {
+  if (devices.find(',') == std::string_view::npos) return build(context_on(devices));
+  return placed(build(context()), {named_devices(devices), {}});
+}
+
 /// A number or a tensor as a builder takes it.
 ops::Operand to_operand(const Operand& x);
 std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
@@ -24,12 +35,12 @@ std::vector<UOp> to_nodes(std::span<const Tensor> tensors);
 /// What a method computed: a value of its own, also where the builder gave back what it got. DeviceError if it is of values on several
 /// devices. It is named after its method, which calls this.
 inline Tensor wrap(const UOp& node, const char* operation = __builtin_FUNCTION()) {
-  device_of(node);
+  devices_of(node);
   return Tensor::from_value(node, operation);
 }
 /// What a method that gives views made.
 inline Tensor wrap_view(const UOp& node, const char* operation = __builtin_FUNCTION()) {
-  device_of(node);
+  devices_of(node);
   return Tensor::from_uop(node, operation);
 }
 

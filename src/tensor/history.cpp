@@ -76,7 +76,9 @@ History* history_of(const UOp& realized) { return static_cast<History*>(arg_of(r
 bool is_content(const UOp& u) { return u.is(Op::REALIZED) && u.src_count() == 1 && !arg_of(u).history; }
 bool is_dropped(const UOp& u) { return u.is(Op::REALIZED) && u.src_count() == 1 && arg_of(u).history; }
 UOp content(const UOp& memory, uint64_t count) { return UOp(Op::REALIZED, memory.dtype(), {memory}, HistoryArg{count, {}}); }
-UOp content_now(const UOp& buffer) { return content(buffer, buffer_of(buffer).writes()); }
+/// All parts of memory are written together.
+uint64_t writes_to(const UOp& memory) { return buffers_of(memory)[0]->writes(); }
+UOp content_now(const UOp& buffer) { return content(buffer, writes_to(buffer)); }
 constexpr uint64_t overwritten = std::numeric_limits<uint64_t>::max();
 
 UOp realized(const UOp& memory, const UOp& x, const History::Ptr& history) {
@@ -139,8 +141,9 @@ class Historian {
     UOp live = buffer;
     if (const History::Ptr history = find(value); history && all_known(shape_of(value))) {
       const UOp x = was(u, value, history);
-      history->grow(0, static_cast<int64_t>(buffer_of(buffer).nbytes()));
-      live = realized(buffer, shape_of(value) == shape_of(buffer) ? x : reshape(x, shape_of(buffer)), history);
+      for (const Buffer* part : buffers_of(buffer)) history->grow(0, static_cast<int64_t>(part->nbytes()));
+      const bool is_as_memory = buffer.is(Op::MSTACK) || shape_of(value) == shape_of(buffer);
+      live = realized(buffer, is_as_memory ? x : reshape(x, shape_of(buffer)), history);
       p.live = live;
       p.history = history;
       p.leads = true;
@@ -226,7 +229,7 @@ class Historian {
   }
 
   UOp past(const UOp& u, const Place& p, const std::vector<UOp>& pasts, History* too_long) {
-    if (u.is(Op::BUFFER)) return content_of(u, p);
+    if (is_plain_memory(u)) return content_of(u, p);
     if (p.is_known()) {
       const UOp now = content_of(buffer_under(u, p), p);
       return seen(u, p, p.live ? p.live.with_src(UOps{now, p.live.src(1)}) : now);
@@ -279,7 +282,7 @@ class Historian {
   /// What was realized earlier, with its history unless that is dropped for one that is too long.
   UOp realized_before(const UOp& u, History* too_long) {
     const UOp& memory = u.src(0);
-    UOp then = memory.is(Op::BUFFER) ? content_of(memory, place(memory)) : memory;
+    UOp then = is_plain_memory(memory) ? content_of(memory, place(memory)) : memory;
     History* h = history_of(u);
     if (h && !h->is_alive()) return then;
     if (too_long) too_long->before.push_back(is_dropped(u) ? History::Ptr(h) : dropped(*h));
@@ -356,7 +359,7 @@ void check_unchanged(std::span<const UOp> gradients) {
   for (const UOp& g : gradients)
     if (g) given.push_back(g);
   for (const UOp& u : toposort(given))
-    if (is_content(u) && arg_of(u).id != buffer_of(buffer_of_state(u.src(0))).writes())
+    if (is_content(u) && arg_of(u).id != writes_to(buffer_of_state(u.src(0))))
       throw ValueError(
           "gradient: it needs the value of a tensor that was realized and has been written to since; use a clone() of it, or ask for the "
           "gradient before the write");

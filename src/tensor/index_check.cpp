@@ -46,7 +46,7 @@ std::optional<OutOfRange> first_out_of_range(const UOp& values, int64_t low, int
                                              bool& looked) {
   looked = false;
   const UOp state = state_of_view(values);
-  if (!is_int(values.dtype()) || !state.is(Op::BUFFER) || is_storage(device_of(values)) || !all_known(shape_of(values))) return {};
+  if (!is_int(values.dtype()) || !state.is(Op::BUFFER) || is_storage(values) || !all_known(shape_of(values))) return {};
   const Buffer& whole = buffer_of(state);
   if (!whole.is_allocated() || whole.poisoned() || whole.device().is_async()) return {};
   const BufferPtr memory = piece_of_memory(values);
@@ -113,7 +113,7 @@ uint64_t number_in(const Tensor& t) {
 void check_indices(const char* operation, const Tensor& index, const Tensor& of, int axis, bool wraps, std::optional<int64_t> ignored) {
   if (!current_options().check_oob || !is_int(index.dtype())) return;
   const UOp all = index.uop(), indexed = of.uop();
-  if (is_empty(shape_of(all)) || is_storage(device_of(all)) || axis < 0 || size_t(axis) >= shape_of(indexed).size()) return;
+  if (is_empty(shape_of(all)) || is_storage(all) || axis < 0 || size_t(axis) >= shape_of(indexed).size()) return;
   const SInt& size = shape_of(indexed)[size_t(axis)];
   const SInt count = numel(shape_of(all));
   if (!has_value(all) || !has_value(size.uop())) return;

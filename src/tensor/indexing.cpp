@@ -122,8 +122,8 @@ bool is_plain(const Index& i) { return !std::holds_alternative<Tensor>(i.value()
 }  // namespace
 
 Tensor& Tensor::set_item(std::span<const Index> indices, const Operand& value) & {
-  const bool stored = is_storage(device_of(uop()));
-  if (const Tensor* given = value.tensor(); given && is_storage(device_of(given->uop()))) {
+  const bool stored = is_storage(uop());
+  if (const Tensor* given = value.tensor(); given && is_storage(given->uop())) {
     const Tensor there = given->to("CPU");
     return set_item(indices, there);
   }

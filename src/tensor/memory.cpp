@@ -6,6 +6,7 @@
 #include <tinygrad/errors.h>
 
 #include "device/device.h"
+#include "schedule/normalize.h"
 #include "shape/device.h"
 #include "tensor/history.h"
 #include "tensor/observer.h"
@@ -61,12 +62,12 @@ const UOp& base_of_view(const UOp& node) {
 
 UOp state_of_view(const UOp& node) {
   const UOp& base = base_of_view(node);
-  return base.is(Op::BUFFER) || base.is(Op::AFTER) ? base : UOp();
+  return is_plain_memory(base) || base.is(Op::AFTER) ? base : UOp();
 }
 
 bool is_view(const UOp& node) {
   const UOp& base = base_of_view(node);
-  return base.is(Op::BUFFER) || base.is(Op::AFTER) || base.is(Op::TENSOR);
+  return is_plain_memory(base) || base.is(Op::AFTER) || base.is(Op::TENSOR);
 }
 
 namespace {
@@ -158,14 +159,48 @@ bool overlaps_itself(const UOp& view) {
   return std::any_of(links.begin(), links.end(), [](const UOp& u) { return u.is(Op::EXPAND) && shape_of(u) != shape_of(u.src(0)); });
 }
 
-UOp whole_buffer(const UOp& node) {
+UOp whole_memory(const UOp& node) {
   const UOp* u = &node;
-  while (u->is(Op::RESHAPE) || u->is(Op::DETACH) || u->is(Op::REALIZED) || (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view))
+  while (u->is(Op::RESHAPE) || u->is(Op::UNSHARD) || u->is(Op::DETACH) || u->is(Op::REALIZED) ||
+         (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view))
     u = &u->src(0);
-  return u->is(Op::BUFFER) && all_known(shape_of(node)) ? *u : UOp();
+  return is_plain_memory(*u) && all_known(shape_of(node)) ? *u : UOp();
 }
 
-UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak) {
+UOp whole_buffer(const UOp& node) {
+  UOp memory = whole_memory(node);
+  return memory && memory.is(Op::BUFFER) ? memory : UOp();
+}
+
+ShardingArg Placements::of(const UOp& value) {
+  const Devices devices = devices_of(value);
+  if (devices.empty()) return {Device::default_name(), {}};
+  if (!devices.are_several()) return {devices, {}};
+  roots_.push_back(schedule::inline_calls(value));
+  return {devices.apart(), shardings_.of(roots_.back())};
+}
+
+namespace {
+
+/// One memory for each part: shards on one device that are equal have it together.
+UOp make_parts(const Shape& shape, DType dtype, const ShardingArg& where, bool weak) {
+  const int64_t size = numel(shard_shape(shape, where.axes)).value();
+  const auto place = [&](size_t shard) {
+    int64_t at = 0;
+    for (const ShardedAxis& a : where.axes) at = at * a.mesh.count + a.mesh.at(shard);
+    return uint64_t(at);
+  };
+  const Devices parts = where.devices.parted(place).by_device();
+  UOps memory;
+  for (size_t p = 0; p < parts.part_count(); ++p) memory.push_back(make_buffer(size, dtype, parts[parts.first_shard(p)], weak));
+  UOps sources{UOp(Op::MSTACK, dtype, memory, ShardingArg{parts, {}})};
+  for (const UOp& n : size_nodes(shape)) sources.push_back(n);
+  return UOp(Op::UNSHARD, dtype, sources, where);
+}
+
+}  // namespace
+
+UOp make_memory(const Shape& shape, DType dtype, const ShardingArg& where, bool weak) {
   int64_t size = 1;
   Shape room;
   SmallVector<std::pair<SInt, SInt>, 6> used;
@@ -174,22 +209,22 @@ UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak) {
     room.push_back(s.max());
     used.push_back({0, s});
   }
-  const UOp memory = make_buffer(size, dtype, device, weak);
-  if (all_known(shape)) return shape.size() == 1 ? memory : reshape(memory, shape);
-  return shrink(reshape(memory, room), used);
+  const bool is_divided = where.devices.are_several();
+  const UOp memory = is_divided ? make_parts(room, dtype, where, weak) : make_buffer(size, dtype, where.devices.only(), weak);
+  if (all_known(shape)) return is_divided || shape.size() == 1 ? memory : reshape(memory, shape);
+  return shrink(is_divided ? memory : reshape(memory, room), used);
 }
 
 UOp copied(const UOp& value) {
   const Shape& shape = shape_of(value);
   if (is_empty(shape)) return UOp(Op::CONTIGUOUS, value.dtype(), {value});
-  Symbol device = device_of(value);
-  if (device.empty()) device = Device::default_name();
-  if (!all_known(shape)) {
-    const UOp room = make_memory(shape, value.dtype(), device), memory = state_of_view(room);
+  const ShardingArg where = Placements().of(value);
+  if (!all_known(shape) || where.devices.are_several()) {
+    const UOp room = make_memory(shape, value.dtype(), where), memory = state_of_view(room);
     return view_of(room, state_after(memory, store(room, value)));
   }
   const Shape flat{numel(shape)};
-  const UOp memory = make_memory(flat, value.dtype(), device);
+  const UOp memory = make_memory(flat, value.dtype(), where);
   return reshape(state_after(memory, store(memory, reshape(value, flat))), shape);
 }
 

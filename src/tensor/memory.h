@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "device/buffer.h"
 #include "shape/shape.h"
+#include "shape/sharding.h"
 #include "tensor/origin.h"
 #include "uop/uop.h"
 
@@ -16,7 +18,7 @@ namespace tinygrad::tensor {
 /// What a view shows elements of: the BUFFER or AFTER under a chain of ops that keep them as they are (movement ops but PAD, BITCAST,
 /// DETACH, TENSORs that are views, REALIZED), or the value that would be in memory there; the node itself if it is no view.
 const UOp& base_of_view(const UOp& node);
-/// The state of memory that a view shows: the BUFFER or AFTER; null for a value that is computed.
+/// The state of memory that a view shows: the BUFFER, MSTACK or AFTER; null for a value that is computed.
 UOp state_of_view(const UOp& node);
 /// True where writes to the node are writes to what it is made of.
 bool is_view(const UOp& node);
@@ -28,7 +30,7 @@ UOp state_after(const UOp& before, const UOp& store);
 UOp state_now(const UOp& state);
 void set_state_now(const UOp& state, const UOp& now);
 
-/// The BUFFER of a state, whatever is known of its history.
+/// The BUFFER or MSTACK of a state, whatever is known of its history.
 UOp buffer_of_state(const UOp& state);
 
 /// TENSOR(node): what a tensor is that gets a new value. Without `is_view`, a value of its own even where the node is a view.
@@ -49,12 +51,33 @@ UOp store_through(const UOp& view, const UOp& value);
 /// True where two elements of a view may be one place in memory.
 bool overlaps_itself(const UOp& view);
 
+/// Whether a state is that of memory in which nothing waits for a store.
+inline bool is_plain_memory(const UOp& state) { return state.is(Op::BUFFER) || state.is(Op::MSTACK); }
+
+/// The BUFFERs of memory.
+inline std::span<const UOp> parts_of(const UOp& memory) { return memory.is(Op::MSTACK) ? memory.src() : std::span(&memory, 1); }
+
 /// A BUFFER that is all elements in row-major order, reshaped or not, in its first state; null otherwise.
 UOp whole_buffer(const UOp& node);
+/// The same of memory on several devices, too: the MSTACK of which the node is all elements.
+UOp whole_memory(const UOp& node);
+
+/// Where a value is, or would be in memory: its devices, by default the default one, and how it is divided among them.
+class Placements {
+ public:
+  ShardingArg of(const UOp& value);
+
+ private:
+  std::vector<UOp> roots_;
+  Shardings shardings_;
+};
 
 /// Fresh memory for a value of this shape on a device, as a node of that shape. Sizes not known before launch get room for their bounds. Of
 /// a weak value it is weak too.
-UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak = false);
+UOp make_memory(const Shape& shape, DType dtype, const ShardingArg& where, bool weak = false);
+inline UOp make_memory(const Shape& shape, DType dtype, Symbol device, bool weak = false) {
+  return make_memory(shape, dtype, ShardingArg{device, {}}, weak);
+}
 
 /// The value in memory that nothing else shares, into which it is stored when it is needed. Nodes that are equal are one node and get one
 /// memory, so that CONTIGUOUS alone would not keep two copies of a value apart.

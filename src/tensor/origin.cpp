@@ -50,7 +50,7 @@ std::vector<UOp> tensors_below(std::span<const UOp> nodes) {
   return out;
 }
 
-bool is_computed(const UOp& tensor) { return !state_of_view(tensor).is(Op::BUFFER) && !is_empty(shape_of(tensor)); }
+bool is_computed(const UOp& tensor) { return !is_plain_memory(state_of_view(tensor)) && !is_empty(shape_of(tensor)); }
 
 /// Of the operations that `sink` needs, the first that cannot be compiled; null if each can by itself.
 UOp first_uncompilable(const UOp& sink, FunctionRef<void(const UOp&)> compile) {
@@ -60,7 +60,7 @@ UOp first_uncompilable(const UOp& sink, FunctionRef<void(const UOp&)> compile) {
   std::vector<UOp> stores, tensors;
   for (const UOp& u : toposort(sink)) {
     if (!u.is(Op::TENSOR) || !is_computed(u)) continue;
-    const Symbol device = device_of(u);
+    const Symbol device = devices_of(u).first();
     tensors.push_back(u);
     stores.push_back(store(make_memory(shape_of(u), u.dtype(), device.empty() ? Device::default_name() : device), u));
   }
@@ -102,9 +102,12 @@ std::string largest_tensors() {
   for (const detail::CellPtr& c : detail::live_cells()) {
     const UOp node = c->node(), state = state_of_view(node);
     if (!state) continue;
-    const Buffer& memory = buffer_of(buffer_of_state(state)).origin();
-    if (!memory.is_allocated()) continue;
-    if (held.try_emplace(&memory, Held{memory.nbytes(), node, std::string(memory.device().name().str())}).second) total += memory.nbytes();
+    for (const Buffer* part : buffers_of(buffer_of_state(state))) {
+      const Buffer& memory = part->origin();
+      if (!memory.is_allocated()) continue;
+      if (held.try_emplace(&memory, Held{memory.nbytes(), node, std::string(memory.device().name().str())}).second)
+        total += memory.nbytes();
+    }
   }
   std::vector<Held> largest;
   for (auto& [memory, h] : held) largest.push_back(std::move(h));

@@ -62,11 +62,12 @@ DrawState tensor::next_draw(int64_t words) {
 namespace {
 
 /// The next `words` words. Where they begin is data in memory of its own, so that the same program is scheduled and compiled once.
-ops::RandomState draw(int64_t words, Symbol device) {
+ops::RandomState draw(int64_t words, const Devices& devices) {
   const DrawState state = next_draw(words);
-  const UOp memory = upload(std::as_bytes(std::span(state)), DType::uint32, device);
+  const UOp memory = upload(std::as_bytes(std::span(state)), DType::uint32, devices.first());
   if (Observer* r = Observer::current()) r->drew(memory, words);
-  return {.key = ops::shrink_axis(memory, 0, 0, 2), .counter = ops::shrink_axis(memory, 0, 2, 4)};
+  const UOp there = placed(memory, {devices, {}});
+  return {.key = ops::shrink_axis(there, 0, 0, 2), .counter = ops::shrink_axis(there, 0, 2, 4)};
 }
 
 int64_t count_of(const Sizes& shape) {
@@ -82,10 +83,12 @@ int64_t count_of(const Sizes& shape) {
 template <class Build>
 Tensor drawn(const Sizes& shape, DType dtype, int values, const std::string& device, const Build& build,
              const char* operation = __builtin_FUNCTION()) {
-  const ops::OpsContext ctx = context_on(device);
+  const Devices devices = named_devices(device);
+  ops::OpsContext ctx = context();
+  if (!devices.are_several()) ctx.device = devices.only();
   const int64_t n = count_of(shape);
-  if (n == 0) return wrap(ops::zeros(to_shape(shape), dtype, ctx), operation);
-  return wrap(build(draw(ops::random_words(n * values, dtype), ctx.device), to_shape(shape), ctx), operation);
+  if (n == 0) return wrap(placed(ops::zeros(to_shape(shape), dtype, ctx), {devices, {}}), operation);
+  return wrap(build(draw(ops::random_words(n * values, dtype), devices), to_shape(shape), ctx), operation);
 }
 
 DType float_dtype(const TensorOptions& o) { return o.dtype.value_or(context().default_float); }

@@ -53,16 +53,16 @@ class StatesLock {
 /// The value under views that have each of its elements once: what is put into memory for all of them.
 UOp stored_value(const UOp& node) {
   const UOp* u = &node;
-  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::DETACH) || u->is(Op::BITCAST) ||
+  while (u->is(Op::RESHAPE) || u->is(Op::PERMUTE) || u->is(Op::FLIP) || u->is(Op::DETACH) || u->is(Op::BITCAST) || u->is(Op::UNSHARD) ||
          (u->is(Op::TENSOR) && u->arg_as<TensorArg>().is_view))
     u = &u->src(0);
   return *u;
 }
 
-/// Live cells that are more than a view of a BUFFER.
+/// Live cells that are more than a view of memory.
 std::vector<CellPtr> unfinished_cells() {
   std::vector<CellPtr> cells = detail::unfinished_cells();
-  std::erase_if(cells, [](const CellPtr& c) { return state_of_view(c->node()).is(Op::BUFFER); });
+  std::erase_if(cells, [](const CellPtr& c) { return is_plain_memory(state_of_view(c->node())); });
   return cells;
 }
 
@@ -87,6 +87,12 @@ class Holders {
   NodeMap<int> counts_;
 };
 
+/// The memory of a state.
+template <class F>
+void each_buffer(const UOp& state, F&& f) {
+  for (Buffer* b : buffers_of(buffer_of_state(state))) f(*b);
+}
+
 /// Tensors whose memory may have a history, each once. Under the lock of the states.
 std::deque<std::weak_ptr<detail::TensorCell>>& historic_cells() {
   static auto* cells = new std::deque<std::weak_ptr<detail::TensorCell>>;
@@ -94,7 +100,7 @@ std::deque<std::weak_ptr<detail::TensorCell>>& historic_cells() {
 }
 
 void add_historic(const CellPtr& cell) {
-  if (const UOp history = history_of_view(cell->node())) buffer_of(buffer_of_state(history)).note_history();
+  if (const UOp history = history_of_view(cell->node())) each_buffer(history, [](Buffer& b) { b.note_history(); });
   if (!std::exchange(cell->is_among_historic, true)) historic_cells().push_back(cell);
 }
 
@@ -194,10 +200,11 @@ class Realization {
   /// Memory that was lost and has been written as a whole can be read again.
   void restore_written() const {
     for (const UOp& a : stores_) {
-      Buffer& buffer = buffer_of(buffer_of_state(a));
-      if (!buffer.poisoned()) continue;
-      for (const UOp& effect : a.src().subspan(1))
-        if (effect.is(Op::STORE) && stored_value(effect.src(0)) == base_of_view(a.src(0))) buffer.written_whole();
+      each_buffer(a, [&](Buffer& buffer) {
+        if (!buffer.poisoned()) return;
+        for (const UOp& effect : a.src().subspan(1))
+          if (effect.is(Op::STORE) && stored_value(effect.src(0)) == base_of_view(a.src(0))) buffer.written_whole();
+      });
     }
   }
 
@@ -221,9 +228,7 @@ class Realization {
     if (const UOp state = state_of_view(node)) return state.is(Op::AFTER) && add_effect(state, state);
     const UOp value = value_of(node);
     if (is_empty(shape_of(value)) || added_.contains(value)) return false;
-    const Symbol device = device_of(value);
-    memory_.emplace_back(value,
-                         make_memory(shape_of(value), value.dtype(), device.empty() ? Device::default_name() : device, value.is_weak()));
+    memory_.emplace_back(value, make_memory(shape_of(value), value.dtype(), placements_.of(value), value.is_weak()));
     return add_effect(value, store(memory_.back().second, value));
   }
 
@@ -278,7 +283,7 @@ class Realization {
       if (u.is(Op::BUFFER)) claims_.add(buffer_of(u), false);
       if (u.is(Op::AFTER)) {
         if (UOp now = state_now(u)) outdated_[u] = std::move(now);
-        claims_.add(buffer_of(buffer_of_state(u)), true);
+        each_buffer(u, [&](Buffer& b) { claims_.add(b, true); });
         stores_.push_back(u);
         run_.insert(u);
         const UOp& before = u.src(0).is(Op::REALIZED) ? u.src(0).src(0) : u.src(0);
@@ -290,7 +295,7 @@ class Realization {
   }
 
   void replace(const UOp& state) {
-    if (replaced_.insert(state) && state.is(Op::BUFFER)) replaced_buffers_.push_back(state);
+    if (replaced_.insert(state) && is_plain_memory(state)) replaced_buffers_.push_back(state);
   }
 
   /// Which of the nodes read a state that is replaced.
@@ -338,6 +343,7 @@ class Realization {
 
   std::vector<UOp> effects_;
   NodeSet added_;
+  Placements placements_;
   Holders holders_;
   std::vector<CellPtr> readers_;
   std::vector<std::pair<UOp, UOp>> memory_;  // values that get memory, and that memory
@@ -446,7 +452,8 @@ std::vector<CellPtr> cells_before(const Claims& used) {
   std::vector<CellPtr> cells;
   for (CellPtr& c : unfinished_cells()) {
     const UOp node = c->node(), state = state_of_view(node);
-    const bool pending = state && used.contains(buffer_of(buffer_of_state(state)));
+    bool pending = false;
+    if (state) each_buffer(state, [&](Buffer& b) { pending = pending || used.contains(b); });
     if (pending || (used.writes_any() && reads_written(node, used))) cells.push_back(std::move(c));
   }
   return cells;
@@ -458,7 +465,7 @@ void drop_histories_of_written(const Claims& used) {
   used.for_each_written([&](Buffer& memory) { any |= memory.take_history(); });
   if (!any) return;
   const StatesLock lock;
-  drop_histories(historic_cells().size(), [&](const UOp& h) { return used.writes(buffer_of(buffer_of_state(h))); });
+  drop_histories(historic_cells().size(), [&](const UOp& h) { return used.writes(*buffers_of(buffer_of_state(h))[0]); });
 }
 
 }  // namespace

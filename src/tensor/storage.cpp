@@ -146,7 +146,7 @@ namespace {
 
 /// The elements of a value in row-major order, in memory of a device that computes or of the host.
 UOp computed(const UOp& value) {
-  const bool is_stored = is_storage(device_of(value));
+  const bool is_stored = is_storage(value);
   const UOp there = is_stored ? copied_from_storage(value, Symbol("CPU")) : value;
   const Tensor source = Tensor::from_uop(whole_buffer(there) ? there : ops::contiguous(there));
   source.realize();

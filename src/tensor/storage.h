@@ -3,12 +3,17 @@
 /// reinterpreted and written; nothing is computed there.
 
 #include "device/buffer.h"
+#include "shape/device.h"
 #include "uop/uop.h"
 
 namespace tinygrad::tensor {
 
 /// Whether kernels cannot run on a device.
 bool is_storage(Symbol device);
+inline bool is_storage(const UOp& value) {
+  const Devices d = devices_of(value);
+  return !d.are_several() && is_storage(d.only());
+}
 
 /// The memory of a view whose elements follow one another in row-major order; null for any other view, and for what is no view of memory in
 /// its first state. It may be on any device.

@@ -117,9 +117,11 @@ Tensor::Tensor(std::span<const std::byte> bytes, DType dtype, const Sizes& shape
   if (bytes.size() != static_cast<size_t>(count) * itemsize(dtype))
     throw ShapeError(fmt::format("Tensor: {} values of {} cannot have the shape {}", bytes.size() / itemsize(dtype), repr(dtype),
                                  tinygrad::to_string(to_shape(shape))));
-  const Symbol device = context_on(options.device).device;
-  if (!options.device.empty() && is_storage(device)) {
-    *this = Tensor(bytes, dtype, shape, {.dtype = wanted, .device = "CPU"}).to(options.device);
+  const Devices devices = named_devices(options.device);
+  const Symbol device = devices.first();
+  if (devices.are_several() || is_storage(device)) {
+    *this =
+        Tensor(bytes, dtype, shape, {.dtype = wanted, .device = is_storage(device) ? "CPU" : std::string(device.str())}).to(options.device);
     return;
   }
   if (count == 0) {
@@ -246,8 +248,9 @@ int64_t Tensor::numel() const {
 DType Tensor::dtype() const { return uop().dtype(); }
 
 std::string Tensor::device() const {
-  const Symbol d = device_of(uop());
-  return std::string(d.empty() ? Device::default_name().str() : d.str());
+  std::string out;
+  for (const std::string& d : devices()) out += (out.empty() ? "" : ",") + d;
+  return out;
 }
 
 std::string Tensor::to_string() const {
@@ -344,7 +347,8 @@ void Tensor::read(DType as, size_t count, void* (*take)(void* self, const void* 
   engine::with_host_memory([&] {
     note_host_use();
     if (count == 0) return;
-    if (is_storage(device_of(uop()))) return to("CPU").read(as, count, take, self);
+    if (is_storage(uop())) return to("CPU").read(as, count, take, self);
+    if (const Devices d = devices_of(uop()); d.are_several()) return to(d.first().str()).read(as, count, take, self);
     if (as != dtype() && !is_dtype_supported(as, device())) {
       const std::vector<std::byte> own = data();
       return convert_array(as, take(self, nullptr), dtype(), own.data(), count);
@@ -379,7 +383,8 @@ void Tensor::read(void* to_host, DType as, size_t count) const {
 std::shared_ptr<std::byte> Tensor::host_memory() const {
   note_host_use();
   if (numel() == 0) return nullptr;
-  if (is_storage(device_of(uop()))) return to("CPU").host_memory();
+  if (is_storage(uop())) return to("CPU").host_memory();
+  if (const Devices d = devices_of(uop()); d.are_several()) return to(d.first().str()).host_memory();
   realize();
   auto owner = std::make_shared<BufferPtr>(row_major(*this));
   Buffer& memory = **owner;
@@ -441,13 +446,14 @@ Tensor& Tensor::assign(const Tensor& x) & {
                                  tinygrad::to_string(shape_of(node))));
   if (node.dtype() != value.dtype())
     throw DTypeError(fmt::format("assign: cannot write {} into {}; cast the value", repr(value.dtype()), repr(node.dtype())));
-  const Symbol to = device_of(node), from = device_of(value);
-  if (is_storage(to)) {
+  const Devices to = devices_of(node), from = devices_of(value);
+  if (is_storage(node)) {
     tensor::write_storage(node, value);
     return *this;
   }
-  if (!to.empty() && !from.empty() && to != from)
-    throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", from.str(), to.str()));
+  if (!to.empty() && !from.empty() && to != from && !(to.are_several() && !from.are_several()))
+    throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", tinygrad::to_string(from),
+                                  tinygrad::to_string(to)));
   const bool ends_gradient = is_detached_view(value) && !is_detached_view(node);
   if (plain_view(node) != plain_view(value) || ends_gradient) tensor::assign(cell(), [&] { return as_written(x.uop(), cell().node()); });
   return *this;
@@ -463,8 +469,7 @@ Tensor& Tensor::replace(const Tensor& x) & {
 }
 
 Tensor Tensor::clone() const {
-  if (const Symbol d = device_of(uop()); is_storage(d))
-    throw DeviceError(fmt::format("clone: {} has no memory but this; copy with to(\"CPU\")", d.str()));
+  if (is_storage(uop())) throw DeviceError(fmt::format("clone: {} has no memory but this; copy with to(\"CPU\")", device()));
   Tensor out = from_uop(copied(uop())).is_param_(is_param());
   if (const Tensor g = grad(); g.defined()) out.set_grad(g.clone());
   return out;
@@ -474,10 +479,12 @@ Tensor Tensor::contiguous_backward() const { return wrap(ops::contiguous_backwar
 
 Tensor Tensor::to(std::string_view device) const {
   const UOp x = uop();
-  const Symbol to = context_on(device).device;
-  if (device_of(x) == to) return wrap_view(x).is_param_(is_param());
+  const Devices devices = named_devices(device);
+  if (devices.are_several()) return wrap_view(devices_of(x) == devices ? x : placed(x, {devices, {}})).is_param_(is_param());
+  const Symbol to = devices.only();
+  if (devices_of(x) == devices) return wrap_view(x).is_param_(is_param());
   if (is_storage(to)) return wrap_view(stored(x, to)).is_param_(is_param());
-  return wrap_view(is_storage(device_of(x)) ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
+  return wrap_view(is_storage(x) ? copied_from_storage(x, to) : ops::copy_to(x, to)).is_param_(is_param());
 }
 Tensor& Tensor::to_(std::string_view device) & { return replace(to(device)); }
 

@@ -16,48 +16,55 @@ namespace tinygrad {
 using namespace tensor;
 
 Tensor Tensor::full(const Extents& shape, const Operand& value, const TensorOptions& o) {
-  return wrap(ops::full(to_shape(shape), to_operand(value), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::full(to_shape(shape), to_operand(value), o.dtype, ctx); }));
 }
 Tensor Tensor::scalar(const Operand& value, const TensorOptions& o) {
-  const UOp number = ops::full({}, to_operand(value), o.dtype, context_on(o.device));
+  const UOp number = built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::full({}, to_operand(value), o.dtype, ctx); });
   return wrap(o.dtype ? number : ops::weak(number));
 }
 Tensor Tensor::zeros(const Extents& shape, const TensorOptions& o) {
-  return wrap(ops::zeros(to_shape(shape), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::zeros(to_shape(shape), o.dtype, ctx); }));
 }
 Tensor Tensor::ones(const Extents& shape, const TensorOptions& o) {
-  return wrap(ops::ones(to_shape(shape), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::ones(to_shape(shape), o.dtype, ctx); }));
 }
 Tensor Tensor::empty(const Extents& shape, const TensorOptions& o) {
-  const ops::OpsContext ctx = context_on(o.device);
+  const Devices devices = named_devices(o.device);
   const Shape sizes = to_shape(shape);
   for (const SInt& s : sizes)
     if (less_now(s, 0)) throw ShapeError(fmt::format("empty: {} has a negative size", tinygrad::to_string(sizes)));
-  const UOp memory = make_memory(sizes, of_values(o.dtype.value_or(ctx.default_float)), ctx.device);
-  if (is_storage(ctx.device)) buffer_of(state_of_view(memory)).ensure_allocated();  // it may hold something already
+  const UOp memory = make_memory(sizes, of_values(o.dtype.value_or(context().default_float)), ShardingArg{devices, {}});
+  if (is_storage(memory)) buffer_of(state_of_view(memory)).ensure_allocated();  // it may hold something already
   return wrap_view(memory);
 }
 Tensor Tensor::arange(int64_t stop, const TensorOptions& o) { return arange(int64_t{0}, stop, 1, o); }
 Tensor Tensor::arange(const Extent& stop, const TensorOptions& o) {
-  return wrap(ops::arange(to_size(stop), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::arange(to_size(stop), o.dtype, ctx); }));
 }
 Tensor Tensor::arange(const Extent& start, const Extent& stop, int64_t step, const TensorOptions& o) {
-  return wrap(ops::arange(to_size(start), to_size(stop), step, o.dtype, context_on(o.device)));
+  return wrap(
+      built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::arange(to_size(start), to_size(stop), step, o.dtype, ctx); }));
 }
 Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, const TensorOptions& o) {
-  return wrap(ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) {
+    return ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, ctx);
+  }));
 }
 Tensor Tensor::arange(double start, double stop, double step, const TensorOptions& o) {
-  return wrap(ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) {
+    return ops::arange(Scalar::of(start), Scalar::of(stop), Scalar::of(step), o.dtype, ctx);
+  }));
 }
 Tensor Tensor::linspace(double start, double stop, int64_t steps, const TensorOptions& o) {
-  return wrap(ops::linspace(start, stop, steps, o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device, [&](const ops::OpsContext& ctx) { return ops::linspace(start, stop, steps, o.dtype, ctx); }));
 }
 Tensor Tensor::eye(int64_t n, std::optional<int64_t> m, const TensorOptions& o) {
-  return wrap(ops::eye(n, m ? std::optional<SInt>(*m) : std::nullopt, o.dtype, context_on(o.device)));
+  return wrap(built_on(o.device,
+                       [&](const ops::OpsContext& ctx) { return ops::eye(n, m ? std::optional<SInt>(*m) : std::nullopt, o.dtype, ctx); }));
 }
 Tensor Tensor::constant(const Operand& value, std::optional<DType> dtype) const {
-  return wrap(ops::full({}, to_operand(value), dtype.value_or(this->dtype()), context_on(device())));
+  return wrap(
+      built_on(device(), [&](const ops::OpsContext& ctx) { return ops::full({}, to_operand(value), dtype.value_or(this->dtype()), ctx); }));
 }
 Tensor Tensor::empty_like(const TensorOptions& o) const {
   return empty(symbolic_shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
@@ -67,7 +74,8 @@ Tensor Tensor::full_like(const Operand& value, std::optional<DType> dtype) const
 }
 Tensor Tensor::full_like(const Operand& value, const TensorOptions& o) const {
   if (o.device.empty()) return full_like(value, o.dtype);
-  return wrap(ops::full(shape_of(uop()), to_operand(value), o.dtype.value_or(dtype()), context_on(o.device)));
+  return wrap(built_on(
+      o.device, [&](const ops::OpsContext& ctx) { return ops::full(shape_of(uop()), to_operand(value), o.dtype.value_or(dtype()), ctx); }));
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include "base/intrusive.h"
 #include "base/small_vector.h"
 #include "dtype/scalar.h"
+#include "uop/devices.h"
 #include "uop/op.h"
 
 namespace tinygrad {
@@ -84,9 +85,11 @@ struct ConstArg {
   bool given = false;
   auto operator<=>(const ConstArg&) const = default;
 };
+/// VAR: with `devices`, the number of the part that a shard has of these, which each launch knows.
 struct VarArg {
   Symbol name = {};
   int64_t min = 0, max = 0;
+  Devices devices = {};
   auto operator<=>(const VarArg&) const = default;
 };
 struct AxesArg {
@@ -115,11 +118,12 @@ struct BufferArg {
   }
 };
 /// PARAM: `alias` tells which params may overlap (equal classes may; 0: may overlap any), `align` in bytes is promised by the caller.
+/// On several devices, in a schedule, the parts have slots after one another.
 struct ParamArg {
   int32_t slot = 0;
   uint16_t align = 0;
   uint16_t alias = 0;
-  Symbol device = {};
+  Devices device = {};
   auto operator<=>(const ParamArg&) const = default;
 };
 /// INDEX: `state` only tells apart accesses of one place before and behind stores to it, in the order of a linear program; `streams`:
@@ -130,9 +134,40 @@ struct IndexArg {
   bool streams = false;
   auto operator<=>(const IndexArg&) const = default;
 };
+/// COPY in a call of a schedule: `begin` is the first element of the target that is written.
 struct DeviceArg {
   Symbol device = {};
+  int64_t begin = 0;
   auto operator<=>(const DeviceArg&) const = default;
+};
+/// How a value is divided among the shards of a mesh: along these axes, and the same on all shards along other directions of the mesh. An
+/// axis may be cut again along another direction; the first entry is the outer cut.
+struct ShardingArg {
+  Devices devices = {};
+  SmallVector<ShardedAxis, 2> axes = {};
+  auto operator<=>(const ShardingArg&) const = default;
+};
+enum class Collective : uint8_t {
+  allreduce,      ///< x -> x: what the shards along the directions have, combined by `op` in their order
+  allgather,      ///< x -> (n, x): what they have
+  reducescatter,  ///< (n, x) -> x: as allreduce, of which each gets its part
+  scatter,        ///< (n, x) on one device -> x on `devices`
+  gather,         ///< x -> (n, x) on one device, of the shards that begin with the first
+};
+std::string_view name(Collective collective);
+/// COLLECTIVE: `along` are the directions of the mesh, outermost first; n is the product of their counts.
+struct CollectiveArg {
+  Collective kind = {};
+  Op op = Op::ADD;
+  Devices devices = {};
+  SmallVector<MeshAxis, 2> along = {};
+  auto operator<=>(const CollectiveArg&) const = default;
+
+  int64_t count() const;
+  /// Where a shard is among the n.
+  int64_t at(size_t shard) const;
+  /// The n shards that a shard is one of, in order.
+  std::vector<size_t> line(size_t shard) const;
 };
 struct StageArg {
   Scope scope = Scope::device;
@@ -252,9 +287,9 @@ struct StoreArg {
 };
 
 /// Hashes of nodes depend on the places here, as they do on those of ops (see ops.def).
-using ArgValue =
-    std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg, SpecialArg,
-                 KernelArg, LinearArg, HistoryArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg, StoreArg>;
+using ArgValue = std::variant<NoArg, ConstArg, VarArg, AxesArg, ReduceArg, BufferArg, ParamArg, IndexArg, DeviceArg, StageArg, RangeArg,
+                              SpecialArg, KernelArg, LinearArg, HistoryArg, TextArg, FunctionArg, TupleArg, WmmaArg, WaitArg, TensorArg,
+                              StoreArg, ShardingArg, CollectiveArg>;
 
 namespace detail {
 template <class T, class Variant>

@@ -117,6 +117,8 @@ bool evidently_weak(const Candidate& c) {
     case Op::CONTIGUOUS_BACKWARD:
     case Op::DETACH:
     case Op::COPY:
+    case Op::SHARD:
+    case Op::MSTACK:
     case Op::TENSOR:
     case Op::REALIZED:
     case Op::KNOWN:
@@ -140,6 +142,7 @@ const Resource* shown_memory(const Candidate& c) {
     case Op::PAD: return nullptr;
     case Op::BITCAST:
     case Op::DETACH:
+    case Op::MSTACK:  // what counts for the first of its parts counts for all
     case Op::REALIZED: return c.sources[0]->memory;
     default: return in_group(c.op, Group::movement) ? c.sources[0]->memory : nullptr;
   }

@@ -17,6 +17,9 @@ std::string_view name(AxisKind k) {
                                         "upcast", "unroll", "lane",   "outer",  "element"};
   return names[size_t(k)];
 }
+std::string to_string(const MeshAxis& m) {
+  return m.stride == 1 ? fmt::format("{}", m.count) : fmt::format("{} of stride {}", m.count, m.stride);
+}
 std::string join(const auto& values) { return fmt::format("{}", fmt::join(values.begin(), values.end(), ",")); }
 
 }  // namespace
@@ -24,6 +27,11 @@ std::string join(const auto& values) { return fmt::format("{}", fmt::join(values
 std::string_view name(Scope s) {
   constexpr std::string_view names[] = {"reg", "thread", "group", "device", "tensor"};
   return names[size_t(s)];
+}
+
+std::string_view name(Collective c) {
+  constexpr std::string_view names[] = {"allreduce", "allgather", "reducescatter", "scatter", "gather"};
+  return names[size_t(c)];
 }
 
 std::string_view name(OptOp o) {
@@ -43,7 +51,10 @@ std::string to_string(const Arg& arg) {
       Overload{
           [](const NoArg&) { return std::string(); },
           [](const ConstArg& a) { return a.value.to_string() + (a.device.empty() ? "" : fmt::format("@{}", a.device.str())); },
-          [](const VarArg& a) { return fmt::format("{} in {}..{}", a.name.str(), a.min, a.max); },
+          [](const VarArg& a) {
+            return fmt::format("{} in {}..{}", a.name.str(), a.min, a.max) +
+                   (a.devices.empty() ? "" : fmt::format(" on {}", to_string(a.devices)));
+          },
           [](const AxesArg& a) { return fmt::format("({})", join(a.axes)); },
           [](const ReduceArg& a) { return fmt::format("{} ({})", tinygrad::name(a.op), join(a.axes)); },
           [](const BufferArg& a) { return fmt::format("#{} size {} {} {}", a.id, a.size, name(a.scope), a.device.str()); },
@@ -51,7 +62,7 @@ std::string to_string(const Arg& arg) {
             std::string s = fmt::format("slot {}", a.slot);
             if (a.align) s += fmt::format(" align {}", a.align);
             if (a.alias) s += fmt::format(" alias {}", a.alias);
-            if (!a.device.empty()) s += fmt::format(" {}", a.device.str());
+            if (!a.device.empty()) s += fmt::format(" {}", to_string(a.device));
             return s;
           },
           [](const IndexArg& a) {
@@ -60,7 +71,7 @@ std::string to_string(const Arg& arg) {
             if (a.streams) s += s.empty() ? "streams" : " streams";
             return s;
           },
-          [](const DeviceArg& a) { return std::string(a.device.str()); },
+          [](const DeviceArg& a) { return std::string(a.device.str()) + (a.begin ? fmt::format(" from {}", a.begin) : ""); },
           [](const StageArg& a) {
             std::string runs = a.gap == 0 ? std::string() : fmt::format(" run {} gap {}", a.run, a.gap);
             if (a.swizzle > 1) runs += fmt::format(" run {} swizzle {}", a.run, a.swizzle);
@@ -84,6 +95,17 @@ std::string to_string(const Arg& arg) {
           [](const TensorArg& a) { return fmt::format("{}{}", a.id, a.is_view ? " view" : ""); },
           [](const HistoryArg& a) { return fmt::format("{}", a.id); },
           [](const StoreArg& a) { return fmt::format("{}", a.id); },
+          [](const ShardingArg& a) {
+            std::string s = to_string(a.devices);
+            for (const ShardedAxis& x : a.axes) s += fmt::format("; axis {} over {}", x.axis, to_string(x.mesh));
+            return s;
+          },
+          [](const CollectiveArg& a) {
+            std::string s(name(a.kind));
+            if (a.kind == Collective::allreduce || a.kind == Collective::reducescatter) s += fmt::format(" {}", tinygrad::name(a.op));
+            for (const MeshAxis& m : a.along) s += fmt::format(" over {}", to_string(m));
+            return s + (a.devices.empty() ? "" : fmt::format(" to {}", to_string(a.devices)));
+          },
       },
       arg);
 }
@@ -94,13 +116,16 @@ uint64_t hash_arg(const Arg& arg) {
       std::visit(Overload{
                      [](const NoArg&) { return uint64_t(0); },
                      [](const ConstArg& a) { return hash_all(a.value.dtype(), a.value.bits(), a.device) ^ uint64_t(a.given); },
-                     [](const VarArg& a) { return hash_all(a.name, a.min, a.max); },
+                     [](const VarArg& a) {
+                       const uint64_t v = hash_all(a.name, a.min, a.max);
+                       return a.devices.empty() ? v : hash_all(v, a.devices);
+                     },
                      [](const AxesArg& a) { return hash_all(a.axes); },
                      [](const ReduceArg& a) { return hash_all(a.op, a.axes); },
                      [](const BufferArg& a) { return hash_all(a.id, a.size, a.scope, a.device); },
                      [](const ParamArg& a) { return hash_all(a.slot, a.align, a.alias, a.device); },
                      [](const IndexArg& a) { return hash_all(a.width, a.state, a.streams); },
-                     [](const DeviceArg& a) { return hash_all(a.device); },
+                     [](const DeviceArg& a) { return a.begin ? hash_all(a.device, a.begin) : hash_all(a.device); },
                      [](const StageArg& a) { return hash_all(a.scope, a.depth, a.layout, a.run, a.gap, a.swizzle); },
                      [](const RangeArg& a) { return hash_all(a.id, a.kind, a.order); },
                      [](const SpecialArg& a) { return hash_all(a.kind, a.dim); },
@@ -118,6 +143,8 @@ uint64_t hash_arg(const Arg& arg) {
                      [](const TensorArg& a) { return hash_all(a.id, a.is_view); },
                      [](const HistoryArg& a) { return hash_all(a.id); },
                      [](const StoreArg& a) { return hash_all(a.id); },
+                     [](const ShardingArg& a) { return hash_all(a.devices, a.axes); },
+                     [](const CollectiveArg& a) { return hash_all(a.kind, a.op, a.devices, a.along); },
                  },
                  arg);
   return hash_combine(arg.index(), h);

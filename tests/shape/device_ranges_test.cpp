@@ -46,19 +46,19 @@ TEST(Device, TheHintIsOneThatComputes) {
 }
 
 TEST(Device, Shards) {
-  const UOp s(Op::MSTACK, DType::float32, {on("CPU", 11), on("CPU:1", 14)});
   const Symbol names[] = {"CPU", "CPU:1"}, reversed[] = {"CPU:1", "CPU"};
+  const UOp s(Op::MSTACK, DType::float32, {on("CPU", 11), on("CPU:1", 14)}, ShardingArg{Devices::of(names), {}});
   EXPECT_EQ(devices_of(s), Devices::of(names));
   EXPECT_NE(devices_of(s), Devices::of(reversed));
   EXPECT_EQ(to_string(devices_of(s)), "CPU, CPU:1");
   EXPECT_EQ(devices_of(s).size(), 2u);
   EXPECT_EQ(devices_of(s + constant(DType::float32, 1.0)), devices_of(s));
   EXPECT_THROW(device_of(s), DeviceError);
-  EXPECT_THROW(devices_of(s + on("CPU", 11)), DeviceError);
+  EXPECT_EQ(devices_of(s + on("CPU", 11)), devices_of(s));  // which is copied to the others
+  EXPECT_EQ(devices_of(on("CPU:1", 11) + s), devices_of(s));
+  EXPECT_THROW(devices_of(s + on("CUDA", 13)), DeviceError);
   EXPECT_EQ(Devices::of(std::span(names, 1)), Devices("CPU"));
   EXPECT_TRUE(Devices::of({}).empty());
-  EXPECT_EQ(device_of(UOp(Op::MSELECT, DType::float32, {s}, TupleArg{1})), Symbol("CPU:1"));
-  EXPECT_THROW(device_of(UOp(Op::MSELECT, DType::float32, {s}, TupleArg{2})), DeviceError);
 }
 
 std::string open(const UOp& u) {

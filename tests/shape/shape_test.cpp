@@ -154,10 +154,28 @@ TEST(Shape, VectorsAndDevices) {
   expect_error(stack(std::vector<UOp>{value({3}), value({4})}), "STACK: the sources have the shapes (3,) and (4,)");
   const UOp b0 = buffer(DType::float32, {.id = 3, .size = 6, .device = "CPU"}),
             b1 = buffer(DType::float32, {.id = 4, .size = 6, .device = "CPU:1"});
-  const UOp sharded(Op::MSTACK, DType::float32, {reshape(b0, {2, 3}), reshape(b1, {2, 3})});
-  EXPECT_EQ(shape_text(sharded), "(2, 3)");
-  EXPECT_EQ(shape_text(UOp(Op::UNSHARD, DType::float32, {sharded}, AxesArg{{0}})), "(4, 3)");
-  EXPECT_EQ(shape_text(UOp(Op::MSELECT, DType::float32, {sharded}, TupleArg{1})), "(2, 3)");
+  const Symbol names[] = {"CPU", "CPU:1"};
+  const Devices both = Devices::of(names);
+  const UOp parts(Op::MSTACK, DType::float32, {b0, b1}, ShardingArg{both, {}});
+  EXPECT_EQ(shape_text(parts), "(6,)");
+  const auto whole = [&](int64_t rows, int64_t columns, int axis) {
+    return UOp(Op::UNSHARD, DType::float32, {parts, index_const(rows), index_const(columns)}, ShardingArg{both, {{axis, {2, 1}}}});
+  };
+  EXPECT_EQ(shape_text(whole(4, 3, 0)), "(4, 3)");
+  EXPECT_EQ(shape_text(whole(3, 3, 0)), "(3, 3)");
+  EXPECT_EQ(shape_text(whole(2, 5, 1)), "(2, 5)");
+  expect_error(whole(6, 3, 0), "UNSHARD: parts of 6 elements for (6, 3), which has parts of (3, 3)");
+  expect_error(whole(4, 3, 2), "UNSHARD: axis 2 is not one of the 2 axes of (4, 3)");
+  EXPECT_EQ(shape_text(UOp(Op::SHARD, DType::float32, {value({3, 4})}, ShardingArg{both, {{1, {2, 1}}}})), "(3, 4)");
+  expect_error(UOp(Op::SHARD, DType::float32, {value({3, 4})}, ShardingArg{both, {{1, {3, 1}}}}),
+               "SHARD: 2 shards are no mesh with a direction of 3 of stride 1");
+  const auto collective = [](const UOp& x, Collective kind) {
+    return UOp(Op::COLLECTIVE, DType::float32, {x}, CollectiveArg{.kind = kind, .along = {{2, 1}}});
+  };
+  EXPECT_EQ(shape_text(collective(value({3, 4}), Collective::allreduce)), "(3, 4)");
+  EXPECT_EQ(shape_text(collective(value({3, 4}), Collective::allgather)), "(2, 3, 4)");
+  EXPECT_EQ(shape_text(collective(value({2, 4}), Collective::reducescatter)), "(4,)");
+  expect_error(collective(value({3, 4}), Collective::scatter), "COLLECTIVE: (3, 4) are no parts for 2 shards");
 }
 
 TEST(Shape, Calls) {

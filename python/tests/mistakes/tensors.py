@@ -270,7 +270,7 @@ ELEMENTS = [
   (lambda t: t.to("INTERP") + t, tg.DeviceError, "ADD: the sources live on INTERP and CPU; move one of them with"),
   (lambda t: t.to("INTERP") @ t, tg.DeviceError, "MUL: the sources live on INTERP and CPU; move one of them with"),
   (lambda t: Tensor.cat(t.to("INTERP"), t), tg.DeviceError, "WHERE: the sources live on INTERP and CPU; move one of them with"),
-  (lambda t: t.shard(("CPU:1", "CPU:2")), tg.DeviceError, "shard: tensors on several devices are not there yet"),
+  (lambda t: t.shard(("CPU:1", "CPU:2"), 7), tg.ShapeError, "shard: axis 7 is not one of the"),
   (lambda t: t.assign(I), tg.DTypeError, "assign: cannot write dtypes.int32 into dtypes.float32; cast the value"),
   (lambda t: t.assign(Tensor.ones(2, 2, dtype=dtypes.float64)), tg.DTypeError, "assign: cannot write dtypes.float64 into dtypes.float32; cast the"),
   (lambda t: t.replace(None), TypeError, "replace(): incompatible function arguments"),

@@ -23,7 +23,6 @@ FORMS: dict[str, str] = {
   "custom_kernel of UOp.sink()": "an error: a kernel that stores nothing; UOp.sink() itself can be made",
   "UOp's movement, reductions and functions beyond those of kernels": "are Tensor's: a UOp is a node to look at, or part of a kernel that is written by hand",
   "TinyJit.cnt, captured.linear": "not there: captured is None or what frees the memory between kernels",
-  "shard, shard_, shard_like": "several devices are not there yet: DeviceError",
   "torch_load": "one dict, whatever was saved: tensors of what it holds are named by their paths, \"model.layer.weight\"",
   "Tensor.decode_hevc_frame": "not there: it is of one vendor's decoder",
   "image_dot, image_conv2d": "the same as dot and conv2d: whether kernels read images is the option IMAGE's to say",

@@ -57,12 +57,12 @@ SECTIONS: dict[str, list[str]] = {
 
 # Why a function has no check here.
 REASONS: dict[str, str] = {
-  **dict.fromkeys(("shard", "shard_", "shard_like"), "several devices are not there yet: DeviceError"),
   **dict.fromkeys(("safe_load_metadata", "safe_load", "safe_save", "get_state_dict", "get_parameters", "load_state_dict", "zip_extract", "tar_extract"), "no numbers: tested in test_state.py"),
   **dict.fromkeys(("torch_load", "gguf_load"), "compared in C++ with files that PyTorch wrote and with GGML; tested in test_model_files.py"),
   **dict.fromkeys(("mnist", "cifar"), "need files of the network: tested in C++ on made ones"),
   **dict.fromkeys(("Optimizer", "OptimizerGroup", "schedule_step"), "a base, a list and a part of step(): tested in C++"),
   **dict.fromkeys(("Muon", "LARS", "LAMB"), "not in PyTorch: tested in C++ against their formulas"),
+  **dict.fromkeys(("shard", "shard_", "shard_like"), "tested in C++ and in test_sharding.py"),
   "from_blob": "tested in C++ and in test_tensor.py, by arrays",
   "qr": "the reference is NumPy's, whose factors differ by signs; tested by differences in C++",
   "svd": "the reference is NumPy's, whose factors differ by signs; tested by differences in C++",

@@ -177,6 +177,20 @@ TEST(CpuPlan, TilesReadPanelsNoFasterThanTheSecondCacheGives) {
   EXPECT_EQ(near.count[1], 5) << "which fits the size of 196 best";
 }
 
+// The taps of a window read elements that their neighbours read as well: a gradient of weights is of a fifth of what its axes multiply to.
+TEST(CpuPlan, OverlappingWindowsAreInMemoryOnce) {
+  const int64_t images = 512, channels = 32, side = 24, taps = 5, padded = side + taps - 1;
+  const UOp c = test::loop(channels, 0), ky = test::loop(taps, 1), kx = test::loop(taps, 2);
+  const UOp n = test::reduce_loop(images, 3), y = test::reduce_loop(side, 4), x = test::reduce_loop(side, 5);
+  const UOp gradient = test::read(test::arg(1, images * channels * side * side), ((n * channels + c) * side + y) * side + x);
+  const UOp image = test::read(test::arg(2, images * padded * padded), (n * padded + y + ky) * padded + x + kx);
+  const UOp sum = test::reduce_over(Op::ADD, gradient * image, {n, y, x});
+  const CpuPlan plan = plan_on_avx2(
+      test::kernel({test::ended(test::write(test::arg(0, channels * taps * taps), (c * taps + ky) * taps + kx, sum), {c, ky, kx})}));
+  ASSERT_EQ(plan.lanes.size(), 1u);
+  EXPECT_EQ(plan.lanes[0].axis, 5) << "rows of 24, and not 5 taps in vectors of 8";
+}
+
 // Vectors along the terms need no packing of rows, but load both factors for each of a tile's results.
 TEST(CpuPlan, VectorsAlongTermsAreWeighedAgainstThoseAlongResults) {
   const UOp i = test::loop(256, 0), j = test::loop(49, 1), k = test::reduce_loop(1024, 2);

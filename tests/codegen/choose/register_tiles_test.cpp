@@ -46,15 +46,14 @@ std::vector<Instruction> inner_loop(const std::string& disassembly) {
   return best;
 }
 
-std::string compiled_matmul(const char* arch, int64_t m, int64_t n, int64_t k) {
+std::string compiled(const char* arch, const UOp& kernel) {
   const Context options{{.beam = 0, .dev = fmt::format("NULL:LLVM:{}", arch), .noopt = false}};
-  const RenderedProgram p = render_program(codegen::test::matmul(m, n, k), Device::get("NULL"), current_options());
+  const RenderedProgram p = render_program(kernel, Device::get("NULL"), current_options());
   return compiler::disassemble_llvm(compiler::compile_llvmir(p.source, arch), arch);
 }
 
-void expect_no_spills(const char* arch, const char* vector, size_t accumulators, int64_t m, int64_t n, int64_t k) {
-  SCOPED_TRACE(fmt::format("{}x{}x{} for {}", m, n, k, arch));
-  const std::vector<Instruction> loop = inner_loop(compiled_matmul(arch, m, n, k));
+void expect_no_spills(const char* arch, const char* vector, size_t accumulators, const UOp& kernel) {
+  const std::vector<Instruction> loop = inner_loop(compiled(arch, kernel));
   std::set<std::string> sums;
   for (const Instruction& i : loop) {
     EXPECT_EQ(i.text.find("%rsp"), std::string::npos) << i.text;
@@ -62,6 +61,19 @@ void expect_no_spills(const char* arch, const char* vector, size_t accumulators,
     if (i.text.starts_with("\tvfmadd") && result != std::string::npos) sums.insert(i.text.substr(result));
   }
   EXPECT_GE(sums.size(), accumulators);
+}
+
+void expect_no_spills(const char* arch, const char* vector, size_t accumulators, int64_t m, int64_t n, int64_t k) {
+  SCOPED_TRACE(fmt::format("{}x{}x{} for {}", m, n, k, arch));
+  expect_no_spills(arch, vector, accumulators, codegen::test::matmul(m, n, k));
+}
+
+/// (m, k) by the transpose of (n, k), as layers have their weights.
+UOp product_of_rows(int64_t m, int64_t n, int64_t k) {
+  using namespace codegen::test;
+  const UOp i = loop(m, 0), j = loop(n, 1), t = reduce_loop(k, 2);
+  const UOp terms = read(arg(1, m * k), i * k + t) * read(arg(2, n * k), j * k + t);
+  return kernel({ended(write(arg(0, m * n), i * n + j, reduce_over(Op::ADD, terms, {t})), {i, j})});
 }
 
 TEST(RegisterTiles, OfMatrixProductsDoNotSpill) {
@@ -72,6 +84,15 @@ TEST(RegisterTiles, OfMatrixProductsDoNotSpill) {
   }
   // With few rows, the terms that AVX2's loops hold are no sums (FewRowsReadAMatrixInStreams).
   for (const char* arch : {"x86-64-v4", "znver4"}) expect_no_spills(arch, "%zmm", 24, 64, 4096, 4096);
+}
+
+TEST(RegisterTiles, OfProductsOfRowsDoNotSpill) {
+  if (const std::string why = compiler::llvm_missing(); !why.empty()) GTEST_SKIP() << why;
+  for (const auto& [m, n, k] : {std::tuple{128, 2304, 768}, {128, 768, 768}, {200, 1000, 512}, {16, 2304, 768}})
+    for (const char* arch : {"x86-64-v3", "znver3"}) {
+      SCOPED_TRACE(fmt::format("{}x{}x{} for {}", m, n, k, arch));
+      expect_no_spills(arch, "%ymm", 8, product_of_rows(m, n, k));
+    }
 }
 
 }  // namespace

@@ -1,0 +1,176 @@
+#include "schedule/select_shards.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+#include "schedule/kernel_calls.h"
+#include "uop/build.h"
+#include "uop/graph.h"
+
+namespace tinygrad::schedule {
+
+namespace {
+
+const Devices& devices_of_memory(const UOp& memory) { return memory.arg_as<ParamArg>().device; }
+int64_t elements(const UOp& memory) { return const_value(memory.src(0))->as_int(); }
+
+bool is_on_several(const UOp& call) {
+  return std::ranges::any_of(call.src(), [](const UOp& a) { return a.is(Op::PARAM) && devices_of_memory(a).are_several(); });
+}
+
+/// What a kernel adds up: memory, from an element on that may be a variable's.
+struct Term {
+  UOp memory;
+  int64_t begin = 0;
+};
+
+class Selector {
+ public:
+  Selector(const UOp& linear, int32_t first_temporary) : first_temporary_(first_temporary), next_slot_(first_temporary) {
+    for (const UOp& t : temporaries_of(linear, first_temporary)) next_slot_ = std::max(next_slot_, t.arg_as<ParamArg>().slot + 1);
+  }
+
+  void add(const UOp& call) {
+    const UOp& body = call.src(0);
+    if (!is_on_several(call))
+      calls_.push_back(call);
+    else if (body.is(Op::COLLECTIVE))
+      add_collective(body.arg_as<CollectiveArg>(), copied_to(call), copied_from(call));
+    else
+      add_kernel(call);
+  }
+
+  UOp take() const { return linear_of(calls_); }
+
+ private:
+  /// A part of memory, where a shard has it.
+  UOp part(const UOp& memory, size_t shard) {
+    const Devices& devices = devices_of_memory(memory);
+    if (!devices.are_several()) return memory;
+    ParamArg arg = memory.arg_as<ParamArg>();
+    if (arg.slot >= first_temporary_) {
+      const int32_t next = next_slot_;
+      const auto [first, is_new] = first_slots_.insert(memory, next);
+      if (is_new) next_slot_ += int32_t(devices.part_count());
+      arg.slot = *first;
+    }
+    arg.slot += int32_t(devices.part_of(shard));
+    arg.device = devices[shard];
+    return UOp(Op::PARAM, memory.dtype(), memory.src(), arg);
+  }
+
+  void add_kernel(const UOp& call) {
+    const UOp body = without_devices(call.src(0));
+    const Devices& devices = devices_of_memory(call.src(1));
+    for (size_t p = 0; p < devices.part_count(); ++p) {
+      const size_t shard = devices.first_shard(p);
+      UOps sources{body};
+      for (const UOp& a : call.src().subspan(1)) {
+        if (a.is(Op::PARAM))
+          sources.push_back(part(a, shard));
+        else if (a.is(Op::VAR) && !a.arg_as<VarArg>().devices.empty())
+          sources.push_back(bind(without_devices(a), int64_t(a.arg_as<VarArg>().devices.part_of(shard))));
+        else
+          sources.push_back(a);
+      }
+      calls_.push_back(call.with_src(sources));
+    }
+  }
+
+  /// The kernel is the same whatever devices it is for.
+  UOp without_devices(const UOp& body) {
+    if (const UOp* known = plain_.find(body)) return *known;
+    NodeMap<UOp> map;
+    for (const UOp& u : toposort(body)) {
+      if (!u.is(Op::VAR) || u.arg_as<VarArg>().devices.empty()) continue;
+      VarArg arg = u.arg_as<VarArg>();
+      arg.devices = {};
+      map[u] = UOp(Op::VAR, u.dtype(), {}, arg);
+    }
+    return plain_[body] = map.size() ? substitute(body, map) : body;
+  }
+
+  void add_collective(const CollectiveArg& arg, const UOp& to, const UOp& from) {
+    const Devices& devices = devices_of_memory(to);
+    for (size_t p = 0; p < devices.part_count(); ++p) {
+      const size_t shard = devices.first_shard(p);
+      const UOp target = part(to, shard);
+      const int64_t n = elements(target), at = arg.at(shard);
+      switch (arg.kind) {
+        case Collective::scatter: copy(target, from, {0, at * n, n}); break;
+        case Collective::gather:
+        case Collective::allgather: {
+          int64_t begin = 0;
+          for (size_t s : arg.line(shard)) {
+            const UOp source = part(from, s);
+            copy(target, source, {begin, 0, elements(source)});
+            begin += elements(source);
+          }
+          break;
+        }
+        case Collective::allreduce: add_up(arg, target, from, shard, 0); break;
+        case Collective::reducescatter: add_up(arg, target, from, shard, at * n); break;
+      }
+    }
+  }
+
+  void copy(const UOp& target, const UOp& source, const CopyRange& range) { calls_.push_back(copy_of_range(target, source, range)); }
+
+  /// What the shards of a line have from an element on, combined in their order. What is on another device is copied first.
+  void add_up(const CollectiveArg& arg, const UOp& target, const UOp& from, size_t shard, int64_t begin) {
+    std::vector<Term> terms;
+    for (size_t s : arg.line(shard)) {
+      const UOp source = part(from, s);
+      if (devices_of_memory(source) == devices_of_memory(target)) {
+        terms.push_back({source, begin});
+        continue;
+      }
+      const UOp here = param(target.dtype(), elements(target), {.slot = next_slot_++, .device = devices_of_memory(target)});
+      copy(here, source, {0, begin, elements(target)});
+      terms.push_back({here});
+    }
+    calls_.push_back(sum_of(arg.op, target, terms));
+  }
+
+  static UOp sum_of(Op op, const UOp& target, std::span<const Term> terms) {
+    const int64_t n = elements(target);
+    const UOp at = range(n, 0), first = variable("begin", 0, std::max<int64_t>(n * int64_t(terms.size()), 1));
+    UOps arguments;
+    const auto argument = [&](const UOp& memory) {
+      arguments.push_back(memory);
+      return param(memory.dtype(), elements(memory), {.slot = int32_t(arguments.size() - 1), .alias = uint16_t(arguments.size())});
+    };
+    const UOp out = argument(target);
+    UOp sum;
+    int64_t begin = 0;
+    for (const Term& t : terms) {
+      const UOp term = load(index(argument(t.memory), elements(t.memory) > n ? at + first : at));
+      sum = sum ? alu(op, {sum, term}) : term;
+      begin = std::max(begin, t.begin);
+    }
+    const UOp effect = end(store(index(out, at), sum), std::span(&at, 1));
+    UOps sources{sink(std::span(&effect, 1), KernelArg{.name = Symbol(fmt::format("E_{}", n)), .opts = {}})};
+    sources.append(arguments.begin(), arguments.end());
+    if (std::ranges::any_of(terms, [&](const Term& t) { return elements(t.memory) > n; })) sources.push_back(bind(first, begin));
+    return UOp(Op::CALL, DType::void_, sources);
+  }
+
+  const int32_t first_temporary_;
+  int32_t next_slot_;
+  std::vector<UOp> calls_;
+  NodeMap<int32_t> first_slots_;
+  NodeMap<UOp> plain_;
+};
+
+}  // namespace
+
+UOp select_shards(const UOp& linear, int32_t first_temporary) {
+  if (std::ranges::none_of(linear.src(), is_on_several)) return linear;
+  Selector selector(linear, first_temporary);
+  for (const UOp& call : linear.src()) selector.add(call);
+  return selector.take();
+}
+
+}  // namespace tinygrad::schedule

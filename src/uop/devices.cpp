@@ -1,0 +1,110 @@
+#include "uop/devices.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+namespace tinygrad {
+
+Devices Devices::interned(std::vector<Symbol> names, std::vector<uint32_t> parts) {
+  Devices out;
+  if (names.size() == 1) out.only_ = names[0];
+  if (names.size() < 2) return out;
+  using Key = std::pair<std::vector<Symbol>, std::vector<uint32_t>>;
+  // Never destroyed: facts of nodes may be asked for until the last moment.
+  static std::mutex& mutex = *new std::mutex;
+  static std::map<Key, Several>& known = *new std::map<Key, Several>;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = known.try_emplace(Key{std::move(names), std::move(parts)});
+  Several& several = at->second;
+  if (is_new) {
+    several.names = at->first.first;
+    several.parts = at->first.second;
+    for (uint32_t s = 0; s < several.parts.size(); ++s)
+      if (several.parts[s] == several.first_shards.size()) several.first_shards.push_back(s);
+    several.hash = hash_combine(hash_range(std::span<const Symbol>(several.names)), hash_range(std::span<const uint32_t>(several.parts)));
+  }
+  out.several_ = &several;
+  return out;
+}
+
+Devices Devices::of(std::span<const Symbol> names) {
+  std::vector<uint32_t> parts(names.size());
+  for (uint32_t s = 0; s < parts.size(); ++s) parts[s] = s;
+  return interned({names.begin(), names.end()}, std::move(parts));
+}
+
+Devices Devices::parse(std::string_view list) {
+  std::vector<Symbol> names;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    std::string_view name = list.substr(at, end - at);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    if (name.empty()) throw ValueError(fmt::format("devices: \"{}\" has an empty name; write them as \"CPU,CPU:1\"", list));
+    names.emplace_back(name);
+    at = end + 1;
+  }
+  return of(names);
+}
+
+Symbol Devices::operator[](size_t shard) const {
+  if (shard >= size()) throw DeviceError(fmt::format("no shard {} of a value that lives on {} only", shard, to_string(*this)));
+  return several_ ? several_->names[shard] : only_;
+}
+
+Symbol Devices::only() const {
+  if (several_) throw DeviceError(fmt::format("a value lives on {}, where one device is expected", to_string(*this)));
+  return only_;
+}
+
+Devices Devices::parted(FunctionRef<uint64_t(size_t shard)> key) const {
+  if (!several_) return *this;
+  std::vector<uint32_t> parts;
+  std::unordered_map<uint64_t, uint32_t> known;
+  for (size_t s = 0; s < size(); ++s) parts.push_back(known.try_emplace(key(s), uint32_t(known.size())).first->second);
+  return interned(several_->names, std::move(parts));
+}
+
+Devices Devices::apart() const {
+  return parted([](size_t s) { return uint64_t(s); });
+}
+
+Devices Devices::common_parts(const Devices& a, const Devices& b) {
+  if (a == b) return a;
+  return a.parted([&](size_t s) { return uint64_t(a.part_of(s)) << 32 | b.part_of(s); });
+}
+
+Devices Devices::by_device() const {
+  return parted([&](size_t s) {
+    const auto first = size_t(std::ranges::find(several_->names, several_->names[s]) - several_->names.begin());
+    return uint64_t(part_of(s)) << 32 | first;
+  });
+}
+
+bool Devices::has_same_shards(const Devices& other) const {
+  return *this == other || (several_ && other.several_ && several_->names == other.several_->names);
+}
+
+std::strong_ordering operator<=>(const Devices& a, const Devices& b) {
+  if (a == b) return std::strong_ordering::equal;
+  if (const auto c = a.size() <=> b.size(); c != 0) return c;
+  for (size_t s = 0; s < a.size(); ++s)
+    if (const auto c = a[s] <=> b[s]; c != 0) return c;
+  for (size_t s = 0; s < a.size(); ++s)
+    if (const auto c = a.part_of(s) <=> b.part_of(s); c != 0) return c;
+  return std::strong_ordering::equal;
+}
+
+std::string to_string(const Devices& devices) {
+  std::string out;
+  for (size_t i = 0; i < devices.size(); ++i) out += (i == 0 ? "" : ", ") + std::string(devices[i].str());
+  return out;
+}
+
+}  // namespace tinygrad
