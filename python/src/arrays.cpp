@@ -261,7 +261,7 @@ nb::object array_over(const Tensor& tensor) {
 }
 
 /// A tensor in a file is read first: what reading converts is computed.
-Tensor readable(const Tensor& t) { return tensor::is_storage(Symbol(t.device())) ? t.to("CPU") : t; }
+Tensor readable(const Tensor& t) { return tensor::is_storage(t.uop()) ? t.to("CPU") : t; }
 
 nb::object numpy_of(const Tensor& x) {
   const Tensor t = readable(x);

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tinygrad_cpp import Tensor, nn
+from tinygrad_cpp import Context, Tensor, nn
 
 DEVICES = ("CPU", "CPU:1")
 
@@ -43,7 +43,7 @@ def test_made_on_several():
 
 def test_training_step():
   Tensor.manual_seed(3)
-  with Tensor.train():
+  with Context(TRAINING=1):
     losses = []
     for devices in (None, DEVICES):
       Tensor.manual_seed(3)
