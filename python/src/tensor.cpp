@@ -6,23 +6,23 @@ namespace tinygrad::python {
 namespace {
 
 void bind_constants(TensorClass& tensor) {
-#define TG_CREATE(name, to_shape)                                                   \
-  tensor.def_static(                                                                \
-      #name,                                                                        \
+#define TG_CREATE(name, to_shape)                                                       \
+  tensor.def_static(                                                                    \
+      #name,                                                                            \
       [](const nb::args& shape, const DeviceName& device, const OptionalDType& dtype) { \
-        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));     \
-      },                                                                            \
+        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));         \
+      },                                                                                \
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none())
   TG_CREATE(empty, to_extents);
   TG_CREATE(invalids, to_extents);
 #undef TG_CREATE
   // What tinygrad is told of memory by `buffer` and `contiguous` does not show in values, and is up to the library.
-#define TG_CREATE(name, to_shape, memory)                                                 \
-  tensor.def_static(                                                                      \
-      #name,                                                                              \
+#define TG_CREATE(name, to_shape, memory)                                                     \
+  tensor.def_static(                                                                          \
+      #name,                                                                                  \
       [](const nb::args& shape, const DeviceName& device, const OptionalDType& dtype, bool) { \
-        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));           \
-      },                                                                                  \
+        return Tensor::name(to_shape(shape, #name), to_options(device, dtype));               \
+      },                                                                                      \
       "shape"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), memory = true)
   TG_CREATE(zeros, to_extents, "buffer"_a);
   TG_CREATE(ones, to_extents, "buffer"_a);
@@ -30,12 +30,12 @@ void bind_constants(TensorClass& tensor) {
   TG_CREATE(scaled_uniform, to_sizes, "contiguous"_a);
   TG_CREATE(glorot_uniform, to_sizes, "contiguous"_a);
 #undef TG_CREATE
-#define TG_LIKE(name, memory)                                                       \
-  tensor.def(                                                                       \
-      #name,                                                                        \
+#define TG_LIKE(name, memory)                                                           \
+  tensor.def(                                                                           \
+      #name,                                                                            \
       [](const Tensor& t, const OptionalDType& dtype, const DeviceName& device, bool) { \
-        return t.name({.dtype = get(dtype), .device = device.value_or("")});        \
-      },                                                                            \
+        return t.name({.dtype = get(dtype), .device = device.value_or("")});            \
+      },                                                                                \
       "dtype"_a = nb::none(), "device"_a = nb::none(), memory = true)
   TG_LIKE(zeros_like, "buffer"_a);
   TG_LIKE(ones_like, "buffer"_a);
@@ -141,7 +141,9 @@ void bind_random(TensorClass& tensor) {
       .def_static("random_bits", &Tensor::random_bits, "key"_a, "counter"_a, "num"_a)
       .def_static(
           "randperm",
-          [](int64_t n, const DeviceName& device, const OptionalDType& dtype, bool) { return Tensor::randperm(n, to_options(device, dtype)); },
+          [](int64_t n, const DeviceName& device, const OptionalDType& dtype, bool) {
+            return Tensor::randperm(n, to_options(device, dtype));
+          },
           "n"_a, "device"_a = nb::none(), "dtype"_a = nb::none(), "contiguous"_a = true)
       .def("multinomial", &Tensor::multinomial, "num_samples"_a = 1, "replacement"_a = false)
       .def("dropout", &Tensor::dropout, "p"_a = 0.5);
