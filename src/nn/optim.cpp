@@ -123,8 +123,11 @@ std::vector<Tensor> Optimizer::fused_updates() {
 
 std::vector<Tensor> Optimizer::make_state() const {
   std::vector<Tensor> out;
-  const auto zeros = [&](const Sizes& shape, DType dtype) {
-    out.push_back(Tensor::zeros(shape, {.dtype = dtype, .device = device_}).clone().is_param_(false));
+  const auto add = [&](const Tensor& zeros) { out.push_back(zeros.clone().is_param_(false)); };
+  const auto zeros = [&](const Sizes& shape, DType dtype) { return Tensor::zeros(shape, {.dtype = dtype, .device = device_}); };
+  const auto zeros_of = [&](const Tensor& p) {  // divided as the parameter is
+    const Tensor of_one = zeros(p.shape(), state_dtype(p));
+    return p.devices().size() > 1 && p.device() == device_ ? of_one.shard_like(p) : of_one;
   };
   if (fused_) {
     int64_t count = 0;
@@ -133,9 +136,9 @@ std::vector<Tensor> Optimizer::make_state() const {
       count += p.numel();
       dtype = least_upper_dtype(dtype, p.dtype());
     }
-    zeros({count}, dtype);
+    add(zeros({count}, dtype));
   } else {
-    for (const Tensor& p : params_) zeros(p.shape(), state_dtype(p));
+    for (const Tensor& p : params_) add(zeros_of(p));
   }
   Tensor::realize(out);
   return out;

@@ -342,6 +342,12 @@ std::span<const UOp> gradient_sources(const UOp& u) {
   return u.is(Op::REALIZED) ? u.src().subspan(1) : scope_sources(u);
 }
 
+/// The gradient of a tensor on one device that was used beside those on several comes back to it.
+UOp on_one_device_of(const UOp& value, const UOp& g) {
+  const Devices to = devices_of(value);
+  return to.empty() || to.are_several() || !devices_of(g).are_several() ? g : copy_to(g, to.only());
+}
+
 /// Memory on several devices, whose gradient is that of all that its parts are parts of.
 bool is_memory_of_shards(const UOp& u) {
   const UOp* x = &u;
@@ -353,13 +359,13 @@ bool is_memory_of_shards(const UOp& u) {
 UOp fitted(const UOp& g, const UOp& value) {
   if (value.dtype() == DType::void_ || is_memory_of_shards(value)) return g;  // of a STORE or a TUPLE, too
   const Shape &have = shape_of(g), &want = shape_of(value);
-  if (have == want) return g;
+  if (have == want) return on_one_device_of(value, g);
   if (have.empty()) return broadcast_to(g, want);
   Axes axes;
   const size_t added = have.size() - want.size();
   for (size_t i = 0; i < have.size(); ++i)
     if (i < added || (want[i - added] == 1 && !(have[i] == 1))) axes.push_back(int(i));
-  return ops::reshape(sum(g, axes), want);
+  return on_one_device_of(value, ops::reshape(sum(g, axes), want));
 }
 
 /// The nodes to visit, sources before users: those that a target can be reached from without crossing one that stops gradients.

@@ -1,6 +1,7 @@
 #include "schedule/shard.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -85,8 +86,15 @@ UOp gathered(const UOp& x, const Shape& shape, const ShardedAxes& axes, size_t n
   return joined(all, 0, a.axis, size_before_cut(shape, axes, number));
 }
 
-/// With one cut more than those before it.
+/// With one cut more than those before it. Of a sum over the shards each needs its part alone.
 UOp cut(const UOp& x, const ShardedAxis& a, const Devices& devices) {
+  if (x.is(Op::COLLECTIVE)) {
+    CollectiveArg arg = x.arg_as<CollectiveArg>();
+    if (arg.kind == Collective::allreduce && arg.along.size() == 1 && arg.along[0] == a.mesh) {
+      arg.kind = Collective::reducescatter;
+      return collective(taken_apart(x.src(0), a.axis, 0, a.mesh.count), std::move(arg));
+    }
+  }
   const int64_t n = shape_of(x)[size_t(a.axis)].value(), part = (n + a.mesh.count - 1) / a.mesh.count;
   const UOp even = padded_to(x, a.axis, part * a.mesh.count);
   const SInt begin = SInt(place_along(devices, a.mesh)) * part;
@@ -223,8 +231,25 @@ class Sharder {
     const Devices from = devices_of(u);
     if (from.empty()) return resharded(local, shape_of(u), {}, axes, devices);
     if (!from.are_several()) return scattered(local, devices, axes);
-    if (from.has_same_shards(devices)) return resharded(local, shape_of(u), axes_[u], axes, devices);
+    if (from.has_same_shards(devices)) return moved(u, devices, axes);
     return scattered(on_one(u, from.first()), devices, axes);
+  }
+
+  /// Divided in another way, on the same devices. What a view shows is moved before it is shown several times.
+  UOp moved(const UOp& u, const Devices& devices, const ShardedAxes& axes) {
+    const ShardedAxes& from = axes_[u];
+    if (from == axes) return done_[u];
+    const UOp* view = &u;
+    while (view->in(Group::identity) && !view->is(Op::CONTIGUOUS)) view = &view->src(0);
+    if (const std::optional<ShardedAxes> below = below_view(*view, axes)) {
+      const UOp source = divided(view->src(0), devices, *below);
+      UOps sources(view->src());
+      sources[0] = source;
+      if (view->is(Op::PERMUTE)) return view->with_src(sources);
+      const Shape shape = shard_shape(shape_of(*view), axes);
+      return view->is(Op::EXPAND) ? tinygrad::expand(source, shape) : tinygrad::reshape(source, shape);
+    }
+    return resharded(done_[u], shape_of(u), from, axes, devices);
   }
 
   static UOp scattered(const UOp& x, const Devices& devices, const ShardedAxes& axes) {

@@ -218,6 +218,21 @@ Spread spread(const UOp& u, std::span<const ShardedAxes> sources) {
   return spread_elementwise(u, sources);
 }
 
+std::optional<ShardedAxes> below_view(const UOp& view, const ShardedAxes& axes) {
+  const Shape &in = shape_of(view.src(0)), &out = shape_of(view);
+  switch (view.op()) {
+    case Op::EXPAND:
+      if (in.empty()) return ShardedAxes();
+      return kept(axes, [&](int axis) { return in[size_t(axis)] == out[size_t(axis)]; });
+    case Op::PERMUTE: return renamed(axes, [&](int axis) { return view.arg_as<AxesArg>().axes[size_t(axis)]; });
+    case Op::RESHAPE: {
+      ShardedAxes below = renamed(axes, [&](int axis) { return reshaped_axis(out, in, axis, cuts_of(axes, axis)); });
+      return below.size() == axes.size() ? std::optional(std::move(below)) : std::nullopt;
+    }
+    default: return std::nullopt;
+  }
+}
+
 const ShardedAxes& Shardings::of(const UOp& root) {
   if (const ShardedAxes* known = known_.find(root)) return *known;
   for (const UOp& u : toposort_where(std::span(&root, 1), [&](const UOp& n) { return !known_.contains(n) && !n.is(Op::UNSHARD); })) {

@@ -1,6 +1,7 @@
 #pragma once
 /// How the values of a tensor graph are divided among devices: what follows from how those are that they are made of.
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,10 @@ struct Spread {
 /// How an op on several devices is computed, whose sources are divided as given: as they are, if that can be. Axes along which elements
 /// would have to move from shard to shard are not divided before it.
 Spread spread(const UOp& u, std::span<const ShardedAxes> sources);
+
+/// How the source of a view has to be divided so that the view is divided so, with nothing moved in between: of EXPAND, PERMUTE and
+/// RESHAPE. Nothing where elements would have to move.
+std::optional<ShardedAxes> below_view(const UOp& view, const ShardedAxes& axes);
 
 /// The same for whole graphs, in which there are no calls. What it was asked of must outlive it.
 class Shardings {

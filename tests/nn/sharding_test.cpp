@@ -103,6 +103,33 @@ std::vector<float> losses(const Names& devices, bool jitted) {
   return out;
 }
 
+TEST(ShardedTraining, GradientsOfPlainTensorsComeBackToThem) {
+  const Tensor x = numbers({6, 4}, 1), w = numbers({4, 3}, 2);
+  const auto expected = x.matmul(w).relu().sum().gradient({w});
+  const auto got = x.shard(two, 0).matmul(w).relu().sum().gradient({w});
+  EXPECT_EQ(got[0].device(), "CPU");
+  EXPECT_EQ(values(got[0]), values(expected[0]));
+}
+
+TEST(ShardedTraining, StateIsDividedAsItsParameter) {
+  const Context training{{.training = true}};
+  Tensor p = numbers({8, 4}, 1).shard(two, 0).clone(), plain = numbers({8, 4}, 1).clone();
+  nn::optim::Adam sharded({{p}}, {.lr = 0.1}), single({{plain}}, {.lr = 0.1});
+  for (int i = 0; i < 3; ++i) {
+    for (auto& [t, optimizer] : {std::pair{&p, &sharded}, std::pair{&plain, &single}}) {
+      optimizer->zero_grad();
+      (t->square() * numbers({8, 4}, 3)).sum().backward();
+      optimizer->step();
+    }
+    EXPECT_EQ(values(p), values(plain)) << i;
+  }
+  EXPECT_NE(p.placement().find("axis 0 over 2"), std::string::npos);
+  for (const auto& [name, t] : nn::state::get_state_dict(sharded))
+    if (t.shape() == p.shape()) {
+      EXPECT_EQ(t.placement(), p.placement()) << name;
+    }
+}
+
 TEST(ShardedJit, TrainsToTheSameBitsOnAnyNumberOfDevices) {
   const Names all[] = {{"CPU", "CPU", "CPU", "CPU"},
                        {"CPU", "CPU", "CPU:1", "CPU:1"},

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/mesh.h>
 #include <tinygrad/nn.h>
@@ -130,6 +131,15 @@ TEST(Sharding, AssignsToParts) {
       expect_same(s, x);
       expect_same(s.realize(), x);
     }
+}
+
+TEST(Sharding, MovesWhatABroadcastShowsOnce) {
+  const Tensor x = numbers({64, 32}).shard(two, 0).realize(), w = numbers({32, 16}, 7).shard(two, 0).realize();
+  const uint64_t before = GlobalCounters::global_mem;
+  const Tensor product = x.matmul(w).realize();
+  // Factors and product once each, and w on each device; not a copy of it for each row.
+  EXPECT_LT(GlobalCounters::global_mem - before, 4u * 4 * (64 * 32 + 4 * 32 * 16 + 64 * 16));
+  expect_same(product, numbers({64, 32}).matmul(numbers({32, 16}, 7)));
 }
 
 TEST(Sharding, RefusesWhatCannotBe) {
