@@ -46,7 +46,7 @@ ops::Winograd winograd_on(std::string_view device) {
     case 2: return ops::Winograd::always;
     default: break;
   }
-  if (!Device::get(device).target().has_threads) return ops::Winograd::never;
+  if (!Device::get(named_devices(device).first().str()).target().has_threads) return ops::Winograd::never;
   return options.training ? ops::Winograd::where_it_pays : ops::Winograd::with_fixed_windows;
 }
 

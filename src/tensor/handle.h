@@ -21,6 +21,8 @@ ops::OpsContext context_on(std::string_view device);
 Devices named_devices(std::string_view list);
 /// A value put there.
 UOp placed(const UOp& x, const ShardingArg& where);
+/// A value that is divided as another one where that is on several devices; as it is otherwise.
+UOp placed_like(const UOp& other, const UOp& x);
 /// The same of what a builder makes for a device, or for a list of several of which it need not know.
 template <class Build>
 UOp built_on(std::string_view devices, Build&& build) {

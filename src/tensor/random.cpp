@@ -190,10 +190,12 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
                [&](auto state, auto, auto ctx) { return ops::multinomial(state, uop(), samples, replacement, ctx); });
 }
 Tensor Tensor::rand_like(const TensorOptions& o) const {
-  return rand(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+  const Tensor drawn = rand(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+  return o.device.empty() ? wrap(placed_like(uop(), drawn.uop())) : drawn;
 }
 Tensor Tensor::randn_like(const TensorOptions& o) const {
-  return randn(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+  const Tensor drawn = randn(shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
+  return o.device.empty() ? wrap(placed_like(uop(), drawn.uop())) : drawn;
 }
 
 Tensor Tensor::dropout(double p) const {

@@ -75,6 +75,8 @@ UOp placed(const UOp& x, const ShardingArg& where) {
   return UOp(Op::SHARD, there.dtype(), {there}, where);
 }
 
+UOp placed_like(const UOp& other, const UOp& x) { return devices_of(other).are_several() ? placed(x, Placements().of(other)) : x; }
+
 }  // namespace tensor
 
 namespace {

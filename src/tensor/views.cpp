@@ -70,7 +70,7 @@ Tensor Tensor::empty_like(const TensorOptions& o) const {
   return empty(symbolic_shape(), {o.dtype.value_or(dtype()), o.device.empty() ? device() : o.device});
 }
 Tensor Tensor::full_like(const Operand& value, std::optional<DType> dtype) const {
-  return wrap(ops::full_like(uop(), to_operand(value), dtype));
+  return wrap(placed_like(uop(), ops::full_like(uop(), to_operand(value), dtype)));
 }
 Tensor Tensor::full_like(const Operand& value, const TensorOptions& o) const {
   if (o.device.empty()) return full_like(value, o.dtype);
