@@ -8,7 +8,8 @@ set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search jit nn fronte
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
 set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp shape/listing.cpp tensor/compile_report.cpp
     schedule/finish_kernels.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
-    schedule/schedule.cpp schedule/share_kernels.cpp schedule/split_sums.cpp tensor/composites.cpp tensor/tensor.cpp tensor/random.cpp
+    schedule/schedule.cpp schedule/select_shards.cpp schedule/shard.cpp schedule/share_kernels.cpp schedule/split_sums.cpp
+    shape/sharding.cpp tensor/composites.cpp tensor/sharding.cpp uop/devices.cpp tensor/tensor.cpp tensor/random.cpp
     tensor/storage.cpp device/device.cpp device/registry.cpp base/dylib.cpp base/disk_cache.cpp)
 list(APPEND TG_SMALL_SOURCES base/rethrow.cpp tensor/origin.cpp tensor/history.cpp
     tensor/index_check.cpp tensor/indexing.cpp tensor/views.cpp tensor/memory.cpp tensor/arithmetic.cpp tensor/backward.cpp

@@ -355,9 +355,9 @@ TEST(Schedule, StepsGoFromListToList) {
   const UOp h = relu(matmul(matrix(64, 32), matrix(32, 48), 64, 32, 48));
   const Schedule s = scheduled({output(matmul(h, matrix(48, 16), 64, 48, 16), {64, 16})});
   rewrite::set_rewrite_observer(previous);
-  EXPECT_EQ(recorder.steps,
-            (std::vector<std::string>{"prepare", "split sums", "split reduces", "rangeify", "merge kernels", "repeat kernels", "join nests",
-                                      "finish kernels", "unroll loops", "share kernels", "number temporaries", "memory plan"}));
+  EXPECT_EQ(recorder.steps, (std::vector<std::string>{"shard", "prepare", "split sums", "split reduces", "rangeify", "merge kernels",
+                                                      "repeat kernels", "join nests", "finish kernels", "unroll loops", "share kernels",
+                                                      "select shards", "number temporaries", "memory plan"}));
   EXPECT_EQ(recorder.graphs.back(), s.plan->linear);
 }
 
