@@ -41,6 +41,7 @@ bool to_device(nb::handle x, DeviceName& out) {
     if (!nb::isinstance<nb::str>(name)) return false;
     names += (names.empty() ? "" : ",") + nb::cast<std::string>(name);
   }
+  if (names.empty()) return false;
   out.emplace(std::move(names));
   return true;
 }

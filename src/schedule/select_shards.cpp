@@ -16,8 +16,10 @@ namespace {
 const Devices& devices_of_memory(const UOp& memory) { return memory.arg_as<ParamArg>().device; }
 int64_t elements(const UOp& memory) { return const_value(memory.src(0))->as_int(); }
 
-bool is_on_several(const UOp& call) {
-  return std::ranges::any_of(call.src(), [](const UOp& a) { return a.is(Op::PARAM) && devices_of_memory(a).are_several(); });
+/// Also what is gathered of a constant, which is on one device alone.
+bool is_for_shards(const UOp& call) {
+  return call.src(0).is(Op::COLLECTIVE) ||
+         std::ranges::any_of(call.src(), [](const UOp& a) { return a.is(Op::PARAM) && devices_of_memory(a).are_several(); });
 }
 
 /// What a kernel adds up: memory, from an element on that may be a variable's.
@@ -34,7 +36,7 @@ class Selector {
 
   void add(const UOp& call) {
     const UOp& body = call.src(0);
-    if (!is_on_several(call))
+    if (!is_for_shards(call))
       calls_.push_back(call);
     else if (body.is(Op::COLLECTIVE))
       add_collective(body.arg_as<CollectiveArg>(), copied_to(call), copied_from(call));
@@ -99,7 +101,7 @@ class Selector {
       const UOp target = part(to, shard);
       const int64_t n = elements(target), at = arg.at(shard);
       switch (arg.kind) {
-        case Collective::scatter: copy(target, from, {0, at * n, n}); break;
+        case Collective::scatter: copy(target, part(from, shard), {0, at * n, n}); break;
         case Collective::gather:
         case Collective::allgather: {
           int64_t begin = 0;
@@ -167,7 +169,7 @@ class Selector {
 }  // namespace
 
 UOp select_shards(const UOp& linear, int32_t first_temporary) {
-  if (std::ranges::none_of(linear.src(), is_on_several)) return linear;
+  if (std::ranges::none_of(linear.src(), is_for_shards)) return linear;
   Selector selector(linear, first_temporary);
   for (const UOp& call : linear.src()) selector.add(call);
   return selector.take();

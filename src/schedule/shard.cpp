@@ -8,7 +8,6 @@
 
 #include "shape/device.h"
 #include "shape/sharding.h"
-#include "symbolic/build.h"
 #include "uop/build.h"
 #include "uop/graph.h"
 #include "uop/reduce.h"
@@ -40,7 +39,11 @@ UOp padded_to(const UOp& x, int axis, int64_t n) {
   return tinygrad::pad(x, box);
 }
 
-UOp collective(const UOp& x, CollectiveArg arg) { return UOp(Op::COLLECTIVE, x.dtype(), {x}, std::move(arg)); }
+UOp collective(const UOp& x, CollectiveArg arg) {
+  const UOp out(Op::COLLECTIVE, x.dtype(), {x}, std::move(arg));
+  const Shape& shape = shape_of(out);
+  return is_empty(shape) ? tinygrad::expand(constant(x.dtype(), 0), shape) : out;  // nothing moves
+}
 
 /// The parts along one cut, which are the axis `from`, one after another along `axis` of the rest.
 UOp joined(const UOp& x, int from, int axis, int64_t n) {
@@ -80,9 +83,9 @@ UOp taken_apart(const UOp& x, int axis, int to, int64_t count) {
 }
 
 /// Without the last cut of the list along its axis.
-UOp gathered(const UOp& x, const Shape& shape, const ShardedAxes& axes, size_t number) {
+UOp gathered(const UOp& x, const Shape& shape, const ShardedAxes& axes, size_t number, const Devices& devices) {
   const ShardedAxis& a = axes[number];
-  const UOp all = collective(x, {.kind = Collective::allgather, .along = {a.mesh}});
+  const UOp all = collective(x, {.kind = Collective::allgather, .devices = devices, .along = {a.mesh}});
   return joined(all, 0, a.axis, size_before_cut(shape, axes, number));
 }
 
@@ -125,7 +128,7 @@ UOp resharded(UOp x, const Shape& shape, const ShardedAxes& from, const ShardedA
     const int axis = have[i].axis;
     const auto cuts_before = size_t(std::count_if(have.begin(), have.begin() + i, [&](const ShardedAxis& a) { return a.axis == axis; }));
     if (cuts_before < common_cuts(have, to, axis)) continue;
-    x = gathered(x, shape, have, i);
+    x = gathered(x, shape, have, i, devices);
     have.erase(have.begin() + i);
   }
   SmallVector<size_t, 6> seen(shape.size(), 0);
@@ -215,7 +218,8 @@ class Sharder {
       }
     }
     const UOp part = u.with_src(sources);
-    return how.reduced.empty() ? part : collective(part, {.kind = Collective::allreduce, .op = arg.op, .along = how.reduced});
+    return how.reduced.empty() ? part
+                               : collective(part, {.kind = Collective::allreduce, .op = arg.op, .devices = devices, .along = how.reduced});
   }
 
   static bool is_padded(const Shape& line, const ShardedAxes& cuts) {

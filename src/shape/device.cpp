@@ -46,7 +46,8 @@ Devices common(const UOp& u, std::span<const UOp> sources) {
 /// Shards that see the same of what they combine, on one device, have one result.
 Devices collective_rule(const UOp& u) {
   const CollectiveArg& arg = u.arg_as<CollectiveArg>();
-  const Devices from = stored(u.src(0));
+  Devices from = stored(u.src(0));
+  if (from.empty()) from = arg.devices.parted([](size_t) { return uint64_t(0); });  // of a constant all shards have the same
   switch (arg.kind) {
     case Collective::scatter: return arg.devices.parted([&](size_t s) { return uint64_t(arg.at(s)); }).by_device();
     case Collective::gather: return arg.devices;

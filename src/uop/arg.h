@@ -155,7 +155,7 @@ enum class Collective : uint8_t {
   gather,         ///< x -> (n, x) on one device, of the shards that begin with the first
 };
 std::string_view name(Collective collective);
-/// COLLECTIVE: `along` are the directions of the mesh, outermost first; n is the product of their counts.
+/// COLLECTIVE: `devices` are those of the result, `along` the directions of the mesh, outermost first; n is the product of their counts.
 struct CollectiveArg {
   Collective kind = {};
   Op op = Op::ADD;

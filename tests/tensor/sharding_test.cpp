@@ -133,6 +133,25 @@ TEST(Sharding, AssignsToParts) {
     }
 }
 
+TEST(Sharding, ConstantsAndWhatHasNoElements) {
+  for (const Names& devices : {two, three, doubled})
+    for (int axis = -1; axis < 2; ++axis) {
+      const std::optional<int> cut = axis < 0 ? std::nullopt : std::optional(axis);
+      const Tensor ones = Tensor::ones({6, 4}).shard(devices, cut);
+      expect_same(ones.sum(), Tensor::ones({6, 4}).sum());
+      expect_same((ones * 0 + 2).sum({0}), Tensor::full({4}, 12.0f));
+      expect_same(ones.shard(devices, 1).flip({0}).max({1}), Tensor::ones({6}));
+      expect_same(ones.to("CPU:1").sum({1}), Tensor::full({6}, 4.0f));
+      for (const Sizes& shape : {Sizes{0, 3}, Sizes{3, 0}}) {
+        const Tensor none = Tensor::zeros(Extents(shape)).contiguous().realize(), sharded = none.shard(devices, cut);
+        expect_same(sharded + 1, none + 1);
+        expect_same(sharded.sum(), none.sum());
+        expect_same(sharded.sum({0}), none.sum({0}));
+        expect_same(sharded.realize().reshape({0}), none.reshape({0}));
+      }
+    }
+}
+
 TEST(Sharding, MovesWhatABroadcastShowsOnce) {
   const Tensor x = numbers({64, 32}).shard(two, 0).realize(), w = numbers({32, 16}, 7).shard(two, 0).realize();
   const uint64_t before = GlobalCounters::global_mem;
