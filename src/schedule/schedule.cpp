@@ -82,7 +82,7 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   p.step("unroll loops", unroll_loops(p.graph()));
   p.step("share kernels", share_kernels(p.graph(), target_of));
   if (explainer) plan->explanation = std::make_shared<Explanation>(explainer->explain(p.graph()));
-  p.step("select shards", select_shards(p.graph(), first_temporary));
+  p.step("select shards", select_shards(p.graph(), target_of, first_temporary));
   p.step("number temporaries", number_temporaries(p.graph(), first_temporary));
   if (options.spec >= 1) verify_kernels(p.graph());
   plan->linear = p.graph();

@@ -30,7 +30,8 @@ struct Term {
 
 class Selector {
  public:
-  Selector(const UOp& linear, int32_t first_temporary) : first_temporary_(first_temporary), next_slot_(first_temporary) {
+  Selector(const UOp& linear, const TargetOf& target_of, int32_t first_temporary)
+      : target_of_(target_of), first_temporary_(first_temporary), next_slot_(first_temporary) {
     for (const UOp& t : temporaries_of(linear, first_temporary)) next_slot_ = std::max(next_slot_, t.arg_as<ParamArg>().slot + 1);
   }
 
@@ -133,19 +134,29 @@ class Selector {
       copy(here, source, {0, begin, elements(target)});
       terms.push_back({here});
     }
-    calls_.push_back(sum_of(arg.op, target, terms));
+    // A kernel has so many arguments at most: the next ones go on with what those before it stored.
+    const auto most = size_t(std::max(target_of_(devices_of_memory(target).only()).max_buffers, 3));
+    for (size_t i = 0; i < terms.size();) {
+      const size_t n = std::min(most - (i ? 2 : 1), terms.size() - i);
+      std::vector<Term> some(terms.begin() + std::ptrdiff_t(i), terms.begin() + std::ptrdiff_t(i + n));
+      calls_.push_back(sum_of(arg.op, target, some, i > 0));
+      i += n;
+    }
   }
 
-  static UOp sum_of(Op op, const UOp& target, std::span<const Term> terms) {
+  /// Combines the terms, behind what is in the target already where it `goes_on`.
+  static UOp sum_of(Op op, const UOp& target, std::span<const Term> terms, bool goes_on) {
     const int64_t n = elements(target);
-    const UOp at = range(n, 0), first = variable("begin", 0, std::max<int64_t>(n * int64_t(terms.size()), 1));
+    int64_t most = n;
+    for (const Term& t : terms) most = std::max(most, elements(t.memory));
+    const UOp at = range(n, 0), first = variable("begin", 0, most - n);
     UOps arguments;
     const auto argument = [&](const UOp& memory) {
       arguments.push_back(memory);
       return param(memory.dtype(), elements(memory), {.slot = int32_t(arguments.size() - 1), .alias = uint16_t(arguments.size())});
     };
     const UOp out = argument(target);
-    UOp sum;
+    UOp sum = goes_on ? load(index(out, at)) : UOp();
     int64_t begin = 0;
     for (const Term& t : terms) {
       const UOp term = load(index(argument(t.memory), elements(t.memory) > n ? at + first : at));
@@ -159,6 +170,7 @@ class Selector {
     return UOp(Op::CALL, DType::void_, sources);
   }
 
+  const TargetOf& target_of_;
   const int32_t first_temporary_;
   int32_t next_slot_;
   std::vector<UOp> calls_;
@@ -168,9 +180,9 @@ class Selector {
 
 }  // namespace
 
-UOp select_shards(const UOp& linear, int32_t first_temporary) {
+UOp select_shards(const UOp& linear, const TargetOf& target_of, int32_t first_temporary) {
   if (std::ranges::none_of(linear.src(), is_for_shards)) return linear;
-  Selector selector(linear, first_temporary);
+  Selector selector(linear, target_of, first_temporary);
   for (const UOp& call : linear.src()) selector.add(call);
   return selector.take();
 }
