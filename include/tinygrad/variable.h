@@ -19,8 +19,8 @@ namespace tinygrad {
 /// out for the upper bound. Graphs can be built of variables without values; computing them is a ValueError.
 class TINYGRAD_EXPORT Variable {
  public:
-  /// Values are min to max. Throws ValueError unless 0 <= min <= max and the name is not empty, and DTypeError for a dtype that is not of
-  /// integers; it is that of Tensor(variable).
+  /// Values are min to max. Throws ValueError unless 0 <= min <= max and for a name that is empty or begins with _, and DTypeError for a
+  /// dtype that is not of integers; it is that of Tensor(variable).
   Variable(std::string name, int64_t min, int64_t max, std::optional<DType> dtype = {});
   /// The same with a value. Throws ValueError for one out of bounds.
   Variable bind(int64_t value) const;

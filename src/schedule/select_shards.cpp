@@ -149,7 +149,7 @@ class Selector {
     const int64_t n = elements(target);
     int64_t most = n;
     for (const Term& t : terms) most = std::max(most, elements(t.memory));
-    const UOp at = range(n, 0), first = variable("begin", 0, most - n);
+    const UOp at = range(n, 0), first = variable("_begin", 0, most - n);
     UOps arguments;
     const auto argument = [&](const UOp& memory) {
       arguments.push_back(memory);

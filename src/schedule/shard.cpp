@@ -18,7 +18,7 @@ namespace {
 
 UOp place_along(const Devices& devices, const MeshAxis& m) {
   const Devices places = devices.apart().parted([&](size_t s) { return uint64_t(m.at(s)); });
-  return UOp(Op::VAR, DType::index, {}, VarArg{Symbol(fmt::format("shard_{}_{}", m.count, m.stride)), 0, m.count - 1, places});
+  return UOp(Op::VAR, DType::index, {}, VarArg{Symbol(fmt::format("_shard_{}_{}", m.count, m.stride)), 0, m.count - 1, places});
 }
 
 /// The first n along an axis.

@@ -13,6 +13,8 @@ Variable::Variable(std::string name, int64_t min, int64_t max, std::optional<DTy
     : name_(std::move(name)), min_(min), max_(max), dtype_(dtype) {
   if (dtype && !is_int(*dtype)) throw DTypeError(fmt::format("Variable {}: got {}, expects an integer dtype", name_, repr(*dtype)));
   if (name_.empty()) throw ValueError("Variable: the name is empty");
+  if (name_.starts_with('_'))
+    throw ValueError(fmt::format("Variable {}: names that begin with _ are for the library's own variables", name_));
   if (min < 0 || max < min) throw ValueError(fmt::format("Variable {}: got the bounds {} to {}, expects 0 <= min <= max", name_, min, max));
 }
 

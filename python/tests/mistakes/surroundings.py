@@ -80,6 +80,7 @@ OPTIONS = [
   (lambda t: tg.Context(JIT=7).__enter__(), tg.ValueError, "Context: JIT: got '7', expected an integer from 0 to 2"),
   (lambda t: Variable("n", 5, 1), tg.ValueError, "Variable n: got the bounds 5 to 1, expects 0 <= min <= max"),
   (lambda t: Variable("", 1, 5), tg.ValueError, "Variable: the name is empty"),
+  (lambda t: Variable("_n", 1, 5), tg.ValueError, "Variable _n: names that begin with _"),
   (lambda t: Variable("n", 1, 5).bind(9), tg.ValueError, "Variable n: 9 is not from 1 to 5"),
   (lambda t: Variable("n", 1, 5).unbind(), tg.ValueError, "unbind: n has no value"),
   (lambda t: t.reshape(Variable("n", 1, 5), -1).tolist(), tg.ValueError, "has no value"),

@@ -293,6 +293,7 @@ std::vector<Mistake> programs() {
       mistake<ValueError>("a_variable_upside_down", "got the bounds 5 to 1, expects 0 <= min <= max", [](Givens&) { Variable("n", 5, 1); }),
       mistake<ValueError>("a_negative_variable", "got the bounds -1 to 5", [](Givens&) { Variable("n", -1, 5); }),
       mistake<ValueError>("a_variable_without_a_name", "the name is empty", [](Givens&) { Variable("", 1, 5); }),
+      mistake<ValueError>("a_variable_of_the_librarys", "that begin with _", [](Givens&) { Variable("_shard_2_1", 0, 1); }),
       mistake<ValueError>("a_value_out_of_bounds", "9 is not from 1 to 5", [](Givens&) { Variable("n", 1, 5).bind(9); }),
       mistake<ValueError>("a_size_without_a_value", "has no value; use bind()",
                           [](Givens&) { Tensor::ones({Variable("n", 1, 5)}).realize(); }),
