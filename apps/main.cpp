@@ -35,6 +35,12 @@ CLI::App* add_training(CLI::App& train, const std::string& name, const std::stri
   command->add_option("--seed", o.seed, "Seed of everything random; the same seed gives the same result")->capture_default_str();
   command->add_option("--epochs", o.epochs, "Passes over the training data")->capture_default_str()->check(CLI::Range(1, 100000));
   command->add_option("--png", o.png, "Picture of test images with predictions, mistakes in red; empty: none")->capture_default_str();
+  command->add_option("--shards", o.shards, "Parts of each batch; with as many shards the result is the same on any number of devices")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--devices", o.devices, "Devices that share the shards: the default one and those that follow it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--json", o.json, "Print one JSON object a line; the last has test_accuracy");
   command->callback([&o, run] { run(o); });
   return command;

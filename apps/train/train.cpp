@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tinygrad/device.h>
+#include <tinygrad/errors.h>
 
 #include "common/json_line.h"
 #include "common/sheet.h"
@@ -17,6 +19,15 @@ namespace {
 double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 
 }  // namespace
+
+std::vector<std::string> devices_of_shards(const TrainOptions& options) {
+  if (options.devices > options.shards)
+    throw ValueError(fmt::format("--devices {}: there are {} shards for them; give --shards", options.devices, options.shards));
+  std::vector<std::string> names;
+  for (int s = 0; s < options.shards; ++s)
+    names.push_back(canonical_device(fmt::format("{}:{}", default_device(), s * options.devices / options.shards)));
+  return names;
+}
 
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));

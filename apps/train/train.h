@@ -21,7 +21,12 @@ struct TrainOptions {
   std::string png = {};   ///< where to draw results; empty: nowhere
   bool fashion = false;   ///< Fashion-MNIST instead of MNIST
   bool json = false;
+  int shards = 1;   ///< parts of each batch, whose gradients are added up in their order
+  int devices = 1;  ///< on which the shards are, neighbours together
 };
+
+/// The devices of the shards: the default one and those that follow it.
+std::vector<std::string> devices_of_shards(const TrainOptions& options);
 
 void train_digits(const TrainOptions& options);
 void train_mnist(const TrainOptions& options);
