@@ -33,8 +33,10 @@ void train_mnist(const TrainOptions& options) {
   const ImageSet train = image_set(data.x_train, data.y_train), test = image_set(data.x_test, data.y_test);
   Tensor::manual_seed(options.seed);
   std::mt19937_64 random(options.seed);
-  const Tensor &images = data.x_train, &labels = data.y_train;
+  const std::vector<std::string> devices = devices_of_shards(options);
+  const Tensor images = data.x_train.shard(devices).realize(), labels = data.y_train.shard(devices).realize();
   const MnistNet net;
+  for (auto [name, weight] : nn::state::get_state_dict(net)) weight.shard_(devices);
   nn::optim::Adam optimizer(nn::state::get_parameters(net));
   const int64_t batch = std::min<int64_t>(128, train.size()), batches = train.size() / batch;
   const auto train_step = jit([&](const Tensor& chosen) {
@@ -51,7 +53,8 @@ void train_mnist(const TrainOptions& options) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);
     for (int64_t b = 0; b < batches; ++b) {
-      const auto [loss, right] = train_step(Tensor(std::vector<int32_t>(order.begin() + b * batch, order.begin() + (b + 1) * batch)));
+      const std::vector<int32_t> chosen(order.begin() + b * batch, order.begin() + (b + 1) * batch);
+      const auto [loss, right] = train_step(Tensor(chosen).shard(devices, 0));
       meter.add(loss, right, batch);
     }
     meter.report(options, epoch + 1);

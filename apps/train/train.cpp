@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <tinygrad/device.h>
+#include <tinygrad/errors.h>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <tinygrad/device.h>
-#include <tinygrad/errors.h>
 
 #include "common/json_line.h"
 #include "common/sheet.h"

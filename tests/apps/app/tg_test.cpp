@@ -205,6 +205,18 @@ TEST(Tg, TrainsTheSameForAnyNumberOfThreads) {
   EXPECT_NE(run_tg("train digits --seed 4 --epochs 1 --json --png ''").out, first.out);
 }
 
+TEST(Tg, TrainsTheSameForAnyNumberOfDevices) {
+  const std::string command = "train digits --seed 3 --epochs 1 --json --png '' --shards 4";
+  const Ran first = run_tg(command);
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(first.lines().size(), 2U);
+  EXPECT_EQ(run_tg(command + " --devices 2").out, first.out);
+  EXPECT_EQ(run_tg(command + " --devices 3").out, first.out);
+  EXPECT_EQ(run_tg(command + " --devices 4").out, first.out);
+  const Ran plain = run_tg("train digits --seed 3 --epochs 1 --json --png ''");
+  EXPECT_NEAR(Json::parse(plain.lines()[0])["loss"].get<double>(), Json::parse(first.lines()[0])["loss"].get<double>(), 0.01);
+}
+
 TEST(Tg, ReadsDigits) {
   const TempFolder folder;
   const Ran ran = run_tg("train digits --png " + folder.path("digits.png"));

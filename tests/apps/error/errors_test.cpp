@@ -23,6 +23,8 @@ TEST(TgErrors, Usage) {
   expect_error(run_tg("train digits --no-such-flag"), usage, {"no-such-flag"});
   expect_error(run_tg("train digits --seed x"), usage, {"--seed"});
   expect_error(run_tg("train digits --epochs 0"), usage, {"--epochs"});
+  expect_error(run_tg("train digits --shards 0"), usage, {"--shards"});
+  expect_error(run_tg("train digits --devices 2"), 1, {"tg: ", "--devices 2", "--shards"});
   expect_error(run_tg("compile"), usage, {"MODEL"});
   expect_error(run_tg("compile resnet51"), usage, {"resnet51", "resnet50-train", "gpt2-12", "gpt2-2-train", "mnist-train"});
   expect_error(run_tg("--profile /nonexistent/trace.json devices"), usage, {"/nonexistent", "no such folder"});  // said before any work
