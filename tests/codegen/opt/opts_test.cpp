@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include <tinygrad/errors.h>
 
@@ -497,7 +498,7 @@ TEST(Opts, TilesOnTheCpuGiveTheSame) {
       {"nested sums", test::nested_sums(2, 16), "STAGE(1,1,thread,2)"},  // as deep as there are steps
       {"nested sums", test::nested_sums(4, 16), "STAGE(1,1,thread,3)"},  // each step at the end sums into the same accumulator
   };
-  for (const Case& c : cases) expect_right_on_cpu(c);
+  for (const Case& c : tinygrad::test::sampled(std::vector(std::begin(cases), std::end(cases)))) expect_right_on_cpu(c);
 }
 
 TEST(Opts, ReductionsAroundOutputLoopsGiveTheSame) {
@@ -665,16 +666,17 @@ TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
     SCOPED_TRACE(opts);
     EXPECT_EQ(test::difference_on_cpu(kernel, parse_opts(opts)), "");
   }
+  std::vector<std::tuple<const char*, UOp, bool>> cases;
   for (const char* arch : {"x86-64-v3", "x86-64-v4"})
-    for (const UOp& k : {test::gated_update(64, 96, 80), test::gated_update(96, 16, 210)}) {
-      Target target = cpu_target(arch);
-      for (const int64_t cache : {target.l2_bytes, int64_t{4096}}) {
-        target.l2_bytes = cache;
-        const std::vector<Opt> opts = heuristic_opts(k, target);
-        SCOPED_TRACE(to_string(opts));
-        EXPECT_EQ(test::difference_on_cpu(k, opts), "");
-      }
-    }
+    for (const UOp& k : {test::gated_update(64, 96, 80), test::gated_update(96, 16, 210)})
+      for (const bool small_cache : {false, true}) cases.emplace_back(arch, k, small_cache);
+  for (const auto& [arch, k, small_cache] : tinygrad::test::sampled(cases)) {
+    Target target = cpu_target(arch);
+    if (small_cache) target.l2_bytes = 4096;
+    const std::vector<Opt> opts = heuristic_opts(k, target);
+    SCOPED_TRACE(to_string(opts));
+    EXPECT_EQ(test::difference_on_cpu(k, opts), "");
+  }
 }
 
 TEST(Opts, HeuristicsOnTheCpuPutLongReductionsAroundTiles) {
