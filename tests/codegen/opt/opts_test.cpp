@@ -659,7 +659,7 @@ TEST(Opts, HeuristicsOnTheCpuKeepNearWhatIsUsedAFewTimes) {
 }
 
 TEST(Opts, UpdatesInPlaceMayBeStagedAndBlocked) {
-  const UOp kernel = test::gated_update(24, 40, 48);
+  const UOp kernel = test::gated_update(8, 40, 32);
   for (const char* opts : {"LANE(1,8) UPCAST(0,4) SWAP(0,1) STAGE(0,2,thread,1) STAGE(0,3,thread,1)",
                            "BLOCK(2,16) LANE(1,8) UPCAST(0,4) SWAP(0,1) OUTER(2,1) THREAD(0,5) STAGE(2,2,thread,1) STAGE(2,3,thread,1)",
                            "LANE(0,8) OUTER(2,1) STAGE(2,1,thread,1)", "OUTER(2,0) LANE(1,16) UPCAST(0,5)"}) {
