@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <unordered_map>
 
 namespace tinygrad::python {
 
@@ -164,18 +165,39 @@ void check_result(nb::handle x, const char* by) {
   }
 }
 
-/// The tensors in a result that Python holds elsewhere too. `references` are those to `x` that are the result's own.
-void add_kept(nb::handle x, Py_ssize_t references, bool is_kept, std::vector<Tensor>& out) {
-  is_kept = is_kept || Py_REFCNT(x.ptr()) > references;
-  if (nb::isinstance<Tensor>(x)) {
-    if (is_kept) out.push_back(*nb::inst_ptr<Tensor>(x));
-  } else if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x.ptr()); ++i) add_kept(PySequence_Fast_GET_ITEM(x.ptr(), i), 1, is_kept, out);
+/// How often a result holds each of its tensors and containers.
+using OwnReferences = std::unordered_map<const PyObject*, Py_ssize_t>;
+
+/// Calls f with each thing in a container, and how many references to it the call itself makes.
+template <class F>
+void for_each_item(nb::handle x, F f) {
+  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x.ptr()); ++i) f(nb::handle(PySequence_Fast_GET_ITEM(x.ptr(), i)), 0);
   } else if (PyDict_Check(x.ptr())) {
     PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(x.ptr(), &at, &key, &value);) add_kept(value, 1, is_kept, out);
+    for (Py_ssize_t at = 0; PyDict_Next(x.ptr(), &at, &key, &value);) f(nb::handle(value), 0);
   } else if (is_dataclass(x)) {
-    for (nb::handle name : x.attr("__dataclass_fields__")) add_kept(nb::object(x.attr(name)), 2, is_kept, out);
+    for (nb::handle name : x.attr("__dataclass_fields__")) {
+      const nb::object value = x.attr(name);
+      f(value, 1);
+    }
+  }
+}
+
+void count_own(nb::handle x, OwnReferences& own) {
+  for_each_item(x, [&](nb::handle item, Py_ssize_t) {
+    if (++own[item.ptr()] == 1 && !nb::isinstance<Tensor>(item)) count_own(item, own);
+  });
+}
+
+/// The tensors in a result that Python holds elsewhere too. `others` are references to `x` that are neither the result's own nor kept.
+void add_kept(nb::handle x, Py_ssize_t others, bool is_kept, const OwnReferences& own, std::vector<Tensor>& out) {
+  const auto of_result = own.find(x.ptr());
+  is_kept = is_kept || Py_REFCNT(x.ptr()) > others + (of_result == own.end() ? 0 : of_result->second);
+  if (nb::isinstance<Tensor>(x)) {
+    if (is_kept) out.push_back(*nb::inst_ptr<Tensor>(x));
+  } else {
+    for_each_item(x, [&](nb::handle item, Py_ssize_t made) { add_kept(item, made, is_kept, own, out); });
   }
 }
 
@@ -194,7 +216,9 @@ class Jit {
       self.attr(objects) = contents.objects;
       result = call_with(function, given, tensors);
       detail::JitResults results = results_of(result);
-      add_kept(result, 1, false, kept);
+      OwnReferences own;
+      count_own(result, own);
+      add_kept(result, 1, false, own, kept);
       return results;
     };
     static constexpr char tag = 0;

@@ -203,6 +203,21 @@ def test_results_that_are_kept_hold_the_latest_values() -> None:
   assert f.captured
 
 
+def test_a_result_may_be_returned_twice() -> None:
+  def as_list(v: Tensor) -> Any: return [v, v]
+  def as_pair(v: Tensor) -> Any: return v, v.realize()
+  def nested(v: Tensor) -> Any:
+    both = [v, v]
+    return {"a": both, "b": both, "c": v}
+
+  def first(results: Any) -> Tensor: return results["a"][0] if isinstance(results, dict) else results[0]
+
+  for returned in (as_list, as_pair, nested):
+    f = TinyJit(lambda x, r=returned: r(x + 1))
+    results = [first(f(Tensor([k * 10.0]).realize())) for k in range(6)]
+    assert [r.item() for r in results] == [1, 11, 21, 31, 41, 51], returned.__name__
+
+
 def test_threads() -> None:
   @TinyJit
   def f(x: Tensor) -> Tensor:

@@ -60,3 +60,48 @@ def test_training_step():
         opt.step()
       losses.append(loss.item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+def test_gradients_go_through_what_was_realized():
+  a, w = np.arange(1, 9, dtype=np.float32).reshape(4, 2), np.ones((1, 4), np.float32)
+  for axis in (None, 0, 1):
+    x = Tensor(a).shard(DEVICES, axis)
+    y = x.exp().realize()
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(a), rtol=1e-5)
+  x, b = Tensor(np.ones((3, 11, 6), np.float32)).shard(DEVICES, 2), Tensor(w).shard(DEVICES, 1)
+  z = x[:, :, :1].matmul(b).realize()
+  (z * z.detach().sin()).sum().backward()
+  np.testing.assert_allclose(x.grad.numpy()[:, :, 0], np.full((3, 11), 4 * np.sin(1)), rtol=1e-5)
+
+
+def test_to_what_only_holds_data(tmp_path):
+  a = np.arange(8, dtype=np.float32).reshape(4, 2)
+  for axis in (None, 0, 1):
+    for x in (Tensor(a).shard(DEVICES, axis), Tensor(a).shard(DEVICES, axis).realize()):
+      np.testing.assert_array_equal(x.to(f"DISK:{tmp_path}/a.bin").numpy(), a)
+      np.testing.assert_array_equal(np.fromfile(tmp_path / "a.bin", np.float32).reshape(4, 2), a)
+      np.testing.assert_array_equal(x.to("NPY").numpy(), a)
+      t = Tensor.empty(4, 2, device=f"DISK:{tmp_path}/b.bin")
+      t.assign(x + 1).realize()
+      np.testing.assert_array_equal(t.numpy(), a + 1)
+
+
+class Pair:
+  def __init__(self, v, w):
+    self.v, self.w = v, w
+
+
+@pytest.mark.parametrize("realized", [False, True])
+def test_states_are_loaded_as_the_module_is_divided(realized):
+  a = np.arange(8, dtype=np.float32).reshape(4, 2)
+  for source in (Tensor(a), Tensor(a).shard(DEVICES, 0), Tensor(a).shard(DEVICES, 1).realize(), Tensor(a).shard(("CPU:1", "CPU"), 1)):
+    m = Pair(Tensor.ones(4, 2).contiguous().shard(DEVICES, 0), Tensor.zeros(3))
+    if realized: m.v.realize()
+    nn.state.load_state_dict(m, {"v": source, "w": Tensor([1.0, 2, 3])}, verbose=False)
+    np.testing.assert_array_equal(m.v.numpy(), a)
+    assert "axis 0 over 2" in m.v.placement()
+  m = Pair(Tensor(a).shard(DEVICES, 0).realize(), (Tensor(a) * 2).shard(DEVICES, 0).realize())
+  nn.state.load_state_dict(m, {"v": m.w, "w": m.v}, verbose=False)  # they change places
+  np.testing.assert_array_equal(m.v.numpy(), 2 * a)
+  np.testing.assert_array_equal(m.w.numpy(), a)

@@ -74,7 +74,8 @@ std::vector<Match> match(const Module& module, StateDict& state, LoadReport& rep
 }
 
 bool in_memory(const Tensor& t) { return tensor::is_plain_memory(tensor::state_of_view(t.uop())); }
-const void* memory_of(const Tensor& t) { return &buffer_of(tensor::state_of_view(t.uop())).origin(); }
+/// Parts on several devices are written together.
+const void* memory_of(const Tensor& t) { return &buffer_of(tensor::parts_of(tensor::state_of_view(t.uop()))[0]).origin(); }
 
 /// Whether the value is written into the target's memory, so that captured calls and views of it see it. A target that was never computed
 /// becomes the value instead, and so does one of another dtype.
@@ -85,7 +86,8 @@ bool has_place(const Match& m) {
 /// What the target will be, or what is written into it. Where the dict gives its values away or they are only read, and no move is needed,
 /// that is the dict's own memory; but what is in memory that is written to is copied before.
 Tensor value_for(const Match& m, bool may_share, const std::unordered_set<const void*>& written) {
-  const Tensor value = m.source->second.reshape(m.shape).detach();
+  Tensor value = m.source->second.reshape(m.shape).detach();
+  if (devices_of(m.target.uop()).are_several()) value = value.shard_like(m.target);
   const std::string device = m.target.device();
   if (value.device() != device) return value.to(device);
   if (m.in_place) may_share = in_memory(value) && !written.contains(memory_of(value));

@@ -380,14 +380,16 @@ std::vector<UOp> nodes_on_paths(const UOp& root, const NodeSet& targets) {
   return out;
 }
 
-/// What is in memory is read there, not computed again; but stores that are still to run stay what they are to all others.
+/// What is in memory is read there, not computed again; but stores that are still to run stay what they are to all others. Memory on
+/// several devices is read as the whole that UNSHARD shows.
 void read_realized(std::vector<UOp>& gradients, const std::vector<UOp>& path) {
   NodeMap<UOp> memory;
   for (const UOp& u : path) {
-    if (!u.is(Op::REALIZED)) continue;
-    const UOp *x = &u.src(1), *first = x;
+    const UOp& known = u.is(Op::UNSHARD) ? u.src(0) : u;
+    if (!known.is(Op::REALIZED) || (known == u && devices_of(u).are_several())) continue;
+    const UOp* x = &known.src(1);
     while (x->is(Op::RESHAPE)) x = &x->src(0);
-    memory[*x] = x == first ? u : ops::reshape(u, shape_of(*x));
+    memory[*x] = shape_of(u) == shape_of(*x) ? u : ops::reshape(u, shape_of(*x));
   }
   if (memory.size() == 0) return;
   std::vector<UOp> given;

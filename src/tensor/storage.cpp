@@ -144,10 +144,13 @@ UOp storage_bitcast(const UOp& view, DType dtype) {
 
 namespace {
 
-/// The elements of a value in row-major order, in memory of a device that computes or of the host.
+/// The elements of a value in row-major order, in memory of one device that computes or of the host.
 UOp computed(const UOp& value) {
+  const Devices devices = devices_of(value);
   const bool is_stored = is_storage(value);
-  const UOp there = is_stored ? copied_from_storage(value, Symbol("CPU")) : value;
+  const UOp there = is_stored               ? copied_from_storage(value, Symbol("CPU"))
+                    : devices.are_several() ? ops::copy_to(value, devices.first())
+                                            : value;
   const Tensor source = Tensor::from_uop(whole_buffer(there) ? there : ops::contiguous(there));
   source.realize();
   return whole_buffer(source.uop());
