@@ -105,3 +105,18 @@ def test_states_are_loaded_as_the_module_is_divided(realized):
   nn.state.load_state_dict(m, {"v": m.w, "w": m.v}, verbose=False)  # they change places
   np.testing.assert_array_equal(m.v.numpy(), 2 * a)
   np.testing.assert_array_equal(m.w.numpy(), a)
+
+
+def test_parts_are_read_where_their_memory_has_them():
+  devices = ("INTERP", "INTERP:1", "INTERP:2")  # it says so where a kernel reads outside of memory
+  a = np.arange(6, dtype=np.float32).reshape(3, 2)
+  v = Tensor(a).shard(devices, 0).clone().realize()
+  v[2:3, 1] = Tensor([7.0]).shard(devices, 0).realize()
+  a[2:3, 1] = 7
+  np.testing.assert_array_equal(v.numpy(), a)
+  b = np.arange(24, dtype=np.float32).reshape(3, 8)
+  v = Tensor(b).shard(devices, 0).clone()
+  v[0, 6:7] = Tensor([7.0]).shard(devices).realize()
+  b[0, 6:7] = 7
+  np.testing.assert_array_equal(v.numpy(), b)
+  np.testing.assert_array_equal(v[:, 1].reshape(3).numpy(), b[:, 1])

@@ -173,15 +173,20 @@ class Placer {
     return use;
   }
 
-  /// A condition that says nothing of the place: an element of a broadcast, say, which is there whether it is needed or not. Without it the
-  /// value is the same in all the loops of the condition.
+  /// Whether a condition says nothing of the loops of the place: an element of a broadcast, say, which is there whether it is needed or
+  /// not. Without it the value is the same in all the loops of the condition.
   static bool is_needless(const Place& place) {
     const OpenRanges ranges = ranges_of(place.valid);
     return !ranges.empty() && std::none_of(place.at.begin(), place.at.end(), [&](const UOp& e) { return is_open_over(e, ranges); });
   }
+  /// What a condition says of variables alone, null for nothing: the place may be in memory for some of their values only.
+  static UOp without_loops(const UOp& valid) {
+    if (valid.is(Op::AND)) return both(without_loops(valid.src(0)), without_loops(valid.src(1)));
+    return ranges_of(valid).empty() && !is_const(valid, 1) ? valid : UOp();
+  }
 
   int add_use(const UOp& u, int kernel, Place place) {
-    if (place.valid && is_needless(place)) place.valid = UOp();
+    if (place.valid && is_needless(place)) place.valid = without_loops(place.valid);
     const size_t node = number(u);
     auto& uses = out_.values[node].uses;
     for (size_t i = 0; i < std::min(uses.size(), most_uses); ++i)
