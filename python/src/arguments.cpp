@@ -378,7 +378,7 @@ IndexArg to_indices(nb::handle x, const Tensor& of) {
 Tensor to_tensor_like(nb::handle x, const Tensor& like) {
   if (nb::isinstance<Tensor>(x)) return nb::cast<Tensor>(x);
   const std::string device = like.device();  // of a file, no value is made there before it is written
-  return make_tensor(x, tensor::is_storage(Symbol(device)) ? std::string("CPU") : device, like.dtype());
+  return make_tensor(x, tensor::is_storage(like.uop()) ? std::string("CPU") : device, like.dtype());
 }
 
 }  // namespace tinygrad::python

@@ -65,7 +65,8 @@ std::optional<Tensor> from_array(nb::handle given, const TensorOptions& options)
     throw DTypeError(std::string("Tensor: an array of ") + nb::repr(data.attr("dtype")).c_str() + "; no tensor has such elements");
   Sizes shape;
   for (size_t k = 0; k < a.ndim(); ++k) shape.push_back(int64_t(a.shape(k)));
-  const std::string device = options.device.empty() ? default_device() : canonical_device(options.device);
+  const bool on_several = options.device.find(',') != std::string::npos;
+  const std::string device = on_several ? options.device : options.device.empty() ? default_device() : canonical_device(options.device);
   nb::ndarray<> writable;
   const bool in_place = a.size() != 0 && a.ndim() != 0 && is_row_major(a) && reached_by_host(device) &&
                         options.dtype.value_or(*dtype) == *dtype && reinterpret_cast<uintptr_t>(a.data()) % itemsize(*dtype) == 0 &&

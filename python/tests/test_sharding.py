@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tinygrad_cpp import Context, Tensor, nn
+from tinygrad_cpp import Context, DeviceError, Tensor, nn
 
 DEVICES = ("CPU", "CPU:1")
 
@@ -120,3 +120,28 @@ def test_parts_are_read_where_their_memory_has_them():
   b[0, 6:7] = 7
   np.testing.assert_array_equal(v.numpy(), b)
   np.testing.assert_array_equal(v[:, 1].reshape(3).numpy(), b[:, 1])
+
+
+def test_arrays_and_lists_beside_several_devices():
+  a = np.arange(8, dtype=np.float32).reshape(4, 2)
+  assert Tensor(a, device=DEVICES).device == DEVICES
+  np.testing.assert_array_equal(Tensor(a, device=DEVICES).numpy(), a)
+  s = Tensor(a).shard(DEVICES, 0).realize()
+  np.testing.assert_array_equal(s[np.array([2, 1])].numpy(), a[[2, 1]])
+  np.testing.assert_array_equal(s[np.array([True, False, True, False])].numpy(), a[[0, 2]])
+  s[0:2] = np.full((2, 2), 9, np.float32)
+  s[3:4] = [[5.0, 6.0]]
+  np.testing.assert_array_equal(s.numpy(), [[9, 9], [9, 9], [4, 5], [5, 6]])
+  s.assign(np.ones((4, 2), np.float32))
+  np.testing.assert_array_equal(s.numpy(), np.ones((4, 2)))
+  s.assign([[1.0, 2.0]] * 4)
+  np.testing.assert_array_equal(s.numpy(), [[1, 2]] * 4)
+  assert "axis 0 over 2" in s.placement()
+
+
+def test_a_value_from_elsewhere_is_refused_where_it_is_written():
+  s = Tensor.arange(8).reshape(4, 2).shard(DEVICES, 0).clone().realize()
+  for write in (lambda: s.__setitem__(0, Tensor([1, 2], device="CPU:5")), lambda: s.assign(Tensor.ones(4, 2, dtype=s.dtype, device="CPU:5"))):
+    with pytest.raises(DeviceError, match="CPU:5"): write()
+  s[1] = Tensor([7, 8], device="CPU:1")  # one of them
+  assert s.tolist() == [[0, 1], [7, 8], [4, 5], [6, 7]]
