@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tinygrad_cpp import Context, DeviceError, Tensor, nn
+from tinygrad_cpp import Context, DeviceError, Tensor, TinyJit, nn
 
 DEVICES = ("CPU", "CPU:1")
 
@@ -145,3 +145,9 @@ def test_a_value_from_elsewhere_is_refused_where_it_is_written():
     with pytest.raises(DeviceError, match="CPU:5"): write()
   s[1] = Tensor([7, 8], device="CPU:1")  # one of them
   assert s.tolist() == [[0, 1], [7, 8], [4, 5], [6, 7]]
+
+
+def test_calls_of_several_devices_are_not_saved(tmp_path):
+  f = TinyJit(lambda x: x * 2)
+  for _ in range(3): f(Tensor.ones(4, 2).shard(DEVICES, 0).realize())
+  with pytest.raises(ValueError, match="several devices"): f.save(str(tmp_path / "f.tg"))

@@ -74,6 +74,8 @@ void GraphWriter::put_arg(const UOp& u) {
   } else if (const auto* k = std::get_if<KernelArg>(&u.arg()); k && k->opts.empty() && !k->optimized) {
     put_text(k->name.str());
   } else if (!std::holds_alternative<NoArg>(u.arg())) {
+    if (u.is(Op::SHARD) || u.is(Op::UNSHARD) || u.is(Op::MSTACK))
+      throw ValueError("save: a call with tensors on several devices cannot be saved");
     throw ValueError(fmt::format("save: a file cannot hold a {}", name(u.op())));
   }
 }
