@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <tinygrad/device.h>
-#include <tinygrad/errors.h>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+
+#include <tinygrad/device.h>
+#include <tinygrad/errors.h>
 
 #include "common/json_line.h"
 #include "common/sheet.h"
@@ -23,9 +24,11 @@ double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 std::vector<std::string> devices_of_shards(const TrainOptions& options) {
   if (options.devices > options.shards)
     throw ValueError(fmt::format("--devices {}: there are {} shards for them; give --shards", options.devices, options.shards));
+  const std::string first = default_device(), kind = first.substr(0, first.find(':'));
+  const int index = kind == first ? 0 : std::stoi(first.substr(kind.size() + 1));
   std::vector<std::string> names;
   for (int s = 0; s < options.shards; ++s)
-    names.push_back(canonical_device(fmt::format("{}:{}", default_device(), s * options.devices / options.shards)));
+    names.push_back(canonical_device(fmt::format("{}:{}", kind, index + s * options.devices / options.shards)));
   return names;
 }
 

@@ -65,20 +65,6 @@ inline std::string difference(const std::map<int32_t, spec::Array>& want, const 
   return {};
 }
 
-/// The memory that a kernel leaves by the evaluator. That of the last kernel is kept: tests try many opts on one, with the same inputs.
-inline const std::map<int32_t, spec::Array>& evaluated_memory(const UOp& kernel, const spec::EvalInputs& inputs) {
-  struct Last {
-    UOp kernel;
-    std::map<int32_t, spec::Array> memory;
-  };
-  static Last& last = *new Last;
-  if (last.kernel == kernel) return last.memory;
-  spec::EvalInputs evaluated = inputs;
-  spec::evaluate(std::span(&kernel, 1), evaluated);
-  last = {kernel, std::move(evaluated.params)};
-  return last.memory;
-}
-
 /// Where a kernel with opts and the evaluator differ, or what was thrown on the way.
 template <class RunLinear>
 std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target& target, RunLinear&& run, double bound = 1e-5,
@@ -87,7 +73,9 @@ std::string difference_on(const UOp& kernel, std::vector<Opt> opts, const Target
     const UOp linear =
         full_rewrite(with_opts(kernel, std::move(opts)), target, {.noopt = true, .allow_tf32 = true, .images = images, .spec = 3});
     const spec::EvalInputs inputs = some_inputs(kernel);
-    return difference(evaluated_memory(kernel, inputs), run(linear, inputs), bound);
+    spec::EvalInputs evaluated = inputs;
+    spec::evaluate(std::span(&kernel, 1), evaluated);
+    return difference(evaluated.params, run(linear, inputs), bound);
   } catch (const std::exception& e) {
     return e.what();
   }

@@ -193,6 +193,13 @@ TEST(Tg, TrainsOnIdxFiles) {
   EXPECT_LT(Json::parse(ran.lines()[1])["loss"], Json::parse(ran.lines()[0])["loss"]);
   EXPECT_TRUE(Json::parse(ran.lines()[2]).contains("test_accuracy"));
   EXPECT_EQ(read_text(folder.path("m.png")).substr(0, 4), "\x89PNG");
+
+  const std::string sharded = "train mnist --epochs 1 --json --png '' --shards 3 --data " + folder.path();
+  const Ran one = run_tg(sharded), two = run_tg(sharded + " --devices 2");
+  ASSERT_EQ(one.status, 0) << one.err;
+  ASSERT_EQ(one.lines().size(), 2U);
+  EXPECT_EQ(two.out, one.out) << two.err;
+  EXPECT_NEAR(Json::parse(one.lines()[0])["loss"].get<double>(), Json::parse(ran.lines()[0])["loss"].get<double>(), 0.01);
 }
 
 TEST(Tg, TrainsTheSameForAnyNumberOfThreads) {
@@ -213,6 +220,7 @@ TEST(Tg, TrainsTheSameForAnyNumberOfDevices) {
   EXPECT_EQ(run_tg(command + " --devices 2").out, first.out);
   EXPECT_EQ(run_tg(command + " --devices 3").out, first.out);
   EXPECT_EQ(run_tg(command + " --devices 4").out, first.out);
+  EXPECT_EQ(run_tg(command + " --devices 2", "DEV=CPU:1").out, first.out);
   const Ran plain = run_tg("train digits --seed 3 --epochs 1 --json --png ''");
   EXPECT_NEAR(Json::parse(plain.lines()[0])["loss"].get<double>(), Json::parse(first.lines()[0])["loss"].get<double>(), 0.01);
 }
