@@ -204,3 +204,10 @@ def test_writes_of_any_size(write: Any) -> None:
     np.testing.assert_array_equal(jitted.numpy(), eager.numpy())
     assert got == eager.numpy()[:p + n].sum() and eager.numpy().any()
   assert step.captured
+
+
+def test_conditions_on_variables_keep_reads_inside_of_memory():
+  x = Tensor([[7.0]], device="INTERP").realize().pad(((2, 0), (1, 0)))  # this device says where a kernel reads outside
+  for at in range(3):
+    v = Variable("v", 0, 2).bind(at)
+    assert x.shrink(((v, v + 1), (0, 2))).tolist() == [[0, 7.0 if at == 2 else 0]]

@@ -20,22 +20,16 @@ Devices stored(const UOp& u) { return static_cast<const DeviceFact*>(u->fact(Fac
 /// Nothing is computed in files, and this room knows of devices no more than their names.
 bool holds_files(const Devices& devices) { return devices.size() == 1 && devices.only().str().starts_with("DISK:"); }
 
-bool has(const Devices& devices, Symbol name) {
-  for (size_t s = 0; s < devices.size(); ++s)
-    if (devices[s] == name) return true;
-  return false;
-}
-
 Devices common(const UOp& u, std::span<const UOp> sources) {
   Devices found;
   for (const UOp& s : sources) {
     const Devices d = stored(s);
     if (d.empty() || d == found) continue;
-    if (found.empty() || (d.are_several() && !found.are_several() && has(d, found.only()))) {
+    if (found.empty() || (d.are_several() && !found.are_several() && d.has(found.only()))) {
       found = d;
     } else if (found.has_same_shards(d)) {
       found = Devices::common_parts(found, d);
-    } else if (!(found.are_several() && !d.are_several() && has(found, d.only()))) {
+    } else if (!(found.are_several() && !d.are_several() && found.has(d.only()))) {
       throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), to_string(found),
                                     to_string(d), to_string(holds_files(found) ? d : found)));
     }

@@ -437,12 +437,6 @@ UOp as_written(const UOp& value, const UOp& node) {
   return node.is_weak() ? ops::weak(out) : ops::strong(out);
 }
 
-bool is_one_of(Symbol device, const Devices& devices) {
-  for (size_t s = 0; s < devices.size(); ++s)
-    if (devices[s] == device) return true;
-  return false;
-}
-
 }  // namespace
 
 Tensor& Tensor::assign(const Tensor& x) & {
@@ -457,7 +451,7 @@ Tensor& Tensor::assign(const Tensor& x) & {
     tensor::write_storage(node, value);
     return *this;
   }
-  if (!to.empty() && !from.empty() && to != from && !(to.are_several() && !from.are_several() && is_one_of(from.only(), to)))
+  if (!to.empty() && !from.empty() && to != from && !(to.are_several() && !from.are_several() && to.has(from.only())))
     throw DeviceError(fmt::format("assign: cannot write a value on {} into a tensor on {}; use to()", tinygrad::to_string(from),
                                   tinygrad::to_string(to)));
   const bool ends_gradient = is_detached_view(value) && !is_detached_view(node);

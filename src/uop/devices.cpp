@@ -57,6 +57,10 @@ Symbol Devices::operator[](size_t shard) const {
   return several_ ? several_->names[shard] : only_;
 }
 
+bool Devices::has(Symbol device) const {
+  return several_ ? std::ranges::find(several_->names, device) != several_->names.end() : !empty() && only_ == device;
+}
+
 Symbol Devices::only() const {
   if (several_) throw DeviceError(fmt::format("a value lives on {}, where one device is expected", to_string(*this)));
   return only_;

@@ -30,6 +30,8 @@ class Devices {
   bool are_several() const { return several_ != nullptr; }
   /// DeviceError if there is no such shard.
   Symbol operator[](size_t shard) const;
+  /// Whether a shard is on the device.
+  bool has(Symbol device) const;
   Symbol first() const { return several_ ? several_->names[0] : only_; }
   /// The device, empty if there is none. DeviceError if there are several.
   Symbol only() const;
