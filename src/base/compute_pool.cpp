@@ -18,6 +18,7 @@
 #include "base/cpu.h"
 #include "base/first_error.h"
 #include "base/options.h"
+#include "base/pause.h"
 #include "base/per_process.h"
 #include "base/thread_pool.h"
 
@@ -29,14 +30,6 @@ constexpr size_t kCacheLine = 64;
 
 // Set while a thread works for a pool, which makes its own calls of run() run in place.
 constinit thread_local bool inside_job = false;
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 /// Returns the first value that differs from `old`, spinning for a while before the thread sleeps.
 uint32_t wait_for_change(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {

@@ -26,6 +26,7 @@ CommandList::CommandList(std::span<const RecordedCall> calls, std::vector<ListSl
     add_step(calls[i], std::move(programs[i]));
   }
   place_looks();
+  find_segments();
   note_async_writes();
 }
 
@@ -131,11 +132,18 @@ void CommandList::place_looks() {
   look_before(steps_.size());
 }
 
+bool CommandList::is_looked_before(size_t step) const {
+  return std::ranges::any_of(looks_, [&](const Look& l) { return l.step == step; });
+}
+
+void CommandList::find_segments() {
+  segments_ = HostSegment::find(steps_, handle_slots_, slots_, [&](size_t step) { return is_looked_before(step); });
+}
+
 /// Runs of kernels on one device that has graphs: the first graph has at most `first_size` launches, so that the device can begin while the
 /// host goes on, and each later one twice as many; 0 is no limit. One launch alone is no graph.
 void CommandList::make_batches(int first_size) {
   size_t most = first_size ? size_t(first_size) : steps_.size();
-  const auto is_looked_before = [&](size_t step) { return std::ranges::any_of(looks_, [&](const Look& l) { return l.step == step; }); };
   for (size_t i = 0; i < steps_.size();) {
     Device* device = steps_[i].device;
     size_t end = i + 1;
@@ -168,6 +176,7 @@ CommandList::Binding CommandList::bind(std::vector<Buffer*> buffers, std::span<c
     for (const Patch& p : variable_patches_) b.variables[p.index] = variables[p.source];
   b.graphs.resize(batches_.size());
   if (!batches_.empty()) b.changed.assign(steps_.size(), 1);
+  b.segments.resize(segments_.size());
   return b;
 }
 
@@ -175,16 +184,21 @@ void CommandList::bring(Binding& binding, std::span<Buffer* const> buffers, std:
   binding.step = steps_.size();
   binding.begun = 0;
   const bool graphs = !batches_.empty();
+  bool moved = has_copies_;  // whose memory is not among the handles
   for (const Patch& p : handle_patches_) {
     void* handle = buffers[p.source]->handle();
-    if (graphs && binding.handles[p.index] != handle) binding.changed[p.step] = 1;
+    if (binding.handles[p.index] == handle) continue;
+    if (graphs) binding.changed[p.step] = 1;
     binding.handles[p.index] = handle;
+    moved = true;
   }
+  if (moved)
+    for (HostSegment::Bound& s : binding.segments) s.moved = true;
   for (const Patch& p : variable_patches_) {
     if (graphs && binding.variables[p.index] != variables[p.source]) binding.changed[p.step] = 1;
     binding.variables[p.index] = variables[p.source];
   }
-  if (!has_copies_ && async_writes_.empty()) return;
+  if (!has_copies_ && async_writes_.empty() && segments_.empty()) return;
   for (size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].kind == SlotKind::call) binding.buffers[i] = buffers[i];
 }
@@ -213,6 +227,7 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
   }
   const bool timed = times_launches();
   auto batch = batches_.begin();
+  auto segment = segments_.begin();
   auto next = looks_.begin();
   const auto look_before = [&](size_t step) {
     if (next == looks_.end() || next->step != step) return;
@@ -228,6 +243,14 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
       run_batch(binding, *batch, binding.graphs[size_t(batch - batches_.begin())]);
       i += batch->count;
       ++batch;
+    } else if (segment != segments_.end() && i >= segment->first()) {
+      // What may be cancelled is run first.
+      const size_t end = i < lasting_from ? std::min(segment->end(), lasting_from) : segment->end();
+      begin(end);
+      binding.begun = end;
+      run_segment(binding, *segment, binding.segments[size_t(segment - segments_.begin())], i, end);
+      i = end;
+      if (end == segment->end()) ++segment;
     } else {
       begin(i + 1);
       binding.begun = i + 1;
@@ -261,6 +284,15 @@ void CommandList::run_step(const Step& s, Binding& binding, bool timed) const {
     launch(*s.program, *s.device, handles, values);
   else
     s.kernel->launch(handles, values, s.dims);
+}
+
+void CommandList::run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const {
+  const HostSegment::Arguments arguments{binding.buffers, binding.handles, binding.variables};
+  if (times_launches())
+    return segment.run_in_order(arguments, first, end, binding.step, [&](const Step& s) { run_step(s, binding, true); });
+  segment.run(bound, arguments, first, end, binding.step);
+  for (const Step& s : std::span(steps_).subspan(first, end - first))
+    if (s.kernel && !s.dims_known) count_launch(*s.device, s.program->info, variables_of(s, binding));
 }
 
 std::span<void* const> CommandList::handles_of(const Step& s, const Binding& binding) {

@@ -12,17 +12,13 @@
 #include "base/function_ref.h"
 #include "base/options.h"
 #include "device/buffer.h"
+#include "engine/host_segment.h"
+#include "engine/list_step.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
 #include "schedule/kernel_calls.h"
 
 namespace tinygrad::engine {
-
-/// The memory that calls name by a number.
-struct ListSlot {
-  Device* device = nullptr;
-  SlotKind kind = SlotKind::temporary;
-};
 
 /// Variables of the calls: those with a value have the same one in each run, the others get one for each run, in their order here.
 using ListVariables = std::vector<std::pair<Symbol, std::optional<int64_t>>>;
@@ -62,6 +58,7 @@ class CommandList {
     std::vector<void*> handles = {};      ///< of all launches after one another
     std::vector<int64_t> variables = {};  ///< the same
     std::vector<BoundGraph> graphs = {};
+    std::vector<HostSegment::Bound> segments = {};
     size_t step = 0;                    ///< that runs, or has failed; as many as there are steps for none
     size_t begun = 0;                   ///< steps that may have written something
     std::vector<uint8_t> changed = {};  ///< steps whose handles or variables are not those of their graph's last run; if there are graphs
@@ -89,19 +86,7 @@ class CommandList {
   Failed failed(const Binding& binding) const;
 
  private:
-  /// A launch with all that can be known before; a copy if there is no kernel.
-  struct Step {
-    std::shared_ptr<const Program> program;
-    Kernel* kernel = nullptr;
-    Device* device = nullptr;
-    uint32_t first_handle = 0, handle_count = 0;
-    uint32_t first_variable = 0, variable_count = 0;
-    bool dims_known = true;
-    LaunchDims dims;
-    uint32_t to = 0, from = 0;  ///< slots of a copy
-    schedule::CopyRange range;  ///< of it
-    uint32_t part = 0;
-  };
+  using Step = ListStep;
   /// A value to be put in a list for each run: at `index`, number `source`.
   struct Patch {
     uint32_t index, source, step;
@@ -125,6 +110,9 @@ class CommandList {
   void add_variable(Symbol name, const RecordedCall& call, Step& step);
   void note_async_writes();
   void place_looks();
+  bool is_looked_before(size_t step) const;
+  void find_segments();
+  void run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const;
   bool writes(const Step& step, FunctionRef<bool(uint32_t slot)> which) const;
   void run_steps(Binding& binding, size_t lasting_from, FunctionRef<void(size_t number)> look) const;
   static void copy(const Step& step, const Binding& binding);
@@ -142,6 +130,7 @@ class CommandList {
   std::vector<uint32_t> look_order_;                        // numbers of slots that are looked at, as they are written
   std::vector<Look> looks_;                                 // in the order of their steps
   std::vector<Batch> batches_;                              // in the order of their steps
+  std::vector<HostSegment> segments_;                       // likewise; no step is in a batch, too
   std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write, by device
   std::vector<uint32_t> handle_slots_;                      // of all launches after one another
   std::vector<Patch> handle_patches_, variable_patches_;

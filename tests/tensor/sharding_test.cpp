@@ -1,11 +1,16 @@
 // Tensors on several devices: each program beside the same one on one device.
 #include <algorithm>
+#include <chrono>
 #include <random>
+#include <stop_token>
+#include <thread>
 
 #include <gtest/gtest.h>
 
+#include <tinygrad/context.h>
 #include <tinygrad/counters.h>
 #include <tinygrad/errors.h>
+#include <tinygrad/jit.h>
 #include <tinygrad/mesh.h>
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
@@ -182,6 +187,58 @@ TEST(Sharding, DrawsTheSameNumbers) {
     expect_same(b, pb);
     expect_same(c, pc);
   }
+}
+
+TEST(Sharding, JittedCallsWithMemoryThatMoves) {
+  // Which step waits for which depends on where memory is, and the arguments are other memory in each call.
+  const auto step = [](Tensor a, Tensor b) {
+    const Tensor c = (a.matmul(b) + b.sum(0, {.keepdim = true})).realize();
+    a.assign((a + c) % 17).realize();
+    return Tensor(b.T().matmul(c) % 19 + a);
+  };
+  for (const Names& devices : {two, three, doubled}) {
+    auto jitted = jit(step);
+    std::mt19937 dice(7);
+    std::vector<Tensor> plain, sharded;
+    for (int64_t i = 0; i < 4; ++i) {
+      plain.push_back(numbers({12, 12}, 3 + 2 * i).clone().realize());
+      sharded.push_back(plain.back().shard(devices, 0).realize());
+    }
+    for (int call = 0; call < 40; ++call) {
+      SCOPED_TRACE(call);
+      const size_t a = dice() % 4, b = (a + 1 + dice() % 3) % 4;
+      const Tensor expected = step(plain[a], plain[b]).realize(), got = jitted(sharded[a], sharded[b]);
+      expect_same(got, expected);
+      for (size_t i = 0; i < 4; ++i) expect_same(sharded[i], plain[i]);
+      if (call % 5 == 0) {
+        plain[b] = expected;
+        sharded[b] = got;
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Sharding, CanBeCancelled) {
+  const Tensor w = numbers({256, 256}, 3).shard(two, 0).realize(), kept = (w + 1).realize();
+  const auto chain = [&](int links) {
+    Tensor x = w;
+    for (int i = 0; i < links; ++i) x = x.matmul(w) % 5;
+    return x;
+  };
+  std::stop_source source;
+  const Tensor long_one = chain(150);
+  {
+    const Context guard{{.cancel = source.get_token()}};
+    const std::jthread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      source.request_stop();
+    });
+    EXPECT_THROW(long_one.realize(), Cancelled);
+  }
+  expect_same(kept, numbers({256, 256}, 3) + 1);
+  EXPECT_EQ(chain(2).shape(), w.shape());
+  chain(2).realize();
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "compiler/code_paths.h"
 #include "compiler/image/image.h"
+#include "device/host_device.h"
 #include "runtime/cpu/cpu_code.h"
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/emulated/device.h"
@@ -18,7 +19,7 @@
 namespace tinygrad::runtime {
 namespace {
 
-class CpuKernel final : public Kernel {
+class CpuKernel final : public HostKernel {
  public:
   CpuKernel(const KernelInfo& info, const std::string& binary)
       : code_(std::as_bytes(std::span(binary)), kernel_symbol(info.name), static_cast<size_t>(info.scratch_bytes)), promised_(info) {}
@@ -31,6 +32,10 @@ class CpuKernel final : public Kernel {
     if (!wait) return std::nullopt;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
+  void run_piece(std::span<void* const> buffers, std::span<const int64_t> variables, size_t begin, size_t end) override {
+    promised_.check(buffers);
+    code_.run_piece(buffers, variables, begin, end);
+  }
 
  private:
   CpuCode code_;
@@ -38,7 +43,7 @@ class CpuKernel final : public Kernel {
 };
 
 /// One whose launches a queue runs.
-class QueuedKernel final : public Kernel {
+class QueuedKernel final : public HostKernel {
  public:
   QueuedKernel(std::shared_ptr<HostQueue> queue, const KernelInfo& info, const std::string& binary)
       : queue_(std::move(queue)), kernel_(info, binary) {}
@@ -55,6 +60,9 @@ class QueuedKernel final : public Kernel {
     const Command command = LaunchCommand{&kernel_, buffers, variables, dims};
     queue_->submit(std::span(&command, 1));
     return std::nullopt;
+  }
+  void run_piece(std::span<void* const> buffers, std::span<const int64_t> variables, size_t begin, size_t end) override {
+    kernel_.run_piece(buffers, variables, begin, end);
   }
 
  private:
@@ -78,10 +86,10 @@ class QueuedAllocator final : public HostAllocator {
   const std::shared_ptr<HostQueue> queue_;
 };
 
-class HostCpu final : public Device {
+class HostCpu final : public HostDevice {
  public:
   HostCpu(const DeviceChoice& choice, const Target& target, const CodePath& code)
-      : Device(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical()), code) {}
+      : HostDevice(choice.canonical(), target, std::make_unique<HostAllocator>(choice.canonical()), code) {}
 
   std::unique_ptr<Kernel> load(const KernelInfo& info, const UOp&, const std::string& binary) override {
     return std::make_unique<CpuKernel>(info, binary);
@@ -92,7 +100,7 @@ class HostCpu final : public Device {
 constexpr int most_queues = 255;
 
 /// The host again, beside the caller.
-class QueuedCpu final : public Device {
+class QueuedCpu final : public HostDevice {
  public:
   QueuedCpu(const DeviceChoice& choice, const Target& target, const CodePath& code)
       : QueuedCpu(choice, target, code, std::make_shared<HostQueue>(choice.canonical())) {}
@@ -103,11 +111,13 @@ class QueuedCpu final : public Device {
   bool runs_in_worker() const override { return true; }
   bool is_async() const override { return true; }
   void synchronize() override { queue_->synchronize(); }
+  void drain() noexcept override { queue_->drain(); }
   Queue* queue() override { return queue_.get(); }
 
  private:
   QueuedCpu(const DeviceChoice& choice, const Target& target, const CodePath& code, std::shared_ptr<HostQueue> queue)
-      : Device(choice.canonical(), target, std::make_unique<QueuedAllocator>(choice.canonical(), queue), code), queue_(std::move(queue)) {}
+      : HostDevice(choice.canonical(), target, std::make_unique<QueuedAllocator>(choice.canonical(), queue), code),
+        queue_(std::move(queue)) {}
 
   const std::shared_ptr<HostQueue> queue_;
 };
