@@ -81,8 +81,8 @@ class TINYGRAD_EXPORT HostQueue final : public Queue {
   bool can_copy_from(Device& source) override;
   /// Until all that was submitted has run. Throws DeviceError, once, for what failed, also in queues that it waited for.
   void synchronize();
-  /// The same, and what failed is left for synchronize(): before memory or a kernel goes that commands may use.
-  void drain() noexcept;
+  /// The same, and what failed is left for synchronize(): before memory or a kernel goes that commands may use. False if something has.
+  bool drain() noexcept;
 
  private:
   struct State;

@@ -102,6 +102,7 @@ struct TINYGRAD_EXPORT Target {
   std::vector<TensorCore> tensor_cores;               ///< best first
   int max_buffers = 16;                               ///< that a kernel takes as arguments
   bool has_buffer_offsets = true;                     ///< a kernel may be given a view into a buffer at no cost
+  bool shares_memory = false;                         ///< kernels reach memory of any device of the process that says so, too
 
   /// Whether kernels run on it at all; a device without only holds data.
   bool computes() const { return (ops_[0] | ops_[1]) != 0; }

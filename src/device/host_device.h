@@ -13,8 +13,8 @@ class HostKernel : public Kernel {
 /// A device that is the host itself: its kernels are HostKernels, and its memory is the host's.
 class HostDevice : public Device {
  public:
-  /// Until all that was given to it has run. What failed is left for synchronize().
-  virtual void drain() noexcept {}
+  /// Until all that was given to it has run; throws what wait() throws. It does not count as a wait unless it does.
+  virtual void drain() {}
 
  protected:
   using Device::Device;

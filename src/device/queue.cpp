@@ -202,10 +202,13 @@ SignalPtr HostQueue::make_signal() { return std::make_shared<HostSignal>(); }
 
 bool HostQueue::can_copy_from(Device& source) { return source.allocator().uses_host_memory(); }
 
-void HostQueue::drain() noexcept {
+bool HostQueue::drain() noexcept {
   try {
-    State::finish(state_);
-  } catch (const DeviceError&) {}  // without a thread nothing uses what goes
+    const std::unique_lock lock = State::finish(state_);
+    return state_->failure.empty();
+  } catch (const DeviceError&) {  // without a thread nothing uses what goes
+    return false;
+  }
 }
 
 void HostQueue::synchronize() {

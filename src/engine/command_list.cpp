@@ -159,8 +159,12 @@ void CommandList::make_batches(int first_size) {
 }
 
 void CommandList::note_async_writes() {
-  for (const Step& s : steps_) {
-    if (!s.device || !s.device->is_async()) continue;
+  std::vector<bool> is_in_segment(steps_.size());  // whose steps have run when a run returns
+  for (const HostSegment& segment : segments_)
+    for (size_t i = segment.first(); i < segment.end(); ++i) is_in_segment[i] = true;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& s = steps_[i];
+    if (!s.device || !s.device->is_async() || is_in_segment[i]) continue;
     for (const KernelParam& p : s.program->info.params) {
       const uint32_t slot = handle_slots_[s.first_handle + size_t(p.slot)];
       if (p.written && slots_[slot].kind != SlotKind::temporary) async_writes_.emplace_back(s.device, slot);

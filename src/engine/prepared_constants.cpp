@@ -117,7 +117,8 @@ void PreparedConstants::take_out(std::vector<RecordedCall>& calls, std::vector<C
       reads |= !written[i];
     }
     Device& device = Device::get(slots[c.slots[0]].device.str());
-    if (!reads || device.is_async() || !is_repeatable(c, written)) return false;
+    const auto is_here = [&](uint32_t slot) { return slots[slot].device == device.name(); };
+    if (!reads || device.is_async() || !std::ranges::all_of(c.slots, is_here) || !is_repeatable(c, written)) return false;
     Step step{.kernel = c.body, .device = &device};
     for (size_t i = 0; i < written.size(); ++i) {
       const CapturedSlot& s = slots[c.slots[i]];

@@ -96,6 +96,7 @@ class Selector {
   }
 
   void add_collective(const CollectiveArg& arg, const UOp& to, const UOp& from) {
+    if (arg.kind == Collective::allreduce) return add_allreduce(arg, to, from);
     const Devices& devices = devices_of_memory(to);
     for (size_t p = 0; p < devices.part_count(); ++p) {
       const size_t shard = devices.first_shard(p);
@@ -113,20 +114,53 @@ class Selector {
           }
           break;
         }
-        case Collective::allreduce: add_up(arg, target, from, shard, 0); break;
-        case Collective::reducescatter: add_up(arg, target, from, shard, at * n); break;
+        case Collective::reducescatter: add_up(arg, std::span(&target, 1), from, shard, at * n); break;
+        case Collective::allreduce: break;
       }
     }
   }
 
+  /// One kernel for all targets of a line, where their devices reach each other's memory; each line's on another device in turn.
+  void add_allreduce(const CollectiveArg& arg, const UOp& to, const UOp& from) {
+    const Devices& devices = devices_of_memory(to);
+    std::vector<bool> is_done(devices.part_count());
+    for (size_t p = 0; p < is_done.size(); ++p) {
+      const size_t shard = devices.first_shard(p);
+      const std::vector<size_t> line = arg.line(shard);
+      std::vector<UOp> targets;
+      for (size_t q = p; q < is_done.size(); ++q) {
+        const size_t other = devices.first_shard(q);
+        if (is_done[q] || arg.line(other)[0] != line[0]) continue;
+        const UOp target = part(to, other);
+        if (!targets.empty() && (!reaches(targets[0], target) || targets.size() + line.size() > most_arguments(target))) continue;
+        targets.push_back(target);
+        is_done[q] = true;
+      }
+      if (targets.empty()) continue;
+      std::ranges::rotate(targets, targets.begin() + std::ptrdiff_t(next_device_++ % targets.size()));
+      add_up(arg, targets, from, shard, 0);
+    }
+  }
+
+  /// Whether kernels of the device that has `mine` can use `other`.
+  bool reaches(const UOp& mine, const UOp& other) const {
+    const Devices &a = devices_of_memory(mine), &b = devices_of_memory(other);
+    return a == b || (target_of_(a.only()).shares_memory && target_of_(b.only()).shares_memory);
+  }
+  size_t most_arguments(const UOp& of_kernel) const {
+    return size_t(std::max(target_of_(devices_of_memory(of_kernel).only()).max_buffers, 3));
+  }
+
   void copy(const UOp& target, const UOp& source, const CopyRange& range) { calls_.push_back(copy_of_range(target, source, range)); }
 
-  /// What the shards of a line have from an element on, combined in their order. What is on another device is copied first.
-  void add_up(const CollectiveArg& arg, const UOp& target, const UOp& from, size_t shard, int64_t begin) {
+  /// What the shards of a line have from an element on, combined in their order, into each of the targets, by the device of the first. What
+  /// that does not reach is copied first.
+  void add_up(const CollectiveArg& arg, std::span<const UOp> targets, const UOp& from, size_t shard, int64_t begin) {
+    const UOp& target = targets[0];
     std::vector<Term> terms;
     for (size_t s : arg.line(shard)) {
       const UOp source = part(from, s);
-      if (devices_of_memory(source) == devices_of_memory(target)) {
+      if (reaches(target, source)) {
         terms.push_back({source, begin});
         continue;
       }
@@ -135,18 +169,17 @@ class Selector {
       terms.push_back({here});
     }
     // A kernel has so many arguments at most: the next ones go on with what those before it stored.
-    const auto most = size_t(std::max(target_of_(devices_of_memory(target).only()).max_buffers, 3));
+    const size_t most = most_arguments(target) - targets.size();
     for (size_t i = 0; i < terms.size();) {
-      const size_t n = std::min(most - (i ? 2 : 1), terms.size() - i);
-      std::vector<Term> some(terms.begin() + std::ptrdiff_t(i), terms.begin() + std::ptrdiff_t(i + n));
-      calls_.push_back(sum_of(arg.op, target, some, i > 0));
+      const size_t n = std::min(most, terms.size() - i);
+      calls_.push_back(sum_of(arg.op, targets, std::span(terms).subspan(i, n), i > 0));
       i += n;
     }
   }
 
-  /// Combines the terms, behind what is in the target already where it `goes_on`.
-  static UOp sum_of(Op op, const UOp& target, std::span<const Term> terms, bool goes_on) {
-    const int64_t n = elements(target);
+  /// Combines the terms, behind what is in the targets already where it `goes_on`.
+  static UOp sum_of(Op op, std::span<const UOp> targets, std::span<const Term> terms, bool goes_on) {
+    const int64_t n = elements(targets[0]);
     int64_t most = n;
     for (const Term& t : terms) most = std::max(most, elements(t.memory));
     const UOp at = range(n, 0), first = variable("_begin", 0, most - n);
@@ -155,15 +188,18 @@ class Selector {
       arguments.push_back(memory);
       return param(memory.dtype(), elements(memory), {.slot = int32_t(arguments.size() - 1), .alias = uint16_t(arguments.size())});
     };
-    const UOp out = argument(target);
-    UOp sum = goes_on ? load(index(out, at)) : UOp();
+    UOps places;
+    for (const UOp& t : targets) places.push_back(index(argument(t), at));
+    UOp sum = goes_on ? load(places[0]) : UOp();
     int64_t begin = 0;
     for (const Term& t : terms) {
       const UOp term = load(index(argument(t.memory), elements(t.memory) > n ? at + first : at));
       sum = sum ? alu(op, {sum, term}) : term;
       begin = std::max(begin, t.begin);
     }
-    const UOp effect = end(store(index(out, at), sum), std::span(&at, 1));
+    std::vector<UOp> stores;
+    for (const UOp& p : places) stores.push_back(store(p, sum));
+    const UOp effect = nest_of(stores, std::span(&at, 1));
     UOps sources{sink(std::span(&effect, 1), KernelArg{.name = Symbol(fmt::format("E_{}", n)), .opts = {}})};
     sources.append(arguments.begin(), arguments.end());
     if (std::ranges::any_of(terms, [&](const Term& t) { return elements(t.memory) > n; })) sources.push_back(bind(first, begin));
@@ -173,6 +209,7 @@ class Selector {
   const TargetOf& target_of_;
   const int32_t first_temporary_;
   int32_t next_slot_;
+  size_t next_device_ = 0;
   std::vector<UOp> calls_;
   NodeMap<int32_t> first_slots_;
   NodeMap<UOp> plain_;

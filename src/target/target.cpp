@@ -143,7 +143,7 @@ ContentKey Target::key() const {
   h.add(has_threads).add(threads).add(has_groups).add(max_group_items);
   for (int64_t n : max_global) h.add(n);
   h.add(max_image_width).add(max_image_height).add(image_pitch);
-  h.add(group_memory_bytes).add(declared_group_bytes).add(max_buffers).add(has_buffer_offsets);
+  h.add(group_memory_bytes).add(declared_group_bytes).add(max_buffers).add(has_buffer_offsets).add(shares_memory);
   for (const TensorCore& c : tensor_cores) h.add(c.name.str());
   return h.add(ops_[0]).add(ops_[1]).add(dtypes_).add(converted_).finish();
 }

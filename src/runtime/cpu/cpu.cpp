@@ -111,7 +111,9 @@ class QueuedCpu final : public HostDevice {
   bool runs_in_worker() const override { return true; }
   bool is_async() const override { return true; }
   void synchronize() override { queue_->synchronize(); }
-  void drain() noexcept override { queue_->drain(); }
+  void drain() override {
+    if (!queue_->drain()) wait();
+  }
   Queue* queue() override { return queue_.get(); }
 
  private:
@@ -167,6 +169,7 @@ std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   const CodePath& code = choice.renderer == "CLANG" ? compiler::clang_path : compiler::llvm_path;
   Target target = runnable_target(choice.arch);
   set_renderer(target, code.renderer);
+  target.shares_memory = is_of_host(target);
   if (is_of_host(target) && (choice.index > 0 || current_options().cpu_queue)) return std::make_unique<QueuedCpu>(choice, target, code);
   if (is_of_host(target)) return std::make_unique<HostCpu>(choice, target, code);
   if (choice.index != 0) throw DeviceError(fmt::format("{}: there is one emulated processor of a kind", choice.canonical()));
