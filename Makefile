@@ -102,6 +102,7 @@ bench: build    ## compile times, start, index arithmetic, training and its memo
 	@bench/model_files/run $(BUILD)
 	@bench/overheads/run $(BUILD)
 	@bench/beside/run $(BUILD)
+	@bench/shards/run $(BUILD)
 	@bench/kernels/run --build $(BUILD) --publish
 
 FUZZ_SECONDS := 1200

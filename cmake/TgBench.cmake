@@ -18,7 +18,7 @@ endfunction()
 function(tg_benchmarks)
   add_custom_target(bench)
   get_property(inside GLOBAL PROPERTY TG_LAST_ROOM)  # the library's insides
-  foreach(name beside disk memory mnist_step model_files overheads replay startup)
+  foreach(name beside disk memory mnist_step model_files overheads replay shards startup)
     tg_bench(${name} SOURCES ${name}/${name}.cpp LIBS tinygrad)
   endforeach()
   tg_bench(fork_join SOURCES fork_join/fork_join.cpp LIBS tg_base)
