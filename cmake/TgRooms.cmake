@@ -23,7 +23,8 @@ list(APPEND TG_SMALL_SOURCES codegen/choose/group_heuristic.cpp codegen/choose/p
     codegen/lower/pipeline_stages.cpp codegen/lower/stage_memory.cpp codegen/lower/lower_stages.cpp
     codegen/lower/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp codegen/late/await_products.cpp
     codegen/late/use_tensor_memory.cpp codegen/late/product_chains.cpp codegen/late/use_tile_registers.cpp codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp
-    engine/run.cpp engine/capture.cpp codegen/decomp/transcendental.cpp codegen/lower/peel_ends.cpp
+    engine/run.cpp engine/capture.cpp engine/host_segment.cpp engine/rank_plan.cpp device/rank_device.cpp comm/group.cpp comm/mpi.cpp
+    codegen/decomp/transcendental.cpp codegen/lower/peel_ends.cpp
     codegen/lower/bound_loops.cpp target/target.cpp target/host.cpp target/host_core.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")
 foreach(source ${TG_SMALL_SOURCES})

@@ -84,7 +84,7 @@ void train_digits(const TrainOptions& options) {
     return std::pair(loss, right);
   });
 
-  ProgressBar bar({.description = "digits", .total = steps});
+  ProgressBar bar({.description = "digits", .total = steps, .disable = rank() != 0});
   for (int64_t step = 0; step < steps;) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);

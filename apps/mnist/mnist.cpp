@@ -48,7 +48,7 @@ void train_mnist(const TrainOptions& options) {
     optimizer.step();
     return std::pair(loss, right);
   });
-  ProgressBar bar({.description = options.fashion ? "fashion-mnist" : "mnist", .total = options.epochs * batches});
+  ProgressBar bar({.description = options.fashion ? "fashion-mnist" : "mnist", .total = options.epochs * batches, .disable = rank() != 0});
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include <tinygrad/comm.h>
 #include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 
@@ -22,6 +23,13 @@ double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 }  // namespace
 
 std::vector<std::string> devices_of_shards(const TrainOptions& options) {
+  if (const int ranks = world_size(); ranks > 1) {
+    if (options.devices > 1) throw ValueError("--devices: there are ranks, each with one device");
+    std::vector<std::string> names;
+    for (int s = 0; s < options.shards; ++s)
+      names.push_back(canonical_device(fmt::format("{}@{}", default_device(), s * std::min(ranks, options.shards) / options.shards)));
+    return names;
+  }
   if (options.devices > options.shards)
     throw ValueError(fmt::format("--devices {}: there are {} shards for them; give --shards", options.devices, options.shards));
   const std::string first = default_device(), kind = first.substr(0, first.find(':'));
@@ -51,11 +59,12 @@ void EpochMeter::add(const Tensor& loss, const Tensor& right, int64_t images) {
 }
 
 void EpochMeter::report(const TrainOptions& options, int epoch) const {
-  if (options.json)
+  if (options.json && rank() == 0)
     print_json({{"epoch", epoch}, {"loss", rounded(loss_ / double(batches_))}, {"accuracy", rounded(right_ / double(images_))}});
 }
 
 void report_result(const TrainOptions& options, const ImageSet& test, std::span<const int32_t> predicted) {
+  if (rank() != 0) return;
   int64_t right = 0;
   for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == test.labels[i];
   const double accuracy = double(right) / double(test.size());

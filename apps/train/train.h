@@ -25,7 +25,8 @@ struct TrainOptions {
   int devices = 1;  ///< on which the shards are, neighbours together
 };
 
-/// The devices of the shards: the default one and those that follow it.
+/// The devices of the shards: the default one and those that follow it, or where there are ranks, the default one of each of them. Rank 0
+/// alone shows results.
 std::vector<std::string> devices_of_shards(const TrainOptions& options);
 
 void train_digits(const TrainOptions& options);

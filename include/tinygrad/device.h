@@ -87,17 +87,19 @@ class TINYGRAD_EXPORT Graph {
 };
 
 /// Which device, and how code for it is made: `NAME[:INDEX][:RENDERER[:ARCH]]`, or `NAME:PATH` with a path that begins with '/' or '.';
-/// of DISK with any path, which becomes absolute, or `DISK:shm:NAME` for shared memory of the system.
+/// of DISK with any path, which becomes absolute, or `DISK:shm:NAME` for shared memory of the system. `NAME[:INDEX]@RANK` is a device of
+/// one of the ranks (tinygrad/comm.h).
 struct TINYGRAD_EXPORT DeviceChoice {
   std::string name;  ///< "CPU", upper case
   int index = 0;
-  std::string renderer;  ///< "LLVM"; empty: the backend's first
-  std::string arch;      ///< "x86-64-v3"; empty: the machine's
-  std::string path;      ///< "/tmp/weights.bin", "shm:weights"; of devices that are files
+  std::string renderer;     ///< "LLVM"; empty: the backend's first
+  std::string arch;         ///< "x86-64-v3"; empty: the machine's
+  std::string path;         ///< "/tmp/weights.bin", "shm:weights"; of devices that are files
+  std::optional<int> rank;  ///< whose device it is; none: each rank's own
 
   /// Throws DeviceError for a text of another form.
   static DeviceChoice parse(std::string_view text);
-  /// "CPU", "CUDA:1", "DISK:/tmp/weights.bin"
+  /// "CPU", "CUDA:1", "CPU@1", "DISK:/tmp/weights.bin"
   std::string canonical() const;
   friend auto operator<=>(const DeviceChoice&, const DeviceChoice&) = default;
 };

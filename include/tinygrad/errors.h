@@ -30,6 +30,12 @@ class TINYGRAD_EXPORT DeviceError : public Error {
   using Error::Error;
 };
 
+/// A rank that cannot be reached, or that does not take part in what the others do.
+class TINYGRAD_EXPORT CommError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A compiler that is missing or refused a kernel.
 class TINYGRAD_EXPORT CompileError : public Error {
  public:

@@ -2,6 +2,7 @@
 /// Everything.
 
 #include <tinygrad/clip_grad.h>
+#include <tinygrad/comm.h>
 #include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
 #include <tinygrad/counters.h>

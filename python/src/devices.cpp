@@ -99,6 +99,8 @@ void bind_arithmetic(nb::class_<C>& type) {
 
 void bind_devices(nb::module_& m) {
   m.def("default_device", [] { return default_device(); });
+  m.def("rank", [] { return rank(); });
+  m.def("world_size", [] { return world_size(); });
   m.def("canonical_device", [](const std::string& name) { return canonical_device(name); }, "name"_a);
   m.def("available_devices", [] {
     nb::list out;

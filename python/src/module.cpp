@@ -88,6 +88,7 @@ void bind_errors(nb::module_& m) {
   bind_error<ShapeError>(m, "ShapeError", root, PyExc_ValueError);
   bind_error<DTypeError>(m, "DTypeError", root, PyExc_TypeError);
   bind_error<DeviceError>(m, "DeviceError", root, nullptr);
+  bind_error<CommError>(m, "CommError", root, PyExc_ConnectionError);
   bind_error<CompileError>(m, "CompileError", root, nullptr);
   bind_error<OutOfMemoryError>(m, "OutOfMemoryError", root, PyExc_MemoryError);
   bind_error<IndexError>(m, "IndexError", root, PyExc_IndexError);

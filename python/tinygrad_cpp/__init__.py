@@ -2,6 +2,7 @@
 
 from tinygrad_cpp._core import (
   Cancelled,
+  CommError,
   CompileError,
   DataLoader,
   DeviceError,
@@ -17,6 +18,8 @@ from tinygrad_cpp._core import (
   UnsupportedError,
   UOp,
   ValueError as ValueError,
+  rank,
+  world_size,
 )
 from tinygrad_cpp.tensor import Tensor
 from tinygrad_cpp.engine.jit import TinyJit
@@ -29,6 +32,7 @@ from tinygrad_cpp import nn
 from tinygrad_cpp._core import version as __version__
 
 __all__ = [
-  "Cancelled", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
-  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "UnsupportedError", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn",
+  "Cancelled", "CommError", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
+  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "UnsupportedError", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn", "rank",
+  "world_size",
 ]

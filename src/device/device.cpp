@@ -72,7 +72,16 @@ DeviceChoice DeviceChoice::parse(std::string_view text) {
     }
   }
   std::vector<std::string_view> parts;
-  for (std::string_view rest = text;;) {
+  const auto refuse = [&]() -> DeviceError {
+    return DeviceError(fmt::format(
+        "device '{}': expected NAME[:INDEX][:RENDERER[:ARCH]], such as CPU, CUDA:1 or CPU:LLVM:x86-64-v3, or NAME[:INDEX]@RANK", text));
+  };
+  const auto number = [](std::string_view digits, int& value) {
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && stop == digits.data() + digits.size();
+  };
+  const size_t at = text.find('@');
+  for (std::string_view rest = text.substr(0, at);;) {
     const size_t colon = rest.find(':');
     parts.push_back(rest.substr(0, colon));
     if (colon == rest.npos) break;
@@ -82,12 +91,13 @@ DeviceChoice DeviceChoice::parse(std::string_view text) {
   DeviceChoice choice;
   size_t next = 1;
   if (parts.size() > 1 && !parts[1].empty()) {
-    const char* end = parts[1].data() + parts[1].size();
-    const auto [stop, error] = std::from_chars(parts[1].data(), end, choice.index);
-    if (error == std::errc() && stop == end) next = 2;
+    if (number(parts[1], choice.index)) next = 2;
   }
-  if (parts.size() > next + 2 || choice.index < 0 || std::any_of(parts.begin(), parts.end(), empty)) {
-    throw DeviceError(fmt::format("device '{}': expected NAME[:INDEX][:RENDERER[:ARCH]], such as CPU, CUDA:1 or CPU:LLVM:x86-64-v3", text));
+  if (parts.size() > next + 2 || choice.index < 0 || std::any_of(parts.begin(), parts.end(), empty)) throw refuse();
+  if (at != text.npos) {
+    int rank = 0;
+    if (!number(text.substr(at + 1), rank) || rank < 0 || parts.size() > next) throw refuse();
+    choice.rank = rank;
   }
   choice.name = upper(parts[0]);
   if (parts.size() > next) choice.renderer = upper(parts[next]);
@@ -97,7 +107,8 @@ DeviceChoice DeviceChoice::parse(std::string_view text) {
 
 std::string DeviceChoice::canonical() const {
   if (!path.empty()) return fmt::format("{}:{}", name, path);
-  return index == 0 ? name : fmt::format("{}:{}", name, index);
+  const std::string here = index == 0 ? name : fmt::format("{}:{}", name, index);
+  return rank ? fmt::format("{}@{}", here, *rank) : here;
 }
 
 }  // namespace tinygrad

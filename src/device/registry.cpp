@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/profile.h"
+#include "comm/group.h"
 #include "device/launch_log.h"
+#include "device/rank_device.h"
 
 namespace tinygrad {
 namespace {
@@ -100,6 +102,16 @@ DeviceChoice with_option(DeviceChoice choice) {
   return choice;
 }
 
+std::unique_ptr<Device> open_of_other_rank(const DeviceChoice& choice) {
+  if (*choice.rank >= comm::group().size())
+    throw DeviceError(fmt::format(
+        "{}: there {} here; `mpirun -n {}` or more starts it", choice.canonical(),
+        comm::group().size() == 1 ? std::string("is one rank") : fmt::format("are {} ranks", comm::group().size()), *choice.rank + 1));
+  DeviceChoice mine = choice;
+  mine.rank.reset();
+  return std::make_unique<RankDevice>(choice.canonical(), find_device(mine.canonical()).target());
+}
+
 }  // namespace
 
 Symbol canonical_name(std::string_view name) {
@@ -121,7 +133,7 @@ Device& find_device(std::string_view name) {
   // Opening may take long or throw; the next call then tries again.
   const std::lock_guard opening(entry->mutex);
   if (!entry->device) {
-    entry->device = backend.open(choice);
+    entry->device = choice.rank && *choice.rank != comm::group().rank() ? open_of_other_rank(choice) : backend.open(choice);
     if (entry->device->records_profile()) set_profile_collector(collect_profile);
     if (log_enabled(1)) log_line(fmt::format("opened device {} ({})", choice.canonical(), entry->device->target().name()));
   }

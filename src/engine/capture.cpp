@@ -16,9 +16,10 @@ Capture::Capture(std::vector<CapturedSlot> slots, std::span<const RecordedCall> 
     : slots_(std::move(slots)) {
   linear_ = UOp(Op::LINEAR, DType::void_, numbered(calls).calls, LinearArg{0});
   std::vector<RecordedCall> made(calls.begin(), calls.end());
+  RankPlan ranks = RankPlan::of(made, list_slots());  // of what is the same on all ranks: each prepares its own constants
   prepared_.prepare(made, slots_, options);
   plan(made, !options.no_memory_planner);
-  list_.emplace(made, list_slots(), std::move(variables), options, std::move(looked_at));
+  list_.emplace(made, std::move(ranks), list_slots(), std::move(variables), options, std::move(looked_at));
   for (const schedule::Arena& a : plan_.arenas) arenas_.push_back(&Device::get(a.device.str()));
   for (const CommandList::Use& use : list_->uses()) read_.push_back(use.read);
   for (uint32_t slot : prepared_.sources()) read_[slot] = true;

@@ -15,25 +15,46 @@
 
 namespace tinygrad::engine {
 
-CommandList::CommandList(std::span<const RecordedCall> calls, std::vector<ListSlot> slots, ListVariables variables, const Options& options,
-                         std::vector<uint32_t> looked_at)
-    : slots_(std::move(slots)), variables_(std::move(variables)), looked_at_(std::move(looked_at)), uses_(slots_.size()) {
+CommandList::CommandList(std::span<const RecordedCall> calls, RankPlan plan, std::vector<ListSlot> slots, ListVariables variables,
+                         const Options& options, std::vector<uint32_t> looked_at)
+    : plan_(std::move(plan)),
+      slots_(std::move(slots)),
+      variables_(std::move(variables)),
+      looked_at_(std::move(looked_at)),
+      uses_(slots_.size()) {
+  std::vector<RankPart> parts;
   std::vector<KernelOn> kernels;
-  for (const RecordedCall& c : calls) kernels.push_back({c.body, slots_[c.slots[0]].device});
+  for (const RecordedCall& c : calls) {
+    parts.push_back(plan_.empty() ? RankPart::here : rank_part(c, slots_));
+    if (parts.back() == RankPart::here) kernels.push_back({c.body, slots_[c.slots[0]].device});
+  }
   auto programs = search::searched_programs(kernels, options);
+  auto program = programs.begin();
   for (size_t i = 0; i < calls.size(); ++i) {
-    note_uses(calls[i], programs[i].get());
-    add_step(calls[i], std::move(programs[i]));
+    const RecordedCall& c = calls[i];
+    if (parts[i] == RankPart::here) {
+      note_uses(c, program->get());
+      add_step(c, std::move(*program++));
+      continue;
+    }
+    const std::vector<bool> written = written_arguments(c);
+    for (size_t k = 0; k < written.size(); ++k) note_use(c.slots[k], written[k]);
+    if (parts[i] == RankPart::elsewhere) continue;
+    add_step(c, nullptr);
+    steps_.back().is_exchange = true;
   }
   place_looks();
   find_segments();
+  find_exchanges();
   note_async_writes();
 }
 
+void CommandList::note_use(uint32_t slot, bool written) { (written ? uses_[slot].written : uses_[slot].read) = true; }
+
 void CommandList::note_uses(const RecordedCall& call, const Program* program) {
   if (!program) {
-    uses_[call.slots[0]].written = true;
-    uses_[call.slots[1]].read = true;
+    note_use(call.slots[0], true);
+    note_use(call.slots[1], false);
     return;
   }
   for (const KernelParam& p : program->info.params) {
@@ -140,6 +161,21 @@ void CommandList::find_segments() {
   segments_ = HostSegment::find(steps_, handle_slots_, slots_, [&](size_t step) { return is_looked_before(step); });
 }
 
+/// Those that follow one another, as far as none uses what one before it writes.
+void CommandList::find_exchanges() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& s = steps_[i];
+    if (!s.is_exchange) continue;
+    Batch* last = exchanges_.empty() ? nullptr : &exchanges_.back();
+    bool joins = last && last->first + last->count == i && !is_looked_before(i);
+    for (size_t k = joins ? last->first : i; k < i; ++k) joins = joins && steps_[k].to != s.from && steps_[k].from != s.to;
+    if (joins)
+      ++last->count;
+    else
+      exchanges_.push_back({uint32_t(i), 1});
+  }
+}
+
 /// Runs of kernels on one device that has graphs: the first graph has at most `first_size` launches, so that the device can begin while the
 /// host goes on, and each later one twice as many; 0 is no limit. One launch alone is no graph.
 void CommandList::make_batches(int first_size) {
@@ -220,7 +256,7 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
   const auto begin = [&](size_t end) {
     if (to_the_end) return;
     check();
-    if (end > lasting_from) to_the_end.emplace();
+    if (end > lasting_from || !plan_.empty()) to_the_end.emplace();  // other ranks go on, and wait for this one
   };
   begin(0);
   std::vector<std::unique_ptr<LaunchScope>> scopes;
@@ -229,8 +265,10 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
     if (device != std::exchange(last, device)) scopes.push_back(std::make_unique<LaunchScope>(*device));
     binding.buffers[slot]->written_by(scopes.back()->number());
   }
+  if (!plan_.empty()) plan_.compare(current_options());
   const bool timed = times_launches();
   auto batch = batches_.begin();
+  auto messages = exchanges_.begin();
   auto segment = segments_.begin();
   auto next = looks_.begin();
   const auto look_before = [&](size_t step) {
@@ -247,6 +285,12 @@ void CommandList::run(Binding& binding, size_t lasting_from, FunctionRef<void(si
       run_batch(binding, *batch, binding.graphs[size_t(batch - batches_.begin())]);
       i += batch->count;
       ++batch;
+    } else if (messages != exchanges_.end() && messages->first == i) {
+      begin(i + messages->count);
+      binding.begun = i + messages->count;
+      run_exchange(binding, *messages);
+      i += messages->count;
+      ++messages;
     } else if (segment != segments_.end() && i >= segment->first()) {
       // What may be cancelled is run first.
       const size_t end = i < lasting_from ? std::min(segment->end(), lasting_from) : segment->end();
@@ -288,6 +332,13 @@ void CommandList::run_step(const Step& s, Binding& binding, bool timed) const {
     launch(*s.program, *s.device, handles, values);
   else
     s.kernel->launch(handles, values, s.dims);
+}
+
+void CommandList::run_exchange(Binding& binding, const Batch& batch) const {
+  std::vector<RankCopy> copies;
+  for (const Step& s : std::span(steps_).subspan(batch.first, batch.count))
+    copies.push_back({binding.buffers[s.to], binding.buffers[s.from], s.range});
+  exchange(copies, plan_.kind(), current_options());
 }
 
 void CommandList::run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const {

@@ -14,6 +14,7 @@
 #include "device/buffer.h"
 #include "engine/host_segment.h"
 #include "engine/list_step.h"
+#include "engine/rank_plan.h"
 #include "engine/recorded_call.h"
 #include "program/program.h"
 #include "schedule/kernel_calls.h"
@@ -29,8 +30,9 @@ class CommandList {
  public:
   /// Compiles what is not known yet. `looked_at` are slots that the host looks at in each run (see run()). Throws ValueError for a variable
   /// that is not among `variables`.
-  CommandList(std::span<const RecordedCall> calls, std::vector<ListSlot> slots, ListVariables variables, const Options& options,
-              std::vector<uint32_t> looked_at = {});
+  /// `plan` is that of the calls as all ranks have them.
+  CommandList(std::span<const RecordedCall> calls, RankPlan plan, std::vector<ListSlot> slots, ListVariables variables,
+              const Options& options, std::vector<uint32_t> looked_at = {});
   CommandList(const CommandList&) = delete;
   CommandList& operator=(const CommandList&) = delete;
 
@@ -106,12 +108,15 @@ class CommandList {
   };
 
   void note_uses(const RecordedCall& call, const Program* program);
+  void note_use(uint32_t slot, bool written);
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
   void add_variable(Symbol name, const RecordedCall& call, Step& step);
   void note_async_writes();
   void place_looks();
   bool is_looked_before(size_t step) const;
   void find_segments();
+  void find_exchanges();
+  void run_exchange(Binding& binding, const Batch& batch) const;
   void run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const;
   bool writes(const Step& step, FunctionRef<bool(uint32_t slot)> which) const;
   void run_steps(Binding& binding, size_t lasting_from, FunctionRef<void(size_t number)> look) const;
@@ -122,6 +127,7 @@ class CommandList {
   static std::span<void* const> handles_of(const Step& step, const Binding& binding);
   static std::span<const int64_t> variables_of(const Step& step, const Binding& binding);
 
+  const RankPlan plan_;
   const std::vector<ListSlot> slots_;
   const ListVariables variables_;
   const std::vector<uint32_t> looked_at_;
@@ -131,6 +137,7 @@ class CommandList {
   std::vector<Look> looks_;                                 // in the order of their steps
   std::vector<Batch> batches_;                              // in the order of their steps
   std::vector<HostSegment> segments_;                       // likewise; no step is in a batch, too
+  std::vector<Batch> exchanges_;                            // steps that are messages between ranks, at the same time; likewise
   std::vector<std::pair<Device*, uint32_t>> async_writes_;  // slots that kernels of asynchronous devices write, by device
   std::vector<uint32_t> handle_slots_;                      // of all launches after one another
   std::vector<Patch> handle_patches_, variable_patches_;

@@ -18,6 +18,7 @@ HostDevice* host_device(Device* device) { return dynamic_cast<HostDevice*>(devic
 
 /// Where the host runs a step; null where another device is needed.
 HostDevice* device_of(const ListStep& s, std::span<const ListSlot> slots) {
+  if (s.is_exchange) return nullptr;
   if (s.program) return dynamic_cast<HostKernel*>(s.kernel) ? host_device(s.device) : nullptr;
   return host_device(slots[s.from].device) ? host_device(slots[s.to].device) : nullptr;
 }

@@ -29,6 +29,7 @@ struct ListStep {
   LaunchDims dims;
   uint32_t to = 0, from = 0;  ///< slots of a copy
   schedule::CopyRange range;  ///< of it
+  bool is_exchange = false;   ///< a copy between ranks
   uint32_t part = 0;          ///< RecordedCall::part
 };
 

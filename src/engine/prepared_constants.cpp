@@ -8,6 +8,7 @@
 #include <tinygrad/errors.h>
 
 #include "device/device.h"
+#include "device/rank_device.h"
 #include "engine/launch.h"
 #include "uop/build.h"
 #include "uop/graph.h"
@@ -118,7 +119,8 @@ void PreparedConstants::take_out(std::vector<RecordedCall>& calls, std::vector<C
     }
     Device& device = Device::get(slots[c.slots[0]].device.str());
     const auto is_here = [&](uint32_t slot) { return slots[slot].device == device.name(); };
-    if (!reads || device.is_async() || !std::ranges::all_of(c.slots, is_here) || !is_repeatable(c, written)) return false;
+    if (!reads || device.is_async() || is_of_other_rank(device) || !std::ranges::all_of(c.slots, is_here) || !is_repeatable(c, written))
+      return false;
     Step step{.kernel = c.body, .device = &device};
     for (size_t i = 0; i < written.size(); ++i) {
       const CapturedSlot& s = slots[c.slots[i]];
@@ -160,7 +162,7 @@ void PreparedConstants::pack(std::span<RecordedCall> calls, std::vector<Captured
   for (size_t i = 0; i < calls.size(); ++i) {
     RecordedCall& c = calls[i];
     Known& k = known[numbers[i].first];
-    if (k.constant == 0 || k.at_places.size() > most_places) continue;
+    if (k.constant == 0 || k.at_places.size() > most_places || is_of_other_rank(Device::get(slots[c.slots[0]].device.str()))) continue;
     if (k.packed.empty()) {
       const Target& target = Device::get(slots[c.slots[0]].device.str()).target();
       for (const UOp& body : k.at_places)

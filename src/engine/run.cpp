@@ -59,9 +59,14 @@ struct PlannedList {
   CommandList list;
 
   PlannedList(const schedule::Schedule& s, std::span<Device* const> inputs, const Options& options)
-      : arenas(devices_of_arenas(*s.plan)), list(calls_of(*s.plan), slots_of(*s.plan, inputs, arenas), variables_of(s), options) {}
+      : PlannedList(s, calls_of(*s.plan), inputs, devices_of_arenas(*s.plan), options) {}
 
  private:
+  PlannedList(const schedule::Schedule& s, const std::vector<RecordedCall>& calls, std::span<Device* const> inputs, std::vector<Device*> a,
+              const Options& options)
+      : arenas(std::move(a)),
+        list(calls, RankPlan::of(calls, slots_of(*s.plan, inputs, arenas)), slots_of(*s.plan, inputs, arenas), variables_of(s), options) {}
+
   static std::vector<Device*> devices_of_arenas(const schedule::Plan& plan) {
     std::vector<Device*> out;
     for (const schedule::Arena& a : plan.arenas) out.push_back(&Device::get(a.device.str()));

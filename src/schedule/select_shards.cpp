@@ -145,7 +145,7 @@ class Selector {
   /// Whether kernels of the device that has `mine` can use `other`.
   bool reaches(const UOp& mine, const UOp& other) const {
     const Devices &a = devices_of_memory(mine), &b = devices_of_memory(other);
-    return a == b || (target_of_(a.only()).shares_memory && target_of_(b.only()).shares_memory);
+    return a == b || (rank_of(a.only()) == rank_of(b.only()) && target_of_(a.only()).shares_memory && target_of_(b.only()).shares_memory);
   }
   size_t most_arguments(const UOp& of_kernel) const {
     return size_t(std::max(target_of_(devices_of_memory(of_kernel).only()).max_buffers, 3));

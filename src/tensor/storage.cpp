@@ -148,9 +148,9 @@ namespace {
 UOp computed(const UOp& value) {
   const Devices devices = devices_of(value);
   const bool is_stored = is_storage(value);
-  const UOp there = is_stored               ? copied_from_storage(value, Symbol("CPU"))
-                    : devices.are_several() ? ops::copy_to(value, devices.first())
-                                            : value;
+  const UOp there = is_stored                                               ? copied_from_storage(value, Symbol("CPU"))
+                    : devices.are_several() || rank_of(devices.only()) >= 0 ? ops::copy_to(value, without_rank(devices.first()))
+                                                                            : value;
   const Tensor source = Tensor::from_uop(whole_buffer(there) ? there : ops::contiguous(there));
   source.realize();
   return whole_buffer(source.uop());

@@ -337,6 +337,9 @@ BufferPtr row_major(Tensor t) {
   return BufferPtr(&buffer_of(whole_buffer(t.uop())));
 }
 
+/// Whether the host cannot read what is there, or not all of it.
+bool is_elsewhere(const Devices& d) { return d.are_several() || rank_of(d.only()) >= 0; }
+
 void note_host_use() {
   if (Observer* r = Observer::current()) r->used_host("item(), tolist() or data()");
 }
@@ -348,7 +351,7 @@ void Tensor::read(DType as, size_t count, void* (*take)(void* self, const void* 
     note_host_use();
     if (count == 0) return;
     if (is_storage(uop())) return to("CPU").read(as, count, take, self);
-    if (const Devices d = devices_of(uop()); d.are_several()) return to(d.first().str()).read(as, count, take, self);
+    if (const Devices d = devices_of(uop()); is_elsewhere(d)) return to(without_rank(d.first()).str()).read(as, count, take, self);
     if (as != dtype() && !is_dtype_supported(as, device())) {
       const std::vector<std::byte> own = data();
       return convert_array(as, take(self, nullptr), dtype(), own.data(), count);
@@ -384,7 +387,7 @@ std::shared_ptr<std::byte> Tensor::host_memory() const {
   note_host_use();
   if (numel() == 0) return nullptr;
   if (is_storage(uop())) return to("CPU").host_memory();
-  if (const Devices d = devices_of(uop()); d.are_several()) return to(d.first().str()).host_memory();
+  if (const Devices d = devices_of(uop()); is_elsewhere(d)) return to(without_rank(d.first()).str()).host_memory();
   realize();
   auto owner = std::make_shared<BufferPtr>(row_major(*this));
   Buffer& memory = **owner;

@@ -1,6 +1,7 @@
 #include "uop/devices.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -58,7 +59,8 @@ Symbol Devices::operator[](size_t shard) const {
 }
 
 bool Devices::has(Symbol device) const {
-  return several_ ? std::ranges::find(several_->names, device) != several_->names.end() : !empty() && only_ == device;
+  const auto is_it = [&](Symbol name) { return name == device || without_rank(name) == device; };
+  return several_ ? std::ranges::any_of(several_->names, is_it) : !empty() && is_it(only_);
 }
 
 Symbol Devices::only() const {
@@ -102,6 +104,20 @@ std::strong_ordering operator<=>(const Devices& a, const Devices& b) {
   for (size_t s = 0; s < a.size(); ++s)
     if (const auto c = a.part_of(s) <=> b.part_of(s); c != 0) return c;
   return std::strong_ordering::equal;
+}
+
+int rank_of(Symbol device) {
+  const std::string_view name = device.str();
+  const size_t at = name.find('@');
+  int rank = -1;
+  // Names of files may have the character, too.
+  if (at == name.npos || name.find('/') < at || name.find('.') < at) return rank;
+  const auto [stop, error] = std::from_chars(name.data() + at + 1, name.data() + name.size(), rank);
+  return error == std::errc() && stop == name.data() + name.size() ? rank : -1;
+}
+
+Symbol without_rank(Symbol device) {
+  return rank_of(device) < 0 ? device : Symbol(std::string_view(device.str()).substr(0, device.str().find('@')));
 }
 
 std::string to_string(const Devices& devices) {

@@ -30,7 +30,7 @@ class Devices {
   bool are_several() const { return several_ != nullptr; }
   /// DeviceError if there is no such shard.
   Symbol operator[](size_t shard) const;
-  /// Whether a shard is on the device.
+  /// Whether a shard is on the device; on that of each rank are those of its name.
   bool has(Symbol device) const;
   Symbol first() const { return several_ ? several_->names[0] : only_; }
   /// The device, empty if there is none. DeviceError if there are several.
@@ -65,6 +65,10 @@ class Devices {
   Symbol only_;
   const Several* several_ = nullptr;
 };
+/// Of "CPU@1" 1; -1 for the device of each rank.
+int rank_of(Symbol device);
+/// The device of each rank that is called as that of one: "CPU" for "CPU@1".
+Symbol without_rank(Symbol device);
 /// "CPU, CPU:1".
 std::string to_string(const Devices& devices);
 

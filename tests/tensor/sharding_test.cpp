@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <tinygrad/comm.h>
 #include <tinygrad/context.h>
 #include <tinygrad/counters.h>
+#include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/jit.h>
 #include <tinygrad/mesh.h>
@@ -24,8 +26,13 @@ namespace tinygrad {
 namespace {
 
 using Names = std::vector<std::string>;
-const Names two{"CPU", "CPU:1"}, three{"CPU:1", "CPU", "CPU:2"}, four{"CPU", "CPU:1", "CPU:2", "CPU:3"},
-    doubled{"CPU", "CPU", "CPU:1", "CPU:1"};
+/// Devices of this process, or one of each rank where there are several: the tests are run by mpirun, too (cmake/TgTests.cmake).
+Names on(const std::vector<int>& numbers) {
+  Names out;
+  for (const int n : numbers) out.push_back(canonical_device(world_size() > 1 ? "CPU@" + std::to_string(n) : "CPU:" + std::to_string(n)));
+  return out;
+}
+const Names two = on({0, 1}), three = on({1, 0, 2}), four = on({0, 1, 2, 3}), doubled = on({0, 0, 1, 1});
 
 /// 0, 1, 2, ... of small integers that sums of are exact.
 Tensor numbers(const Sizes& shape, int64_t modulus = 11) {
@@ -178,7 +185,9 @@ TEST(Sharding, RefusesWhatCannotBe) {
 }
 
 TEST(Sharding, DrawsTheSameNumbers) {
-  for (const char* device : {"CPU", "CPU,CPU:1", "CPU,CPU,CPU:1"}) {
+  for (const Names& devices : {on({0}), two, on({0, 0, 1})}) {
+    std::string device;
+    for (const std::string& d : devices) device += (device.empty() ? "" : ",") + d;
     Tensor::manual_seed(5);
     const Tensor a = Tensor::rand({7, 3}, {.device = device}), b = Tensor::randn({4}, {.device = device}), c = a.dropout(0.5);
     Tensor::manual_seed(5);
@@ -247,7 +256,7 @@ namespace {
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : random_(seed) {
-    static const Names choices[] = {two, three, four, doubled, {"CPU", "CPU", "CPU"}, {"CPU:1", "CPU:1", "CPU", "CPU:2", "CPU:2", "CPU"}};
+    static const Names choices[] = {two, three, four, doubled, on({0, 0, 0}), on({1, 1, 0, 2, 2, 0})};
     devices_ = choices[below(6)];
   }
 

@@ -225,6 +225,19 @@ TEST(Tg, TrainsTheSameForAnyNumberOfDevices) {
   EXPECT_NEAR(Json::parse(plain.lines()[0])["loss"].get<double>(), Json::parse(first.lines()[0])["loss"].get<double>(), 0.01);
 }
 
+TEST(Tg, TrainsTheSameForAnyNumberOfRanks) {
+  if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
+  const std::string command = "train digits --seed 3 --epochs 1 --json --png '' --shards 4";
+  const Ran alone = run_tg(command);
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  for (const char* ranks : {"2", "3", "4"}) {
+    const Ran together =
+        run_tg(command, std::string("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ") + ranks);
+    EXPECT_EQ(together.status, 0) << together.err;
+    EXPECT_EQ(together.out, alone.out) << ranks;
+  }
+}
+
 TEST(Tg, ReadsDigits) {
   const TempFolder folder;
   const Ran ran = run_tg("train digits --png " + folder.path("digits.png"));

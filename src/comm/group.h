@@ -1,0 +1,42 @@
+#pragma once
+/// The ranks of a program, and how they send each other bytes.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tinygrad::comm {
+
+/// Bytes to a rank, or from it.
+struct Message {
+  int peer = 0;
+  bool is_sent = false;
+  std::span<std::byte> bytes;
+};
+
+class Group {
+ public:
+  virtual ~Group();
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The machine that a rank runs on.
+  virtual std::string host(int rank) const = 0;
+
+  /// Sends and receives all messages. Those between two ranks arrive in the order in which both name them, in this exchange and from one to
+  /// the next. `kind`, from 0 to 32767, is the same on both sides. Throws CommError where a peer does not take part within `timeout_s`
+  /// seconds, or takes part in an exchange of another kind; `phase` says in it what is done. One thread at a time.
+  virtual void exchange(std::span<const Message> messages, int kind, std::string_view phase, double timeout_s) = 0;
+};
+
+/// A process that was started alone.
+std::unique_ptr<Group> alone();
+/// The ranks that OpenMPI has started, with its library opened at run time. Throws CommError.
+std::unique_ptr<Group> open_mpi();
+
+/// That of this process: the environment says how it was started. Throws CommError where that is a way that is not known. A child of fork()
+/// is alone.
+Group& group();
+
+}  // namespace tinygrad::comm

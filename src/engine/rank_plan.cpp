@@ -1,0 +1,185 @@
+#include "engine/rank_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+
+#include <fmt/core.h>
+#include <tinygrad/errors.h>
+
+#include "base/hash.h"
+#include "base/per_process.h"
+#include "comm/group.h"
+#include "device/rank_device.h"
+#include "uop/devices.h"
+#include "uop/graph.h"
+
+namespace tinygrad::engine {
+
+namespace {
+
+constexpr int comparing = 0;  ///< the kind of messages about plans
+constexpr int most_kinds = 32000;
+
+int rank_of(const Device& device) { return tinygrad::rank_of(device.name()); }
+
+}  // namespace
+
+RankPart rank_part(const RecordedCall& call, std::span<const ListSlot> slots) {
+  const Device& to = *slots[call.slots[0]].device;
+  const auto here_if_mine = [&] { return is_of_other_rank(to) ? RankPart::elsewhere : RankPart::here; };
+  if (call.body.is(Op::SINK)) return here_if_mine();
+  const Device& from = *slots[call.slots[1]].device;
+  if (rank_of(from) < 0 || rank_of(from) == rank_of(to)) return here_if_mine();
+  if (rank_of(to) < 0) return comm::group().size() > 1 ? RankPart::exchange : RankPart::here;  // to all of them
+  return is_of_other_rank(from) && is_of_other_rank(to) ? RankPart::elsewhere : RankPart::exchange;
+}
+
+RankPlan RankPlan::of(std::span<const RecordedCall> calls, std::span<const ListSlot> slots) {
+  RankPlan out;
+  const auto is_of_one = [&](uint32_t slot) { return rank_of(*slots[slot].device) >= 0; };
+  if (std::ranges::none_of(calls, [&](const RecordedCall& c) { return std::ranges::any_of(c.slots, is_of_one); })) return out;
+  for (const RecordedCall& c : calls) {
+    uint64_t key = content_key(c.body).lo;
+    std::string devices;
+    for (const uint32_t slot : c.slots) {
+      const std::string_view name = slots[slot].device->name().str();
+      key = hash_all(key, slot, name);
+      if (devices.size() < 64) devices += fmt::format("{}{}", devices.empty() ? "" : ", ", name);
+    }
+    for (const UOp& b : c.bound) key = hash_combine(key, content_key(b).lo);
+    out.keys_.push_back(key);
+    const bool is_kernel = c.body.is(Op::SINK);
+    out.texts_.push_back(fmt::format("{} on {}", is_kernel ? c.body.arg_as<KernelArg>().name.str() : std::string_view("copy"), devices));
+    out.key_ = hash_combine(out.key_, key);
+  }
+  return out;
+}
+
+int RankPlan::kind() const { return 1 + int(key_ % most_kinds); }
+
+void RankPlan::compare(const Options& options) const {
+  if (comm::group().size() == 1) return;
+  struct Compared {
+    std::mutex mutex;
+    std::unordered_set<uint64_t> plans;
+  };
+  auto& compared = tinygrad::detail::PerProcess<Compared>::get();
+  {
+    const std::lock_guard lock(compared.mutex);
+    if (compared.plans.contains(key_)) return;
+  }
+  compare_calls(options);
+  const std::lock_guard lock(compared.mutex);
+  compared.plans.insert(key_);
+}
+
+namespace {
+
+/// What every rank says, by rank: as many bytes as it says them in.
+template <class T>
+std::vector<std::vector<T>> said_by_all(std::span<T> mine, std::span<const size_t> counts, double timeout_s) {
+  comm::Group& group = comm::group();
+  std::vector<std::vector<T>> all(size_t(group.size()));
+  std::vector<comm::Message> messages;
+  for (int r = 0; r < group.size(); ++r) {
+    all[size_t(r)].resize(counts[size_t(r)]);
+    if (r == group.rank()) {
+      all[size_t(r)].assign(mine.begin(), mine.end());
+      continue;
+    }
+    messages.push_back({r, true, std::as_writable_bytes(mine)});
+    messages.push_back({r, false, std::as_writable_bytes(std::span(all[size_t(r)]))});
+  }
+  group.exchange(messages, comparing, "comparing programs", timeout_s);
+  return all;
+}
+
+}  // namespace
+
+void RankPlan::compare_calls(const Options& options) const {
+  const auto count = size_t(comm::group().size());
+  const double timeout_s = options.comm_timeout;
+  std::array<uint64_t, 2> mine{key_, keys_.size()};
+  const auto plans = said_by_all(std::span<uint64_t>(mine), std::vector<size_t>(count, 2), timeout_s);
+  const auto other = std::ranges::find_if(plans, [&](const auto& p) { return p != plans[0]; });
+  if (other == plans.end()) return;
+  const auto second = size_t(other - plans.begin());
+  std::vector<size_t> counts;
+  for (const auto& p : plans) counts.push_back(p[1]);
+  std::vector<uint64_t> own_keys = keys_;
+  const auto keys = said_by_all(std::span(own_keys), counts, timeout_s);
+  const size_t first = size_t(std::ranges::mismatch(keys[0], keys[second]).in1 - keys[0].begin());
+  std::string text = describe(first);
+  text.resize(256);
+  const auto texts = said_by_all(std::span(text), std::vector<size_t>(count, text.size()), timeout_s);
+  throw CommError(fmt::format("ranks run different programs: call {} is {} on rank 0, and {} on rank {}", first, texts[0].data(),
+                              texts[second].data(), second));
+}
+
+std::string RankPlan::describe(size_t call) const { return call < texts_.size() ? texts_[call].substr(0, 255) : std::string("none"); }
+
+namespace {
+
+/// A part of memory that the host can send from, or receive into.
+class Part {
+ public:
+  Part(Buffer& memory, int64_t begin, int64_t count)
+      : memory_(begin == 0 && count == memory.size() ? BufferPtr(&memory)
+                                                     : memory.view(begin * int64_t(itemsize(memory.dtype())), count, memory.dtype())) {}
+
+  std::span<std::byte> to_send() {
+    memory_->check_readable();
+    memory_->device().wait();
+    if (std::byte* host = host_memory()) return {host, memory_->nbytes()};
+    copy_.resize(memory_->nbytes());
+    memory_->copyout(copy_);
+    return copy_;
+  }
+  std::span<std::byte> to_receive() {
+    memory_->device().wait();
+    if (std::byte* host = host_memory()) return {host, memory_->nbytes()};
+    copy_.resize(memory_->nbytes());
+    return copy_;
+  }
+  void copy_in(std::span<const std::byte> bytes) { memory_->copyin(bytes); }
+  void received() {
+    if (copy_.empty())
+      memory_->written_whole();
+    else
+      memory_->copyin(copy_);
+  }
+
+ private:
+  std::byte* host_memory() { return memory_->device().allocator().host_pointer(memory_->handle()); }
+
+  BufferPtr memory_;
+  std::vector<std::byte> copy_;
+};
+
+}  // namespace
+
+void exchange(std::span<const RankCopy> copies, int kind, const Options& options) {
+  comm::Group& group = comm::group();
+  std::vector<Part> sent, received;
+  sent.reserve(copies.size());
+  received.reserve(copies.size());
+  std::vector<comm::Message> messages;
+  for (const auto& [to, from, range] : copies) {
+    const int source = rank_of(from->device()), target = rank_of(to->device());
+    if (source == group.rank()) {
+      const auto bytes = sent.emplace_back(*from, range.from, range.count).to_send();
+      for (int r = 0; r < group.size(); ++r)
+        if (r != source && (target < 0 || target == r)) messages.push_back({r, true, bytes});
+      if (target < 0) Part(*to, range.to, range.count).copy_in(bytes);
+    } else {
+      messages.push_back({source, false, received.emplace_back(*to, range.to, range.count).to_receive()});
+    }
+  }
+  group.exchange(messages, kind, "copying between ranks", options.comm_timeout);
+  for (Part& p : received) p.received();
+}
+
+}  // namespace tinygrad::engine

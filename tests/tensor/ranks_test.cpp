@@ -1,0 +1,87 @@
+// What ranks do together. CMake has mpirun start each of these tests with four; of one process alone they are skipped.
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tinygrad/comm.h>
+#include <tinygrad/context.h>
+#include <tinygrad/device.h>
+#include <tinygrad/errors.h>
+#include <tinygrad/mesh.h>
+#include <tinygrad/tensor.h>
+
+#include "support/message_of.h"
+
+namespace tinygrad {
+
+namespace {
+
+class Ranks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (world_size() == 1) GTEST_SKIP() << "one rank";
+    ASSERT_EQ(world_size(), 4);
+    for (int r = 0; r < 4; ++r) all_.push_back("CPU@" + std::to_string(r));
+  }
+  std::vector<std::string> all_;
+};
+
+using Floats = std::vector<float>;
+using test::message_of;
+
+}  // namespace
+
+TEST(Rank, OfAProcessAloneIsTheFirst) {
+  if (world_size() > 1) GTEST_SKIP();
+  EXPECT_EQ(rank(), 0);
+  EXPECT_EQ(canonical_device("cpu:0@0"), "CPU@0");
+  EXPECT_EQ((Tensor::ones({2}, {.device = "CPU@0"}) + 1).tolist<float>(), (Floats{2, 2}));
+  EXPECT_EQ(Tensor::ones({2}).shard({"CPU@0", "CPU:1@0"}, 0).sum().item<float>(), 2);
+  EXPECT_EQ(message_of<DeviceError>([] { Tensor::ones({2}, {.device = "CPU@1"}).realize(); }),
+            "CPU@1: there is one rank here; `mpirun -n 2` or more starts it");
+  for (const char* name : {"CPU@", "CPU@x", "CPU@-1", "CPU@1:2", "CPU:LLVM@1", "@1"})
+    EXPECT_THROW(canonical_device(name), DeviceError) << name;
+}
+
+TEST_F(Ranks, ReadAndWriteWhatIsOnOneOfThem) {
+  const Tensor there = Tensor({1.0f, 2.0f, 3.0f}, {.device = "CPU@2"}), more = (there * 2).realize();
+  EXPECT_EQ(more.device(), "CPU@2");
+  EXPECT_EQ(more.tolist<float>(), (Floats{2, 4, 6}));
+  EXPECT_EQ(more.to("CPU@1").tolist<float>(), (Floats{2, 4, 6}));
+  EXPECT_EQ((more.to("CPU:1") + 1).tolist<float>(), (Floats{3, 5, 7}));
+  EXPECT_EQ(more.sum().item<float>(), 12);
+  EXPECT_EQ(Tensor::arange(6).realize()[more.cast(DType::int32).to("CPU") - 1].tolist<float>(), (Floats{1, 3, 5}));
+  // Each rank computes on its own device what is on no rank's.
+  Tensor own = Tensor::full({3}, float(rank())).contiguous().realize();
+  EXPECT_EQ(own.tolist<float>(), Floats(3, float(rank())));
+  own.assign(more.to("CPU")).realize();
+  EXPECT_EQ(own.tolist<float>(), (Floats{2, 4, 6}));
+}
+
+TEST_F(Ranks, RefuseDifferentPrograms) {
+  const Tensor x = Tensor::arange(8).cast(DType::float32).shard(all_, 0).realize();
+  const Tensor sum = rank() == 3 ? (x * 2).sum() : (x + 1).sum();
+  const std::string said = message_of<CommError>([&] { (void)sum.item<float>(); });
+  EXPECT_NE(said.find("ranks run different programs: call "), said.npos) << said;
+  EXPECT_NE(said.find(" on rank 0, and "), said.npos) << said;
+  EXPECT_EQ(x.sum().item<float>(), 28) << "what is the same goes on";
+}
+
+TEST_F(Ranks, NameOneThatIsLate) {
+  const Tensor x = Tensor::arange(8).cast(DType::float32).shard(all_, 0).realize();
+  EXPECT_EQ(x.sum().item<float>(), 28);
+  const Context guard{{.comm_timeout = 1}};
+  if (rank() == 1) {
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const std::string said = message_of<CommError>([&] { (void)(x * 3).max().item<float>(); });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+  EXPECT_NE(said.find("nothing from rank 1 on "), said.npos) << said;
+  EXPECT_NE(said.find("within 1 s (COMM_TIMEOUT)"), said.npos) << said;
+  EXPECT_THROW((void)x.max().item<float>(), CommError) << "from then on";
+}
+
+}  // namespace tinygrad
