@@ -217,9 +217,21 @@ class Sharder {
         sources[0] = where(inside, sources[0], nothing);
       }
     }
-    const UOp part = u.with_src(sources);
+    const UOp part = reduced_here(u, sources);
     return how.reduced.empty() ? part
                                : collective(part, {.kind = Collective::allreduce, .op = arg.op, .devices = devices, .along = how.reduced});
+  }
+
+  /// A shard may have one element of an axis: then there is nothing to reduce, and what it has is moved as it lies in memory.
+  static UOp reduced_here(const UOp& u, const UOps& sources) {
+    const ReduceArg& arg = u.arg_as<ReduceArg>();
+    const UOp all = u.with_src(sources);
+    if (sources.size() > 1 || arg.op == Op::FUNCTION) return all;
+    Axes axes;
+    for (const int axis : arg.axes)
+      if (!(shape_of(sources[0])[size_t(axis)] == 1)) axes.push_back(axis);
+    if (axes.size() == arg.axes.size()) return all;
+    return tinygrad::reshape(axes.empty() ? sources[0] : tinygrad::reduce(arg.op, sources[0], axes), shape_of(all));
   }
 
   static bool is_padded(const Shape& line, const ShardedAxes& cuts) {
