@@ -179,28 +179,29 @@ function(tg_add_test target label room)
                          PROPERTIES LABELS "${label}")
   endif()
   add_dependencies(tests ${target})
-  if(target STREQUAL "test_tensor")
-    tg_add_rank_tests(${target})
-  endif()
+  tg_add_rank_tests(${target})
 endfunction()
 
-# Tests whose processes are ranks: those of one process with as many shards, and those of Ranks, each in a group of its own, since a group
-# that has failed stays so.
+# Tests whose processes are ranks, each in a group of its own, since a group that has failed stays so: a name, how many ranks, and a filter.
+set(TG_RANK_TESTS_test_tensor
+    "sharding 4 Sharding.*-Sharding.ShowsWhoHasWhat:Sharding.CanBeCancelled:Sharding.RefusesWhatCannotBe"
+    "one_of_them 4 Ranks.ReadAndWriteWhatIsOnOneOfThem"
+    "different_programs 4 Ranks.RefuseDifferentPrograms"
+    "late 4 Ranks.NameOneThatIsLate")
+set(TG_RANK_TESTS_test_apps_app "mnist 4 ShardedTraining.OfMnist" "resnet 2 ShardedTraining.OfResNet18")
+
 function(tg_add_rank_tests target)
   find_program(TG_MPIRUN mpirun)
   if(NOT TG_MPIRUN OR TG_SANITIZE)  # OpenMPI's library has leaks and races of its own
     return()
   endif()
   set(run "${CMAKE_COMMAND}" -E env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "${TG_MPIRUN}" --oversubscribe)
-  set(tests "Sharding.*-Sharding.ShowsWhoHasWhat:Sharding.CanBeCancelled:Sharding.RefusesWhatCannotBe" Ranks.ReadAndWriteWhatIsOnOneOfThem
-            Ranks.RefuseDifferentPrograms Ranks.NameOneThatIsLate)
-  foreach(filter IN LISTS tests)
-    string(REGEX REPLACE "\\..*" "" suite "${filter}")
-    string(REGEX REPLACE "^Ranks\\." "" name "${filter}")
-    if(suite STREQUAL "Sharding")
-      set(name Sharding)
-    endif()
-    add_test(NAME ranks.${name} COMMAND ${run} -n 4 "$<TARGET_FILE:${target}>" "--gtest_filter=${filter}" --gtest_brief=1)
+  foreach(test IN LISTS TG_RANK_TESTS_${target})
+    string(REPLACE " " ";" test "${test}")
+    list(GET test 0 name)
+    list(GET test 1 count)
+    list(GET test 2 filter)
+    add_test(NAME ranks.${name} COMMAND ${run} -n ${count} "$<TARGET_FILE:${target}>" "--gtest_filter=${filter}" --gtest_brief=1)
     set_tests_properties(ranks.${name} PROPERTIES LABELS backend)
   endforeach()
 endfunction()

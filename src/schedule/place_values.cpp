@@ -252,7 +252,7 @@ class Placer {
   void place_stored(const UOp& u) {
     Value& v = value(u);
     const Shape& shape = shape_of(u);
-    Devices devices = devices_of(u).by_device();
+    Devices devices = devices_of(u);
     if (v.storage) devices = devices_of(v.storage);
     if (devices.empty()) devices = kernel_of(v.uses[0]).devices;
     if (!v.storage) {

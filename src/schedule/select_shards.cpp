@@ -74,7 +74,7 @@ class Selector {
         if (a.is(Op::PARAM))
           sources.push_back(part(a, shard));
         else if (a.is(Op::VAR) && !a.arg_as<VarArg>().devices.empty())
-          sources.push_back(bind(without_devices(a), int64_t(a.arg_as<VarArg>().devices.part_of(shard))));
+          sources.push_back(bind(without_devices(a), int64_t(a.arg_as<VarArg>().devices.value_of(shard))));
         else
           sources.push_back(a);
       }

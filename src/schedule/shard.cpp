@@ -17,7 +17,7 @@ namespace tinygrad::schedule {
 namespace {
 
 UOp place_along(const Devices& devices, const MeshAxis& m) {
-  const Devices places = devices.apart().parted([&](size_t s) { return uint64_t(m.at(s)); });
+  const Devices places = devices.apart().with_values([&](size_t s) { return uint64_t(m.at(s)); });
   return UOp(Op::VAR, DType::index, {}, VarArg{Symbol(fmt::format("_shard_{}_{}", m.count, m.stride)), 0, m.count - 1, places});
 }
 

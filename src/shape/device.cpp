@@ -28,7 +28,7 @@ Devices common(const UOp& u, std::span<const UOp> sources) {
     if (found.empty() || (d.are_several() && !found.are_several() && d.has(found.only()))) {
       found = d;
     } else if (found.has_same_shards(d)) {
-      found = Devices::common_parts(found, d);
+      found = Devices::common_values(found, d);
     } else if (!(found.are_several() && !d.are_several() && found.has(d.only()))) {
       throw DeviceError(fmt::format("{}: the sources live on {} and {}; move one of them with .to(\"{}\")", name(u.op()), to_string(found),
                                     to_string(d), to_string(holds_files(found) ? d : found)));
@@ -37,18 +37,18 @@ Devices common(const UOp& u, std::span<const UOp> sources) {
   return found;
 }
 
-/// Shards that see the same of what they combine, on one device, have one result.
+/// Shards that see the same of what they combine have the same result.
 Devices collective_rule(const UOp& u) {
   const CollectiveArg& arg = u.arg_as<CollectiveArg>();
   Devices from = stored(u.src(0));
-  if (from.empty()) from = arg.devices.parted([](size_t) { return uint64_t(0); });  // of a constant all shards have the same
+  if (from.empty()) from = arg.devices.with_values([](size_t) { return uint64_t(0); });  // of a constant all shards have the same
   switch (arg.kind) {
-    case Collective::scatter: return arg.devices.parted([&](size_t s) { return uint64_t(arg.at(s)); }).by_device();
+    case Collective::scatter: return arg.devices.with_values([&](size_t s) { return uint64_t(arg.at(s)); });
     case Collective::gather: return arg.devices;
     case Collective::allreduce:
-    case Collective::allgather: return from.parted([&](size_t s) { return uint64_t(from.part_of(arg.line(s)[0])); }).by_device();
+    case Collective::allgather: return from.with_values([&](size_t s) { return uint64_t(from.value_of(arg.line(s)[0])); });
     case Collective::reducescatter:
-      return from.parted([&](size_t s) { return uint64_t(from.part_of(arg.line(s)[0])) << 32 | uint64_t(arg.at(s)); }).by_device();
+      return from.with_values([&](size_t s) { return uint64_t(from.value_of(arg.line(s)[0])) << 32 | uint64_t(arg.at(s)); });
   }
   return from;
 }

@@ -190,7 +190,7 @@ UOp make_parts(const Shape& shape, DType dtype, const ShardingArg& where, bool w
     for (const ShardedAxis& a : where.axes) at = at * a.mesh.count + a.mesh.at(shard);
     return uint64_t(at);
   };
-  const Devices parts = where.devices.parted(place).by_device();
+  const Devices parts = where.devices.with_values(place);
   UOps memory;
   for (size_t p = 0; p < parts.part_count(); ++p) memory.push_back(make_buffer(size, dtype, parts[parts.first_shard(p)], weak));
   UOps sources{UOp(Op::MSTACK, dtype, memory, ShardingArg{parts, {}})};

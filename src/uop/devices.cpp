@@ -11,7 +11,20 @@
 
 namespace tinygrad {
 
-Devices Devices::interned(std::vector<Symbol> names, std::vector<uint32_t> parts) {
+namespace {
+
+/// Numbers from 0 on in the order in which keys come first.
+class Numbers {
+ public:
+  uint32_t of(uint64_t key) { return known_.try_emplace(key, uint32_t(known_.size())).first->second; }
+
+ private:
+  std::unordered_map<uint64_t, uint32_t> known_;
+};
+
+}  // namespace
+
+Devices Devices::interned(std::vector<Symbol> names, std::vector<uint32_t> values) {
   Devices out;
   if (names.size() == 1) out.only_ = names[0];
   if (names.size() < 2) return out;
@@ -20,23 +33,27 @@ Devices Devices::interned(std::vector<Symbol> names, std::vector<uint32_t> parts
   static std::mutex& mutex = *new std::mutex;
   static std::map<Key, Several>& known = *new std::map<Key, Several>;
   const std::lock_guard lock(mutex);
-  const auto [at, is_new] = known.try_emplace(Key{std::move(names), std::move(parts)});
+  const auto [at, is_new] = known.try_emplace(Key{std::move(names), std::move(values)});
   Several& several = at->second;
   if (is_new) {
     several.names = at->first.first;
-    several.parts = at->first.second;
-    for (uint32_t s = 0; s < several.parts.size(); ++s)
+    several.values = at->first.second;
+    Numbers parts;
+    for (uint32_t s = 0; s < several.names.size(); ++s) {
+      const auto device = uint64_t(std::ranges::find(several.names, several.names[s]) - several.names.begin());
+      several.parts.push_back(parts.of(uint64_t(several.values[s]) << 32 | device));
       if (several.parts[s] == several.first_shards.size()) several.first_shards.push_back(s);
-    several.hash = hash_combine(hash_range(std::span<const Symbol>(several.names)), hash_range(std::span<const uint32_t>(several.parts)));
+    }
+    several.hash = hash_combine(hash_range(std::span<const Symbol>(several.names)), hash_range(std::span<const uint32_t>(several.values)));
   }
   out.several_ = &several;
   return out;
 }
 
 Devices Devices::of(std::span<const Symbol> names) {
-  std::vector<uint32_t> parts(names.size());
-  for (uint32_t s = 0; s < parts.size(); ++s) parts[s] = s;
-  return interned({names.begin(), names.end()}, std::move(parts));
+  std::vector<uint32_t> values(names.size());
+  for (uint32_t s = 0; s < values.size(); ++s) values[s] = s;
+  return interned({names.begin(), names.end()}, std::move(values));
 }
 
 Devices Devices::parse(std::string_view list) {
@@ -68,28 +85,21 @@ Symbol Devices::only() const {
   return only_;
 }
 
-Devices Devices::parted(FunctionRef<uint64_t(size_t shard)> key) const {
+Devices Devices::with_values(FunctionRef<uint64_t(size_t shard)> key) const {
   if (!several_) return *this;
-  std::vector<uint32_t> parts;
-  std::unordered_map<uint64_t, uint32_t> known;
-  for (size_t s = 0; s < size(); ++s) parts.push_back(known.try_emplace(key(s), uint32_t(known.size())).first->second);
-  return interned(several_->names, std::move(parts));
+  std::vector<uint32_t> values;
+  Numbers known;
+  for (size_t s = 0; s < size(); ++s) values.push_back(known.of(key(s)));
+  return interned(several_->names, std::move(values));
 }
 
 Devices Devices::apart() const {
-  return parted([](size_t s) { return uint64_t(s); });
+  return with_values([](size_t s) { return uint64_t(s); });
 }
 
-Devices Devices::common_parts(const Devices& a, const Devices& b) {
+Devices Devices::common_values(const Devices& a, const Devices& b) {
   if (a == b) return a;
-  return a.parted([&](size_t s) { return uint64_t(a.part_of(s)) << 32 | b.part_of(s); });
-}
-
-Devices Devices::by_device() const {
-  return parted([&](size_t s) {
-    const auto first = size_t(std::ranges::find(several_->names, several_->names[s]) - several_->names.begin());
-    return uint64_t(part_of(s)) << 32 | first;
-  });
+  return a.with_values([&](size_t s) { return uint64_t(a.value_of(s)) << 32 | b.value_of(s); });
 }
 
 bool Devices::has_same_shards(const Devices& other) const {
@@ -102,7 +112,7 @@ std::strong_ordering operator<=>(const Devices& a, const Devices& b) {
   for (size_t s = 0; s < a.size(); ++s)
     if (const auto c = a[s] <=> b[s]; c != 0) return c;
   for (size_t s = 0; s < a.size(); ++s)
-    if (const auto c = a.part_of(s) <=> b.part_of(s); c != 0) return c;
+    if (const auto c = a.value_of(s) <=> b.value_of(s); c != 0) return c;
   return std::strong_ordering::equal;
 }
 

@@ -13,14 +13,14 @@
 namespace tinygrad {
 
 /// Where a value lives: on no device of its own, on one, or on several, in the order of its shards. A device may have several shards, and
-/// shards that are equal may be one part: memory that there is once. Interned: equal sets compare as fast as pointers, and one device takes
-/// no look-up. Lives as long as the process. Safe for many threads.
+/// shards may be known to be equal: those of them that are on one device are one part, memory that there is once. Interned: equal sets
+/// compare as fast as pointers, and one device takes no look-up. Lives as long as the process. Safe for many threads.
 class Devices {
  public:
   Devices() = default;
   Devices(Symbol only) : only_(only) {}
   Devices(const char* only) : only_(only) {}
-  /// A shard on each, every one of them a part. The same as one device if there is one.
+  /// A shard on each, no two of them known to be equal. The same as one device if there is one.
   static Devices of(std::span<const Symbol> names);
   /// The names of a list with commas, "CPU,CPU:1"; ValueError for an empty name in it.
   static Devices parse(std::string_view list);
@@ -40,14 +40,14 @@ class Devices {
   size_t part_count() const { return several_ ? several_->first_shards.size() : size(); }
   size_t part_of(size_t shard) const { return several_ ? several_->parts[shard] : 0; }
   size_t first_shard(size_t part) const { return several_ ? several_->first_shards[part] : 0; }
-  /// The same shards, where those with equal keys are one part.
-  Devices parted(FunctionRef<uint64_t(size_t shard)> key) const;
-  /// The same shards, each a part.
+  /// A number that equal shards have in common, on whatever devices they are. They are numbered in the order of their first shards.
+  size_t value_of(size_t shard) const { return several_ ? several_->values[shard] : 0; }
+  /// The same shards, where those with the same key are equal.
+  Devices with_values(FunctionRef<uint64_t(size_t shard)> key) const;
+  /// The same shards, no two of them known to be equal.
   Devices apart() const;
-  /// Parts of a value that is made of both: shards are one where they are in both. Both have the same shards.
-  static Devices common_parts(const Devices& a, const Devices& b);
-  /// Parts that are each on one device.
-  Devices by_device() const;
+  /// Of a value that is made of both: shards are equal where they are in both. Both have the same shards.
+  static Devices common_values(const Devices& a, const Devices& b);
   bool has_same_shards(const Devices& other) const;
 
   friend bool operator==(const Devices&, const Devices&) = default;
@@ -57,10 +57,10 @@ class Devices {
  private:
   struct Several {
     std::vector<Symbol> names;
-    std::vector<uint32_t> parts, first_shards;
+    std::vector<uint32_t> values, parts, first_shards;
     uint64_t hash = 0;
   };
-  static Devices interned(std::vector<Symbol> names, std::vector<uint32_t> parts);
+  static Devices interned(std::vector<Symbol> names, std::vector<uint32_t> values);
 
   Symbol only_;
   const Several* several_ = nullptr;

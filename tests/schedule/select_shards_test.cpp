@@ -25,7 +25,7 @@ TEST(SelectShards, SumsOfManyShardsAreSeveralKernels) {
   const std::vector<Symbol> names(10, Symbol("CPU"));
   const Devices shards = Devices::of(names);
   const UOp from = param(DType::float32, 6, {.slot = 0, .device = shards}),
-            to = param(DType::float32, 6, {.slot = 10, .device = shards.parted([](size_t) { return uint64_t(0); })});
+            to = param(DType::float32, 6, {.slot = 10, .device = shards.with_values([](size_t) { return uint64_t(0); })});
   const UOp all(Op::COLLECTIVE, DType::float32, {from},
                 CollectiveArg{.kind = Collective::allreduce, .devices = shards, .along = {{10, 1}}});
   const UOp call = copy_between(all, to, from);
