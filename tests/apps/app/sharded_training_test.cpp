@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -57,7 +58,9 @@ void expect_same_bits(const std::function<std::vector<float>(const Names&)>& tra
   for (const int count : counts) EXPECT_EQ(train(spread_over(count)), expected) << count << " devices";
 }
 
+// `make test-full` takes more steps, and all numbers of devices.
 int steps(int usually) { return test_scale() > 1 ? 20 : usually; }
+std::vector<int> all_or(std::vector<int> usually) { return test_scale() > 1 ? std::vector<int>{2, 4, 8} : std::move(usually); }
 
 }  // namespace
 
@@ -69,7 +72,7 @@ TEST(ShardedTraining, OfMnist) {
         const Tensor x = (Tensor::rand({64, 1, 28, 28}) * 255).realize(), y = Tensor::randint({64}, 0, 10).realize();
         return losses(devices, net, x, y, steps(6));
       },
-      {2, 4, 8});
+      all_or({2, 4, 8}));
 }
 
 TEST(ShardedTraining, OfResNet18) {
@@ -80,7 +83,7 @@ TEST(ShardedTraining, OfResNet18) {
         const Tensor x = Tensor::randn({16, 3, 32, 32}).realize(), y = Tensor::randint({16}, 0, 10).realize();
         return losses(devices, net, x, y, steps(3));
       },
-      {2, 8});
+      all_or({2, 8}));
 }
 
 TEST(ShardedTraining, OfGpt2) {
@@ -91,7 +94,7 @@ TEST(ShardedTraining, OfGpt2) {
         const Tensor x = Tensor::randint({8, 16}, 0, 500).realize(), y = Tensor::randint({8, 16}, 0, 500).realize();
         return losses(devices, net, x, y, steps(2));
       },
-      {2});
+      all_or({2}));
 }
 
 }  // namespace tinygrad::test
