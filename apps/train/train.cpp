@@ -23,7 +23,7 @@ double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 }  // namespace
 
 std::vector<std::string> devices_of_shards(const TrainOptions& options) {
-  if (const int ranks = world_size(); ranks > 1) {
+  if (const int ranks = world_size(); ranks > 1 && options.shards > 1) {
     if (options.devices > 1) throw ValueError("--devices: there are ranks, each with one device");
     std::vector<std::string> names;
     for (int s = 0; s < options.shards; ++s)

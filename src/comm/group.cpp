@@ -1,10 +1,10 @@
 #include "comm/group.h"
 
-#include <unistd.h>
-
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
-#include <utility>
 
+#include <fmt/core.h>
 #include <tinygrad/comm.h>
 #include <tinygrad/errors.h>
 
@@ -16,12 +16,35 @@ Group::~Group() = default;
 
 namespace {
 
+uint64_t seed_of_now() { return uint64_t(std::chrono::system_clock::now().time_since_epoch().count()); }
+
 class Alone final : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  uint64_t seed() const override { return seed_; }
   std::string host(int) const override { return "localhost"; }
   void exchange(std::span<const Message>, int, std::string_view, double) override {}
+
+ private:
+  const uint64_t seed_ = seed_of_now();
+};
+
+/// Of a child that a rank has forked: the library that its parent talks to others by is not to be used there.
+class Forked final : public Group {
+ public:
+  explicit Forked(const Group& parent) : rank_(parent.rank()), size_(parent.size()), seed_(parent.seed()) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  uint64_t seed() const override { return seed_; }
+  std::string host(int) const override { return "localhost"; }
+  void exchange(std::span<const Message>, int, std::string_view phase, double) override {
+    throw CommError(fmt::format("{}: this process was forked by rank {}, and cannot reach the others", phase, rank_));
+  }
+
+ private:
+  const int rank_, size_;
+  const uint64_t seed_;
 };
 
 bool has_environment(const char* name) { return std::getenv(name) != nullptr; }
@@ -39,20 +62,25 @@ std::unique_ptr<Group> open_group() {
   return alone();
 }
 
-struct Opened {
-  std::unique_ptr<Group> group;
-  explicit Opened(std::unique_ptr<Group> g) : group(std::move(g)) {}
+/// The group that this process has opened, or the one that it was forked from.
+std::atomic<const Group*> opened{nullptr};
+
+std::unique_ptr<Group> open_or_fork() {
+  const Group* parent = opened.load();
+  std::unique_ptr<Group> made = parent && parent->size() > 1 ? std::make_unique<Forked>(*parent) : parent ? alone() : open_group();
+  if (!parent) opened.store(made.get());
+  return made;
+}
+
+struct Own {
+  std::unique_ptr<Group> group = open_or_fork();
 };
 
 }  // namespace
 
 std::unique_ptr<Group> alone() { return std::make_unique<Alone>(); }
 
-Group& group() {
-  // A child has no part in what its parent's library does.
-  static const pid_t first = ::getpid();
-  return *tinygrad::detail::PerProcess<Opened>::get([] { return ::getpid() == first ? open_group() : alone(); }).group;
-}
+Group& group() { return *tinygrad::detail::PerProcess<Own>::get().group; }
 
 }  // namespace tinygrad::comm
 

@@ -2,6 +2,7 @@
 /// The ranks of a program, and how they send each other bytes.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,8 @@ class Group {
   virtual ~Group();
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// A number that is the same on all ranks, and another one in each run: what random numbers begin with.
+  virtual uint64_t seed() const = 0;
   /// The machine that a rank runs on.
   virtual std::string host(int rank) const = 0;
 
@@ -35,8 +38,8 @@ std::unique_ptr<Group> alone();
 /// The ranks that OpenMPI has started, with its library opened at run time. Throws CommError.
 std::unique_ptr<Group> open_mpi();
 
-/// That of this process: the environment says how it was started. Throws CommError where that is a way that is not known. A child of fork()
-/// is alone.
+/// That of this process: the environment says how it was started. Throws CommError where that is a way that is not known. In a child that
+/// was forked by a rank, exchanges throw it.
 Group& group();
 
 }  // namespace tinygrad::comm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -90,12 +91,14 @@ const Functions& functions() {
   return f;
 }
 
-/// Whoever fails does not wait for the others in MPI_Finalize: mpirun ends them then.
-void finalize_at_exit(int status, void*) {
+std::atomic<bool> has_failed{false};
+
+/// Who fails, or cannot reach others any more, does not wait for them in MPI_Finalize: mpirun ends them then.
+void finalize_at_exit(int status, void* process) {
   const Functions& f = functions();
   int is_finalized = 0;
   f.finalized(&is_finalized);
-  if (status == 0 && !is_finalized) f.finalize();
+  if (status == 0 && !has_failed && !is_finalized && reinterpret_cast<intptr_t>(process) == ::getpid()) f.finalize();
 }
 
 class Mpi final : public Group {
@@ -106,7 +109,7 @@ class Mpi final : public Group {
     if (!is_initialized) {
       check(mpi_.init_thread(nullptr, nullptr, serialized, &level), "MPI_Init_thread");
       if (level < funneled) throw CommError("OpenMPI was built without threads");
-      ::on_exit(finalize_at_exit, nullptr);
+      ::on_exit(finalize_at_exit, reinterpret_cast<void*>(intptr_t(::getpid())));
     }
     check(mpi_.comm_dup(mpi_.world, &comm_), "MPI_Comm_dup");  // messages of its own
     check(mpi_.set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
@@ -120,10 +123,16 @@ class Mpi final : public Group {
       for (const bool is_sent : {true, false})
         if (r != rank_) names.push_back({r, is_sent, std::as_writable_bytes(std::span(hosts_[size_t(is_sent ? rank_ : r)]))});
     exchange(names, 0, "start", start_timeout_s);
+    if (rank_ == 0) seed_ = uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+    std::vector<Message> seeds;
+    for (int r = 1; r < size_; ++r)
+      if (rank_ == 0 || rank_ == r) seeds.push_back({rank_ == 0 ? r : 0, rank_ == 0, std::as_writable_bytes(std::span(&seed_, 1))});
+    exchange(seeds, 0, "start", start_timeout_s);
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  uint64_t seed() const override { return seed_; }
   std::string host(int rank) const override { return hosts_[size_t(rank)].data(); }
 
   void exchange(std::span<const Message> messages, int kind, std::string_view phase, double timeout_s) override {
@@ -183,6 +192,7 @@ class Mpi final : public Group {
 
   // What is under way cannot be taken back, and what comes next would meet it: a group that failed once stays so.
   [[noreturn]] void fail_for_good(std::string why) {
+    has_failed = true;
     failure_ = std::move(why);
     throw CommError(failure_);
   }
@@ -208,6 +218,7 @@ class Mpi final : public Group {
   const Functions& mpi_;
   Handle comm_ = nullptr;
   int rank_ = 0, size_ = 1;
+  uint64_t seed_ = 0;
   std::vector<std::array<char, 256>> hosts_;
   std::mutex mutex_;
   std::string failure_;

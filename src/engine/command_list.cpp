@@ -10,6 +10,7 @@
 #include <tinygrad/helpers.h>
 
 #include "base/interrupt.h"
+#include "device/rank_device.h"
 #include "engine/launch.h"
 #include "search/searched.h"
 
@@ -84,6 +85,13 @@ void CommandList::add_variable(Symbol name, const RecordedCall& call, Step& step
   throw ValueError(fmt::format("variable {} has no value; use bind()", name.str()));
 }
 
+/// A kernel gets memory of its own device, or of one whose memory it reaches.
+void CommandList::check_reaches(const Step& step, uint32_t slot) const {
+  const Device &mine = *step.device, &other = *slots_[slot].device;
+  if (&mine == &other || (mine.target().shares_memory && other.target().shares_memory && !is_of_other_rank(other))) return;
+  throw InternalError(fmt::format("kernel {} on {} has an argument on {}", step.program->info.name, mine.name().str(), other.name().str()));
+}
+
 void CommandList::add_step(const RecordedCall& call, std::shared_ptr<const Program> program) {
   Step& step = steps_.emplace_back();
   step.part = call.part;
@@ -100,6 +108,7 @@ void CommandList::add_step(const RecordedCall& call, std::shared_ptr<const Progr
   step.first_handle = uint32_t(handle_slots_.size());
   step.handle_count = uint32_t(call.slots.size());
   for (uint32_t slot : call.slots) {
+    check_reaches(step, slot);
     if (slots_[slot].kind == SlotKind::call) handle_patches_.push_back({uint32_t(handle_slots_.size()), slot, uint32_t(steps_.size() - 1)});
     handle_slots_.push_back(slot);
   }
@@ -208,12 +217,22 @@ void CommandList::note_async_writes() {
   }
 }
 
+/// Those that are the same in each run, then those of a run.
+void CommandList::note_values(Binding& binding, std::span<const int64_t> variables) const {
+  if (plan_.empty()) return;
+  binding.values.clear();
+  for (const auto& [name, value] : variables_)
+    if (value) binding.values.push_back(*value);
+  binding.values.insert(binding.values.end(), variables.begin(), variables.end());
+}
+
 CommandList::Binding CommandList::bind(std::vector<Buffer*> buffers, std::span<const int64_t> variables) const {
   Binding b{.buffers = std::move(buffers), .variables = variable_values_};
   b.handles.reserve(handle_slots_.size());
   for (uint32_t slot : handle_slots_) b.handles.push_back(b.buffers[slot] ? b.buffers[slot]->handle() : nullptr);
   if (!variables.empty())
     for (const Patch& p : variable_patches_) b.variables[p.index] = variables[p.source];
+  note_values(b, variables);
   b.graphs.resize(batches_.size());
   if (!batches_.empty()) b.changed.assign(steps_.size(), 1);
   b.segments.resize(segments_.size());
@@ -223,6 +242,7 @@ CommandList::Binding CommandList::bind(std::vector<Buffer*> buffers, std::span<c
 void CommandList::bring(Binding& binding, std::span<Buffer* const> buffers, std::span<const int64_t> variables) const {
   binding.step = steps_.size();
   binding.begun = 0;
+  note_values(binding, variables);
   const bool graphs = !batches_.empty();
   bool moved = has_copies_;  // whose memory is not among the handles
   for (const Patch& p : handle_patches_) {
@@ -338,7 +358,7 @@ void CommandList::run_exchange(Binding& binding, const Batch& batch) const {
   std::vector<RankCopy> copies;
   for (const Step& s : std::span(steps_).subspan(batch.first, batch.count))
     copies.push_back({binding.buffers[s.to], binding.buffers[s.from], s.range});
-  exchange(copies, plan_.kind(), current_options());
+  exchange(copies, plan_.kind(binding.values), current_options());
 }
 
 void CommandList::run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const {

@@ -59,6 +59,7 @@ class CommandList {
     std::vector<Buffer*> buffers;         ///< by slot
     std::vector<void*> handles = {};      ///< of all launches after one another
     std::vector<int64_t> variables = {};  ///< the same
+    std::vector<int64_t> values = {};     ///< of the list's variables, in lists of ranks
     std::vector<BoundGraph> graphs = {};
     std::vector<HostSegment::Bound> segments = {};
     size_t step = 0;                    ///< that runs, or has failed; as many as there are steps for none
@@ -109,6 +110,7 @@ class CommandList {
 
   void note_uses(const RecordedCall& call, const Program* program);
   void note_use(uint32_t slot, bool written);
+  void check_reaches(const Step& step, uint32_t slot) const;
   void add_step(const RecordedCall& call, std::shared_ptr<const Program> program);
   void add_variable(Symbol name, const RecordedCall& call, Step& step);
   void note_async_writes();
@@ -117,6 +119,7 @@ class CommandList {
   void find_segments();
   void find_exchanges();
   void run_exchange(Binding& binding, const Batch& batch) const;
+  void note_values(Binding& binding, std::span<const int64_t> variables) const;
   void run_segment(Binding& binding, const HostSegment& segment, HostSegment::Bound& bound, size_t first, size_t end) const;
   bool writes(const Step& step, FunctionRef<bool(uint32_t slot)> which) const;
   void run_steps(Binding& binding, size_t lasting_from, FunctionRef<void(size_t number)> look) const;

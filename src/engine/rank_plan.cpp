@@ -58,7 +58,7 @@ RankPlan RankPlan::of(std::span<const RecordedCall> calls, std::span<const ListS
   return out;
 }
 
-int RankPlan::kind() const { return 1 + int(key_ % most_kinds); }
+int RankPlan::kind(std::span<const int64_t> variables) const { return 1 + int(hash_combine(key_, hash_range(variables)) % most_kinds); }
 
 void RankPlan::compare(const Options& options) const {
   if (comm::group().size() == 1) return;

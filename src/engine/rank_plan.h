@@ -27,8 +27,8 @@ class RankPlan {
   static RankPlan of(std::span<const RecordedCall> calls, std::span<const ListSlot> slots);
 
   bool empty() const { return keys_.empty(); }
-  /// What messages of this plan are marked with (comm::Group::exchange).
-  int kind() const;
+  /// What messages of a run with these values of its variables are marked with (comm::Group::exchange).
+  int kind(std::span<const int64_t> variables) const;
   /// Compares it with that of the other ranks the first time that the process has it. Throws CommError, on all of them, that shows the
   /// first call that is not the same.
   void compare(const Options& options) const;

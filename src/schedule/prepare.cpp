@@ -74,8 +74,10 @@ bool is_view_of_memory(const UOp& view) {
 UOp stored_once(const UOp& sink) {
   const std::vector<UOp> order = toposort(sink);
   NodeSet stored;
+  // Between devices, each computes what is on none.
+  const bool has_several = std::ranges::any_of(order, is_transfer);
   for (const UOp& u : order)
-    if (u.is(Op::CONTIGUOUS) && !is_view_of_memory(u.src(0))) stored.insert(u.src(0));
+    if (u.is(Op::CONTIGUOUS) && !is_view_of_memory(u.src(0)) && !(has_several && devices_of(u.src(0)).empty())) stored.insert(u.src(0));
   if (stored.size() == 0) return sink;
   NodeMap<UOp> rebuilt(order.size());
   for (const UOp& u : order) {

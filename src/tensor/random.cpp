@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <chrono>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -10,6 +9,7 @@
 #include <tinygrad/errors.h>
 
 #include "base/options.h"
+#include "comm/group.h"
 #include "ops/creation.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
@@ -30,7 +30,7 @@ namespace {
 
 struct Sequence {
   std::mutex mutex;
-  uint64_t seed = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  uint64_t seed = comm::group().seed();
   uint64_t drawn = 0;  ///< words
 };
 

@@ -21,8 +21,7 @@ class Ranks : public testing::Test {
  protected:
   void SetUp() override {
     if (world_size() == 1) GTEST_SKIP() << "one rank";
-    ASSERT_EQ(world_size(), 4);
-    for (int r = 0; r < 4; ++r) all_.push_back("CPU@" + std::to_string(r));
+    for (int r = 0; r < world_size(); ++r) all_.push_back("CPU@" + std::to_string(r));
   }
   std::vector<std::string> all_;
 };
@@ -59,6 +58,12 @@ TEST_F(Ranks, ReadAndWriteWhatIsOnOneOfThem) {
   EXPECT_EQ(own.tolist<float>(), (Floats{2, 4, 6}));
 }
 
+TEST_F(Ranks, HaveGradientsOfWhatIsOnOneOfThem) {
+  const Tensor x = Tensor({1.0f, 2.0f, -3.0f}).to("CPU@1"), c = Tensor({1.0f, 2.0f, 3.0f}).shard({"CPU@0", "CPU@1"});
+  EXPECT_EQ(((x * x).sum() + (x * c).sum()).gradient({x})[0].tolist<float>(), (Floats{3, 6, -3}));
+  EXPECT_EQ(((x * c).sum() + (x * x).sum()).gradient({x})[0].tolist<float>(), (Floats{3, 6, -3}));
+}
+
 TEST_F(Ranks, RefuseDifferentPrograms) {
   const Tensor x = Tensor::arange(8).cast(DType::float32).shard(all_, 0).realize();
   const Tensor sum = rank() == 3 ? (x * 2).sum() : (x + 1).sum();
@@ -66,6 +71,23 @@ TEST_F(Ranks, RefuseDifferentPrograms) {
   EXPECT_NE(said.find("ranks run different programs: call "), said.npos) << said;
   EXPECT_NE(said.find(" on rank 0, and "), said.npos) << said;
   EXPECT_EQ(x.sum().item<float>(), 28) << "what is the same goes on";
+}
+
+TEST_F(Ranks, DrawTheSameNumbersWithoutASeed) {
+  const Tensor w = Tensor::rand({4}).shard(all_), own = Tensor::rand({4}).realize();
+  const std::vector<float> drawn = own.tolist<float>();
+  const std::vector<float> of_zero = own.to("CPU@0").tolist<float>();
+  EXPECT_NE(drawn[0], drawn[1]);
+  EXPECT_EQ(w.sum().item<float>(), w.to("CPU").sum().item<float>());
+  EXPECT_EQ(Tensor(drawn).to("CPU@3").tolist<float>(), drawn);
+  EXPECT_EQ(of_zero, drawn);
+}
+
+TEST_F(Ranks, NoteDifferentNumbers) {
+  const Tensor x = Tensor::arange(8).cast(DType::float32).shard({"CPU@0", "CPU@1"}, 0).realize();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)(x * (rank() == 1 ? 3 : 2)).sum().item<float>(), CommError);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST_F(Ranks, NameOneThatIsLate) {
