@@ -3,11 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 
 #include <fmt/core.h>
 #include <tinygrad/comm.h>
 #include <tinygrad/errors.h>
 
+#include "base/hash.h"
 #include "base/per_process.h"
 
 namespace tinygrad::comm {
@@ -16,27 +18,20 @@ Group::~Group() = default;
 
 namespace {
 
-uint64_t seed_of_now() { return uint64_t(std::chrono::system_clock::now().time_since_epoch().count()); }
-
 class Alone final : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  uint64_t seed() const override { return seed_; }
   std::string host(int) const override { return "localhost"; }
   void exchange(std::span<const Message>, int, std::string_view, double) override {}
-
- private:
-  const uint64_t seed_ = seed_of_now();
 };
 
 /// Of a child that a rank has forked: the library that its parent talks to others by is not to be used there.
 class Forked final : public Group {
  public:
-  explicit Forked(const Group& parent) : rank_(parent.rank()), size_(parent.size()), seed_(parent.seed()) {}
+  explicit Forked(const Group& parent) : rank_(parent.rank()), size_(parent.size()) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  uint64_t seed() const override { return seed_; }
   std::string host(int) const override { return "localhost"; }
   void exchange(std::span<const Message>, int, std::string_view phase, double) override {
     throw CommError(fmt::format("{}: this process was forked by rank {}, and cannot reach the others", phase, rank_));
@@ -44,7 +39,6 @@ class Forked final : public Group {
 
  private:
   const int rank_, size_;
-  const uint64_t seed_;
 };
 
 bool has_environment(const char* name) { return std::getenv(name) != nullptr; }
@@ -80,7 +74,22 @@ struct Own {
 
 std::unique_ptr<Group> alone() { return std::make_unique<Alone>(); }
 
-Group& group() { return *tinygrad::detail::PerProcess<Own>::get().group; }
+Group& group() {
+  static std::mutex& mutex = *new std::mutex;  // all ranks meet when one is opened, and threads must not open two
+  const std::lock_guard lock(mutex);
+  return *tinygrad::detail::PerProcess<Own>::get().group;
+}
+
+uint64_t seed() {
+  uint64_t of_job = 0;
+  bool is_rank = false;
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+    const char* text = std::getenv(name);
+    is_rank = is_rank || (text && std::string_view(name).starts_with("PMIX"));
+    of_job = hash_all(of_job, std::string_view(text ? text : ""));
+  }
+  return is_rank ? of_job : uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+}
 
 }  // namespace tinygrad::comm
 

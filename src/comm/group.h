@@ -22,8 +22,6 @@ class Group {
   virtual ~Group();
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// A number that is the same on all ranks, and another one in each run: what random numbers begin with.
-  virtual uint64_t seed() const = 0;
   /// The machine that a rank runs on.
   virtual std::string host(int rank) const = 0;
 
@@ -41,5 +39,9 @@ std::unique_ptr<Group> open_mpi();
 /// That of this process: the environment says how it was started. Throws CommError where that is a way that is not known. In a child that
 /// was forked by a rank, exchanges throw it.
 Group& group();
+
+/// A number that is the same on all ranks, and another one in each run: what random numbers begin with. The environment says it, so that
+/// ranks that have nothing else in common need not meet.
+uint64_t seed();
 
 }  // namespace tinygrad::comm

@@ -123,16 +123,10 @@ class Mpi final : public Group {
       for (const bool is_sent : {true, false})
         if (r != rank_) names.push_back({r, is_sent, std::as_writable_bytes(std::span(hosts_[size_t(is_sent ? rank_ : r)]))});
     exchange(names, 0, "start", start_timeout_s);
-    if (rank_ == 0) seed_ = uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
-    std::vector<Message> seeds;
-    for (int r = 1; r < size_; ++r)
-      if (rank_ == 0 || rank_ == r) seeds.push_back({rank_ == 0 ? r : 0, rank_ == 0, std::as_writable_bytes(std::span(&seed_, 1))});
-    exchange(seeds, 0, "start", start_timeout_s);
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  uint64_t seed() const override { return seed_; }
   std::string host(int rank) const override { return hosts_[size_t(rank)].data(); }
 
   void exchange(std::span<const Message> messages, int kind, std::string_view phase, double timeout_s) override {
@@ -218,7 +212,6 @@ class Mpi final : public Group {
   const Functions& mpi_;
   Handle comm_ = nullptr;
   int rank_ = 0, size_ = 1;
-  uint64_t seed_ = 0;
   std::vector<std::array<char, 256>> hosts_;
   std::mutex mutex_;
   std::string failure_;

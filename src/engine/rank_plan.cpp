@@ -51,8 +51,9 @@ RankPlan RankPlan::of(std::span<const RecordedCall> calls, std::span<const ListS
     }
     for (const UOp& b : c.bound) key = hash_combine(key, content_key(b).lo);
     out.keys_.push_back(key);
-    const bool is_kernel = c.body.is(Op::SINK);
-    out.texts_.push_back(fmt::format("{} on {}", is_kernel ? c.body.arg_as<KernelArg>().name.str() : std::string_view("copy"), devices));
+    const std::string what = c.body.is(Op::SINK) ? std::string(c.body.arg_as<KernelArg>().name.str())
+                                                 : fmt::format("copy of {} elements", schedule::range_of_copy(c.body).count);
+    out.texts_.push_back(fmt::format("{} on {}", what, devices));
     out.key_ = hash_combine(out.key_, key);
   }
   return out;
@@ -115,8 +116,9 @@ void RankPlan::compare_calls(const Options& options) const {
   std::string text = describe(first);
   text.resize(256);
   const auto texts = said_by_all(std::span(text), std::vector<size_t>(count, text.size()), timeout_s);
-  throw CommError(fmt::format("ranks run different programs: call {} is {} on rank 0, and {} on rank {}", first, texts[0].data(),
-                              texts[second].data(), second));
+  const bool look_alike = texts[0] == texts[second];
+  throw CommError(fmt::format("ranks run different programs: call {} is {} on rank 0, and {}{} on rank {}", first, texts[0].data(),
+                              look_alike ? "another " : "", texts[second].data(), second));
 }
 
 std::string RankPlan::describe(size_t call) const { return call < texts_.size() ? texts_[call].substr(0, 255) : std::string("none"); }

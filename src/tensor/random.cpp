@@ -30,7 +30,7 @@ namespace {
 
 struct Sequence {
   std::mutex mutex;
-  uint64_t seed = comm::group().seed();
+  uint64_t seed = comm::seed();
   uint64_t drawn = 0;  ///< words
 };
 
