@@ -183,6 +183,7 @@ function(tg_add_test target label room)
 endfunction()
 
 # Tests whose processes are ranks, each in a group of its own, since a group that has failed stays so: a name, how many ranks, and a filter.
+# "isolated" is for one machine: else mpirun wants an ssh.
 set(TG_RANK_TESTS_test_tensor
     "sharding 4 Sharding.*-Sharding.ShowsWhoHasWhat:Sharding.CanBeCancelled:Sharding.RefusesWhatCannotBe"
     "one_of_them 4 Ranks.ReadAndWriteWhatIsOnOneOfThem"
@@ -198,7 +199,7 @@ function(tg_add_rank_tests target)
   if(NOT TG_MPIRUN OR TG_SANITIZE)  # OpenMPI's library has leaks and races of its own
     return()
   endif()
-  set(run "${CMAKE_COMMAND}" -E env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "${TG_MPIRUN}" --oversubscribe)
+  set(run "${CMAKE_COMMAND}" -E env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated "${TG_MPIRUN}" --oversubscribe)
   foreach(test IN LISTS TG_RANK_TESTS_${target})
     string(REPLACE " " ";" test "${test}")
     list(GET test 0 name)

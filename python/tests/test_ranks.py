@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
 
-SETTINGS = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "COMM_TIMEOUT": "20"}
+SETTINGS = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm": "isolated", "COMM_TIMEOUT": "20"}
 TRAINING = """
 import numpy as np
 from tinygrad_cpp import Context, Tensor, TinyJit, nn, rank, world_size

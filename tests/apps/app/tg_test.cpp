@@ -231,8 +231,9 @@ TEST(Tg, TrainsTheSameForAnyNumberOfRanks) {
   const Ran alone = run_tg(command);
   ASSERT_EQ(alone.status, 0) << alone.err;
   for (const char* ranks : {"2", "3", "4"}) {
-    const Ran together =
-        run_tg(command, std::string("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ") + ranks);
+    const Ran together = run_tg(
+        command,
+        std::string("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated mpirun --oversubscribe -n ") + ranks);
     EXPECT_EQ(together.status, 0) << together.err;
     EXPECT_EQ(together.out, alone.out) << ranks;
   }
