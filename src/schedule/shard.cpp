@@ -225,7 +225,7 @@ class Sharder {
   /// A shard may have one element of an axis: then there is nothing to reduce, and what it has is moved as it lies in memory.
   static UOp reduced_here(const UOp& u, const UOps& sources) {
     const ReduceArg& arg = u.arg_as<ReduceArg>();
-    const UOp all = u.with_src(sources);
+    UOp all = u.with_src(sources);
     if (sources.size() > 1 || arg.op == Op::FUNCTION) return all;
     Axes axes;
     for (const int axis : arg.axes)

@@ -37,7 +37,8 @@ std::vector<float> losses(const Names& devices, std::shared_ptr<Net> net, const 
   const auto step = jit([&](const Tensor& x, const Tensor& y) {
     const Context training{{.training = true}};
     optimizer.zero_grad();
-    const Tensor scores = (*net)(x), loss = scores.flatten(0, -2).sparse_categorical_crossentropy(y.flatten());
+    const Tensor scores = (*net)(x);
+    Tensor loss = scores.flatten(0, -2).sparse_categorical_crossentropy(y.flatten());
     loss.backward();
     optimizer.step();
     return loss;
