@@ -188,6 +188,8 @@ set(TG_RANK_TESTS_test_tensor
     "sharding 4 Sharding.*-Sharding.ShowsWhoHasWhat:Sharding.CanBeCancelled:Sharding.RefusesWhatCannotBe"
     "one_of_them 4 Ranks.ReadAndWriteWhatIsOnOneOfThem"
     "different_programs 4 Ranks.RefuseDifferentPrograms"
+    "memory 2 Ranks.SendAndReceiveInMemoryThatIsUsedAgain"
+    "reports 2 Ranks.CompileAndRenderWhatRunsOnOthers"
     "gradients 4 Ranks.HaveGradientsOfWhatIsOnOneOfThem"
     "random 4 Ranks.DrawTheSameNumbersWithoutASeed"
     "different_numbers 2 Ranks.NoteDifferentNumbers"
@@ -208,7 +210,7 @@ function(tg_add_rank_tests target)
     add_test(NAME ranks.${name} COMMAND ${run} -n ${count} "$<TARGET_FILE:${target}>" "--gtest_filter=${filter}" --gtest_brief=1)
     set_tests_properties(ranks.${name} PROPERTIES LABELS backend)
     if(name MATCHES "late|different_numbers")  # mpirun reports that ranks have left
-      set_tests_properties(ranks.${name} PROPERTIES PASS_REGULAR_EXPRESSION "PASSED" FAIL_REGULAR_EXPRESSION "FAILED|Failure")
+      set_tests_properties(ranks.${name} PROPERTIES PASS_REGULAR_EXPRESSION "PASSED" FAIL_REGULAR_EXPRESSION "FAILED|Failure|Signal:")
     endif()
   endforeach()
 endfunction()

@@ -1,31 +1,15 @@
 // An all-reduce of 64 MiB between ranks, in turns with OpenMPI's: rank 0 writes one JSON object. Started by mpirun.
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include <tinygrad/tinygrad.h>
 
+#include "times.h"
+
 using namespace tinygrad;
-
-namespace {
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + std::ptrdiff_t(of.size() / 2), of.end());
-  return of[of.size() / 2];
-}
-
-}  // namespace
 
 int main() {
   constexpr int rounds = 15;

@@ -1,7 +1,5 @@
 // What sharding costs within a process: a training step of digits on one device, as two shards of one device and on two devices, in turns,
 // and an all-reduce between two devices beside threads that copy as many bytes. One JSON object.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -12,22 +10,12 @@
 
 #include <tinygrad/tinygrad.h>
 
+#include "times.h"
+
 using namespace tinygrad;
-using Clock = std::chrono::steady_clock;
 using Names = std::vector<std::string>;
 
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + std::ptrdiff_t(of.size() / 2), of.end());
-  return of[of.size() / 2];
-}
 
 /// The network of `tg train digits` and its step.
 struct Net : nn::Module {

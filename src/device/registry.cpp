@@ -109,7 +109,7 @@ std::unique_ptr<Device> open_of_other_rank(const DeviceChoice& choice) {
         comm::group().size() == 1 ? std::string("is one rank") : fmt::format("are {} ranks", comm::group().size()), *choice.rank + 1));
   DeviceChoice mine = choice;
   mine.rank.reset();
-  return std::make_unique<RankDevice>(choice.canonical(), find_device(mine.canonical()).target());
+  return std::make_unique<RankDevice>(choice.canonical(), find_device(mine.canonical()));
 }
 
 }  // namespace

@@ -170,15 +170,12 @@ void CommandList::find_segments() {
   segments_ = HostSegment::find(steps_, handle_slots_, slots_, [&](size_t step) { return is_looked_before(step); });
 }
 
-/// Those that follow one another, as far as none uses what one before it writes.
+/// Those that follow one another.
 void CommandList::find_exchanges() {
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const Step& s = steps_[i];
-    if (!s.is_exchange) continue;
+    if (!steps_[i].is_exchange) continue;
     Batch* last = exchanges_.empty() ? nullptr : &exchanges_.back();
-    bool joins = last && last->first + last->count == i && !is_looked_before(i);
-    for (size_t k = joins ? last->first : i; k < i; ++k) joins = joins && steps_[k].to != s.from && steps_[k].from != s.to;
-    if (joins)
+    if (last && last->first + last->count == i && !is_looked_before(i))
       ++last->count;
     else
       exchanges_.push_back({uint32_t(i), 1});

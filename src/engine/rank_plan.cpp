@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <deque>
 #include <mutex>
 #include <unordered_set>
 
@@ -13,6 +13,7 @@
 #include "base/per_process.h"
 #include "comm/group.h"
 #include "device/rank_device.h"
+#include "engine/lanes.h"
 #include "uop/devices.h"
 #include "uop/graph.h"
 
@@ -154,6 +155,13 @@ class Part {
       memory_->copyin(copy_);
   }
 
+  /// Of memory that the host does not reach, all that was allocated together is as one byte.
+  MemoryUse use(bool writes) {
+    const auto at = reinterpret_cast<uintptr_t>(host_memory());
+    const auto whole = reinterpret_cast<uintptr_t>(&memory_->origin());
+    return at ? MemoryUse{at, at + memory_->nbytes(), writes} : MemoryUse{whole, whole + 1, writes};
+  }
+
  private:
   std::byte* host_memory() { return memory_->device().allocator().host_pointer(memory_->handle()); }
 
@@ -161,27 +169,61 @@ class Part {
   std::vector<std::byte> copy_;
 };
 
+/// Messages that are under way at the same time, as long as none uses memory that another one writes: slots that are not needed at the same
+/// time may have the same memory.
+class Exchange {
+ public:
+  Exchange(int kind, double timeout_s) : kind_(kind), timeout_s_(timeout_s) {}
+
+  void add(const RankCopy& copy) {
+    const auto& [to, from, range] = copy;
+    const int source = rank_of(from->device()), target = rank_of(to->device());
+    const bool sends = source == group_.rank(), is_for_all = target < 0;
+    Part written(*to, range.to, range.count), read(*from, range.from, range.count);
+    SmallVector<MemoryUse, 2> uses;
+    if (sends) uses.push_back(read.use(false));
+    if (!sends || is_for_all) uses.push_back(written.use(true));
+    if (std::ranges::any_of(uses, [&](const MemoryUse& u) { return is_in_the_way(u); })) finish();
+    uses_.insert(uses_.end(), uses.begin(), uses.end());
+    if (!sends) {
+      messages_.push_back({source, false, received_.emplace_back(std::move(written)).to_receive()});
+      return;
+    }
+    const auto bytes = sent_.emplace_back(std::move(read)).to_send();
+    for (int r = 0; r < group_.size(); ++r)
+      if (r != source && (is_for_all || target == r)) messages_.push_back({r, true, bytes});
+    if (is_for_all) written.copy_in(bytes);
+  }
+
+  void finish() {
+    group_.exchange(messages_, kind_, "copying between ranks", timeout_s_);
+    for (Part& p : received_) p.received();
+    messages_.clear();
+    uses_.clear();
+    sent_.clear();
+    received_.clear();
+  }
+
+ private:
+  bool is_in_the_way(const MemoryUse& use) const {
+    return std::ranges::any_of(
+        uses_, [&](const MemoryUse& other) { return (use.writes || other.writes) && use.begin < other.end && other.begin < use.end; });
+  }
+
+  comm::Group& group_ = comm::group();
+  const int kind_;
+  const double timeout_s_;
+  std::deque<Part> sent_, received_;  // they stay where they are
+  std::vector<comm::Message> messages_;
+  std::vector<MemoryUse> uses_;
+};
+
 }  // namespace
 
 void exchange(std::span<const RankCopy> copies, int kind, const Options& options) {
-  comm::Group& group = comm::group();
-  std::vector<Part> sent, received;
-  sent.reserve(copies.size());
-  received.reserve(copies.size());
-  std::vector<comm::Message> messages;
-  for (const auto& [to, from, range] : copies) {
-    const int source = rank_of(from->device()), target = rank_of(to->device());
-    if (source == group.rank()) {
-      const auto bytes = sent.emplace_back(*from, range.from, range.count).to_send();
-      for (int r = 0; r < group.size(); ++r)
-        if (r != source && (target < 0 || target == r)) messages.push_back({r, true, bytes});
-      if (target < 0) Part(*to, range.to, range.count).copy_in(bytes);
-    } else {
-      messages.push_back({source, false, received.emplace_back(*to, range.to, range.count).to_receive()});
-    }
-  }
-  group.exchange(messages, kind, "copying between ranks", options.comm_timeout);
-  for (Part& p : received) p.received();
+  Exchange messages(kind, options.comm_timeout);
+  for (const RankCopy& c : copies) messages.add(c);
+  messages.finish();
 }
 
 }  // namespace tinygrad::engine

@@ -47,7 +47,7 @@ struct RankCopy {
   Buffer *to = nullptr, *from = nullptr;
   schedule::CopyRange range;
 };
-/// Makes copies at the same time, as `rank_part` says is to be done here of each.
+/// Makes copies as if one after another, and at the same time where their memory allows, as `rank_part` says is to be done here of each.
 void exchange(std::span<const RankCopy> copies, int kind, const Options& options);
 
 }  // namespace tinygrad::engine

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <tinygrad/comm.h>
+#include <tinygrad/compile_report.h>
 #include <tinygrad/context.h>
 #include <tinygrad/device.h>
 #include <tinygrad/errors.h>
@@ -56,6 +57,26 @@ TEST_F(Ranks, ReadAndWriteWhatIsOnOneOfThem) {
   EXPECT_EQ(own.tolist<float>(), Floats(3, float(rank())));
   own.assign(more.to("CPU")).realize();
   EXPECT_EQ(own.tolist<float>(), (Floats{2, 4, 6}));
+}
+
+TEST_F(Ranks, SendAndReceiveInMemoryThatIsUsedAgain) {
+  // What comes to rank 0 may lie where what it has just sent was, and large messages are under way for long.
+  constexpr int64_t n = 1 << 22;
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = Tensor::arange(n, {.dtype = DType::int32}).realize(), first = (x + i).to("CPU@0").realize(),
+                 second = (x * 3 - i).to("CPU@1").realize();
+    const Tensor sent = (first + 1).to("CPU@1"), received = second.to("CPU@0") * 2;
+    Tensor::realize(std::vector<Tensor>{sent, received});
+    EXPECT_EQ((sent.to("CPU") != x + i + 1).to_int().sum().item<int32_t>(), 0);
+    EXPECT_EQ((received.to("CPU") != (x * 3 - i) * 2).to_int().sum().item<int32_t>(), 0);
+  }
+}
+
+TEST_F(Ranks, CompileAndRenderWhatRunsOnOthers) {
+  const Tensor x = Tensor::arange(8).cast(DType::float32).shard(all_, 0).realize();
+  const std::vector<Tensor> made{(x + 2).exp(), (x + 2).to("CPU@1").cumsum(0)};
+  EXPECT_EQ(made[1].device(), "CPU@1");
+  EXPECT_GE(compile_report(made, {.sources = true}).kernels, 3u);
 }
 
 TEST_F(Ranks, HaveGradientsOfWhatIsOnOneOfThem) {

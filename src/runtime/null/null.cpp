@@ -1,31 +1,21 @@
 #include "runtime/null/null.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "compiler/code_paths.h"
+#include "device/unbacked_allocator.h"
 
 namespace tinygrad::runtime {
 namespace {
 
-/// Addresses that nothing is at; copies out of them give zeros.
-class NullAllocator final : public Allocator {
+/// Copies out of it give zeros.
+class NullAllocator final : public UnbackedAllocator {
  public:
-  using Allocator::Allocator;
+  using UnbackedAllocator::UnbackedAllocator;
 
-  void* offset(void* handle, size_t bytes) const override { return static_cast<std::byte*>(handle) + bytes; }
-  std::byte* host_pointer(void*) const override { return nullptr; }
-  void copy_in(void*, const std::byte*, size_t) override {}
   void copy_out(std::byte* to, void*, size_t bytes) override {
     if (bytes) std::memset(to, 0, bytes);
   }
-  void copy(void*, void*, size_t) override {}
-
- private:
-  void* take(size_t bytes, const BufferSpec&) override { return reinterpret_cast<void*>(next_.fetch_add((bytes + 127) / 64 * 64)); }
-  void give_back(void*, size_t, const BufferSpec&) noexcept override {}
-
-  std::atomic<uintptr_t> next_{uintptr_t{1} << 40};
 };
 
 class NullKernel final : public Kernel {
