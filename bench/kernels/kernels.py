@@ -254,21 +254,28 @@ def selected(options):
             yield dataclasses.replace(group, cases=cases, peers=wanted_peers(options, group), draw=None if options.only else group.draw)
 
 
+def microarchitecture(options, cpus):
+    """As our side tells it."""
+    with contextlib.closing(sides.ours("tg", options.build, cpus)) as ours:
+        ours.start()
+        return ours.about.get("arch")
+
+
 def run_group(group, cpus, peers, options):
-    """Rows of a group, and the microarchitecture as our side tells it, or None."""
+    """Rows of a group."""
     if group.scaling:
-        return measure_scaling(group, options), None
+        return measure_scaling(group, options)
     # The same sizes for a seed, whatever else is selected.
     generator = random.Random(f"{options.seed} {group.name}")
     if group.name == "compile":
         ours, others = sides.compilers(options.build, cpus)
-        return measure_group(group, ours, others, generator, options), None
+        return measure_group(group, ours, others, generator, options)
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(contextlib.closing(sides.ours("tg", options.build, cpus, **group.environment)))
         if options.before:
             before = stack.enter_context(contextlib.closing(sides.ours("before", options.before, cpus, **group.environment)))
             peers, group = peers | {"before": before}, dataclasses.replace(group, peers=("before", *group.peers))
-        return measure_group(group, ours, peers, generator, options), ours.about.get("arch")
+        return measure_group(group, ours, peers, generator, options)
 
 
 def works_of(done):
@@ -287,11 +294,11 @@ def main():
     cpus = set(sides.cpus_here()[:options.threads])
     peers = sides.peers(options.build, cpus)
     print(f"{len(cpus)} threads, {options.rounds} rounds, seed {options.seed} of the random sizes (*); in parentheses our speed / the peer's")
-    done, arch, load, start = [], None, os.getloadavg()[0], time.monotonic()
+    done, arch, load, start = [], microarchitecture(options, cpus), os.getloadavg()[0], time.monotonic()
     try:
         for group in selected(options):
-            its, told = run_group(group, cpus, peers, options)
-            done, arch = done + its, told or arch
+            its = run_group(group, cpus, peers, options)
+            done += its
             print(summary_line(group.name, its), flush=True)
     finally:
         for side in peers.values():
