@@ -21,6 +21,7 @@
 #include "inspect/inspect.h"
 #include "models/models.h"
 #include "run/run.h"
+#include "simulate/simulate.h"
 #include "train/train.h"
 #include "tune/tune.h"
 
@@ -41,6 +42,10 @@ CLI::App* add_training(CLI::App& train, const std::string& name, const std::stri
   command->add_option("--devices", o.devices, "Devices that share the shards: the default one and those that follow it")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--checkpoint", o.checkpoint,
+                   "Save to this folder after each epoch, and go on behind the last one that is there; the devices may be others then")
+      ->type_name("FOLDER");
   command->add_flag("--json", o.json, "Print one JSON object a line; the last has test_accuracy");
   command->callback([&o, run] { run(o); });
   return command;
@@ -73,6 +78,21 @@ void add_compile(CLI::App& app) {
   command->add_flag("--json", o.json,
                     "Print one JSON object: model, kernels, unique_kernels, bytes, stages, seconds, and steps and rules if asked");
   command->callback([] { compile(o); });
+}
+
+void add_simulate(CLI::App& app) {
+  static SimulateArgs o;
+  CLI::App* command = app.add_subcommand("simulate", "Say what a step of a model would take on many ranks, of which none is needed");
+  command->footer(
+      "Each rank has a batch of its own. What one rank computes is run here; what goes between ranks is counted, and takes what the\n"
+      "network says: a JSON file such as {\"ranks_per_node\": 8, \"within\": {\"latency_us\": 3, \"gb_s\": 100}, \"between\":\n"
+      "{\"latency_us\": 14, \"gb_s\": 12.5}}. Without a file each rank is a node, with links as \"between\" has here.");
+  command->add_option("MODEL", o.model, "What to compute")->required()->check(CLI::IsMember(model_names()));
+  command->add_option("--mesh", o.ranks, "How many ranks")->required()->check(CLI::Range(2, 4096));
+  command->add_option("--network", o.network, "Latency and speed of links")->type_name("FILE");
+  command->add_flag("--fully-sharded", o.fully_sharded, "Parts of weights and state on each rank, in place of copies");
+  command->add_flag("--json", o.json, "Print one JSON object: step_s, bytes_per_link, memory_per_rank and more");
+  command->callback([] { simulate_model(o); });
 }
 
 void add_bench(CLI::App& app) {
@@ -204,6 +224,7 @@ int run(int argc, char** argv) {
   app.footer("Environment variables such as DEV (device), DEBUG (log) and NUM_CPU_THREADS: docs/environment.md");
   add_train(app);
   add_compile(app);
+  add_simulate(app);
   add_bench(app);
   add_devices(app);
   add_tune(app);

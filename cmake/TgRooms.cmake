@@ -7,7 +7,7 @@ include(CheckLinkerFlag)
 set(TG_SMALL_ROOMS spec target kernel ops renderer compiler search jit nn frontend)
 # The same of other rooms: texts, files and settings, and what runs once for a schedule or a capture.
 set(TG_SMALL_SOURCES base/options.cpp base/profile.cpp uop/print.cpp shape/listing.cpp tensor/compile_report.cpp
-    schedule/finish_kernels.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
+    schedule/finish_kernels.cpp schedule/gather_again.cpp schedule/looped_kernel.cpp schedule/repeat_kernels.cpp
     schedule/schedule.cpp schedule/select_shards.cpp schedule/shard.cpp schedule/share_kernels.cpp schedule/split_sums.cpp
     shape/sharding.cpp tensor/composites.cpp tensor/sharding.cpp uop/devices.cpp tensor/tensor.cpp tensor/random.cpp
     tensor/storage.cpp device/device.cpp device/registry.cpp base/dylib.cpp base/disk_cache.cpp)
@@ -23,7 +23,7 @@ list(APPEND TG_SMALL_SOURCES codegen/choose/group_heuristic.cpp codegen/choose/p
     codegen/lower/pipeline_stages.cpp codegen/lower/stage_memory.cpp codegen/lower/lower_stages.cpp
     codegen/lower/assign_launch_dims.cpp codegen/decomp/emulate_long.cpp codegen/late/await_products.cpp
     codegen/late/use_tensor_memory.cpp codegen/late/product_chains.cpp codegen/late/use_tile_registers.cpp codegen/decomp/long_ops.cpp codegen/decomp/widen_integers.cpp device/queue.cpp
-    engine/run.cpp engine/capture.cpp engine/host_segment.cpp engine/rank_plan.cpp device/rank_device.cpp comm/group.cpp comm/mpi.cpp
+    engine/run.cpp engine/capture.cpp engine/host_segment.cpp engine/rank_plan.cpp device/rank_device.cpp comm/group.cpp comm/mpi.cpp comm/watch.cpp tensor/simulation.cpp
     codegen/decomp/transcendental.cpp codegen/lower/peel_ends.cpp
     codegen/lower/bound_loops.cpp target/target.cpp target/host.cpp target/host_core.cpp)
 list(TRANSFORM TG_SMALL_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/src/")

@@ -194,6 +194,8 @@ set(TG_RANK_TESTS_test_tensor
     "random 4 Ranks.DrawTheSameNumbersWithoutASeed"
     "different_numbers 2 Ranks.NoteDifferentNumbers"
     "late 4 Ranks.NameOneThatIsLate")
+set(TG_RANK_TESTS_test_frontend "checkpoint 3 Checkpoint.IsSavedByRanksTogether")
+set(TG_RANK_TESTS_test_nn "parallel 4 Parallel.*-Parallel.RefusesWhatCannotBe:Parallel.LoadsIntoParts")
 set(TG_RANK_TESTS_test_apps_app "mnist 4 ShardedTraining.OfMnist" "resnet 2 ShardedTraining.OfResNet18")
 
 function(tg_add_rank_tests target)

@@ -84,8 +84,11 @@ void train_digits(const TrainOptions& options) {
     return std::pair(loss, right);
   });
 
+  Checkpoints checkpoints(options, "digits", net, optimizer, random);
+  int64_t step = checkpoints.resume() * batches;
   ProgressBar bar({.description = "digits", .total = steps, .disable = rank() != 0});
-  for (int64_t step = 0; step < steps;) {
+  bar.update(step);
+  while (step < steps) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);
     for (int64_t b = 0; b < batches; ++b, ++step) {
@@ -95,6 +98,7 @@ void train_digits(const TrainOptions& options) {
       meter.add(loss, right, batch);
     }
     meter.report(options, static_cast<int>(step / batches));
+    checkpoints.save(static_cast<int>(step / batches));
   }
   bar.close();
 

@@ -48,8 +48,11 @@ void train_mnist(const TrainOptions& options) {
     optimizer.step();
     return std::pair(loss, right);
   });
+  Checkpoints checkpoints(options, options.fashion ? "fashion-mnist" : "mnist", net, optimizer, random);
+  const int done = checkpoints.resume();
   ProgressBar bar({.description = options.fashion ? "fashion-mnist" : "mnist", .total = options.epochs * batches, .disable = rank() != 0});
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+  bar.update(done * batches);
+  for (int epoch = done; epoch < options.epochs; ++epoch) {
     const std::vector<int32_t> order = shuffled(train.size(), random);
     EpochMeter meter(bar);
     for (int64_t b = 0; b < batches; ++b) {
@@ -58,6 +61,7 @@ void train_mnist(const TrainOptions& options) {
       meter.add(loss, right, batch);
     }
     meter.report(options, epoch + 1);
+    checkpoints.save(epoch + 1);
   }
   bar.close();
   const std::vector<int32_t> predicted = predict(net, test);

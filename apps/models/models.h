@@ -17,15 +17,21 @@ struct Workload {
   std::vector<std::shared_ptr<void>> owners = {};  ///< the network and the optimizer, alive meanwhile as in a training
 };
 
+/// Where it is computed.
+struct Spread {
+  std::vector<std::string> devices = {};  ///< each has a batch of its own and copies of weights; none: the default device
+  bool fully_sharded = false;             ///< parts of weights in place of copies
+};
+
 /// Names that make_workload() takes.
 std::vector<std::string> model_names();
-/// On the default device. Throws ValueError for another name.
-Workload make_workload(std::string_view name);
+/// Throws ValueError for another name.
+Workload make_workload(std::string_view name, const Spread& spread = {});
 
-Workload resnet50_inference();
-Workload resnet50_training();
-Workload gpt2_inference(int64_t layers);
-Workload gpt2_training(int64_t layers);
-Workload mnist_training();
+Workload resnet50_inference(const Spread& spread);
+Workload resnet50_training(const Spread& spread);
+Workload gpt2_inference(int64_t layers, const Spread& spread);
+Workload gpt2_training(int64_t layers, const Spread& spread);
+Workload mnist_training(const Spread& spread);
 
 }  // namespace tinygrad::apps

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
+#include <tinygrad/checkpoint.h>
 #include <tinygrad/comm.h>
 #include <tinygrad/device.h>
 #include <tinygrad/errors.h>
@@ -38,6 +40,67 @@ std::vector<std::string> devices_of_shards(const TrainOptions& options) {
   for (int s = 0; s < options.shards; ++s)
     names.push_back(canonical_device(fmt::format("{}:{}", kind, index + s * options.devices / options.shards)));
   return names;
+}
+
+Checkpoints::Checkpoints(const TrainOptions& options, std::string program, const nn::Module& net, const nn::Module& optimizer,
+                         std::mt19937_64& random)
+    : options_(options), program_(std::move(program)), net_(net), optimizer_(optimizer), random_(random) {}
+
+std::map<std::string, std::string> Checkpoints::facts() const {
+  return {{"program", program_},
+          {"seed", std::to_string(options_.seed)},
+          {"epochs", std::to_string(options_.epochs)},
+          {"shards", std::to_string(options_.shards)}};
+}
+
+nn::state::StateDict Checkpoints::tensors() const {
+  nn::state::StateDict all = nn::state::get_state_dict(net_, "net.");
+  all.merge(nn::state::get_state_dict(optimizer_, "optimizer."));
+  return all;
+}
+
+int Checkpoints::resume() {
+  if (options_.checkpoint.empty()) return 0;
+  const std::optional<nn::state::Checkpoint> last = nn::state::load_checkpoint(options_.checkpoint);
+  if (!last) return 0;
+  const auto said = [&](const std::string& name) {
+    const auto at = last->metadata.find(name);
+    if (at == last->metadata.end()) throw ValueError(fmt::format("{}: not a checkpoint of `tg train`: it has no {}", last->path, name));
+    return at->second;
+  };
+  for (const auto& [name, value] : facts())
+    if (const std::string was = said(name); was != value)
+      throw ValueError(
+          fmt::format("{}: a checkpoint of {} {}, here it is {}; give the same options, or another folder", last->path, name, was, value));
+  nn::state::StateDict saved = last->tensors;
+  const auto take = [&](const char* name) {
+    const auto found = saved.extract(name);
+    if (found.empty()) throw ValueError(fmt::format("{}: there is no '{}' in the checkpoint", last->path, name));
+    return found.mapped();
+  };
+  Tensor::set_rng_state(take("random"));
+  std::istringstream order(said("order"));
+  if (!(order >> random_)) throw FormatError(fmt::format("{}: its order is not the state of a generator", last->path));
+  nn::state::StateDict of_net, of_optimizer;
+  for (const auto& [name, tensor] : saved) {
+    const bool is_of_net = name.starts_with("net.");
+    (is_of_net ? of_net : of_optimizer).emplace(name.substr(name.find('.') + 1), tensor);
+  }
+  nn::state::load_state_dict(net_, of_net, {.verbose = false});
+  nn::state::load_state_dict(optimizer_, of_optimizer, {.verbose = false});
+  if (rank() == 0) fmt::print(stderr, "going on behind epoch {} of {}, from {}\n", last->step, options_.epochs, last->path);
+  return static_cast<int>(last->step);
+}
+
+void Checkpoints::save(int epochs) const {
+  if (options_.checkpoint.empty()) return;
+  nn::state::StateDict all = tensors();
+  all.emplace("random", Tensor::get_rng_state());
+  std::map<std::string, std::string> metadata = facts();
+  std::ostringstream order;
+  order << random_;
+  metadata.emplace("order", order.str());
+  nn::state::save_checkpoint(options_.checkpoint, epochs, all, metadata);
 }
 
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random) {

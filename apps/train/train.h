@@ -2,12 +2,15 @@
 /// What the trainings of `tg train` have in common.
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <tinygrad/module.h>
 #include <tinygrad/progress.h>
+#include <tinygrad/state.h>
 #include <tinygrad/tensor.h>
 
 #include "common/image_set.h"
@@ -21,8 +24,9 @@ struct TrainOptions {
   std::string png = {};   ///< where to draw results; empty: nowhere
   bool fashion = false;   ///< Fashion-MNIST instead of MNIST
   bool json = false;
-  int shards = 1;   ///< parts of each batch, whose gradients are added up in their order
-  int devices = 1;  ///< on which the shards are, neighbours together
+  int shards = 1;               ///< parts of each batch, whose gradients are added up in their order
+  int devices = 1;              ///< on which the shards are, neighbours together
+  std::string checkpoint = {};  ///< folder to save to after each epoch, and to go on from; empty: none
 };
 
 /// The devices of the shards: the default one and those that follow it, or where there are ranks, the default one of each of them. Rank 0
@@ -31,6 +35,26 @@ std::vector<std::string> devices_of_shards(const TrainOptions& options);
 
 void train_digits(const TrainOptions& options);
 void train_mnist(const TrainOptions& options);
+
+/// What a training saves after each epoch, so that it goes on there when it is started again.
+class Checkpoints {
+ public:
+  /// `program` is the training's name, of which, with its options, a checkpoint has to be.
+  Checkpoints(const TrainOptions& options, std::string program, const nn::Module& net, const nn::Module& optimizer,
+              std::mt19937_64& random);
+  /// Loads the last one, and gives the number of epochs that are done. ValueError for one of another program or other options.
+  int resume();
+  void save(int epochs) const;
+
+ private:
+  std::map<std::string, std::string> facts() const;
+  nn::state::StateDict tensors() const;
+
+  const TrainOptions& options_;
+  const std::string program_;
+  const nn::Module &net_, &optimizer_;
+  std::mt19937_64& random_;
+};
 
 /// The numbers below `count` in an order that is a function of the generator alone, on every machine.
 std::vector<int32_t> shuffled(int64_t count, std::mt19937_64& random);

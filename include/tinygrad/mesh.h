@@ -42,6 +42,9 @@ class TINYGRAD_EXPORT Mesh {
 struct MeshCut {
   std::string direction;
   int axis = 0;
+  /// Only memory is cut: whoever computes with the tensor does so as if it was not, and gathers it for that. What was gathered is not kept
+  /// for long, and gradients are divided as the memory is.
+  bool is_gathered = false;
 };
 
 }  // namespace tinygrad

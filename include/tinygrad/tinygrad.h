@@ -1,6 +1,7 @@
 #pragma once
 /// Everything.
 
+#include <tinygrad/checkpoint.h>
 #include <tinygrad/clip_grad.h>
 #include <tinygrad/comm.h>
 #include <tinygrad/compile_report.h>
@@ -16,10 +17,13 @@
 #include <tinygrad/helpers.h>
 #include <tinygrad/jit.h>
 #include <tinygrad/lr_scheduler.h>
+#include <tinygrad/mesh.h>
 #include <tinygrad/module.h>
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
+#include <tinygrad/parallel.h>
 #include <tinygrad/progress.h>
+#include <tinygrad/simulate.h>
 #include <tinygrad/state.h>
 #include <tinygrad/tensor.h>
 #include <tinygrad/variable.h>

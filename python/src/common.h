@@ -176,6 +176,10 @@ void bind_graph(TensorClass& tensor);
 void bind_nn(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_state(nb::module_& m);
+void bind_mesh(nb::module_& m);
+void bind_parallel(nb::module_& m);
+/// Cut along directions of a mesh, by their names; those of `gathered` in memory alone.
+Tensor shard_on(const Tensor& t, const Mesh& mesh, const nb::dict& cuts, const std::vector<std::string>& gathered);
 void bind_data(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_onnx(nb::module_& m);

@@ -127,6 +127,7 @@ NB_MODULE(_core, m) {
   bind_places();
   bind_dtypes(m);
   bind_devices(m);
+  bind_mesh(m);
   bind_helpers(m);
   bind_uops(m);
   TensorClass tensor(m, "Tensor", nb::is_weak_referenceable(), "A lazy, differentiable array.");
@@ -140,6 +141,7 @@ NB_MODULE(_core, m) {
   bind_nn(m);
   bind_optim(m);
   bind_state(m);
+  bind_parallel(m);
   bind_data(m);
   bind_jit(m);
   bind_onnx(m);

@@ -1,6 +1,7 @@
 // Files of tensors, and loading them into objects.
 #include <nanobind/stl/map.h>
 
+#include <tinygrad/checkpoint.h>
 #include <tinygrad/formats.h>
 
 #include "common.h"
@@ -199,6 +200,30 @@ void bind_state(nb::module_& m) {
         safe_save(tensors, path, notes);
       },
       "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes a safetensors file.");
+  m.def(
+      "save_checkpoint",
+      [](nb::handle folder, int64_t step, const StateDict& tensors, const nb::dict& metadata, int keep) {
+        const std::string path = path_of(folder);
+        const std::map<std::string, std::string> texts = metadata_of(metadata);
+        const Interruptible interruptible;
+        const Released released;
+        save_checkpoint(path, step, tensors, texts, {.keep = keep});
+      },
+      "folder"_a, "step"_a, "tensors"_a, "metadata"_a, "keep"_a);
+  m.def(
+      "load_checkpoint",
+      [](nb::handle folder) -> nb::object {
+        const std::string path = path_of(folder);
+        std::optional<Checkpoint> found;
+        {
+          const Interruptible interruptible;
+          const Released released;
+          found = load_checkpoint(path);
+        }
+        if (!found) return nb::none();
+        return nb::make_tuple(found->step, nb::cast(found->tensors), nb::cast(found->metadata), found->path);
+      },
+      "folder"_a);
   m.def("zip_extract", [](nb::handle t) { return read(t, [](const auto& x) { return zip_extract(x); }); }, "t"_a);
   m.def("tar_extract", [](nb::handle t) { return read(t, [](const auto& x) { return tar_extract(x); }); }, "t"_a);
   m.def(

@@ -244,6 +244,20 @@ void bind_running(TensorClass& tensor) {
             return nb::borrow(self);
           },
           "devices"_a, "axis"_a = nb::none())
+      .def(
+          "shard",
+          [](const Tensor& t, const Mesh& mesh, const nb::dict& cuts, const std::vector<std::string>& gathered) {
+            return shard_on(t, mesh, cuts, gathered);
+          },
+          "mesh"_a, "cuts"_a, "gathered"_a = std::vector<std::string>())
+      .def(
+          "shard_",
+          [](nb::handle self, const Mesh& mesh, const nb::dict& cuts, const std::vector<std::string>& gathered) {
+            Tensor& t = *nb::inst_ptr<Tensor>(self);
+            t.replace(shard_on(t, mesh, cuts, gathered));
+            return nb::borrow(self);
+          },
+          "mesh"_a, "cuts"_a, "gathered"_a = std::vector<std::string>())
       .def("shard_like", &Tensor::shard_like, "y"_a)
       .def("placement", &Tensor::placement);
 }

@@ -31,10 +31,10 @@ for v in values:
 """
 
 
-def run(ranks: int, program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(ranks: int, program: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
   path = folder / "program.py"
   path.write_text(program)
-  command = ["mpirun", "--oversubscribe", "-n", str(ranks), sys.executable, str(path)]
+  command = ["mpirun", "--oversubscribe", *options, "-n", str(ranks), sys.executable, str(path)]
   return subprocess.run(command, env=SETTINGS, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -68,3 +68,52 @@ else:
   raise AssertionError("no error")
 """, tmp_path)
   assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(3)", "raise MemoryError", "sys.exit(0)"])
+def test_a_rank_that_ends_is_named_at_once(end: str, tmp_path: Path) -> None:
+  # mpirun itself would end the others of one that fails.
+  ran = run(3, f"""
+import os, sys, time
+from tinygrad_cpp import CommError, Tensor, rank
+x = Tensor.arange(9).shard(("CPU@0", "CPU@1", "CPU@2"), 0).realize()
+assert x.sum().item() == 36
+if rank() == 1:
+  {end}
+start = time.monotonic()
+try:
+  x.sum().item()
+except CommError as e:
+  assert "rank 1 on" in str(e) and "has ended" in str(e), e
+  assert time.monotonic() - start < 4
+  print("named by", rank(), flush=True)
+""", tmp_path, "--enable-recovery", "--mca", "orte_abort_on_non_zero_status", "0")
+  assert sorted(ran.stdout.split("\n"))[1:] == ["named by 0", "named by 2"], ran.stderr
+
+
+def test_a_model_in_parts_takes_its_part_of_memory(tmp_path: Path) -> None:
+  program = """
+from tinygrad_cpp import Context, GlobalCounters, Tensor, nn, rank, world_size
+from tinygrad_cpp.nn import parallel
+from tinygrad_cpp.nn.state import get_parameters
+devices = tuple(f"CPU@{r}" for r in range(world_size()))
+Tensor.manual_seed(1)
+class Net:
+  def __init__(self): self.layers = [nn.Linear(256, 256) for _ in range(8)]
+net = Net()
+parallel.fully_shard(net, devices)
+optimizer = nn.optim.Adam(get_parameters(net))
+with Context(TRAINING=1):
+  for step in range(3):
+    optimizer.zero_grad()
+    x = Tensor.ones(8, 256).shard(devices, 0) * (step + 1)
+    for layer in net.layers: x = layer(x).tanh()
+    loss = x.square().mean().backward()
+    optimizer.step()
+    value = loss.item()
+if rank() == 0: print(value, GlobalCounters.mem_used)
+"""
+  alone, together = (run(n, program, tmp_path) for n in (1, 4))
+  (loss, whole), (same, part) = (ran.stdout.split() for ran in (alone, together))
+  assert abs(float(loss) - float(same)) < 1e-5 * abs(float(loss)), together.stderr
+  assert int(part) < 1.15 / 4 * int(whole)

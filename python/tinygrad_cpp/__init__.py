@@ -13,6 +13,7 @@ from tinygrad_cpp._core import (
   InternalError,
   IoError,
   JitError,
+  Mesh,
   OutOfMemoryError,
   ShapeError,
   UnsupportedError,
@@ -33,6 +34,6 @@ from tinygrad_cpp._core import version as __version__
 
 __all__ = [
   "Cancelled", "CommError", "CompileError", "Context", "DTypeError", "DataLoader", "Device", "DeviceError", "Error", "FormatError", "GlobalCounters", "InternalError", "IoError",
-  "JitError", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "UnsupportedError", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn", "rank",
+  "JitError", "Mesh", "Ops", "OutOfMemoryError", "ShapeError", "Tensor", "TinyJit", "UOp", "UnsupportedError", "Variable", "__version__", "dtypes", "fetch", "function", "getenv", "nn", "rank",
   "world_size",
 ]

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tinygrad::comm {
 
@@ -39,6 +40,26 @@ std::unique_ptr<Group> open_mpi();
 /// That of this process: the environment says how it was started. Throws CommError where that is a way that is not known. In a child that
 /// was forked by a rank, exchanges throw it.
 Group& group();
+
+/// What every rank says, by rank, in as many elements as `counts` has for it. All say it together.
+template <class T>
+std::vector<std::vector<T>> said_by_all(std::span<T> mine, std::span<const size_t> counts, std::string_view phase, double timeout_s) {
+  constexpr int kind = 0;
+  Group& ranks = group();
+  std::vector<std::vector<T>> all(size_t(ranks.size()));
+  std::vector<Message> messages;
+  for (int r = 0; r < ranks.size(); ++r) {
+    all[size_t(r)].resize(counts[size_t(r)]);
+    if (r == ranks.rank()) {
+      all[size_t(r)].assign(mine.begin(), mine.end());
+      continue;
+    }
+    messages.push_back({r, true, std::as_writable_bytes(mine)});
+    messages.push_back({r, false, std::as_writable_bytes(std::span(all[size_t(r)]))});
+  }
+  ranks.exchange(messages, kind, phase, timeout_s);
+  return all;
+}
 
 /// A number that is the same on all ranks, and another one in each run: what random numbers begin with. The environment says it, so that
 /// ranks that have nothing else in common need not meet.

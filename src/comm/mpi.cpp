@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "base/dylib.h"
 #include "comm/group.h"
+#include "comm/watch.h"
 
 namespace tinygrad::comm {
 
@@ -92,12 +94,15 @@ const Functions& functions() {
 }
 
 std::atomic<bool> has_failed{false};
+/// That of the group, which stays as long as the process.
+std::atomic<Watch*> opened_watch{nullptr};
 
 /// Who fails, or cannot reach others any more, does not wait for them in MPI_Finalize: mpirun ends them then.
 void finalize_at_exit(int status, void* process) {
   const Functions& f = functions();
   int is_finalized = 0;
   f.finalized(&is_finalized);
+  if (Watch* watch = opened_watch; status == 0 && !has_failed && watch && reinterpret_cast<intptr_t>(process) == ::getpid()) watch->leave();
   if (status == 0 && !has_failed && !is_finalized && reinterpret_cast<intptr_t>(process) == ::getpid()) f.finalize();
 }
 
@@ -123,6 +128,7 @@ class Mpi final : public Group {
       for (const bool is_sent : {true, false})
         if (r != rank_) names.push_back({r, is_sent, std::as_writable_bytes(std::span(hosts_[size_t(is_sent ? rank_ : r)]))});
     exchange(names, 0, "start", start_timeout_s);
+    open_watch();
   }
 
   int rank() const override { return rank_; }
@@ -143,7 +149,9 @@ class Mpi final : public Group {
       }
     }
     const auto start = Clock::now();
-    auto next_look = start + std::chrono::seconds(1);
+    auto next_look = start + look_after;
+    auto last_progress = start;
+    int looks = 0;
     for (int tries = 0; !pending.empty();) {
       const size_t before = pending.size();
       std::erase_if(pending, [&](Pending& p) {
@@ -153,11 +161,16 @@ class Mpi final : public Group {
       });
       if (pending.size() < before) tries = 0;
       if (++tries < busy_tries) continue;
-      std::this_thread::yield();
       const auto now = Clock::now();
+      if (tries == busy_tries) last_progress = now;
+      if (now - last_progress < rest_after)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(rest);
       if (now >= next_look) {
-        next_look = now + std::chrono::seconds(1);
+        next_look = now + look_after;
         for (const Pending& p : pending) look_for_other_kind(p.peer, kind, phase);
+        look_for_ended(pending, phase, looks);
       }
       if (std::chrono::duration<double>(now - start).count() > timeout_s) time_out(pending, phase, timeout_s);
     }
@@ -166,6 +179,10 @@ class Mpi final : public Group {
  private:
   static constexpr double start_timeout_s = 120;
   static constexpr int busy_tries = 256;  ///< before others get the processor
+  static constexpr auto look_after = std::chrono::milliseconds(200);
+  static constexpr int looks_behind_end = 5;
+  static constexpr auto rest_after = std::chrono::milliseconds(20);  ///< of waiting without progress
+  static constexpr auto rest = std::chrono::microseconds(50);
   struct Pending {
     int peer;
     bool is_sent;
@@ -193,6 +210,38 @@ class Mpi final : public Group {
   [[noreturn]] void fail(int error, int peer, std::string_view phase) {
     fail_for_good(fmt::format("{}: {} of {}: {}", name_of(rank_), phase, name_of(peer), text_of(error)));
   }
+  /// Ports and a key go the way of all messages.
+  void open_watch() {
+    struct Said {
+      uint64_t key;
+      uint16_t port;
+    };
+    std::vector<Said> said(hosts_.size());
+    said[size_t(rank_)] = {std::random_device()() | uint64_t(std::random_device()()) << 32, watch_.listen(size_)};
+    std::vector<Message> messages;
+    for (int r = 0; r < size_; ++r)
+      for (const bool is_sent : {true, false})
+        if (r != rank_) messages.push_back({r, is_sent, std::as_writable_bytes(std::span(&said[size_t(is_sent ? rank_ : r)], 1))});
+    exchange(messages, 0, "start", start_timeout_s);
+    std::vector<std::string> hosts;
+    std::vector<uint16_t> ports;
+    for (int r = 0; r < size_; ++r) {
+      hosts.push_back(host(r));
+      ports.push_back(said[size_t(r)].port);
+    }
+    watch_.connect(rank_, hosts, ports, said[0].key);
+    opened_watch = &watch_;
+  }
+  /// What one has sent before it left may be on its way for a while.
+  void look_for_ended(std::span<const Pending> pending, std::string_view phase, int& looks) {
+    if (const auto lost = watch_.lost()) {
+      watch_.leave(lost);
+      fail_for_good(fmt::format("{}: {}: {} has ended", name_of(rank_), phase, name_of(*lost)));
+    }
+    const auto gone = std::ranges::find_if(pending, [&](const Pending& p) { return watch_.state_of(p.peer) == Watch::State::left; });
+    if (gone != pending.end() && ++looks > looks_behind_end)
+      fail_for_good(fmt::format("{}: {}: {} has ended", name_of(rank_), phase, name_of(gone->peer)));
+  }
   void look_for_other_kind(int peer, int kind, std::string_view phase) {
     int is_there = 0;
     Status status{};
@@ -215,6 +264,7 @@ class Mpi final : public Group {
   std::vector<std::array<char, 256>> hosts_;
   std::mutex mutex_;
   std::string failure_;
+  Watch watch_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "device/launch_log.h"
+#include "device/rank_device.h"
 #include "uop/graph.h"
 
 namespace tinygrad {
@@ -58,13 +59,20 @@ Buffer::~Buffer() {
   if (!base_) deallocate();
 }
 
+namespace {
+
+/// Whether memory on the device counts as this process's.
+bool is_counted(const Device& device) { return device.target().computes() && !is_of_other_rank(device); }
+
+}  // namespace
+
 void Buffer::ensure_allocated() {
   Buffer& b = base();
   if (b.memory_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(b.mutex_);
   if (b.memory_.load(std::memory_order_relaxed)) return;
   b.memory_.store(device_.allocator().allocate(b.nbytes(), b.spec_), std::memory_order_release);
-  if (device_.target().computes()) GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
+  if (is_counted(device_)) GlobalCounters::mem_used += static_cast<int64_t>(b.nbytes());
 }
 
 namespace {
@@ -85,7 +93,7 @@ void Buffer::deallocate() {
   if (memory && b.spec_.external_ptr) wait_for_users(device_);
   if (!memory || b.spec_.external_ptr) return;
   device_.allocator().deallocate(memory, b.nbytes(), b.spec_);
-  if (device_.target().computes()) GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
+  if (is_counted(device_)) GlobalCounters::mem_used -= static_cast<int64_t>(b.nbytes());
 }
 
 void* Buffer::handle() {

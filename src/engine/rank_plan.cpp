@@ -21,7 +21,7 @@ namespace tinygrad::engine {
 
 namespace {
 
-constexpr int comparing = 0;  ///< the kind of messages about plans
+constexpr std::string_view comparing = "comparing programs";
 constexpr int most_kinds = 32000;
 
 int rank_of(const Device& device) { return tinygrad::rank_of(device.name()); }
@@ -78,45 +78,22 @@ void RankPlan::compare(const Options& options) const {
   compared.plans.insert(key_);
 }
 
-namespace {
-
-/// What every rank says, by rank: as many bytes as it says them in.
-template <class T>
-std::vector<std::vector<T>> said_by_all(std::span<T> mine, std::span<const size_t> counts, double timeout_s) {
-  comm::Group& group = comm::group();
-  std::vector<std::vector<T>> all(size_t(group.size()));
-  std::vector<comm::Message> messages;
-  for (int r = 0; r < group.size(); ++r) {
-    all[size_t(r)].resize(counts[size_t(r)]);
-    if (r == group.rank()) {
-      all[size_t(r)].assign(mine.begin(), mine.end());
-      continue;
-    }
-    messages.push_back({r, true, std::as_writable_bytes(mine)});
-    messages.push_back({r, false, std::as_writable_bytes(std::span(all[size_t(r)]))});
-  }
-  group.exchange(messages, comparing, "comparing programs", timeout_s);
-  return all;
-}
-
-}  // namespace
-
 void RankPlan::compare_calls(const Options& options) const {
   const auto count = size_t(comm::group().size());
   const double timeout_s = options.comm_timeout;
   std::array<uint64_t, 2> mine{key_, keys_.size()};
-  const auto plans = said_by_all(std::span<uint64_t>(mine), std::vector<size_t>(count, 2), timeout_s);
+  const auto plans = comm::said_by_all(std::span<uint64_t>(mine), std::vector<size_t>(count, 2), comparing, timeout_s);
   const auto other = std::ranges::find_if(plans, [&](const auto& p) { return p != plans[0]; });
   if (other == plans.end()) return;
   const auto second = size_t(other - plans.begin());
   std::vector<size_t> counts;
   for (const auto& p : plans) counts.push_back(p[1]);
   std::vector<uint64_t> own_keys = keys_;
-  const auto keys = said_by_all(std::span(own_keys), counts, timeout_s);
+  const auto keys = comm::said_by_all(std::span(own_keys), counts, comparing, timeout_s);
   const size_t first = size_t(std::ranges::mismatch(keys[0], keys[second]).in1 - keys[0].begin());
   std::string text = describe(first);
   text.resize(256);
-  const auto texts = said_by_all(std::span(text), std::vector<size_t>(count, text.size()), timeout_s);
+  const auto texts = comm::said_by_all(std::span(text), std::vector<size_t>(count, text.size()), comparing, timeout_s);
   const bool look_alike = texts[0] == texts[second];
   throw CommError(fmt::format("ranks run different programs: call {} is {} on rank 0, and {}{} on rank {}", first, texts[0].data(),
                               look_alike ? "another " : "", texts[second].data(), second));

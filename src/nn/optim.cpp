@@ -25,6 +25,12 @@ Tensor on(const std::string& device, const Tensor& t) { return t.device() == dev
 
 Tensor norm(const Tensor& t) { return t.cast(state_dtype(t)).square().sum().sqrt(); }
 
+/// What an update is computed of: where a parameter is divided, of the parts that each device has.
+Tensor parts_of(const Tensor& param) {
+  const Tensor value = param.detach();
+  return param.devices().size() > 1 ? value.shard_like(param) : value;
+}
+
 /// a / b where both norms are above 0, else 1.
 Tensor trust_ratio(const Tensor& a, const Tensor& b, const Tensor& ratio) { return (a > 0).where((b > 0).where(ratio, 1.0), 1.0); }
 
@@ -92,7 +98,7 @@ std::vector<Tensor> Optimizer::updates() {
     if (changed.empty()) changed = begin_step();
     const DType dtype = state_dtype(p);
     std::vector<Tensor> state;
-    const Tensor next = update(i, on(device_, p.detach()).cast(dtype), on(device_, grad.detach()).cast(dtype), state);
+    const Tensor next = update(i, on(device_, parts_of(p)).cast(dtype), on(device_, grad.detach()).cast(dtype), state);
     p.assign(on(p.device(), next.cast(p.dtype())).detach());
     changed.push_back(p);
     changed.insert(changed.end(), state.begin(), state.end());

@@ -10,6 +10,7 @@
 #include <tinygrad/progress.h>
 
 #include "base/interrupt.h"
+#include "tensor/handle.h"
 #include "tensor/memory.h"
 #include "tensor/storage.h"
 
@@ -87,7 +88,7 @@ bool has_place(const Match& m) {
 /// that is the dict's own memory; but what is in memory that is written to is copied before.
 Tensor value_for(const Match& m, bool may_share, const std::unordered_set<const void*>& written) {
   Tensor value = m.source->second.reshape(m.shape).detach();
-  if (devices_of(m.target.uop()).are_several()) value = value.shard_like(m.target);
+  if (devices_of(m.target.uop()).are_several()) value = tensor::wrap(tensor::placed_as_memory(m.target.uop(), value.uop()));
   const std::string device = m.target.device();
   if (value.device() != device) return value.to(device);
   if (m.in_place) may_share = in_memory(value) && !written.contains(memory_of(value));

@@ -37,6 +37,9 @@ bool is_by_one_op(const UOp& reduce) { return reduce.src_count() == 1 && reduce.
 
 bool is_stored(const UOp& u) { return is_whole_memory(u) || u.is(Op::CONTIGUOUS) || is_transfer(u); }
 
+/// Whether it can be moved as it lies in memory.
+bool is_as_stored(const UOp& u) { return u.is(Op::RESHAPE) ? is_as_stored(u.src(0)) : is_stored(u); }
+
 const Rules<void>& rules() {
   static const Rules<void>& table = *new Rules<void>(
       Rules<void>{
@@ -54,11 +57,11 @@ const Rules<void>& rules() {
            [](const Match& m) {
              const Symbol from = device_of(m[x]);
              if (from.empty() || from == m[copy].arg_as<DeviceArg>().device) return m[x];
-             if (is_stored(m[x])) return UOp();
+             if (is_as_stored(m[x])) return UOp();
              return m[copy].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})});
            }},
           {pat(Op::COLLECTIVE, {x}).named(all),
-           [](const Match& m) { return is_stored(m[x]) ? UOp() : m[all].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})}); }},
+           [](const Match& m) { return is_as_stored(m[x]) ? UOp() : m[all].with_src(UOps{UOp(Op::CONTIGUOUS, m[x].dtype(), {m[x]})}); }},
       } +
       symbolic::data_rules() + symbolic::movement_rules());
   return table;

@@ -10,6 +10,7 @@
 #include "rewrite/pipeline.h"
 #include "schedule/explanation.h"
 #include "schedule/finish_kernels.h"
+#include "schedule/gather_again.h"
 #include "schedule/join_nests.h"
 #include "schedule/kernel_calls.h"
 #include "schedule/memory_plan.h"
@@ -82,7 +83,8 @@ std::shared_ptr<const Plan> make_plan(const Normalized& n, const TargetOf& targe
   p.step("unroll loops", unroll_loops(p.graph()));
   p.step("share kernels", share_kernels(p.graph(), target_of));
   if (explainer) plan->explanation = std::make_shared<Explanation>(explainer->explain(p.graph()));
-  p.step("select shards", select_shards(p.graph(), target_of, first_temporary));
+  p.step("gather again", gather_again(p.graph(), first_temporary));
+  p.step("select shards", select_shards(p.graph(), target_of, first_temporary, options.only_device));
   p.step("number temporaries", number_temporaries(p.graph(), first_temporary));
   if (options.spec >= 1) verify_kernels(p.graph());
   plan->linear = p.graph();
@@ -130,6 +132,7 @@ UOp cache_key(const Normalized& n, const TargetOf& target_of, const ScheduleOpti
   ContentHasher h;
   h.add(options.memory_plan);
   h.add(options.split_reduces);
+  h.add(options.only_device.str());
   for (const UOp& b : n.inputs) h.add(target_of(b.arg_as<BufferArg>().device).key());
   return n.sink.with_arg(KernelArg{.name = Symbol(h.finish().to_hex()), .opts = {}});
 }
@@ -143,15 +146,14 @@ class KnownTargets {
  public:
   explicit KnownTargets(const TargetOf& target_of) : target_of_(target_of) {}
   const Target& operator()(Symbol device) {
-    for (const auto& [name, target] : known_)
-      if (name == device) return *target;
-    known_.emplace_back(device, &target_of_(device));
-    return *known_.back().second;
+    const Target*& known = known_[device];
+    if (!known) known = &target_of_(device);
+    return *known;
   }
 
  private:
   const TargetOf& target_of_;
-  std::vector<std::pair<Symbol, const Target*>> known_;
+  std::unordered_map<Symbol, const Target*> known_;
 };
 
 }  // namespace

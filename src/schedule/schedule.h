@@ -47,6 +47,7 @@ struct ScheduleOptions {
   bool memory_plan = true;    ///< temporaries with disjoint lives share memory (NO_MEMORY_PLANNER)
   bool split_reduces = true;  ///< cut long reductions to few results into two kernels (SPLIT_REDUCEOP)
   bool explains = false;      ///< keep why the schedule is as it is, and log it (DEBUG=3)
+  Symbol only_device = {};    ///< of shards on several devices, what this one does, and what it gets from others
   bool open_numbers = false;  ///< numbers that the caller gave to operators are arguments of kernels (normalize.h)
   int spec = default_spec;    ///< from 1: verify the graph and the kernels (SPEC)
 

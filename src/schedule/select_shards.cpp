@@ -1,6 +1,8 @@
 #include "schedule/select_shards.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/core.h>
 #include <tinygrad/errors.h>
@@ -16,6 +18,9 @@ namespace {
 const Devices& devices_of_memory(const UOp& memory) { return memory.arg_as<ParamArg>().device; }
 int64_t elements(const UOp& memory) { return const_value(memory.src(0))->as_int(); }
 
+/// An all-reduce of which less goes to each goes to everyone at once.
+constexpr int64_t least_sliced_bytes = 64 << 10;
+
 /// Also what is gathered of a constant, which is on one device alone.
 bool is_for_shards(const UOp& call) {
   return call.src(0).is(Op::COLLECTIVE) ||
@@ -30,15 +35,15 @@ struct Term {
 
 class Selector {
  public:
-  Selector(const UOp& linear, const TargetOf& target_of, int32_t first_temporary)
-      : target_of_(target_of), first_temporary_(first_temporary), next_slot_(first_temporary) {
+  Selector(const UOp& linear, const TargetOf& target_of, int32_t first_temporary, Symbol only)
+      : target_of_(target_of), only_(only), first_temporary_(first_temporary), next_slot_(first_temporary) {
     for (const UOp& t : temporaries_of(linear, first_temporary)) next_slot_ = std::max(next_slot_, t.arg_as<ParamArg>().slot + 1);
   }
 
   void add(const UOp& call) {
     const UOp& body = call.src(0);
     if (!is_for_shards(call))
-      calls_.push_back(call);
+      push(call);
     else if (body.is(Op::COLLECTIVE))
       add_collective(body.arg_as<CollectiveArg>(), copied_to(call), copied_from(call));
     else
@@ -48,6 +53,11 @@ class Selector {
   UOp take() const { return linear_of(calls_); }
 
  private:
+  bool is_wanted(Symbol device) const { return only_.empty() || device == only_; }
+  void push(const UOp& call) {
+    if (is_wanted(devices_of_memory(call.src(1)).only())) calls_.push_back(call);
+  }
+
   /// A part of memory, where a shard has it.
   UOp part(const UOp& memory, size_t shard) {
     const Devices& devices = devices_of_memory(memory);
@@ -69,6 +79,7 @@ class Selector {
     const Devices& devices = devices_of_memory(call.src(1));
     for (size_t p = 0; p < devices.part_count(); ++p) {
       const size_t shard = devices.first_shard(p);
+      if (!is_wanted(devices[shard])) continue;
       UOps sources{body};
       for (const UOp& a : call.src().subspan(1)) {
         if (a.is(Op::PARAM))
@@ -78,7 +89,7 @@ class Selector {
         else
           sources.push_back(a);
       }
-      calls_.push_back(call.with_src(sources));
+      push(call.with_src(sources));
     }
   }
 
@@ -100,6 +111,7 @@ class Selector {
     const Devices& devices = devices_of_memory(to);
     for (size_t p = 0; p < devices.part_count(); ++p) {
       const size_t shard = devices.first_shard(p);
+      if (!is_wanted(devices[shard])) continue;
       const UOp target = part(to, shard);
       const int64_t n = elements(target), at = arg.at(shard);
       switch (arg.kind) {
@@ -125,56 +137,105 @@ class Selector {
     const Devices& devices = devices_of_memory(to);
     std::vector<bool> is_done(devices.part_count());
     for (size_t p = 0; p < is_done.size(); ++p) {
-      const size_t shard = devices.first_shard(p);
-      const std::vector<size_t> line = arg.line(shard);
-      std::vector<UOp> targets;
+      if (is_done[p]) continue;
+      const std::vector<size_t> line = arg.line(devices.first_shard(p));
+      std::vector<std::vector<UOp>> groups;  // of targets that reach each other
+      std::map<std::pair<int, Symbol>, size_t> group_of;
       for (size_t q = p; q < is_done.size(); ++q) {
-        const size_t other = devices.first_shard(q);
-        if (is_done[q] || arg.line(other)[0] != line[0]) continue;
-        const UOp target = part(to, other);
-        if (!targets.empty() && (!reaches(targets[0], target) || targets.size() + line.size() > most_arguments(target))) continue;
-        targets.push_back(target);
+        const size_t shard = devices.first_shard(q);
+        if (is_done[q] || arg.line(shard)[0] != line[0]) continue;
         is_done[q] = true;
+        const UOp target = part(to, shard);
+        const auto [group, is_new] = group_of.try_emplace(reach_of(target), groups.size());
+        if (is_new || groups[group->second].size() + line.size() >= most_arguments(target)) {
+          group->second = groups.size();
+          groups.emplace_back();
+        }
+        groups[group->second].push_back(target);
       }
-      if (targets.empty()) continue;
-      std::ranges::rotate(targets, targets.begin() + std::ptrdiff_t(next_device_++ % targets.size()));
-      add_up(arg, targets, from, shard, 0);
+      for (std::vector<UOp>& targets : groups)
+        std::ranges::rotate(targets, targets.begin() + std::ptrdiff_t(next_device_++ % targets.size()));
+      const int64_t bytes = elements(groups[0][0]) * int64_t(itemsize(to.dtype()));
+      if (groups.size() > 2 && bytes * int64_t(groups.size()) >= least_sliced_bytes)
+        add_sliced_allreduce(arg, groups, from, devices.first_shard(p));
+      else
+        for (const std::vector<UOp>& targets : groups) add_up(arg, targets, from, devices.first_shard(p), 0);
     }
   }
 
-  /// Whether kernels of the device that has `mine` can use `other`.
-  bool reaches(const UOp& mine, const UOp& other) const {
-    const Devices &a = devices_of_memory(mine), &b = devices_of_memory(other);
-    return a == b || (rank_of(a.only()) == rank_of(b.only()) && target_of_(a.only()).shares_memory && target_of_(b.only()).shares_memory);
+  /// Each of several groups adds up a slice, and gives it to the others: what goes to each is twice what there is, however many they are.
+  void add_sliced_allreduce(const CollectiveArg& arg, std::span<const std::vector<UOp>> groups, const UOp& from, size_t shard) {
+    struct Slice {
+      UOp memory;
+      int64_t begin;
+      std::vector<Term> terms;
+    };
+    const UOp& whole = groups[0][0];
+    const auto count_of_groups = int64_t(groups.size());
+    const int64_t most = (elements(whole) / (16 * count_of_groups) + 1) * 16;
+    std::vector<Slice> slices;
+    for (const std::vector<UOp>& targets : groups) {
+      const int64_t begin = int64_t(slices.size()) * most, count = std::min(most, elements(whole) - begin);
+      if (count <= 0) break;
+      const UOp memory = temporary(targets[0], count);
+      slices.push_back({memory, begin, terms_for(arg, memory, from, shard, begin)});
+    }
+    for (const Slice& s : slices) sum(arg.op, std::span(&s.memory, 1), s.terms);
+    for (const Slice& s : slices)
+      for (const std::vector<UOp>& targets : groups)
+        for (const UOp& target : targets) copy(target, s.memory, {s.begin, 0, elements(s.memory)});
   }
+
+  /// Equal for devices whose kernels can use each other's memory: its rank, and a device that does not share its memory.
+  std::pair<int, Symbol> reach_of(const UOp& memory) const {
+    const Symbol device = devices_of_memory(memory).only();
+    return {rank_of(device), target_of_(device).shares_memory ? Symbol() : device};
+  }
+  /// Whether kernels of the device that has `mine` can use `other`.
+  bool reaches(const UOp& mine, const UOp& other) const { return reach_of(mine) == reach_of(other); }
   size_t most_arguments(const UOp& of_kernel) const {
     return size_t(std::max(target_of_(devices_of_memory(of_kernel).only()).max_buffers, 3));
   }
 
-  void copy(const UOp& target, const UOp& source, const CopyRange& range) { calls_.push_back(copy_of_range(target, source, range)); }
+  void copy(const UOp& target, const UOp& source, const CopyRange& range) {
+    if (is_wanted(devices_of_memory(target).only())) calls_.push_back(copy_of_range(target, source, range));
+  }
 
-  /// What the shards of a line have from an element on, combined in their order, into each of the targets, by the device of the first. What
-  /// that does not reach is copied first.
-  void add_up(const CollectiveArg& arg, std::span<const UOp> targets, const UOp& from, size_t shard, int64_t begin) {
-    const UOp& target = targets[0];
+  UOp temporary(const UOp& beside, int64_t count) {
+    return param(beside.dtype(), count, {.slot = next_slot_++, .device = devices_of_memory(beside)});
+  }
+
+  /// What the shards of a line have from an element on, in their order, for a kernel that writes to `target`. What its device does not
+  /// reach is copied.
+  std::vector<Term> terms_for(const CollectiveArg& arg, const UOp& target, const UOp& from, size_t shard, int64_t begin) {
     std::vector<Term> terms;
+    if (!is_wanted(devices_of_memory(target).only())) return terms;
     for (size_t s : arg.line(shard)) {
       const UOp source = part(from, s);
       if (reaches(target, source)) {
         terms.push_back({source, begin});
         continue;
       }
-      const UOp here = param(target.dtype(), elements(target), {.slot = next_slot_++, .device = devices_of_memory(target)});
+      const UOp here = temporary(target, elements(target));
       copy(here, source, {0, begin, elements(target)});
       terms.push_back({here});
     }
+    return terms;
+  }
+
+  /// Combines terms into each of the targets, by the device of the first.
+  void sum(Op op, std::span<const UOp> targets, std::span<const Term> terms) {
     // A kernel has so many arguments at most: the next ones go on with what those before it stored.
-    const size_t most = most_arguments(target) - targets.size();
+    const size_t most = most_arguments(targets[0]) - targets.size();
     for (size_t i = 0; i < terms.size();) {
       const size_t n = std::min(most, terms.size() - i);
-      calls_.push_back(sum_of(arg.op, targets, std::span(terms).subspan(i, n), i > 0));
+      push(sum_of(op, targets, terms.subspan(i, n), i > 0));
       i += n;
     }
+  }
+
+  void add_up(const CollectiveArg& arg, std::span<const UOp> targets, const UOp& from, size_t shard, int64_t begin) {
+    sum(arg.op, targets, terms_for(arg, targets[0], from, shard, begin));
   }
 
   /// Combines the terms, behind what is in the targets already where it `goes_on`.
@@ -207,6 +268,7 @@ class Selector {
   }
 
   const TargetOf& target_of_;
+  const Symbol only_;
   const int32_t first_temporary_;
   int32_t next_slot_;
   size_t next_device_ = 0;
@@ -217,9 +279,9 @@ class Selector {
 
 }  // namespace
 
-UOp select_shards(const UOp& linear, const TargetOf& target_of, int32_t first_temporary) {
+UOp select_shards(const UOp& linear, const TargetOf& target_of, int32_t first_temporary, Symbol only) {
   if (std::ranges::none_of(linear.src(), is_for_shards)) return linear;
-  Selector selector(linear, target_of, first_temporary);
+  Selector selector(linear, target_of, first_temporary, only);
   for (const UOp& call : linear.src()) selector.add(call);
   return selector.take();
 }

@@ -83,9 +83,9 @@ UOp taken_apart(const UOp& x, int axis, int to, int64_t count) {
 }
 
 /// Without the last cut of the list along its axis.
-UOp gathered(const UOp& x, const Shape& shape, const ShardedAxes& axes, size_t number, const Devices& devices) {
+UOp gathered(const UOp& x, const Shape& shape, const ShardedAxes& axes, size_t number, const Devices& devices, bool is_transient) {
   const ShardedAxis& a = axes[number];
-  const UOp all = collective(x, {.kind = Collective::allgather, .devices = devices, .along = {a.mesh}});
+  const UOp all = collective(x, {.kind = Collective::allgather, .is_transient = is_transient, .devices = devices, .along = {a.mesh}});
   return joined(all, 0, a.axis, size_before_cut(shape, axes, number));
 }
 
@@ -95,7 +95,9 @@ UOp cut(const UOp& x, const ShardedAxis& a, const Devices& devices) {
     CollectiveArg arg = x.arg_as<CollectiveArg>();
     if (arg.kind == Collective::allreduce && arg.along.size() == 1 && arg.along[0] == a.mesh) {
       arg.kind = Collective::reducescatter;
-      return collective(taken_apart(x.src(0), a.axis, 0, a.mesh.count), std::move(arg));
+      // The terms are computed as for an all-reduce, so that they are the same.
+      const UOp terms(Op::CONTIGUOUS, x.dtype(), {x.src(0)});
+      return collective(taken_apart(terms, a.axis, 0, a.mesh.count), std::move(arg));
     }
   }
   const int64_t n = shape_of(x)[size_t(a.axis)].value(), part = (n + a.mesh.count - 1) / a.mesh.count;
@@ -122,13 +124,14 @@ size_t common_cuts(const ShardedAxes& a, const ShardedAxes& b, int axis) {
 }
 
 /// Divided in another way, on the same devices.
-UOp resharded(UOp x, const Shape& shape, const ShardedAxes& from, const ShardedAxes& to, const Devices& devices) {
+UOp resharded(UOp x, const Shape& shape, const ShardedAxes& from, const ShardedAxes& to, const Devices& devices,
+              bool is_transient = false) {
   ShardedAxes have = from;
   for (size_t i = have.size(); i-- > 0;) {
     const int axis = have[i].axis;
     const auto cuts_before = size_t(std::count_if(have.begin(), have.begin() + i, [&](const ShardedAxis& a) { return a.axis == axis; }));
     if (cuts_before < common_cuts(have, to, axis)) continue;
-    x = gathered(x, shape, have, i, devices);
+    x = gathered(x, shape, have, i, devices, is_transient);
     have.erase(have.begin() + i);
   }
   SmallVector<size_t, 6> seen(shape.size(), 0);
@@ -180,7 +183,7 @@ class Sharder {
     const Spread how = spread(u, given);
     axes_[u] = how.result;
     if (u.is(Op::SHARD)) return divided(u.src(0), devices, how.result);
-    if (u.is(Op::UNSHARD)) return tinygrad::reshape(done_[u.src(0)], shard_shape(shape_of(u), how.result));
+    if (u.is(Op::UNSHARD)) return read(u, devices, how.result);
     UOps sources;
     for (size_t i = 0; i < u.src_count(); ++i) sources.push_back(divided(u.src(i), devices, how.sources[i]));
     switch (u.op()) {
@@ -195,6 +198,15 @@ class Sharder {
       default: break;
     }
     return u.with_src(sources);
+  }
+
+  /// What the shards have of memory.
+  UOp shards_of(const UOp& memory) {
+    return tinygrad::reshape(done_[memory.src(0)], shard_shape(shape_of(memory), stored_axes(memory.arg_as<ShardingArg>())));
+  }
+
+  UOp read(const UOp& memory, const Devices& devices, const ShardedAxes& axes) {
+    return resharded(shards_of(memory), shape_of(memory), stored_axes(memory.arg_as<ShardingArg>()), axes, devices, true);
   }
 
   /// Of the shards, then of all of them. What is no element of the value does not count.
@@ -240,6 +252,13 @@ class Sharder {
     return false;
   }
 
+  /// What has the same value and is computed where it is used.
+  static const UOp& value_of(const UOp& u) {
+    const UOp* x = &u;
+    while (x->in(Group::identity) && !x->is(Op::CONTIGUOUS)) x = &x->src(0);
+    return *x;
+  }
+
   /// A source as the shards need it.
   UOp divided(const UOp& u, const Devices& devices, const ShardedAxes& axes) {
     const UOp& local = done_[u];
@@ -255,18 +274,31 @@ class Sharder {
   UOp moved(const UOp& u, const Devices& devices, const ShardedAxes& axes) {
     const ShardedAxes& from = axes_[u];
     if (from == axes) return done_[u];
-    const UOp* view = &u;
-    while (view->in(Group::identity) && !view->is(Op::CONTIGUOUS)) view = &view->src(0);
-    if (const std::optional<ShardedAxes> below = below_view(*view, axes)) {
-      const UOp source = divided(view->src(0), devices, *below);
-      UOps sources(view->src());
-      sources[0] = source;
-      if (view->is(Op::PERMUTE)) return view->with_src(sources);
-      const Shape shape = shard_shape(shape_of(*view), axes);
-      return view->is(Op::EXPAND) ? tinygrad::expand(source, shape) : tinygrad::reshape(source, shape);
+    const UOp& x = value_of(u);
+    if (x.is(Op::UNSHARD)) return read(x, devices, axes);
+    UOps sources(x.src());
+    if (is_by_element(x) && has_sums(x, 6)) {
+      for (UOp& s : sources) s = divided(s, devices, shape_of(s).empty() ? ShardedAxes() : axes);
+      return x.with_src(sources);
+    }
+    if (const std::optional<ShardedAxes> below = below_view(x, axes)) {
+      sources[0] = divided(x.src(0), devices, *below);
+      if (x.is(Op::PERMUTE)) return x.with_src(sources);
+      const Shape shape = shard_shape(shape_of(x), axes);
+      return x.is(Op::EXPAND) ? tinygrad::expand(sources[0], shape) : tinygrad::reshape(sources[0], shape);
     }
     return resharded(done_[u], shape_of(u), from, axes, devices);
   }
+
+  /// Whether sums over the shards are in it, of which each shard that needs a part of it needs that part alone.
+  bool has_sums(const UOp& u, int depth) const {
+    const UOp& x = value_of(u);
+    const UOp* local = done_.find(x);
+    if (local && local->is(Op::COLLECTIVE) && local->arg_as<CollectiveArg>().kind == Collective::allreduce) return true;
+    const bool is_looked_into = is_by_element(x) || x.is(Op::PERMUTE) || x.is(Op::RESHAPE);
+    return is_looked_into && depth > 0 && std::ranges::any_of(x.src(), [&](const UOp& s) { return has_sums(s, depth - 1); });
+  }
+  static bool is_by_element(const UOp& u) { return u.in(Group::alu) || u.is(Op::CAST); }
 
   static UOp scattered(const UOp& x, const Devices& devices, const ShardedAxes& axes) {
     CollectiveArg arg{.kind = Collective::scatter, .devices = devices};
@@ -282,14 +314,16 @@ class Sharder {
 
   /// A value of several devices, all of it.
   UOp on_one(const UOp& u, Symbol device) {
-    const ShardedAxes& axes = axes_[u];
+    const UOp& value = value_of(u);
+    const bool is_memory = value.is(Op::UNSHARD);
+    const ShardedAxes axes = is_memory ? stored_axes(value.arg_as<ShardingArg>()) : axes_[u];
     CollectiveArg arg{.kind = Collective::gather, .devices = device};
     Shape shape;
     for (const ShardedAxis& a : axes) {
       arg.along.push_back(a.mesh);
       shape.push_back(a.mesh.count);
     }
-    const UOp& local = done_[u];
+    const UOp local = is_memory ? shards_of(value) : done_[u];
     shape.append(shape_of(local).begin(), shape_of(local).end());
     UOp out = tinygrad::reshape(collective(local, std::move(arg)), shape);
     for (size_t i = axes.size(); i-- > 0;) out = joined(out, int(i), int(i) + axes[i].axis, size_before_cut(shape_of(u), axes, i));
@@ -298,20 +332,23 @@ class Sharder {
 
   UOp store(const UOp& u, const Devices& devices) {
     const UOp &target = u.src(0), &written = u.src(1);
-    if (is_of_each_shard(target)) {
-      const ShardedAxes axes = shape_of(written).empty() ? ShardedAxes() : axes_[target];
-      return tinygrad::store(done_[target], divided(written, devices, axes));
+    const bool is_all = target.is(Op::UNSHARD);
+    if (is_all || is_of_each_shard(target)) {
+      const ShardedAxes axes = is_all ? stored_axes(target.arg_as<ShardingArg>()) : axes_[target];
+      return tinygrad::store(is_all ? shards_of(target) : done_[target],
+                             divided(written, devices, shape_of(written).empty() ? ShardedAxes() : axes));
     }
     return of(whole_store(target, written));
   }
 
   /// Whether the elements of a view are those of the shards' memory, shard by shard.
   bool is_of_each_shard(const UOp& view) const {
-    for (const UOp* u = &view; !u->is(Op::UNSHARD); u = &u->src(0)) {
+    const UOp* u = &view;
+    for (; !u->is(Op::UNSHARD); u = &u->src(0)) {
       const ShardedAxes& below = *axes_.find(u->src(0));
       if (spread(*u, std::span(&below, 1)).sources[0] != below) return false;
     }
-    return true;
+    return !has_gathered_axes(u->arg_as<ShardingArg>());
   }
 
   /// The store into a view as one of all that the view shows elements of.
@@ -324,7 +361,9 @@ class Sharder {
       all = below(*u, all);
       inside = below(*u, inside);
     }
-    return tinygrad::store(*u, where(inside, all, *u));
+    const ShardingArg& arg = u->arg_as<ShardingArg>();
+    const UOp before(Op::SHARD, u->dtype(), {*u}, ShardingArg{arg.devices, stored_axes(arg)});
+    return tinygrad::store(*u, where(inside, all, before));
   }
 
   /// Where the elements of a view's value are in what it shows; 0 elsewhere.

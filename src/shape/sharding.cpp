@@ -10,6 +10,21 @@
 
 namespace tinygrad {
 
+ShardedAxes stored_axes(const ShardingArg& arg) {
+  ShardedAxes out = arg.axes;
+  for (ShardedAxis& a : out) a.is_gathered = false;
+  return out;
+}
+
+ShardedAxes read_axes(const ShardingArg& arg) {
+  ShardedAxes out;
+  for (const ShardedAxis& a : arg.axes)
+    if (!a.is_gathered) out.push_back(a);
+  return out;
+}
+
+bool has_gathered_axes(const ShardingArg& arg) { return std::ranges::any_of(arg.axes, &ShardedAxis::is_gathered); }
+
 Shape shard_shape(const Shape& shape, std::span<const ShardedAxis> axes) {
   Shape out = shape;
   for (const ShardedAxis& a : axes) {
@@ -189,8 +204,8 @@ Spread spread(const UOp& u, std::span<const ShardedAxes> sources) {
   const ShardedAxes none;
   const ShardedAxes& x = sources.empty() ? none : sources[0];
   switch (u.op()) {
-    case Op::SHARD:
-    case Op::UNSHARD: return of_one(u.arg_as<ShardingArg>().axes, u.arg_as<ShardingArg>().axes, u.src_count());
+    case Op::SHARD: return of_one(stored_axes(u.arg_as<ShardingArg>()), stored_axes(u.arg_as<ShardingArg>()), u.src_count());
+    case Op::UNSHARD: return of_one(read_axes(u.arg_as<ShardingArg>()), read_axes(u.arg_as<ShardingArg>()), u.src_count());
     case Op::COPY: return of_one(x, {}, 1);
     case Op::RESHAPE: return spread_reshape(u, x);
     case Op::REDUCE: return spread_reduce(u, x);
@@ -239,7 +254,7 @@ const ShardedAxes& Shardings::of(const UOp& root) {
     if (known_.contains(u)) continue;
     ShardedAxes result;
     if (u.is(Op::UNSHARD)) {
-      result = u.arg_as<ShardingArg>().axes;
+      result = read_axes(u.arg_as<ShardingArg>());
     } else if (u.dtype() != DType::void_ && devices_of(u).are_several()) {
       std::vector<ShardedAxes> sources;
       for (const UOp& s : scope_sources(u)) {
@@ -255,7 +270,8 @@ const ShardedAxes& Shardings::of(const UOp& root) {
 
 std::string to_string(std::span<const ShardedAxis> axes) {
   std::string out;
-  for (const ShardedAxis& a : axes) out += fmt::format("{}axis {} over {}", out.empty() ? "" : ", ", a.axis, a.mesh.count);
+  for (const ShardedAxis& a : axes)
+    out += fmt::format("{}axis {} over {}{}", out.empty() ? "" : ", ", a.axis, a.mesh.count, a.is_gathered ? ", gathered by readers" : "");
   return out.empty() ? "copies" : out;
 }
 

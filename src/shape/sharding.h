@@ -13,6 +13,11 @@ namespace tinygrad {
 
 using ShardedAxes = SmallVector<ShardedAxis, 2>;
 
+/// How a value is divided in memory, and how it is for those who read it, who see what is gathered there whole.
+ShardedAxes stored_axes(const ShardingArg& arg);
+ShardedAxes read_axes(const ShardingArg& arg);
+bool has_gathered_axes(const ShardingArg& arg);
+
 /// What a shard has of a value of this shape: along a sharded axis of n elements ceil(n / count), the last shards less or nothing of it and
 /// padding that holds anything.
 Shape shard_shape(const Shape& shape, std::span<const ShardedAxis> axes);

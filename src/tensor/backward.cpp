@@ -12,6 +12,8 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/movement.h"
+#include "shape/device.h"
+#include "shape/sharding.h"
 #include "tensor/handle.h"
 #include "tensor/history.h"
 #include "tensor/memory.h"
@@ -69,6 +71,13 @@ std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::unord
 
 uint64_t id_of(const UOp& tensor) { return tensor.arg_as<TensorArg>().id; }
 
+/// Divided as the tensor's memory is where its readers gather that.
+UOp divided_as_memory(const UOp& gradient, const UOp& tensor) {
+  if (!devices_of(tensor).are_several()) return gradient;
+  const ShardingArg where = Placements().of(tensor);
+  return has_gathered_axes(where) ? placed(gradient, {where.devices, stored_axes(where)}) : gradient;
+}
+
 /// The tensor gets the gradient, or adds it to the one it has, which stays the same tensor.
 void accumulate(detail::TensorCell& cell, const UOp& gradient) {
   Tensor before = cell.grad();
@@ -101,7 +110,7 @@ const Tensor& Tensor::backward(const Tensor& gradient) const& {
   check_history(root, oldest);
   const std::vector<UOp> grads = gradients_of(root, seed, places);
   for (size_t i = 0; i < cells.size(); ++i)
-    if (grads[i]) accumulate(*cells[i], grads[i]);
+    if (grads[i]) accumulate(*cells[i], divided_as_memory(grads[i], cells[i]->node()));
   return *this;
 }
 
@@ -121,7 +130,7 @@ std::vector<Tensor> Tensor::gradient(std::span<const Tensor> targets, const Tens
   std::vector<Tensor> out;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const UOp& g = grads[places.at(id_of(nodes[i]))];
-    out.push_back(g ? wrap(g) : targets[i].zeros_like());
+    out.push_back(g ? wrap(divided_as_memory(g, nodes[i])) : targets[i].zeros_like());
   }
   return out;
 }

@@ -23,6 +23,8 @@ Devices named_devices(std::string_view list);
 UOp placed(const UOp& x, const ShardingArg& where);
 /// A value that is divided as another one where that is on several devices; as it is otherwise.
 UOp placed_like(const UOp& other, const UOp& x);
+/// The same of memory for it: what the other's readers gather is gathered by its readers, too.
+UOp placed_as_memory(const UOp& other, const UOp& x);
 /// The same of what a builder makes for a device, or for a list of several of which it need not know.
 template <class Build>
 UOp built_on(std::string_view devices, Build&& build) {

@@ -176,6 +176,10 @@ ShardingArg Placements::of(const UOp& value) {
   const Devices devices = devices_of(value);
   if (devices.empty()) return {Device::default_name(), {}};
   if (!devices.are_several()) return {devices, {}};
+  const UOp* root = &value;
+  while (root->in(Group::identity) || root->is(Op::REALIZED)) root = &root->src(0);
+  if ((root->is(Op::SHARD) || root->is(Op::UNSHARD)) && has_gathered_axes(root->arg_as<ShardingArg>()))
+    return {devices.apart(), root->arg_as<ShardingArg>().axes};
   roots_.push_back(schedule::inline_calls(value));
   return {devices.apart(), shardings_.of(roots_.back())};
 }

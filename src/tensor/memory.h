@@ -62,7 +62,8 @@ UOp whole_buffer(const UOp& node);
 /// The same of memory on several devices, too: the MSTACK of which the node is all elements.
 UOp whole_memory(const UOp& node);
 
-/// Where a value is, or would be in memory: its devices, by default the default one, and how it is divided among them.
+/// Where a value is, or would be in memory: its devices, by default the default one, and how it is divided among them. Gathered axes are
+/// those of memory, and of what is going to be such memory; what is computed of it has none.
 class Placements {
  public:
   ShardingArg of(const UOp& value);

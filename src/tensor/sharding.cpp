@@ -75,7 +75,13 @@ UOp placed(const UOp& x, const ShardingArg& where) {
   return UOp(Op::SHARD, there.dtype(), {there}, where);
 }
 
-UOp placed_like(const UOp& other, const UOp& x) { return devices_of(other).are_several() ? placed(x, Placements().of(other)) : x; }
+UOp placed_like(const UOp& other, const UOp& x) {
+  if (!devices_of(other).are_several()) return x;
+  const ShardingArg where = Placements().of(other);
+  return placed(x, {where.devices, stored_axes(where)});
+}
+
+UOp placed_as_memory(const UOp& other, const UOp& x) { return devices_of(other).are_several() ? placed(x, Placements().of(other)) : x; }
 
 }  // namespace tensor
 
@@ -118,7 +124,8 @@ Tensor Tensor::shard(const Mesh& mesh, const std::vector<MeshCut>& cuts) const {
   for (size_t i = 0; i < cuts.size(); ++i) {
     for (size_t j = 0; j < i; ++j)
       if (cuts[j].direction == cuts[i].direction) throw ValueError(fmt::format("shard: direction {} is given twice", cuts[i].direction));
-    where.axes.push_back({checked_axis(*this, cuts[i].axis), {mesh.size(cuts[i].direction), mesh.stride(cuts[i].direction)}});
+    const MeshAxis along{mesh.size(cuts[i].direction), mesh.stride(cuts[i].direction)};
+    where.axes.push_back({checked_axis(*this, cuts[i].axis), along, cuts[i].is_gathered});
   }
   return wrap_view(placed(uop(), where)).is_param_(is_param());
 }
@@ -126,7 +133,7 @@ Tensor Tensor::shard(const Mesh& mesh, const std::vector<MeshCut>& cuts) const {
 Tensor Tensor::shard_like(const Tensor& y) const {
   const ShardingArg where = Placements().of(y.uop());
   for (const ShardedAxis& a : where.axes) checked_axis(*this, a.axis);
-  return wrap_view(placed(uop(), where)).is_param_(is_param());
+  return wrap_view(placed(uop(), {where.devices, stored_axes(where)})).is_param_(is_param());
 }
 
 Tensor& Tensor::shard_(const std::vector<std::string>& devices, std::optional<int> axis) & { return replace(shard(devices, axis)); }

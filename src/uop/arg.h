@@ -156,9 +156,11 @@ enum class Collective : uint8_t {
 };
 std::string_view name(Collective collective);
 /// COLLECTIVE: `devices` are those of the result, `along` the directions of the mesh, outermost first; n is the product of their counts.
+/// The result of a transient one is not kept for long: it is done again for those that read it later.
 struct CollectiveArg {
   Collective kind = {};
   Op op = Op::ADD;
+  bool is_transient = false;
   Devices devices = {};
   SmallVector<MeshAxis, 2> along = {};
   auto operator<=>(const CollectiveArg&) const = default;

@@ -81,12 +81,14 @@ struct MeshAxis {
 };
 inline uint64_t hash_value(const MeshAxis& m) noexcept { return hash_all(m.count, m.stride); }
 
-/// An axis of a value that is cut into as many equal parts as the mesh has shards along `mesh`, the last ones padded.
+/// An axis of a value that is cut into as many equal parts as the mesh has shards along `mesh`, the last ones padded. Of memory it may be
+/// gathered: then whoever reads it sees an axis that is not cut.
 struct ShardedAxis {
   int32_t axis = 0;
   MeshAxis mesh = {};
+  bool is_gathered = false;
   auto operator<=>(const ShardedAxis&) const = default;
 };
-inline uint64_t hash_value(const ShardedAxis& a) noexcept { return hash_all(a.axis, a.mesh); }
+inline uint64_t hash_value(const ShardedAxis& a) noexcept { return hash_all(a.axis, a.mesh, a.is_gathered); }
 
 }  // namespace tinygrad

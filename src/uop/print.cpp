@@ -97,12 +97,14 @@ std::string to_string(const Arg& arg) {
           [](const StoreArg& a) { return fmt::format("{}", a.id); },
           [](const ShardingArg& a) {
             std::string s = to_string(a.devices);
-            for (const ShardedAxis& x : a.axes) s += fmt::format("; axis {} over {}", x.axis, to_string(x.mesh));
+            for (const ShardedAxis& x : a.axes)
+              s += fmt::format("; axis {} over {}", x.axis, to_string(x.mesh)) + (x.is_gathered ? " gathered" : "");
             return s;
           },
           [](const CollectiveArg& a) {
             std::string s(name(a.kind));
             if (a.kind == Collective::allreduce || a.kind == Collective::reducescatter) s += fmt::format(" {}", tinygrad::name(a.op));
+            if (a.is_transient) s += " transient";
             for (const MeshAxis& m : a.along) s += fmt::format(" over {}", to_string(m));
             return s + (a.devices.empty() ? "" : fmt::format(" to {}", to_string(a.devices)));
           },
@@ -144,7 +146,7 @@ uint64_t hash_arg(const Arg& arg) {
                      [](const HistoryArg& a) { return hash_all(a.id); },
                      [](const StoreArg& a) { return hash_all(a.id); },
                      [](const ShardingArg& a) { return hash_all(a.devices, a.axes); },
-                     [](const CollectiveArg& a) { return hash_all(a.kind, a.op, a.devices, a.along); },
+                     [](const CollectiveArg& a) { return hash_all(a.kind, a.op, a.is_transient, a.devices, a.along); },
                  },
                  arg);
   return hash_combine(arg.index(), h);

@@ -357,7 +357,7 @@ TEST(Schedule, StepsGoFromListToList) {
   rewrite::set_rewrite_observer(previous);
   EXPECT_EQ(recorder.steps, (std::vector<std::string>{"shard", "prepare", "split sums", "split reduces", "rangeify", "merge kernels",
                                                       "repeat kernels", "join nests", "finish kernels", "unroll loops", "share kernels",
-                                                      "select shards", "number temporaries", "memory plan"}));
+                                                      "gather again", "select shards", "number temporaries", "memory plan"}));
   EXPECT_EQ(recorder.graphs.back(), s.plan->linear);
 }
 

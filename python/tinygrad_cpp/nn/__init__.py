@@ -18,10 +18,10 @@ from tinygrad_cpp._core import (
   Module,
   RMSNorm,
 )
-from tinygrad_cpp.nn import datasets, optim, state, utils
+from tinygrad_cpp.nn import datasets, optim, parallel, state, utils
 
 __all__ = [
   "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Embedding", "GroupNorm",
-  "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d", "Linear", "Module", "RMSNorm", "datasets", "optim", "state",
+  "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d", "Linear", "Module", "RMSNorm", "datasets", "optim", "parallel", "state",
   "utils",
 ]

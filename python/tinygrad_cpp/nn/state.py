@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import os
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from tinygrad_cpp import _core
 from tinygrad_cpp._core import (
@@ -24,8 +24,8 @@ from tinygrad_cpp._core import (
 )
 
 __all__ = [
-  "LoadReport", "TensorIO", "accept_filename", "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save",
-  "tar_extract", "torch_load", "zip_extract",
+  "Checkpoint", "LoadReport", "TensorIO", "accept_filename", "get_parameters", "get_state_dict", "gguf_load", "load_checkpoint", "load_state_dict",
+  "safe_load", "safe_load_metadata", "safe_save", "save_checkpoint", "tar_extract", "torch_load", "zip_extract",
 ]
 
 
@@ -102,6 +102,27 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
 def get_parameters(obj: Any) -> list[Tensor]:
   """The tensors of an object."""
   return list(get_state_dict(obj).values())
+
+
+class Checkpoint(NamedTuple):
+  """What load_checkpoint() found: tensors in files, of which pages are loaded as they are used."""
+
+  step: int
+  tensors: dict[str, Tensor]
+  metadata: dict[str, str]
+  path: str
+
+
+def save_checkpoint(folder: str | os.PathLike[str], step: int, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None, keep: int = 2) -> None:
+  """Writes tensors as FOLDER/step-STEP: files of safetensors and their index. The folder takes its name when it is complete; of the complete
+  ones the last `keep` stay. Ranks call it together, and each writes some of the tensors."""
+  _core.save_checkpoint(folder, step, tensors, metadata or {}, keep)
+
+
+def load_checkpoint(folder: str | os.PathLike[str]) -> Checkpoint | None:
+  """The last complete checkpoint of a folder, which any number of ranks may have written; None if there is none."""
+  found = _core.load_checkpoint(folder)
+  return None if found is None else Checkpoint(*found)
 
 
 def load_state_dict(model: Any, state_dict: dict[str, Tensor], strict: bool = True, verbose: bool = True, consume: bool = False,

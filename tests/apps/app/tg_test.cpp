@@ -239,6 +239,49 @@ TEST(Tg, TrainsTheSameForAnyNumberOfRanks) {
   }
 }
 
+TEST(Tg, GoesOnFromACheckpoint) {
+  const TempFolder folder;
+  const std::string train = "train digits --seed 3 --json --png '' --shards 4 --checkpoint " + folder.path("run"),
+                    command = train + " --epochs 3";
+  const Ran whole = run_tg(command);
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  ASSERT_EQ(whole.lines().size(), 4U);
+  // As if it had been killed in the third epoch; the devices are others when it goes on.
+  std::filesystem::remove_all(folder.path("run/step-00000003"));
+  const Ran rest = run_tg(command + " --devices 2");
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_NE(rest.err.find("going on behind epoch 2 of 3"), std::string::npos) << rest.err;
+  EXPECT_EQ(rest.lines(), (std::vector<std::string>{whole.lines()[2], whole.lines()[3]}));
+  EXPECT_EQ(run_tg(command).lines(), std::vector<std::string>{whole.lines()[3]});
+  const Ran other = run_tg(train + " --epochs 4");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("a checkpoint of epochs 3, here it is 4"), std::string::npos) << other.err;
+}
+
+TEST(Tg, Simulates) {
+  const TempFolder folder;
+  const std::string slow = folder.write("slow.json", R"({"between": {"latency_us": 0, "gb_s": 0.001}})"),
+                    nodes = folder.write("nodes.json", R"({"ranks_per_node": 2, "within": {"latency_us": 1, "gb_s": 100},
+                                                           "between": {"latency_us": 10, "gb_s": 10}})");
+  const auto run = [](const std::string& options) {
+    const Ran ran = run_tg("simulate mnist-train --json " + options);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return Json::parse(ran.out);
+  };
+  const Json two = run("--mesh 2 --network " + slow), eight = run("--mesh 8 --network " + slow), parts = run("--mesh 8 --fully-sharded");
+  const double weights = 4.0 * (32 * 26 + 32 * (32 * 25 + 1) + 64 * (32 * 9 + 1) + 64 * (64 * 9 + 1) + 2 * 96 + 5770);
+  EXPECT_NEAR(two["bytes_per_link"].get<double>(), weights, 0.02 * weights);  // and statistics of batches
+  EXPECT_NEAR(eight["bytes_per_link"].get<double>(), weights * 7 / 4, 0.2 * weights);
+  EXPECT_NEAR(two["exchange_s"].get<double>(), two["bytes_per_link"].get<double>() / 1e6, 1e-6);
+  EXPECT_NEAR(two["step_s"].get<double>(), two["compute_s"].get<double>() + two["exchange_s"].get<double>(), 1e-9);
+  EXPECT_GT(two["compute_s"].get<double>(), 0);
+  EXPECT_LT(parts["memory_per_rank"].get<double>(), eight["memory_per_rank"].get<double>() - 2 * weights);
+  EXPECT_GT(run("--mesh 4 --network " + nodes)["bytes_per_link"].get<double>(), weights);
+  EXPECT_EQ(run_tg("simulate mnist-train --mesh 3 --network " + nodes).status, 1);
+  EXPECT_EQ(run_tg("simulate mnist-train --mesh 2 --network " + folder.write("bad.json", R"({"between": {"gb_s": 1}})")).status, 1);
+  EXPECT_NE(run_tg("simulate mnist-train").status, 0);
+}
+
 TEST(Tg, ReadsDigits) {
   const TempFolder folder;
   const Ran ran = run_tg("train digits --png " + folder.path("digits.png"));
