@@ -311,7 +311,7 @@ function(tg_test_packaging)
              --build-generator "${CMAKE_GENERATOR}" --build-options ${options} ${type} ${then})
     set_tests_properties(package.${how} PROPERTIES FIXTURES_REQUIRED tg_installed RUN_SERIAL ON TIMEOUT 1500)
   endforeach()
-  add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=7850000
+  add_test(NAME package.size COMMAND "${CMAKE_COMMAND}" -DSTRIP=${CMAKE_STRIP} -DPROGRAM=$<TARGET_FILE:tg-static> -DMAX_BYTES=7900000
            -P "${PROJECT_SOURCE_DIR}/cmake/TgCheckSize.cmake")
   set_property(TEST package.install package.installed_program package.installed_worker package.find_package package.static package.toy_device
                package.size PROPERTY LABELS package)

@@ -389,6 +389,12 @@ void read_realized(std::vector<UOp>& gradients, const std::vector<UOp>& path) {
     if (!known.is(Op::REALIZED) || (known == u && devices_of(u).are_several())) continue;
     const UOp* x = &known.src(1);
     while (x->is(Op::RESHAPE)) x = &x->src(0);
+    if (u.is(Op::UNSHARD) && x->is(Op::AFTER)) {  // stores to parts of the whole
+      UOps before(u.src());
+      before[0] = *x;
+      memory[u.with_src(before)] = u;
+      continue;
+    }
     memory[*x] = shape_of(u) == shape_of(*x) ? u : ops::reshape(u, shape_of(*x));
   }
   if (memory.size() == 0) return;

@@ -228,6 +228,30 @@ TEST(Sharding, JittedCallsWithMemoryThatMoves) {
   }
 }
 
+TEST(Sharding, GradientsOfWhatIsWrittenIntoParts) {
+  struct Written {
+    Slice rows, columns;
+  };
+  for (const auto& [rows, columns] : {Written{{.start = 0, .stop = 2}, {}}, {{.start = 1, .stop = 5}, {.start = 1}}, {{}, {.stop = 2}}}) {
+    std::vector<std::vector<float>> got;
+    for (const bool is_divided : {false, true}) {
+      const auto put = [&](const Tensor& t) { return is_divided ? t.shard(two, 0) : t; };
+      Tensor x = put(Tensor::arange(18).reshape({6, 3}).cast(DType::float32) / 8).clone().realize();
+      const Tensor part = x[{rows, columns}],
+                   y = put((Tensor::arange(part.numel()).reshape(part.shape()) + 1).cast(DType::float32) / 4).realize();
+      x[{rows, columns}].assign(y * y);
+      x.realize();
+      const Tensor once = (x.tanh() * x).sum();
+      got.push_back(values(once.gradient({y})[0]));
+      x[{rows, columns}].assign(x[{rows, columns}] + y);  // once more, of what was written
+      x.realize();
+      got.push_back(values((x.tanh() * x).sum().gradient({y})[0]));
+    }
+    for (size_t i = 0; i < 2; ++i)
+      for (size_t j = 0; j < got[i].size(); ++j) EXPECT_NEAR(got[i][j], got[i + 2][j], 1e-5f) << i << " " << j;
+  }
+}
+
 TEST(Sharding, CanBeCancelled) {
   const Tensor w = numbers({256, 256}, 3).shard(two, 0).realize(), kept = (w + 1).realize();
   const auto chain = [&](int links) {
