@@ -91,6 +91,7 @@ void add_simulate(CLI::App& app) {
   command->add_option("--mesh", o.ranks, "How many ranks")->required()->check(CLI::Range(2, 4096));
   command->add_option("--network", o.network, "Latency and speed of links")->type_name("FILE");
   command->add_flag("--fully-sharded", o.fully_sharded, "Parts of weights and state on each rank, in place of copies");
+  command->add_flag("--measure", o.measure, "Run it instead, started by mpirun with as many ranks, to compare with");
   command->add_flag("--json", o.json, "Print one JSON object: step_s, bytes_per_link, memory_per_rank and more");
   command->callback([] { simulate_model(o); });
 }

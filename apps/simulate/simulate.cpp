@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include <tinygrad/comm.h>
 #include <tinygrad/context.h>
+#include <tinygrad/device.h>
 #include <tinygrad/errors.h>
 #include <tinygrad/simulate.h>
 
@@ -66,12 +68,30 @@ Network read_network(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+Workload workload(const SimulateArgs& o, const char* device_of_rank) {
+  Spread spread{.fully_sharded = o.fully_sharded};
+  for (int r = 0; r < o.ranks; ++r) spread.devices.push_back(canonical_device(device_of_rank + std::to_string(r)));
+  return make_workload(o.model, spread);
+}
+
+void measure_model(const SimulateArgs& o) {
+  if (world_size() != o.ranks)
+    throw ValueError(fmt::format("--measure: there are {} ranks here; start it with `mpirun -n {}`", world_size(), o.ranks));
+  const double seconds = measure_step(workload(o, "CPU@").results);
+  if (rank() != 0) return;
+  if (o.json) return print_json({{"model", o.model}, {"ranks", o.ranks}, {"measured_step_s", seconds}});
+  fmt::print("{} on {} ranks, measured\n  step      {:>10.3f} ms\n", o.model, o.ranks, seconds * 1e3);
+}
+
+}  // namespace
+
 void simulate_model(const SimulateArgs& o) {
   const Network network = read_network(o.network);
+  if (o.measure) return measure_model(o);
   const Context without_devices{{.dev = "NULL"}};
-  Spread spread{.fully_sharded = o.fully_sharded};
-  for (int r = 0; r < o.ranks; ++r) spread.devices.push_back(fmt::format("NULL:{}", r));
-  const Workload work = make_workload(o.model, spread);
+  const Workload work = workload(o, "NULL:");
   const Simulation s = simulate(work.results, network);
   if (o.json)
     return print_json({{"model", o.model},

@@ -10,6 +10,7 @@ struct SimulateArgs {
   int ranks = 1;
   std::string network = {};  ///< a JSON file; empty: what the help text says
   bool fully_sharded = false;
+  bool measure = false;  ///< run it instead, on as many ranks
   bool json = false;
 };
 

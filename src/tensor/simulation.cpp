@@ -143,6 +143,13 @@ double median_of_runs(const schedule::Schedule& s, int repeats) {
 
 }  // namespace
 
+double measure_step(std::span<const Tensor> tensors, const SimulateOptions& options) {
+  std::vector<detail::CellPtr> cells;
+  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
+  const auto how = schedule::ScheduleOptions::from(current_options());
+  return median_of_runs(schedule::make_schedule(tensor::effects_of(cells), engine::target_of, how), options.repeats);
+}
+
 Simulation simulate(std::span<const Tensor> tensors, const Network& network, const SimulateOptions& options) {
   check(network.within, "within a node");
   check(network.between, "between nodes");

@@ -308,15 +308,19 @@ class RandomProgram {
     if (devices_.size() % 2 == 0 && devices_.size() > 2 && once_in(2)) {
       const Mesh mesh(devices_, {{"a", int(devices_.size()) / 2}, {"b", 2}});
       std::vector<MeshCut> cuts;
-      if (rank > 0 && !once_in(4)) cuts.push_back({"a", below(rank)});
-      if (rank > 0 && !once_in(4)) cuts.push_back({"b", below(rank)});
+      if (rank > 0 && !once_in(4)) cuts.push_back({"a", below(rank), once_in(3)});
+      if (rank > 0 && !once_in(4)) cuts.push_back({"b", below(rank), once_in(3)});
       text_ += " shard(mesh";
-      for (const MeshCut& c : cuts) text_ += " " + c.direction + std::to_string(c.axis);
+      for (const MeshCut& c : cuts) text_ += " " + c.direction + std::to_string(c.axis) + (c.is_gathered ? "g" : "");
       text_ += ")";
       return x.shard(mesh, cuts);
     }
     const std::optional<int> axis = rank == 0 || once_in(5) ? std::nullopt : std::optional(below(rank));
     text_ += " shard(" + std::to_string(devices_.size()) + " axis " + (axis ? std::to_string(*axis) : "none") + ")";
+    if (axis && once_in(3)) {
+      text_ += "g";
+      return x.shard(Mesh(devices_), {{"shards", *axis, true}});
+    }
     return x.shard(devices_, axis);
   }
 
