@@ -25,7 +25,8 @@ TINYGRAD_EXPORT void replicate(const Module& module, const std::vector<std::stri
 
 /// Each device has a part of every parameter, of its gradient, and of the state of an optimizer that is made later. A parameter is gathered
 /// where it is used, and again where it is used later (ZeRO-3, "fully sharded data parallel"); a step computes the same as
-/// replicate()'s, up to rounding. A parameter is cut along the first axis that divides well. Other tensors, running means for example, are copied.
+/// replicate()'s, up to rounding. A parameter is cut along the first axis that divides well. Other tensors, running means for example, are
+/// copied.
 TINYGRAD_EXPORT void fully_shard(const Module& module, const std::vector<std::string>& devices);
 /// The same along one direction of a mesh; tensors may be cut along other ones already. Throws ValueError for a tensor that is on other
 /// devices, several of them, or cut along this direction.

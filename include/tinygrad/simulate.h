@@ -43,8 +43,8 @@ struct SimulateOptions {
 /// link without speed, and for a rank that is not of a full node.
 TINYGRAD_EXPORT Simulation simulate(std::span<const Tensor> tensors, const Network& network, const SimulateOptions& options = {});
 
-/// Seconds that realize() of the tensors takes on the devices where they are, to compare with. The tensors stay as they are, but memory that
-/// realize() would write to is written. All ranks call it.
+/// Seconds that realize() of the tensors takes on the devices where they are, to compare with. The tensors stay as they are, but memory
+/// that realize() would write to is written. All ranks call it.
 TINYGRAD_EXPORT double measure_step(std::span<const Tensor> tensors, const SimulateOptions& options = {});
 
 }  // namespace tinygrad

@@ -36,7 +36,8 @@ std::optional<int> axis_to_cut(const Shape& shape, const ShardingArg& where, int
   for (size_t axis = 0; axis < have.size(); ++axis) {
     const int64_t n = have[axis].max();
     if (n < 2) continue;
-    const double padding = double((n + count - 1) / count * count) / double(n);
+    const int64_t in_parts = (n + count - 1) / count * count;
+    const double padding = double(in_parts) / double(n);
     if (!best || padding < least) best = int(axis), least = padding;
     if (least <= most_padding) break;
   }

@@ -64,7 +64,7 @@ struct Trained {
 
 /// Some steps; `place` says where the module is, `place_state` where the optimizer's state is.
 Trained train(const Names& devices, const OptimizerOf& optimizer_of, const std::function<void(const Net&)>& place,
-          const std::function<void(const nn::optim::Optimizer&)>& place_state = {}, bool jitted = false, bool clips = false) {
+              const std::function<void(const nn::optim::Optimizer&)>& place_state = {}, bool jitted = false, bool clips = false) {
   Tensor::manual_seed(5);
   const Context training{{.training = true}};
   const Net net;

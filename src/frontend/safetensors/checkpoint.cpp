@@ -2,12 +2,12 @@
 #include <tinygrad/checkpoint.h>
 
 #include <fcntl.h>
-#include <stdio.h>
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // Checkpoints: complete or not there, and the same for all who read them.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
