@@ -41,10 +41,13 @@ std::unique_ptr<Group> open_mpi();
 /// was forked by a rank, exchanges throw it.
 Group& group();
 
+/// Kinds of messages that are not those of a list.
+enum Kind : int { about_programs = 0, first_of_lists = 1, about_files = 32767 };
+
 /// What every rank says, by rank, in as many elements as `counts` has for it. All say it together.
 template <class T>
-std::vector<std::vector<T>> said_by_all(std::span<T> mine, std::span<const size_t> counts, std::string_view phase, double timeout_s) {
-  constexpr int kind = 0;
+std::vector<std::vector<T>> said_by_all(std::span<T> mine, std::span<const size_t> counts, Kind kind, std::string_view phase,
+                                        double timeout_s) {
   Group& ranks = group();
   std::vector<std::vector<T>> all(size_t(ranks.size()));
   std::vector<Message> messages;

@@ -102,8 +102,11 @@ void finalize_at_exit(int status, void* process) {
   const Functions& f = functions();
   int is_finalized = 0;
   f.finalized(&is_finalized);
-  if (Watch* watch = opened_watch; status == 0 && !has_failed && watch && reinterpret_cast<intptr_t>(process) == ::getpid()) watch->leave();
-  if (status == 0 && !has_failed && !is_finalized && reinterpret_cast<intptr_t>(process) == ::getpid()) f.finalize();
+  if (status != 0 || has_failed || is_finalized || reinterpret_cast<intptr_t>(process) != ::getpid()) return;
+  // MPI_Finalize waits for ranks that will not come, if one of them has failed.
+  Watch* const watch = opened_watch;
+  if (watch) watch->leave();
+  if (!watch || watch->wait_for_all()) f.finalize();
 }
 
 class Mpi final : public Group {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -135,6 +136,7 @@ void Watch::look() {
 
 void Watch::hear(Peer& from, int32_t said) {
   from.state = State::left;
+  has_failure_ = has_failure_ || said != none_lost;
   if (said >= 0 && size_t(said) < peers_.size() && peers_[size_t(said)].socket >= 0) peers_[size_t(said)].state = State::lost;
 }
 
@@ -154,6 +156,14 @@ void Watch::leave(std::optional<int> lost) {
   const int32_t said = lost.value_or(none_lost);
   for (const Peer& p : peers_)
     if (p.socket >= 0) (void)!::send(p.socket, &said, sizeof said, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool Watch::wait_for_all() {
+  constexpr auto pause = std::chrono::milliseconds(2);
+  for (;; std::this_thread::sleep_for(pause)) {
+    if (lost() || has_failure_) return false;
+    if (std::ranges::all_of(peers_, [](const Peer& p) { return p.socket < 0 || p.state == State::left; })) return true;
+  }
 }
 
 }  // namespace tinygrad::comm

@@ -33,6 +33,8 @@ class Watch {
   std::optional<int> lost();
   /// Says to all that this one ends, and if it does because it lost another one, which that is.
   void leave(std::optional<int> lost = {});
+  /// Waits until all others have said that they end. False once one has ended in another way, or because it lost one.
+  bool wait_for_all();
 
  private:
   struct Peer {
@@ -43,6 +45,7 @@ class Watch {
   void hear(Peer& from, int32_t said);
 
   int listener_ = -1;
+  bool has_failure_ = false;
   std::vector<Peer> peers_;
 };
 

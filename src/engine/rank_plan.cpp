@@ -60,7 +60,9 @@ RankPlan RankPlan::of(std::span<const RecordedCall> calls, std::span<const ListS
   return out;
 }
 
-int RankPlan::kind(std::span<const int64_t> variables) const { return 1 + int(hash_combine(key_, hash_range(variables)) % most_kinds); }
+int RankPlan::kind(std::span<const int64_t> variables) const {
+  return comm::first_of_lists + int(hash_combine(key_, hash_range(variables)) % most_kinds);
+}
 
 void RankPlan::compare(const Options& options) const {
   if (comm::group().size() == 1) return;
@@ -82,18 +84,20 @@ void RankPlan::compare_calls(const Options& options) const {
   const auto count = size_t(comm::group().size());
   const double timeout_s = options.comm_timeout;
   std::array<uint64_t, 2> mine{key_, keys_.size()};
-  const auto plans = comm::said_by_all(std::span<uint64_t>(mine), std::vector<size_t>(count, 2), comparing, timeout_s);
+  const auto plans =
+      comm::said_by_all(std::span<uint64_t>(mine), std::vector<size_t>(count, 2), comm::about_programs, comparing, timeout_s);
   const auto other = std::ranges::find_if(plans, [&](const auto& p) { return p != plans[0]; });
   if (other == plans.end()) return;
   const auto second = size_t(other - plans.begin());
   std::vector<size_t> counts;
   for (const auto& p : plans) counts.push_back(p[1]);
   std::vector<uint64_t> own_keys = keys_;
-  const auto keys = comm::said_by_all(std::span(own_keys), counts, comparing, timeout_s);
+  const auto keys = comm::said_by_all(std::span(own_keys), counts, comm::about_programs, comparing, timeout_s);
   const size_t first = size_t(std::ranges::mismatch(keys[0], keys[second]).in1 - keys[0].begin());
   std::string text = describe(first);
   text.resize(256);
-  const auto texts = comm::said_by_all(std::span(text), std::vector<size_t>(count, text.size()), comparing, timeout_s);
+  const auto texts =
+      comm::said_by_all(std::span(text), std::vector<size_t>(count, text.size()), comm::about_programs, comparing, timeout_s);
   const bool look_alike = texts[0] == texts[second];
   throw CommError(fmt::format("ranks run different programs: call {} is {} on rank 0, and {}{} on rank {}", first, texts[0].data(),
                               look_alike ? "another " : "", texts[second].data(), second));

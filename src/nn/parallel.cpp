@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <tinygrad/errors.h>
 #include <tinygrad/nn.h>
@@ -62,33 +65,58 @@ void add_cut(const Tensor& tensor, ShardingArg& where, const ShardedAxis& cut, c
   where.axes.push_back(cut);
 }
 
-void cut_layer(const Linear& layer, const Mesh& mesh, std::string_view direction, int axis, const char* function) {
-  for (const Tensor& t : {layer.weight, layer.bias}) {
-    if (!t.defined()) continue;
-    ShardingArg where = placement_on(t, mesh, function);
-    if (axis < t.ndim()) add_cut(t, where, {axis, along(mesh, direction)}, function);
-    put(t, where);
+/// Where tensors are to be, each once, however many names it has; all are known before the first is moved.
+class Places {
+ public:
+  template <class F>
+  void add(const Tensor& tensor, F&& where) {
+    if (seen_.insert(&tinygrad::detail::cell_of(tensor)).second) all_.emplace_back(tensor, where());
   }
+  void apply() const {
+    for (const auto& [tensor, where] : all_) put(tensor, where);
+  }
+
+ private:
+  std::unordered_set<const void*> seen_;
+  std::vector<std::pair<Tensor, ShardingArg>> all_;
+};
+
+void cut_layer(const Linear& layer, const Mesh& mesh, std::string_view direction, int axis, const char* function) {
+  Places places;
+  for (const Tensor& t : {layer.weight, layer.bias})
+    if (t.defined())
+      places.add(t, [&] {
+        ShardingArg where = placement_on(t, mesh, function);
+        if (axis < t.ndim()) add_cut(t, where, {axis, along(mesh, direction)}, function);
+        return where;
+      });
+  places.apply();
 }
 
 }  // namespace
 
 void replicate(const Module& module, const std::vector<std::string>& devices) {
   const Mesh mesh(devices);
-  for (const Tensor& t : state::get_parameters(module)) put(t, {placement_on(t, mesh, "replicate").devices, {}});
+  Places places;
+  for (const Tensor& t : state::get_parameters(module))
+    places.add(t, [&] { return ShardingArg{placement_on(t, mesh, "replicate").devices, {}}; });
+  places.apply();
 }
 
 void fully_shard(const Module& module, const std::vector<std::string>& devices) { fully_shard(module, Mesh(devices), "shards"); }
 
 void fully_shard(const Module& module, const Mesh& mesh, std::string_view direction) {
   const MeshAxis line = along(mesh, direction);
-  for (const Tensor& t : state::get_parameters(module)) {
-    ShardingArg where = placement_on(t, mesh, "fully_shard");
-    if (t.is_param() && t.is_floating_point())
-      if (const std::optional<int> axis = axis_to_cut(shape_of(t.uop()), where, line.count))
-        add_cut(t, where, {*axis, line, true}, "fully_shard");
-    put(t, where);
-  }
+  Places places;
+  for (const Tensor& t : state::get_parameters(module))
+    places.add(t, [&] {
+      ShardingArg where = placement_on(t, mesh, "fully_shard");
+      if (t.is_param() && t.is_floating_point())
+        if (const std::optional<int> axis = axis_to_cut(shape_of(t.uop()), where, line.count))
+          add_cut(t, where, {*axis, line, true}, "fully_shard");
+      return where;
+    });
+  places.apply();
 }
 
 void shard_state(const optim::Optimizer& optimizer) {

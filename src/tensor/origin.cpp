@@ -60,9 +60,8 @@ UOp first_uncompilable(const UOp& sink, FunctionRef<void(const UOp&)> compile) {
   std::vector<UOp> stores, tensors;
   for (const UOp& u : toposort(sink)) {
     if (!u.is(Op::TENSOR) || !is_computed(u)) continue;
-    const Symbol device = devices_of(u).first();
     tensors.push_back(u);
-    stores.push_back(store(make_memory(shape_of(u), u.dtype(), device.empty() ? Device::default_name() : device), u));
+    stores.push_back(store(make_memory(shape_of(u), u.dtype(), Placements().of(u)), u));
   }
   const size_t begin = stores.size() > most ? stores.size() - most : 0;
   const auto fails = [&](size_t end) {  // so do all that have more

@@ -1,4 +1,5 @@
 #include "tensor/realize.h"
+#include "tensor/handle.h"
 
 #include <algorithm>
 #include <chrono>
@@ -575,6 +576,7 @@ std::optional<bool> add_store(detail::TensorCell& cell, FunctionRef<UOp()> value
   if (!state_of_view(cell.node())) {
     const UOp before = cell.node();
     if (is_alone(before)) {
+      if (devices_of(before).are_several()) value = placed_as_memory(before, value);
       TensorArg same = before.arg_as<TensorArg>();
       same.is_view = false;
       cell.set_node(same_variables ? UOp(Op::TENSOR, value.dtype(), {value}, same)

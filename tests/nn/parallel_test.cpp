@@ -1,4 +1,5 @@
 // Modules on several devices: copies, parts that are gathered for their readers, parts of layers.
+#include <cstdlib>
 #include <functional>
 #include <memory>
 
@@ -225,6 +226,27 @@ TEST(Parallel, LoadsIntoParts) {
   }
 }
 
+TEST(Parallel, TensorsWithTwoNamesAreOne) {
+  struct Tied : nn::Module {
+    nn::Embedding in{9, 4};
+    nn::Linear out{4, 9, {.bias = false}}, again;
+    Tied() { again = out; }
+    TG_FIELDS(in, out, again)
+  } net;
+  net.out.weight = net.in.weight;
+  parallel::fully_shard(net, {"CPU", "CPU:1"});
+  EXPECT_EQ(net.out.weight.placement(), net.in.weight.placement());
+  EXPECT_NE(net.again.weight.placement().find("gathered by readers"), std::string::npos);
+  // What cannot be moved leaves all as it was.
+  struct Mixed : nn::Module {
+    nn::Linear first{4, 4}, second{4, 4};
+    TG_FIELDS(first, second)
+  } mixed;
+  parallel::replicate(mixed.second, {"CPU", "CPU:1"});
+  EXPECT_THROW(parallel::fully_shard(mixed, {"CPU", "CPU:1", "CPU:2"}), ValueError);
+  EXPECT_EQ(mixed.first.weight.devices(), Names{"CPU"});
+}
+
 TEST(Parallel, LayersInParts) {
   const Names devices = four_shards();
   const Mesh mesh(devices, {{"data", 2}, {"model", 2}});
@@ -250,6 +272,31 @@ TEST(Parallel, LayersInParts) {
     const auto mine = nn::state::get_state_dict(net), theirs = nn::state::get_state_dict(plain);
     for (const auto& [name, t] : mine) near(t.grad(), theirs.at(name).grad());
   }
+}
+
+// CMake has mpirun start it, so that it leaves the others of a rank that ends alone.
+TEST(Parallel, WhatFollowsALostRankIsAnError) {
+  if (world_size() == 1) GTEST_SKIP() << "one rank";
+  const Context training{{.training = true}};
+  Names devices;
+  for (int r = 0; r < world_size(); ++r) devices.push_back("CPU@" + std::to_string(r));
+  const nn::Linear layer(64, 64);
+  parallel::fully_shard(layer, devices);
+  nn::optim::Adam optimizer(nn::state::get_parameters(layer));
+  const Tensor x = Tensor::ones({4 * world_size(), 64}).shard(devices, 0).realize();
+  const auto step = [&] {
+    optimizer.zero_grad();
+    const Tensor loss = layer(x).square().mean();
+    loss.backward();
+    optimizer.step();
+    return loss.item<float>();
+  };
+  step();
+  step();
+  if (rank() + 1 == world_size()) std::exit(0);
+  EXPECT_THROW(step(), CommError);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(step(), Error) << i;  // what it would have written is lost
+  EXPECT_THROW((x + 1).sum().item<float>(), CommError);
 }
 
 TEST(Parallel, RefusesWhatCannotBe) {

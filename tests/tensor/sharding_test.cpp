@@ -228,6 +228,15 @@ TEST(Sharding, JittedCallsWithMemoryThatMoves) {
   }
 }
 
+TEST(Sharding, AssignedValuesAreDividedAsTheTensorWas) {
+  Tensor lazy = numbers({4}).shard(two, 0), computed = numbers({4}).shard(two, 0).realize();
+  for (Tensor* t : {&lazy, &computed}) {
+    t->assign(numbers({4}, 5)).realize();
+    EXPECT_NE(t->placement().find("axis 0 over 2"), std::string::npos) << t->placement();
+    EXPECT_EQ(values(*t), values(numbers({4}, 5)));
+  }
+}
+
 TEST(Sharding, GradientsOfWhatIsWrittenIntoParts) {
   struct Written {
     Slice rows, columns;

@@ -90,11 +90,13 @@ class Together {
       own = std::current_exception();
       problem = e.what();
       if (problem.empty()) problem = "it failed";
+      problem.resize(std::min(problem.size(), most_bytes - 1));
+      while (!problem.empty() && (problem.back() & 0xC0) == 0x80) problem.pop_back();  // no parts of characters
+      if (!problem.empty() && problem.back() < 0) problem.pop_back();
       problem.resize(most_bytes);
-      problem.back() = '\0';
     }
-    const auto all = comm::said_by_all(std::span(problem), std::vector<size_t>(size_t(comm::group().size()), most_bytes), what_,
-                                       current_options().comm_timeout);
+    const auto all = comm::said_by_all(std::span(problem), std::vector<size_t>(size_t(comm::group().size()), most_bytes), comm::about_files,
+                                       what_, current_options().comm_timeout);
     if (own) std::rethrow_exception(own);
     for (size_t r = 0; r < all.size(); ++r)
       if (all[r][0] != '\0') throw IoError(fmt::format("{}: rank {} on {}: {}", what_, r, comm::group().host(int(r)), all[r].data()));
@@ -222,8 +224,8 @@ std::optional<Checkpoint> load_checkpoint(const std::string& folder) {
   together([&] {
     if (const std::vector<int64_t> steps = steps_in(folder); !steps.empty()) last = steps.back();
   });
-  const auto found = comm::said_by_all(std::span(&last, 1), std::vector<size_t>(size_t(comm::group().size()), 1), "loading a checkpoint",
-                                       current_options().comm_timeout);
+  const auto found = comm::said_by_all(std::span(&last, 1), std::vector<size_t>(size_t(comm::group().size()), 1), comm::about_files,
+                                       "loading a checkpoint", current_options().comm_timeout);
   for (size_t r = 1; r < found.size(); ++r)
     if (found[r] != found[0])
       throw CommError(fmt::format("{}: rank 0 finds step {} there, and rank {} step {} (-1: none); all need the same folder", folder,
