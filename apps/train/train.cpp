@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
@@ -61,6 +64,10 @@ nn::state::StateDict Checkpoints::tensors() const {
 
 int Checkpoints::resume() {
   if (options_.checkpoint.empty()) return 0;
+  std::error_code error;
+  std::filesystem::create_directories(options_.checkpoint, error);
+  if (error || ::access(options_.checkpoint.c_str(), W_OK) != 0)
+    throw IoError(fmt::format("--checkpoint {}: {}", options_.checkpoint, error ? error.message() : "it cannot be written to"));
   const std::optional<nn::state::Checkpoint> last = nn::state::load_checkpoint(options_.checkpoint);
   if (!last) return 0;
   const auto said = [&](const std::string& name) {

@@ -31,6 +31,9 @@ Tensor parts_of(const Tensor& param) {
   return param.devices().size() > 1 ? value.shard_like(param) : value;
 }
 
+/// The learning rate has an axis, which a parameter of one number may not have.
+Tensor shaped_as(const Tensor& param, const Tensor& x) { return param.ndim() == 0 ? x.reshape({}) : x; }
+
 /// a / b where both norms are above 0, else 1.
 Tensor trust_ratio(const Tensor& a, const Tensor& b, const Tensor& ratio) { return (a > 0).where((b > 0).where(ratio, 1.0), 1.0); }
 
@@ -98,7 +101,8 @@ std::vector<Tensor> Optimizer::updates() {
     if (changed.empty()) changed = begin_step();
     const DType dtype = state_dtype(p);
     std::vector<Tensor> state;
-    const Tensor next = update(i, on(device_, parts_of(p)).cast(dtype), on(device_, grad.detach()).cast(dtype), state);
+    Tensor next = update(i, on(device_, parts_of(p)).cast(dtype), on(device_, grad.detach()).cast(dtype), state);
+    next = shaped_as(p, next);
     p.assign(on(p.device(), next.cast(p.dtype())).detach());
     changed.push_back(p);
     changed.insert(changed.end(), state.begin(), state.end());
@@ -213,7 +217,7 @@ Tensor LARS::update(size_t i, const Tensor& p, const Tensor& grad, std::vector<T
     scale = scale * trust_ratio(r1, r2, r1 * o.tcoef / (r2 + r1 * o.weight_decay));
   }
   Tensor g = o.pre_wd && o.weight_decay != 0 ? grad + p * o.weight_decay : grad;
-  if (o.classic) g = g * scale;
+  if (o.classic) g = shaped_as(p, g * scale);
   if (!b.empty()) {
     b[i].assign(b[i] * o.momentum + g);
     g = o.nesterov ? g + b[i] * o.momentum : b[i];

@@ -195,7 +195,7 @@ void save_checkpoint(const std::string& folder, int64_t step, const StateDict& t
   std::vector<Tensor> moved;
   for (size_t r = 0; r < parts.size(); ++r)
     for (auto& [name, tensor] : parts[r]) {
-      tensor = tensor.detach().to(parts.size() > 1 ? fmt::format("CPU@{}", r) : "CPU");
+      tensor = parts.size() > 1 ? tensor.detach().to(fmt::format("CPU@{}", r)).clone() : tensor.detach().to("CPU");
       moved.push_back(tensor);
     }
   try {

@@ -144,6 +144,7 @@ TEST(Checkpoint, IsSavedByRanksTogether) {
   tensors.emplace("plain", whole(3));
   tensors.emplace("there", Tensor({5.0f}, {.device = all.back()}));
   tensors.emplace("empty", Tensor::zeros({0, 2}));
+  tensors.emplace("view", Tensor({1.0f, 2.0f, 3.0f, 4.0f}, {.device = all[0]}).realize()[Slice{.start = 1, .stop = 3}]);
   save_checkpoint(folder, 3, tensors, {{"by", "ranks"}});
   const auto found = load_checkpoint(folder);
   ASSERT_TRUE(found);
@@ -153,6 +154,7 @@ TEST(Checkpoint, IsSavedByRanksTogether) {
   for (const auto& [name, from] : {std::pair{"parts", 1.0f}, {"copies", 2.0f}, {"plain", 3.0f}})
     EXPECT_EQ(found->tensors.at(name).shard(all, 0).flatten().tolist<float>(), whole(from).flatten().tolist<float>()) << name;
   EXPECT_EQ(found->tensors.at("there").tolist<float>(), Floats{5});
+  EXPECT_EQ(found->tensors.at("view").tolist<float>(), (Floats{2, 3}));
   // One cannot write: all are told who.
   const std::string file = testing::TempDir() + "tg_checkpoint_in_a_file";
   std::ofstream(file) << "x";

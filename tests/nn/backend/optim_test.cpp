@@ -264,6 +264,26 @@ TEST(Optim, WrongOptionsAreNamed) {
   EXPECT_THROW(SGD(p, {.device = "NOWHERE"}), DeviceError);
 }
 
+TEST(Optim, AParameterMayBeANumber) {
+  const Context training{{.training = true}};
+  const auto stepped = [](const Sizes& shape, auto make) {
+    Tensor w = Tensor::full(shape, 2.0).contiguous().realize().is_param_();
+    const auto optimizer = make(std::vector{w});
+    for (int i = 0; i < 2; ++i) {
+      optimizer->zero_grad();
+      (w * w).sum().backward();
+      optimizer->step();
+    }
+    EXPECT_EQ(w.shape(), shape);
+    return w.item<float>();
+  };
+  const auto check = [&](auto make) { EXPECT_EQ(stepped({}, make), stepped({1}, make)); };
+  check([](const auto& p) { return std::make_unique<SGD>(p, SGDOptions{.lr = 0.1, .momentum = 0.9}); });
+  check([](const auto& p) { return std::make_unique<LARS>(p, LARSOptions{.lr = 0.1}); });
+  check([](const auto& p) { return std::make_unique<Adam>(p, AdamOptions{.lr = 0.1}); });
+  check([](const auto& p) { return std::make_unique<LAMB>(p, LAMBOptions{.lr = 0.1}); });
+}
+
 TEST(Optim, AGradientOfAnotherShapeIsRefused) {
   const Context training{{.training = true}};
   const Problem problem;
