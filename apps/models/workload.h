@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 
 #include <tinygrad/parallel.h>
 #include <tinygrad/tinygrad.h>
@@ -20,8 +21,8 @@ inline void place_weights(const nn::Module& net, const Spread& spread) {
   spread.fully_sharded ? nn::parallel::fully_shard(net, spread.devices) : nn::parallel::replicate(net, spread.devices);
 }
 
-/// Memory for a batch on each device, of this shape.
-inline Tensor inputs(Sizes shape, DType dtype, const Spread& spread) {
+/// Memory for a batch on each device, of this shape; without a dtype, of the default float.
+inline Tensor inputs(Sizes shape, std::optional<DType> dtype, const Spread& spread) {
   if (spread.devices.empty()) return Tensor::empty(shape, {.dtype = dtype});
   shape[0] *= static_cast<int64_t>(spread.devices.size());
   return Tensor::empty(shape, {.dtype = dtype}).shard(spread.devices, 0).realize();
