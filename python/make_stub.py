@@ -76,7 +76,7 @@ def main() -> None:
   generator.put(_core)
   tree = Functions().visit(ast.parse(generator.get()))
   tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))][1:]
-  header = ["import builtins", "from collections.abc import Callable, Iterator, Mapping, Sequence", "from typing import Any, TypeAlias", "",
+  header = ["import builtins", "from collections.abc import Callable, Iterator, Mapping, Sequence", "from typing import Any, TypeAlias, overload", "",
             'DTypeLike: TypeAlias = "builtins.str | DType"', errors(_core), ""]
   with open(sys.argv[2], "w") as file:
     file.write("\n".join(header) + ast.unparse(ast.fix_missing_locations(tree)).replace("_core.", "") + "\n")
