@@ -195,7 +195,7 @@ set(TG_RANK_TESTS_test_tensor
     "different_numbers 2 Ranks.NoteDifferentNumbers"
     "late 4 Ranks.NameOneThatIsLate")
 set(TG_RANK_TESTS_test_frontend "checkpoint 3 Checkpoint.IsSavedByRanksTogether")
-set(TG_RANK_TESTS_test_nn "parallel 4 Parallel.*-Parallel.RefusesWhatCannotBe:Parallel.TensorsWithTwoNamesAreOne:Parallel.What*"
+set(TG_RANK_TESTS_test_nn "parallel 4 Parallel.*-Parallel.RefusesWhatCannotBe:Parallel.GathersAgainInsteadOfKeeping:Parallel.TensorsWithTwoNamesAreOne:Parallel.What*"
     "lost 3 Parallel.WhatFollowsALostRankIsAnError")
 set(TG_RANK_TESTS_test_apps_app "mnist 4 ShardedTraining.OfMnist" "resnet 2 ShardedTraining.OfResNet18")
 

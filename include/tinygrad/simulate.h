@@ -40,7 +40,7 @@ struct SimulateOptions {
 
 /// What realize() of the tensors would take, whose graph is on the shards `NULL`, `NULL:1`, ..., one a rank; the kernels of the first are
 /// those of the CPU, and run on it with zeros as values. Throws ValueError for tensors that are not on several devices, for a
-/// link without speed, and for a rank that is not of a full node.
+/// link without speed, and for several nodes of which one is not full.
 TINYGRAD_EXPORT Simulation simulate(std::span<const Tensor> tensors, const Network& network, const SimulateOptions& options = {});
 
 /// Seconds that realize() of the tensors takes on the devices where they are, to compare with. The tensors stay as they are, but memory

@@ -178,8 +178,6 @@ void bind_optim(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_mesh(nb::module_& m);
 void bind_parallel(nb::module_& m);
-/// Cut along directions of a mesh, by their names; those of `gathered` in memory alone.
-Tensor shard_on(const Tensor& t, const Mesh& mesh, const nb::dict& cuts, const std::vector<std::string>& gathered);
 void bind_data(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_onnx(nb::module_& m);
@@ -187,6 +185,18 @@ void bind_aten(nb::module_& m);
 void bind_dlpack(nb::module_& m);
 void bind_graph_function(nb::module_& m);
 void bind_uops(nb::module_& m);
+
+/// The tensors of a Python object by name, as a module.
+struct NamedTensors : nn::Module {
+  nn::state::StateDict tensors;
+  explicit NamedTensors(nn::state::StateDict all = {}) : tensors(std::move(all)) {}
+  void add_fields(nn::Fields& fields) const override {
+    for (const auto& [name, tensor] : tensors) fields.add(name, tensor);
+  }
+};
+
+/// Cut along directions of a mesh, by their names; those of `gathered` in memory alone.
+Tensor shard_on(const Tensor& t, const Mesh& mesh, const nb::dict& cuts, const std::vector<std::string>& gathered);
 
 /// The gradient that a Python function of nodes gives: it gets those of the outputs, and the call, whose sources behind the first are the
 /// inputs. None: no such function.

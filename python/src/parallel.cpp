@@ -13,17 +13,6 @@ namespace tinygrad::python {
 
 namespace {
 
-using NamedTensors = std::map<std::string, Tensor>;
-
-/// The tensors of a Python object, as a module.
-struct Named : nn::Module {
-  explicit Named(const NamedTensors& all) : tensors(all) {}
-  const NamedTensors& tensors;
-  void add_fields(nn::Fields& fields) const override {
-    for (const auto& [name, tensor] : tensors) fields.add(name, tensor);
-  }
-};
-
 std::vector<Mesh::Direction> directions_of(const nb::dict& directions) {
   std::vector<Mesh::Direction> out;
   for (const auto& [name, size] : directions)
@@ -69,21 +58,40 @@ void bind_mesh(nb::module_& m) {
 }
 
 void bind_parallel(nb::module_& m) {
+  using nn::state::StateDict;
+  // Without Python's lock, until Ctrl-C.
+  const auto place = [](const StateDict& tensors, auto&& function) {
+    const NamedTensors module(tensors);
+    const Interruptible interruptible;
+    const Released released;
+    function(module);
+  };
   m.def(
       "replicate",
-      [](const NamedTensors& tensors, const DeviceName& devices) { nn::parallel::replicate(Named(tensors), to_list(devices)); },
+      [place](const StateDict& tensors, const DeviceName& devices) {
+        place(tensors, [list = to_list(devices)](const nn::Module& module) { nn::parallel::replicate(module, list); });
+      },
       "tensors"_a, "devices"_a);
   m.def(
       "fully_shard",
-      [](const NamedTensors& tensors, const DeviceName& devices) { nn::parallel::fully_shard(Named(tensors), to_list(devices)); },
+      [place](const StateDict& tensors, const DeviceName& devices) {
+        place(tensors, [list = to_list(devices)](const nn::Module& module) { nn::parallel::fully_shard(module, list); });
+      },
       "tensors"_a, "devices"_a);
   m.def(
       "fully_shard_on_mesh",
-      [](const NamedTensors& tensors, const Mesh& mesh, const std::string& direction) {
-        nn::parallel::fully_shard(Named(tensors), mesh, direction);
+      [place](const StateDict& tensors, const Mesh& mesh, const std::string& direction) {
+        place(tensors, [&](const nn::Module& module) { nn::parallel::fully_shard(module, mesh, direction); });
       },
       "tensors"_a, "mesh"_a, "direction"_a);
-  m.def("shard_state", [](const nn::optim::Optimizer& optimizer) { nn::parallel::shard_state(optimizer); }, "optimizer"_a);
+  m.def(
+      "shard_state",
+      [](const nn::optim::Optimizer& optimizer) {
+        const Interruptible interruptible;
+        const Released released;
+        nn::parallel::shard_state(optimizer);
+      },
+      "optimizer"_a);
 }
 
 }  // namespace tinygrad::python

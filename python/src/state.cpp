@@ -12,14 +12,6 @@ namespace {
 
 using namespace nn::state;
 
-/// The tensors of a Python object, as a module.
-struct Named : nn::Module {
-  StateDict tensors;
-  void add_fields(nn::Fields& fields) const override {
-    for (const auto& [name, tensor] : tensors) fields.add(name, tensor);
-  }
-};
-
 std::string path_of(nb::handle x) {
   return cast_to<std::string>(nb::hasattr(x, "__fspath__") ? nb::object(x.attr("__fspath__")()) : nb::borrow(x), "file", "a path");
 }
@@ -150,7 +142,7 @@ void bind_state(nb::module_& m) {
   m.def(
       "load_into",
       [](const StateDict& own, nb::dict state, bool strict, bool verbose, bool consume, bool realize) {
-        Named module;
+        NamedTensors module;
         module.tensors = own;
         StateDict given;
         for (const auto& [name, value] : state) {

@@ -64,10 +64,8 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
   const Options& options = current_options();
   const int64_t start_ns = profile_now_ns();
 
-  std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   const auto start = std::chrono::steady_clock::now();
-  const UOp effects = tensor::effects_of(cells);
+  const UOp effects = tensor::effects_of(tensors);
   schedule::ScheduleOptions how = schedule::ScheduleOptions::from(options);
   how.cache = false;
   const schedule::Schedule schedule = schedule::make_schedule(effects, engine::target_of, how);
@@ -93,10 +91,8 @@ CompileReport compile_report(std::span<const Tensor> tensors, const CompileRepor
 UOp Tensor::schedule_linear(std::span<const Tensor> tensors) { return linear_with_vars(tensors).first; }
 
 std::pair<UOp, std::vector<std::pair<std::string, int64_t>>> Tensor::linear_with_vars(std::span<const Tensor> tensors) {
-  std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   const auto how = schedule::ScheduleOptions::from(current_options());
-  const schedule::Schedule schedule = schedule::make_schedule(tensor::effects_of(cells), engine::target_of, how);
+  const schedule::Schedule schedule = schedule::make_schedule(tensor::effects_of(tensors), engine::target_of, how);
   std::vector<std::pair<std::string, int64_t>> variables;
   for (const auto& [variable, value] : schedule.variables) variables.emplace_back(variable.arg_as<VarArg>().name.str(), value);
   return {schedule.plan->linear, std::move(variables)};

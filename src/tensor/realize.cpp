@@ -1,5 +1,4 @@
 #include "tensor/realize.h"
-#include "tensor/handle.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +16,7 @@
 #include "engine/run.h"
 #include "schedule/schedule.h"
 #include "shape/device.h"
+#include "tensor/handle.h"
 #include "tensor/history.h"
 #include "tensor/memory.h"
 #include "tensor/observer.h"
@@ -492,6 +492,12 @@ UOp effects_of(std::span<const CellPtr> cells) {
   std::vector<UOp> nodes = nodes_of(cells);
   prepare(r, nodes);
   return r->sink();
+}
+
+UOp effects_of(std::span<const Tensor> tensors) {
+  std::vector<CellPtr> cells;
+  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
+  return effects_of(cells);
 }
 
 namespace {

@@ -31,5 +31,6 @@ void give_memory(std::span<const UOp> values);
 
 /// The stores of a graph of effects, as the scheduler takes them, that realize() would run for these cells.
 UOp effects_of(std::span<const detail::CellPtr> cells);
+UOp effects_of(std::span<const Tensor> tensors);
 
 }  // namespace tinygrad::tensor

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -16,10 +15,8 @@
 #include "schedule/kernel_calls.h"
 #include "schedule/schedule.h"
 #include "shape/device.h"
-#include "tensor/cell.h"
 #include "tensor/memory.h"
 #include "tensor/realize.h"
-#include "uop/graph.h"
 
 namespace tinygrad {
 
@@ -144,10 +141,8 @@ double median_of_runs(const schedule::Schedule& s, int repeats) {
 }  // namespace
 
 double measure_step(std::span<const Tensor> tensors, const SimulateOptions& options) {
-  std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   const auto how = schedule::ScheduleOptions::from(current_options());
-  return median_of_runs(schedule::make_schedule(tensor::effects_of(cells), engine::target_of, how), options.repeats);
+  return median_of_runs(schedule::make_schedule(tensor::effects_of(tensors), engine::target_of, how), options.repeats);
 }
 
 Simulation simulate(std::span<const Tensor> tensors, const Network& network, const SimulateOptions& options) {
@@ -157,12 +152,10 @@ Simulation simulate(std::span<const Tensor> tensors, const Network& network, con
   if (network.ranks_per_node < 1 || (ranks.size() > size_t(network.ranks_per_node) && ranks.size() % size_t(network.ranks_per_node) != 0))
     throw ValueError(fmt::format("simulate: {} ranks on nodes of {}; expects full nodes", ranks.size(), network.ranks_per_node));
 
-  std::vector<detail::CellPtr> cells;
-  for (const Tensor& t : tensors) cells.push_back(detail::cell_of(t).shared_from_this());
   schedule::ScheduleOptions how = schedule::ScheduleOptions::from(current_options());
   how.cache = false;
   how.only_device = ranks[0];
-  const schedule::Schedule s = schedule::make_schedule(tensor::effects_of(cells), target_of_rank, how);
+  const schedule::Schedule s = schedule::make_schedule(tensor::effects_of(tensors), target_of_rank, how);
 
   Simulation out;
   Exchanges exchanges(network, ranks, out);

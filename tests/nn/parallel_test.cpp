@@ -15,6 +15,7 @@
 #include <tinygrad/nn.h>
 #include <tinygrad/optim.h>
 #include <tinygrad/parallel.h>
+#include <tinygrad/simulate.h>
 #include <tinygrad/state.h>
 #include <tinygrad/tensor.h>
 
@@ -183,6 +184,36 @@ TEST(Parallel, MemoryIsThatOfParts) {
   const double parts = used([&](const nn::Module& net) { parallel::fully_shard(net, devices); });
   EXPECT_NEAR(copies, ranks > 1 ? 1 : 4, 0.1);
   EXPECT_LE(parts, 1.15 * copies / (ranks > 1 ? ranks : 4));
+}
+
+// Of deep networks no more than a few layers are whole at a time, and each layer is gathered for the way back once more.
+TEST(Parallel, GathersAgainInsteadOfKeeping) {
+  const Context without_devices{{.dev = "NULL", .training = true}};
+  constexpr int ranks = 4, layers = 12;
+  constexpr double layer = 4.0 * (256 * 256 + 256);
+  Names devices;
+  for (int r = 0; r < ranks; ++r) devices.push_back("NULL:" + std::to_string(r));
+  const Link link{0, 1e9};
+  const auto simulated = [&](const std::function<void(const nn::Module&)>& place) {
+    struct Layers : nn::Module {
+      std::vector<nn::Linear> all;
+      TG_FIELDS(all)
+    } net;
+    for (int i = 0; i < layers; ++i) net.all.emplace_back(256, 256);
+    place(net);
+    nn::optim::SGD optimizer(nn::state::get_parameters(net), {.lr = 0.1});
+    Tensor x = Tensor::empty({4, 256}).shard(devices, 0).realize();
+    for (const nn::Linear& l : net.all) x = l(x).tanh();
+    x.square().mean().backward();
+    return simulate(optimizer.schedule_step(), {.ranks_per_node = 1, .within = link, .between = link});
+  };
+  const Simulation copies = simulated([&](const nn::Module& net) { parallel::replicate(net, devices); });
+  const Simulation parts = simulated([&](const nn::Module& net) { parallel::fully_shard(net, devices); });
+  EXPECT_GT(double(copies.memory_per_rank), layers * layer);
+  EXPECT_LT(double(parts.memory_per_rank), layers * layer / ranks + 7 * layer);  // what was gathered, and terms of a sum
+  // Of others each gets 3/4 of a layer twice, but of the last ones once, and terms of its part of a gradient.
+  EXPECT_NEAR(double(parts.bytes_received), (2 * layers - 3 + layers) * layer * 3 / 4, 1.5 * layer);
+  EXPECT_NEAR(double(copies.bytes_received), 2 * layers * layer * 3 / 4, 0.1 * layer);
 }
 
 TEST(Parallel, WritesAndReadsParts) {
