@@ -205,13 +205,15 @@ class Mpi final : public Group {
   std::string name_of(int rank) const { return fmt::format("rank {} on {}", rank, host(rank)); }
 
   // What is under way cannot be taken back, and what comes next would meet it: a group that failed once stays so.
-  [[noreturn]] void fail_for_good(std::string why) {
+  // The others are told whose fault it is, so that they do not take this rank for the one that was lost.
+  [[noreturn]] void fail_for_good(int culprit, std::string why) {
     has_failed = true;
+    watch_.leave(culprit);
     failure_ = std::move(why);
     throw CommError(failure_);
   }
   [[noreturn]] void fail(int error, int peer, std::string_view phase) {
-    fail_for_good(fmt::format("{}: {} of {}: {}", name_of(rank_), phase, name_of(peer), text_of(error)));
+    fail_for_good(peer, fmt::format("{}: {} of {}: {}", name_of(rank_), phase, name_of(peer), text_of(error)));
   }
   /// Ports and a key go the way of all messages.
   void open_watch() {
@@ -237,19 +239,18 @@ class Mpi final : public Group {
   }
   /// What one has sent before it left may be on its way for a while.
   void look_for_ended(std::span<const Pending> pending, std::string_view phase, int& looks) {
-    if (const auto lost = watch_.lost()) {
-      watch_.leave(lost);
-      fail_for_good(fmt::format("{}: {}: {} has ended", name_of(rank_), phase, name_of(*lost)));
-    }
+    if (const auto lost = watch_.lost()) fail_for_good(*lost, fmt::format("{}: {}: {} has ended", name_of(rank_), phase, name_of(*lost)));
     const auto gone = std::ranges::find_if(pending, [&](const Pending& p) { return watch_.state_of(p.peer) == Watch::State::left; });
-    if (gone != pending.end() && ++looks > looks_behind_end)
-      fail_for_good(fmt::format("{}: {}: {} has ended", name_of(rank_), phase, name_of(gone->peer)));
+    if (gone == pending.end() || ++looks <= looks_behind_end) return;
+    const int peer = gone->peer, culprit = watch_.given_up_by(peer).value_or(peer);
+    fail_for_good(culprit, fmt::format("{}: {}: {} has ended{}", name_of(rank_), phase, name_of(peer),
+                                       culprit == peer ? "" : fmt::format(", as it gave up {}", name_of(culprit))));
   }
   void look_for_other_kind(int peer, int kind, std::string_view phase) {
     int is_there = 0;
     Status status{};
     if (mpi_.iprobe(peer, any_tag, comm_, &is_there, &status) != success || !is_there || status.tag == kind) return;
-    fail_for_good(fmt::format("{}: {}: {} is at another place of its program", name_of(rank_), phase, name_of(peer)));
+    fail_for_good(peer, fmt::format("{}: {}: {} is at another place of its program", name_of(rank_), phase, name_of(peer)));
   }
   [[noreturn]] void time_out(std::span<const Pending> pending, std::string_view phase, double timeout_s) {
     std::string names;
@@ -258,7 +259,7 @@ class Mpi final : public Group {
     std::ranges::sort(peers);
     peers.erase(std::ranges::unique(peers).begin(), peers.end());
     for (const int p : peers) names += (names.empty() ? "" : ", ") + name_of(p);
-    fail_for_good(fmt::format("{}: {}: nothing from {} within {} s (COMM_TIMEOUT)", name_of(rank_), phase, names, timeout_s));
+    fail_for_good(peers[0], fmt::format("{}: {}: nothing from {} within {} s (COMM_TIMEOUT)", name_of(rank_), phase, names, timeout_s));
   }
 
   const Functions& mpi_;

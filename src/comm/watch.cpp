@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(5);
-constexpr int32_t none_lost = -1;
+constexpr int32_t nobody = -1;
 
 /// What a rank says first.
 struct Greeting {
@@ -127,17 +127,13 @@ void Watch::look() {
     if (p.socket < 0 || p.state != State::there) continue;
     int32_t said = 0;
     const ssize_t n = ::recv(p.socket, &said, sizeof said, MSG_DONTWAIT);
-    if (n == ssize_t(sizeof said))
-      hear(p, said);
-    else if (n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+    if (n == ssize_t(sizeof said)) {
+      p.state = State::left;
+      if (said >= 0 && size_t(said) < peers_.size()) p.given_up = said;
+    } else if (n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
       p.state = State::lost;
+    }
   }
-}
-
-void Watch::hear(Peer& from, int32_t said) {
-  from.state = State::left;
-  has_failure_ = has_failure_ || said != none_lost;
-  if (said >= 0 && size_t(said) < peers_.size() && peers_[size_t(said)].socket >= 0) peers_[size_t(said)].state = State::lost;
 }
 
 Watch::State Watch::state_of(int rank) {
@@ -152,8 +148,10 @@ std::optional<int> Watch::lost() {
   return {};
 }
 
-void Watch::leave(std::optional<int> lost) {
-  const int32_t said = lost.value_or(none_lost);
+std::optional<int> Watch::given_up_by(int rank) const { return peers_.empty() ? std::nullopt : peers_[size_t(rank)].given_up; }
+
+void Watch::leave(std::optional<int> given_up) {
+  const int32_t said = given_up.value_or(nobody);
   for (const Peer& p : peers_)
     if (p.socket >= 0) (void)!::send(p.socket, &said, sizeof said, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -161,7 +159,7 @@ void Watch::leave(std::optional<int> lost) {
 bool Watch::wait_for_all() {
   constexpr auto pause = std::chrono::milliseconds(2);
   for (;; std::this_thread::sleep_for(pause)) {
-    if (lost() || has_failure_) return false;
+    if (lost() || std::ranges::any_of(peers_, [](const Peer& p) { return p.given_up.has_value(); })) return false;
     if (std::ranges::all_of(peers_, [](const Peer& p) { return p.socket < 0 || p.state == State::left; })) return true;
   }
 }

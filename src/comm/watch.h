@@ -31,21 +31,22 @@ class Watch {
   State state_of(int rank);
   /// One that was lost, if any.
   std::optional<int> lost();
-  /// Says to all that this one ends, and if it does because it lost another one, which that is.
-  void leave(std::optional<int> lost = {});
-  /// Waits until all others have said that they end. False once one has ended in another way, or because it lost one.
+  /// For whose sake one has left, if it left because it gave another one up.
+  std::optional<int> given_up_by(int rank) const;
+  /// Says to all that this one ends, and if it does because it gave another one up, which that is.
+  void leave(std::optional<int> given_up = {});
+  /// Waits until all others have said that they end. False once one has ended in another way, or because it gave one up.
   bool wait_for_all();
 
  private:
   struct Peer {
     int socket = -1;
     State state = State::there;
+    std::optional<int> given_up = {};
   };
   void look();
-  void hear(Peer& from, int32_t said);
 
   int listener_ = -1;
-  bool has_failure_ = false;
   std::vector<Peer> peers_;
 };
 

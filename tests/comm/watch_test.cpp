@@ -52,9 +52,10 @@ TEST_F(Watches, TellThoseThatAreGoneFromThoseThatSaidSo) {
   EXPECT_EQ(seen(0, 2, State::lost), State::lost);
   EXPECT_EQ(all_[0]->lost(), std::optional(2));
   EXPECT_EQ(seen(0, 1, State::there), State::there);
-  all_[0]->leave(2);  // the other one hears why, and does not take that for a second loss
+  all_[0]->leave(2);  // the other one hears why, and does not take it for a second one that is lost
   all_[0].reset();
   EXPECT_EQ(seen(1, 0, State::left), State::left);
+  EXPECT_EQ(all_[1]->given_up_by(0), std::optional(2));
   EXPECT_EQ(all_[1]->lost(), std::optional(2));
   EXPECT_FALSE(all_[1]->wait_for_all());
 }
